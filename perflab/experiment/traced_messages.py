@@ -16,7 +16,8 @@ import polars as pl
 from perflab.condition import Window
 from perflab.statistics import histogram as hg
 from perflab.statistics.histogram import Histogram
-from perflab.trace import messages, names
+from perflab.trace import names
+from perflab.trace.messages import Deliveries
 from perflab.trace.quality import quality_of
 from perflab.trace.source import Source
 from perflab.units import NS_PER_S
@@ -41,14 +42,13 @@ def read(trace: Source, window: Window, pids: Collection[int] | None = None) -> 
     """What was published in the window and what became of it. `pids`: of the command's processes; None: all are."""
     quality = quality_of(trace)
     notes: list[str] = []
-    publications = messages.publications_of(trace)
-    named, counts = _named(trace, publications, window, pids, notes)
+    deliveries = Deliveries(trace, quality)
+    named, counts = _named(trace, deliveries.publications, window, pids, notes)
     lossy = bool(quality.touched(pl.Series([window.begin_ns]), pl.Series([window.end_ns]))[0])
     if lossy:
         notes.append("the tracer lost events in the measured part: what was sent and lost is not known")
-    deliveries = messages.deliveries_of(trace, publications)
-    left_out = messages.handled_of(deliveries, quality).filter("left_out").select("publication", "subscription_row")
-    received = _received(named, deliveries, left_out, _ends(trace, "subscriptions", pids))
+    left_out = deliveries.handled.filter("left_out").select("publication", "subscription_row")
+    received = _received(named, deliveries.all, left_out, _ends(trace, "subscriptions", pids))
     frame = _edges(trace, named, received, pids)
     edges = tuple(_edge(row, received, lossy) for row in frame.iter_rows(named=True))
     counts |= {

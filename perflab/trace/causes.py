@@ -44,23 +44,19 @@ class Cause:
         """A group of that cause in a table; `row` has group, group_cpu, host and pids."""
         return _worded(self.what, row)
 
-    def told(self, row: Mapping[str, Any], *, slow: bool, named: bool) -> str:
-        """What `main` messages (or slow callbacks) of a row did, in the sentence; `named`: with who it was."""
+    def told(self, row: Mapping[str, Any], n: int, *, slow: bool, named: bool) -> str:
+        """What n messages (or slow callbacks) of a group did, in the sentence; `named`: with who it was."""
         of_slow = self.slow if named else self.slow_unnamed or self.slow
-        return _worded((slow and of_slow) or (self.late if named else self.late_unnamed or self.late), row)
+        words = (slow and of_slow) or (self.late if named else self.late_unnamed or self.late)
+        return _worded(words, row, "was" if n == 1 else "were")
 
 
-def _worded(words: str, row: Mapping[str, Any]) -> str:
+def _worded(words: str, row: Mapping[str, Any], was: str = "") -> str:
     cpu, host = row.get("group_cpu"), row.get("host")
+    pids: Sequence[int] = row.get("pids") or ()
     place = ("a CPU" if cpu is None else f"CPU {cpu}") + ("" if host is None else f" of {host}")
-    was = "was" if row.get("main") == 1 else "were"
-    return words.format(place=place, group=row.get("group"), pids=_processes(row.get("pids") or ()), was=was)
-
-
-def _processes(pids: Sequence[int]) -> str:
-    if not pids:
-        return ""
-    return f" (pid {pids[0]})" if len(pids) == 1 else f" ({len(pids)} processes)"
+    processes = f" (pid {pids[0]})" if len(pids) == 1 else f" ({len(pids)} processes)" if pids else ""
+    return words.format(place=place, group=row.get("group"), pids=processes, was=was)
 
 
 def _of_process(name: str, short: str, state: str, help: str, more: str = "") -> Cause:

@@ -13,15 +13,16 @@ One trace of either is one trial of either, and no number of messages makes it m
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from perflab.trace import callbacks as callbacks_answer
+from perflab.trace import executor as executor_answer
 from perflab.trace import messages as messages_answer
-from perflab.trace import names
+from perflab.trace import names, scheduling
 from perflab.trace.answer import Answer, Section
 from perflab.trace.columns import (
     PROCESS,
@@ -38,19 +39,13 @@ from perflab.trace.columns import (
     text,
     time,
 )
-from perflab.trace.executor import EXECUTOR as EXECUTOR_OF_ONE
-from perflab.trace.executor import MIN_KNOWN_PERCENT, executor
 from perflab.trace.quality import Quality, quality_of
 from perflab.trace.quantiles import REASON_QUANTILE, describe
-from perflab.trace.scheduling import THREADS as THREADS_OF_ONE
-from perflab.trace.scheduling import covered_ns, latencies, scheduling, states_in_order, wake_up_intervals
 from perflab.trace.scope import EVERYTHING, Scope, since_begin
 from perflab.trace.threads import ONLY_SCHEDULER, identities, part_of
 from perflab.units import format_confidence, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from perflab.trace.source import Source
 
 BATCHES = 20
@@ -68,8 +63,8 @@ INTERVAL = (
 )
 _STATISTICS = ("p50", "p99", "max")
 _SHIFT = ("shift_ns", "shift_low_ns", "shift_high_ns")
-_KEYS = ("node", "callback", "topic", "publisher", "subscription", "process", "thread", "function", "figure")
-_DELIVERY = text("delivery", "the way between them")
+# By the unit at the end of a column's name: what makes the column of a difference.
+_DIFFERENCES: dict[str, Callable[..., Column]] = {"ns": time, "percent": points, "hz": rate}
 _PROCESS = text("process", "name of the process", ONLY_SCHEDULER)
 
 TRACES = Table(
@@ -87,29 +82,43 @@ TRACES = Table(
 )
 
 
-def _sides(column: Column, stem: str) -> tuple[Column, Column]:
-    """A column of either trace. `stem` is its name without the unit, behind which stands the trace."""
-    return tuple(  # type: ignore[return-value]
+def _parted(column: str) -> tuple[str, str]:
+    """The name of a column without its unit, and "" or the unit with _ before it."""
+    stem, _, unit = column.rpartition("_")
+    return (stem, f"_{unit}") if unit in _DIFFERENCES else (column, "")
+
+
+def _of_side(column: str, side: str) -> str:
+    """ "p50_a_ns": what a column of one trace is called beside that of the other."""
+    stem, unit = _parted(column)
+    return f"{stem}_{side}{unit}"
+
+
+def _sides(*columns: Column) -> tuple[Column, ...]:
+    """Each column of either trace."""
+    return tuple(
         replace(
             column,
-            name=f"{stem}_{side}{column.name.removeprefix(stem)}",
-            header=f"{stem.replace('_', ' ')} {side}",
+            name=_of_side(column.name, side),
+            header=f"{_parted(column.name)[0].replace('_', ' ')} {side}",
             help=f"{column.help}, in trace {side}",
         )
+        for column in columns
         for side in "ab"
     )
 
 
-def _compared(column: Column, stem: str, difference: Callable[..., Column]) -> tuple[Column, ...]:
-    return (*_sides(column, stem), difference(f"{stem}_difference", "b - a", column.empty, kind=column.kind))
+def _beside(column: Column) -> tuple[Column, ...]:
+    stem, unit = _parted(column.name)
+    difference = _DIFFERENCES[unit[1:]]
+    return (*_sides(column), difference(f"{stem}_difference", "b - a", column.empty, kind=column.kind))
 
 
-def _distribution_table(name: str, title: str, *key: Column, labels: Sequence[Column] = ()) -> Table:
+def _distributions(name: str, title: str, *key: Column, labels: Sequence[Column] = ()) -> Table:
     few = f"a quantile or a batch is of too few values: {BATCHES} batches of {MIN_IN_BATCH} in either trace are needed"
     figures: list[Column] = []
     for statistic in _STATISTICS:
-        empty = "" if statistic == "max" else REASON_QUANTILE
-        figures += _compared(time(statistic, statistic, empty), statistic, time)
+        figures += _beside(time(statistic, statistic, "" if statistic == "max" else REASON_QUANTILE))
         figures.append(number(f"{statistic}_ratio", "b / a", "the figure of a is 0, or one of the two is null"))
     return Table(
         name,
@@ -117,11 +126,9 @@ def _distribution_table(name: str, title: str, *key: Column, labels: Sequence[Co
         (
             *key,
             text("figure", "what is compared"),
-            *(column for label in labels for column in _sides(label, label.name)),
-            *_sides(count("objects", "things of that name"), "objects"),
-            *_sides(count("n", "values"), "n"),
+            *_sides(*labels, count("objects", "things of that name"), count("n", "values")),
             *figures,
-            *_sides(time("max_at", "when the longest began, from the beginning of the trace"), "max_at"),
+            *_sides(time("max_at", "when the longest began, from the beginning of the trace")),
             *because(
                 few,
                 time("shift", "shift between the medians of batches of a and of b", kind="number"),
@@ -136,24 +143,26 @@ def _distribution_table(name: str, title: str, *key: Column, labels: Sequence[Co
     )  # fmt: skip
 
 
-CALLBACKS = _distribution_table(
+CALLBACKS = _distributions(
     "callbacks",
     "Callbacks",
     text("node", "the node", "the initialisation of the callback is not in the trace"),
     text("callback", "kind of the callback, and its topic, service, period or symbol"),
 )
-MESSAGES = _distribution_table(
+MESSAGES = _distributions(
     "messages",
     "Messages",
     text("topic", "the topic", "the initialisation of the publisher is not in the trace"),
     text("publisher", "node of the publisher", names.NO_PUBLISHER),
     text("subscription", "node of the subscription", names.NO_SUBSCRIBER),
-    labels=(_DELIVERY,),
+    labels=(text("delivery", "the way between them"),),
 )
-WAKE_UPS = _distribution_table("wake_ups", "Wake-up latency and periods of threads", _PROCESS, THREAD)
+WAKE_UPS = _distributions("wake_ups", "Wake-up latency and periods of threads", _PROCESS, THREAD)
 
+_THREADS = count("threads", "threads of that name")
 _COVERED = (
-    f"the scheduler's events of one of the traces cover less than {MIN_KNOWN_PERCENT} % of it, or it took no time"
+    f"the scheduler's events of one of the traces cover less than {executor_answer.MIN_KNOWN_PERCENT} % of it, or it"
+    " took no time"
 )
 EXECUTOR = Table(
     "executor",
@@ -162,15 +171,10 @@ EXECUTOR = Table(
         PROCESS,
         THREAD,
         symbol("function", "what the threads do"),
-        *_sides(count("threads", "threads of that name"), "threads"),
-        *_sides(count("count", "how often"), "count"),
-        *_compared(
-            percent("of_spin", "share of spin's wall time", "the thread as a whole is not a part of spin"),
-            "of_spin",
-            points,
-        ),
-        *_compared(percent("cpu_usage", "time on a CPU, of the part that is known", _COVERED), "cpu_usage", points),
-        *_compared(percent("cpu_of_thread", "share of the thread's time on a CPU", _COVERED), "cpu_of_thread", points),
+        *_sides(_THREADS, count("count", "how often")),
+        *_beside(percent("of_spin", "share of spin's wall time", "the thread as a whole is not a part of spin")),
+        *_beside(percent("cpu_usage", "time on a CPU, of the part that is known", _COVERED)),
+        *_beside(percent("cpu_of_thread", "share of the thread's time on a CPU", _COVERED)),
     ),
     spare=("cpu_usage_difference_points", "cpu_usage_a_percent", "cpu_usage_b_percent", "count_a", "count_b"),
 )
@@ -180,11 +184,11 @@ THREADS = Table(
     (
         _PROCESS,
         THREAD,
-        *_sides(count("threads", "threads of that name"), "threads"),
-        *_compared(percent("cpu", "time on a CPU, of the covered time"), "cpu", points),
-        *_compared(percent("preempted", "time preempted, of the covered time"), "preempted", points),
-        *_compared(rate("switches", "times that they were switched in"), "switches", rate),
-        *_compared(rate("migrations", "times that they ran on another CPU than before"), "migrations", rate),
+        *_sides(_THREADS),
+        *_beside(percent("cpu", "time on a CPU, of the covered time")),
+        *_beside(percent("preempted", "time preempted, of the covered time")),
+        *_beside(rate("switches", "times that they were switched in")),
+        *_beside(rate("migrations", "times that they ran on another CPU than before")),
     ),
     spare=("migrations_a_hz", "migrations_b_hz", "threads_a", "threads_b"),
 )
@@ -212,17 +216,24 @@ class _Side:
     scope: Scope
 
 
+@dataclass(frozen=True)
+class _Compared:
+    """A table of what has the same name in both traces."""
+
+    table: Table
+    # Of one trace: the key, which are the columns that the table has under the same name, and what is compared; with
+    # them what they do without, a sentence.
+    rows: Callable[[_Side], tuple[pl.DataFrame, str]]
+    what: str = ""  # that is told where it is only in one of the two
+    counted: str = "n"  # what then says how many values it has
+    hidden: Collection[str] = ()
+
+
 def compare(a: Source, b: Source, scopes: tuple[Scope, Scope] = (EVERYTHING, EVERYTHING)) -> Answer:
     """Trace b beside trace a; differences are b - a, ratios b / a. Scopes are as instants of their traces."""
     sides = (_Side(a, "a", quality_of(a), scopes[0]), _Side(b, "b", quality_of(b), scopes[1]))
     unmatched = [UNMATCHED.frame(())]
-    compared = (
-        _distributions(CALLBACKS, sides, _callbacks, unmatched, "callback"),
-        _distributions(MESSAGES, sides, _messages, unmatched, "message"),
-        _executor(sides, unmatched),
-        _distributions(WAKE_UPS, sides, _wake_ups, unmatched),
-        _threads(sides, unmatched),
-    )
+    compared = [_section(each, sides, unmatched) for each in _COMPARED]
     sections = (_traces(sides), *compared, Section(UNMATCHED, pl.concat(unmatched)))
     lines = [f"{side.name}: {line}" for side in sides for line in side.quality.doubts()]
     figures = ("callbacks", "messages", "handling", "executor", "thread states")
@@ -230,55 +241,132 @@ def compare(a: Source, b: Source, scopes: tuple[Scope, Scope] = (EVERYTHING, EVE
     return Answer("compare", sections, (ONE_TRIAL, *lines), tuple(warnings), sides[0].scope.words)
 
 
+def _section(of: _Compared, sides: Sequence[_Side], unmatched: list[pl.DataFrame]) -> Section:
+    """Rows of both traces with the same key, in the order of a; to `unmatched` comes what one of them has not."""
+    frames, texts = zip(*(of.rows(side) for side in sides), strict=True)
+    key = [name for name in frames[0].columns if name in of.table.of]
+    thing = [name for name in key if name not in ("figure", "function")]
+    if of.what:
+        unmatched += _missing(frames, thing, of)
+    first, second = (
+        frame.rename({column: _of_side(column, side.name) for column in frame.columns if column not in key})
+        for frame, side in zip(frames, sides, strict=True)
+    )
+    frame = first.join(second, on=key, how="inner", nulls_equal=True, maintain_order="left")
+    made = []
+    for name in of.table.names:
+        stem, difference, unit = name.partition("_difference_")
+        if difference:
+            of_a, of_b = (pl.col(f"{stem}_{side}_{unit.replace('points', 'percent')}") for side in "ab")
+            made.append((of_b - of_a).alias(name))
+        elif name.endswith("_ratio"):
+            of_a, of_b = (pl.col(f"{name.removesuffix('_ratio')}_{side}_ns") for side in "ab")
+            made.append(pl.when(of_a > 0).then(of_b / of_a).alias(name))
+    frame = frame.with_columns(made)
+    notes = []
+    if "figure" in key:
+        frame = pl.concat([frame, _shifts(frame["medians_a"], frame["medians_b"])], how="horizontal")
+        # What ROS itself sends comes last.
+        internal = [names.is_internal(pl.col(c).str.split(" ").list.last()) for c in ("topic", "callback") if c in key]
+        frame = frame.sort(*internal, *thing, nulls_last=True, maintain_order=True)
+        if frame.height:
+            notes = [INTERVAL]
+        elif all(map(len, frames)):
+            notes = ["Nothing has the same name in both"]
+    notes += [f"{side.name}: {note}" for side, note in zip(sides, texts, strict=True) if note]
+    return Section(of.table, frame.select(of.table.names), tuple(notes), hidden=of.hidden)
+
+
+def _missing(frames: Sequence[pl.DataFrame], key: list[str], of: _Compared) -> list[pl.DataFrame]:
+    """What one of the two has no value of: one row per thing, with its number of values."""
+    name = pl.concat_str([pl.col(column).cast(pl.String).fill_null("(unknown)") for column in key], separator="  ")
+    return [
+        frame.join(other, on=key, how="anti", nulls_equal=True)
+        .group_by(key, maintain_order=True)
+        .agg(pl.col(of.counted).max().cast(pl.Int64).alias("n"))
+        .select(only_in=pl.lit(side), what=pl.lit(of.what), name=name, n="n")
+        for frame, other, side in ((frames[0], frames[1], "a"), (frames[1], frames[0], "b"))
+    ]
+
+
+def _shifts(a: pl.Series, b: pl.Series) -> pl.DataFrame:
+    """Row by row the shift between the batch medians, and its interval; null where one of the two has none."""
+    rows = []
+    for medians in zip(a, b, strict=True):
+        row: tuple[float | None, ...] = (None, None, None)
+        if medians[0] is not None and medians[1] is not None:
+            from perflab.statistics.difference import shift
+            from perflab.statistics.sample import Sample, design
+
+            estimate = shift(design(*(Sample.of(values.to_list()) for values in medians)), CONFIDENCE)
+            interval = estimate.interval
+            row = (estimate.value, *((None, None) if interval is None else (interval.low, interval.high)))
+        rows.append(row)
+    return pl.DataFrame(rows, schema=dict.fromkeys(_SHIFT, pl.Float64), orient="row")
+
+
 def _traces(sides: Sequence[_Side]) -> Section:
     """What was read of either, and what is missing in it."""
-    columns = []
+    columns, notes = [], []
     for side in sides:
         facts = side.trace.facts
         begin, end = facts["begin_ns"], facts["end_ns"]
-        covered = covered_ns(side.trace, side.scope)
         counts: dict[str, int | None] = {
             "length_ns": None if begin is None or end is None else end - begin,
-            "scheduler_covers_ns": covered,
+            "scheduler_covers_ns": scheduling.covered_ns(side.trace, side.scope),
             "events": sum(part["events"] for part in facts["traces"]),
         }
         for entry in facts["ledger"]:
             counts[entry["kind"]] = (counts.get(entry["kind"]) or 0) + entry["count"]
         columns.append(counts | {name: n for name, n in facts["counters"].items() if n})
-    # What is not in the ledger or the counters of one trace did not happen in it.
-    rows = [
-        (name, *(counts.get(name, None if name.endswith("_ns") else 0) for counts in columns))
-        for name in dict.fromkeys(name for counts in columns for name in counts)
-    ]
-    frame = TRACES.frame((what, a, b, None if a is None or b is None else b - a) for what, a, b in rows)
-    notes = []
-    for side in sides:
-        facts = side.trace.facts
         versions = ", ".join(map(str, facts["tracetools_versions"])) or "none seen"
         notes.append(f"{side.name}: {', '.join(map(str, facts['paths']))}; tracetools {versions}")
-    return Section(TRACES, frame, tuple(notes))
+    rows = []
+    for name in dict.fromkeys(name for counts in columns for name in counts):
+        # What is not in the ledger or the counters of one trace did not happen in it.
+        a, b = (counts.get(name, None if name.endswith("_ns") else 0) for counts in columns)
+        rows.append((name, a, b, None if a is None or b is None else b - a))
+    return Section(TRACES, TRACES.frame(rows), tuple(notes))
 
 
-# Values ---------------------------------------------------------------------------------------------------------------
-# One row per value: the columns of its key, labels, which may differ between the traces, `object`, `figure`, `at_ns`
-# from the beginning of the trace, `value_ns`. With them what they do without, a sentence.
-
-Values = tuple[pl.DataFrame, str]
+# Of one trace ---------------------------------------------------------------------------------------------------------
 
 
-def _long(side: _Side, frame: pl.DataFrame, columns: Sequence[str], figures: dict[str, str]) -> pl.DataFrame:
-    """A frame with one column per figure as one row per value, without nulls."""
-    value = [pl.col(column).cast(pl.Int64).alias(name) for name, column in figures.items()]
-    index = (*columns, "object", "at_ns")
-    return (
+def _described(side: _Side, table: Table, *values: tuple[pl.DataFrame, dict[str, str]]) -> pl.DataFrame:
+    """The distribution of each figure by the table's key, and the medians of its batches in the order of time.
+
+    `values` are frames with the key, labels, `object` and `at_ns`, and the column of each figure by its name.
+    """
+    columns = values[0][0].columns
+    key = [name for name in table.names if name in columns]
+    labels = [name for name in columns if _of_side(name, "a") in table.of]
+    by, index = [*key, "figure"], [*key, *labels, "object", "at_ns"]
+    frame = pl.concat(
         frame.with_columns(since_begin(side.trace, "at_ns"))
-        .select(*index, *value)
-        .unpivot(list(figures), index=index, variable_name="figure", value_name="value_ns")
-        .filter(pl.col("value_ns").is_not_null())
+        .select(*index, *(pl.col(c).cast(pl.Int64).alias(name) for name, c in figures.items()))
+        .unpivot(list(figures), index=index, variable_name="figure")
+        .drop_nulls("value")
+        for frame, figures in values
+    )
+    place = pl.int_range(pl.len()).over(by) * BATCHES // pl.len().over(by)
+    medians = (
+        frame.filter(pl.len().over(by) >= BATCHES * MIN_IN_BATCH)
+        .sort("at_ns", maintain_order=True)
+        .with_columns(batch=place)
+        .group_by(*by, "batch", maintain_order=True)
+        .agg(medians=pl.col("value").median())
+        .group_by(by, maintain_order=True)
+        .agg("medians")
+    )
+    more = [pl.col("object").n_unique().alias("objects"), *(pl.col(c).unique().sort().str.join(", ") for c in labels)]
+    return (
+        describe(frame, by, {"value": pl.col("value")}, more, statistics=_STATISTICS, at={"value": pl.col("at_ns")})
+        .rename(lambda column: column.removeprefix("value_"))
+        .join(medians, on=by, how="left", nulls_equal=True, maintain_order="left")
     )
 
 
-def _callbacks(side: _Side) -> Values:
+def _callbacks(side: _Side) -> tuple[pl.DataFrame, str]:
     known = names.callbacks(side.trace)
     periods = [None if ns is None else f"{ns / 1e6:.12g} ms" for ns in known["period_ns"]]
     timer = pl.col("kind") == "timer"
@@ -301,214 +389,102 @@ def _callbacks(side: _Side) -> Values:
     frame = instances.with_columns(split["on_cpu_ns"]).join(who, on="callback_row", how="left", maintain_order="left")
     frame = frame.with_columns(at_ns="start_ns", object=pl.col("callback_row"))
     figures = {"duration": "duration_ns", "on_cpu": "on_cpu_ns", "inter_arrival": "inter_arrival_ns"}
-    return _long(side, frame, ["node", "callback"], figures), note if durations or intervals else ""
+    return _described(side, CALLBACKS, (frame, figures)), note if durations or intervals else ""
 
 
-def _messages(side: _Side) -> Values:
+def _messages(side: _Side) -> tuple[pl.DataFrame, str]:
     trace = side.trace
-    publications = messages_answer.publications_of(trace)
-    deliveries = messages_answer.deliveries_of(trace, publications)
-    deliveries = side.scope.within(messages_answer.handled_of(deliveries, side.quality), "published_ns")
-    left_out = int(deliveries["left_out"].sum())
+    handled = side.scope.within(messages_answer.Deliveries(trace, side.quality).handled, "published_ns")
+    left_out = int(handled["left_out"].sum())
     note = f"{plural(left_out, 'message')} left out: events are missing between publish() and callback_start"
-    deliveries = deliveries.filter(~pl.col("left_out"))
     publishers = names.objects(trace, "publishers").select("topic", publisher_row="row", publisher="node")
     subscriptions = names.objects(trace, "subscriptions").select(subscription_row="row", subscription="node")
     legs = (messages_answer.LATENCY, *(leg for leg in messages_answer.LEGS_OF_LATENCY if leg.name != "take"))
     frame = (
-        deliveries.join(publishers, on="publisher_row", how="left", maintain_order="left")
+        handled.filter(~pl.col("left_out"))
+        .join(publishers, on="publisher_row", how="left", maintain_order="left")
         .join(subscriptions, on="subscription_row", how="left", maintain_order="left")
         .with_columns(
             *(leg.time for leg in legs),
+            # No part of the key: whether delivery within the process pays is what many compare two traces for.
             delivery=pl.when("intra_process").then(pl.lit("within process")).otherwise(pl.lit("middleware")),
             object=pl.struct("publisher_row", "subscription_row").rank("dense").cast(pl.Int32),
             at_ns="published_ns",
         )
     )
-    frame = side.scope.edges(frame)
-    # Not part of the key: whether delivery within the process pays is what many compare two traces for.
-    figures = {leg.name: leg.name for leg in legs}
-    values = _long(side, frame, ["topic", "publisher", "subscription", "delivery"], figures)
-    return values, note if left_out else ""
+    return _described(side, MESSAGES, (side.scope.edges(frame), {leg.name: leg.name for leg in legs})), (
+        note if left_out else ""
+    )
 
 
-def _wake_ups(side: _Side) -> Values:
-    who = identities(side.trace).select("thread_row", "process", "thread")
-    wake_ups = side.scope.within(side.trace.table("wake_ups").rename({"thread": "thread_row"}), "wakeup_ns")
-    woken = latencies(side.scope.of_threads(side.trace, wake_ups))
-    frame = woken.join(who, on="thread_row", how="left", maintain_order="left")
-    frame = frame.with_columns(at_ns="wakeup_ns", object=pl.col("thread_row"))
+def _wake_ups(side: _Side) -> tuple[pl.DataFrame, str]:
+    trace, scope = side.trace, side.scope
+    woken = scope.within(trace.table("wake_ups").rename({"thread": "thread_row"}), "wakeup_ns")
+    states = scope.of_threads(trace, scope.cut(scheduling.states_in_order(trace)))
+    who = identities(trace).select("thread_row", "process", "thread", object="thread_row")
+    latencies, periods = (
+        frame.join(who, on="thread_row", how="left", maintain_order="left")
+        for frame in (
+            scheduling.latencies(scope.of_threads(trace, woken)).with_columns(at_ns="wakeup_ns"),
+            scheduling.wake_up_intervals(states),
+        )
+    )
     figures = {"wake_up": "latency_ns", "from_waking": "from_waking_ns"}
-    states = side.scope.of_threads(side.trace, side.scope.cut(states_in_order(side.trace)))
-    periods = wake_up_intervals(states).join(who, on="thread_row", how="left", maintain_order="left")
-    periods = periods.with_columns(object=pl.col("thread_row"))
-    key = ["process", "thread"]
-    return pl.concat([_long(side, frame, key, figures), _long(side, periods, key, {"period": "interval_ns"})]), ""
+    return _described(side, WAKE_UPS, (latencies, figures), (periods, {"period": "interval_ns"})), ""
 
 
-# Tables ---------------------------------------------------------------------------------------------------------------
-
-
-def _key(table: Table) -> list[str]:
-    """The columns by which rows of the two traces belong together."""
-    return [name for name in table.names if name in _KEYS]
-
-
-def _beside(table: Table, frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Rows of both traces with the same key, in the order of a, with the differences and ratios that the table has."""
-
-    def of_side(column: str, side: str) -> str:
-        stem, _, unit = column.rpartition("_")
-        return f"{stem}_{side}_{unit}" if unit in ("ns", "percent", "hz") else f"{column}_{side}"
-
-    key = _key(table)
-    first, second = (
-        frame.rename({column: of_side(column, side) for column in frame.columns if column not in key})
-        for frame, side in zip(frames, "ab", strict=True)
-    )
-    both = first.join(second, on=key, how="inner", nulls_equal=True, maintain_order="left")
-    made = []
-    for name in table.names:
-        stem, difference, unit = name.partition("_difference_")
-        if difference:
-            of_a, of_b = (pl.col(f"{stem}_{side}_{unit.replace('points', 'percent')}") for side in "ab")
-            made.append((of_b - of_a).alias(name))
-        elif name.endswith("_ratio"):
-            of_a, of_b = (pl.col(f"{name.removesuffix('_ratio')}_{side}_ns") for side in "ab")
-            made.append(pl.when(of_a > 0).then(of_b / of_a).alias(name))
-    return both.with_columns(made)
-
-
-def _distributions(
-    table: Table,
-    sides: Sequence[_Side],
-    values_of: Callable[[_Side], Values],
-    unmatched: list[pl.DataFrame],
-    what: str | None = None,
-) -> Section:
-    """The distributions of every figure that both traces have values of."""
-    found = [values_of(side) for side in sides]
-    values = [frame for frame, _ in found]
-    by = _key(table)
-    key = [name for name in by if name != "figure"]
-    labels = [column for column in values[0].columns if column not in (*by, "object", "at_ns", "value_ns")]
-    more = [pl.col("object").n_unique().alias("objects"), *(pl.col(c).unique().sort().str.join(", ") for c in labels)]
-    described = [
-        describe(frame, by, {"value": pl.col("value_ns")}, more, statistics=_STATISTICS, at={"value": pl.col("at_ns")})
-        .rename(lambda column: column.removeprefix("value_"))
-        for frame in values
-    ]  # fmt: skip
-    if what is not None:
-        unmatched += _missing(described, key, what, "n")
-    both = _beside(table, described)
-    frame = pl.concat([both, _shifts(values, both, by)], how="horizontal").select(table.names)
-    # What ROS itself sends comes last.
-    internal = [names.is_internal(pl.col(c).str.split(" ").list.last()) for c in ("topic", "callback") if c in key]
-    frame = frame.sort(*internal, *key, nulls_last=True, maintain_order=True)
-    notes = [INTERVAL] if frame.height else []
-    if all(map(len, values)) and frame.is_empty():
-        notes = ["Nothing has the same name in both"]
-    notes += [f"{side.name}: {note}" for side, (_, note) in zip(sides, found, strict=True) if note]
-    hidden = {"objects_a", "objects_b", "p50_difference_ns", "p99_difference_ns", "max_difference_ns", "shift_ns"}
-    return Section(table, frame, tuple(notes), hidden=hidden)
-
-
-def _shifts(values: Sequence[pl.DataFrame], both: pl.DataFrame, by: list[str]) -> pl.DataFrame:
-    """For each row of `both` the shift between the batch medians, and its interval."""
-    enough = (pl.col("n_a") >= BATCHES * MIN_IN_BATCH) & (pl.col("n_b") >= BATCHES * MIN_IN_BATCH)
-    rows = both.with_row_index("__row").filter(enough).select("__row", *by)
-    medians = [_batch_medians(frame, rows, by) for frame in values]
-    shifts: dict[str, list[float | None]] = {column: [None] * both.height for column in _SHIFT}
-    if rows.height:
-        from perflab.statistics.difference import shift
-        from perflab.statistics.sample import Sample, design
-
-        for row in rows["__row"]:
-            estimate = shift(design(Sample.of(medians[0][row]), Sample.of(medians[1][row])), CONFIDENCE)
-            interval = estimate.interval
-            ends = (None, None) if interval is None else (interval.low, interval.high)
-            for column, value in zip(_SHIFT, (estimate.value, *ends), strict=True):
-                shifts[column][row] = value
-    return pl.DataFrame(shifts, schema=dict.fromkeys(_SHIFT, pl.Float64))
-
-
-def _batch_medians(values: pl.DataFrame, rows: pl.DataFrame, by: list[str]) -> dict[int, list[float]]:
-    """The medians of the batches of each row, in the order of time."""
-    place = pl.int_range(pl.len()).over("__row")
-    found = (
-        values.join(rows, on=by, how="inner", nulls_equal=True)
-        .sort("__row", "at_ns", maintain_order=True)
-        .with_columns(batch=place * BATCHES // pl.len().over("__row"))
-        .group_by("__row", "batch", maintain_order=True)
-        .agg(pl.col("value_ns").median())
-        .group_by("__row", maintain_order=True)
-        .agg("value_ns")
-    )
-    return dict(found.iter_rows())
-
-
-def _missing(frames: Sequence[pl.DataFrame], key: list[str], what: str, n: str) -> list[pl.DataFrame]:
-    """What one of the two has no value of: one row per thing, with its number of values."""
-    name = pl.concat_str([pl.col(column).cast(pl.String).fill_null("(unknown)") for column in key], separator="  ")
-    return [
-        frame.join(other, on=key, how="anti", nulls_equal=True)
-        .group_by(key, maintain_order=True)
-        .agg(pl.col(n).max().alias("n"))
-        .select(only_in=pl.lit(side), what=pl.lit(what), name=name, n=pl.col("n").cast(pl.Int64))
-        for frame, other, side in ((frames[0], frames[1], "a"), (frames[1], frames[0], "b"))
-    ]
-
-
-def _executor(sides: Sequence[_Side], unmatched: list[pl.DataFrame]) -> Section:
+def _executor(side: _Side) -> tuple[pl.DataFrame, str]:
     """The time of executor threads, those of one name together."""
-    frames = []
-    for side in sides:
-        table = executor(side.trace, scope=side.scope).section(EXECUTOR_OF_ONE.name).frame
-        told = pl.col("wall_ns") * pl.col("known_percent") / 100.0
-        sums = table.group_by(_key(EXECUTOR), maintain_order=True).agg(
-            pl.len().alias("threads"), pl.col("count").sum(), pl.col("wall_ns").sum(),
-            pl.when(pl.col("on_cpu_ns").count() > 0).then(pl.col("on_cpu_ns").sum()).alias("on_cpu_ns"),
-            told.sum().alias("told_ns"),
-        )  # fmt: skip
-        thread, spin = pl.col("function") == "thread", pl.col("function") == "spin"
-        of = ["process", "thread"]
-        known = pl.when(100.0 * pl.col("told_ns") >= MIN_KNOWN_PERCENT * pl.col("wall_ns")).then("on_cpu_ns")
-        of_spin = part_of(pl.col("wall_ns"), pl.col("wall_ns").filter(spin).first().over(of))
-        frames.append(
-            sums.with_columns(known_ns=known).with_columns(
-                of_spin_percent=pl.when(~thread).then(of_spin),
-                cpu_of_thread_percent=part_of(pl.col("known_ns"), pl.col("known_ns").filter(thread).first().over(of)),
-                cpu_usage_percent=pl.when(pl.col("known_ns").is_not_null()).then(
-                    part_of(pl.col("on_cpu_ns"), pl.col("told_ns"))
-                ),
-            )
+    answer = executor_answer.executor(side.trace, scope=side.scope)
+    on_cpu, wall, told = (pl.col(name) for name in ("on_cpu_ns", "wall_ns", "told_ns"))
+    sums = (
+        answer.section(executor_answer.EXECUTOR.name)
+        .frame.with_columns(told_ns=wall * pl.col("known_percent") / 100.0)
+        .group_by("process", "thread", "function", maintain_order=True)
+        .agg(
+            pl.col("count", "wall_ns", "told_ns").sum(),
+            threads=pl.len(),
+            on_cpu_ns=pl.when(on_cpu.count() > 0).then(on_cpu.sum()),
         )
-    named = [f.filter(pl.col("function") == "thread") for f in frames]
-    unmatched += _missing(named, ["process", "thread"], "executor thread", "threads")
-    frame = _beside(EXECUTOR, frames).select(EXECUTOR.names)
-    return Section(EXECUTOR, frame, hidden={"threads_a", "threads_b"})
+        .with_columns(known_ns=pl.when(100.0 * told >= executor_answer.MIN_KNOWN_PERCENT * wall).then(on_cpu))
+    )
+
+    def of_its(function: str, column: str) -> pl.Expr:
+        return pl.col(column).filter(pl.col("function") == function).first().over("process", "thread")
+
+    frame = sums.select(
+        "process", "thread", "function", "threads", "count",
+        of_spin_percent=pl.when(pl.col("function") != "thread").then(part_of(wall, of_its("spin", "wall_ns"))),
+        cpu_of_thread_percent=part_of(pl.col("known_ns"), of_its("thread", "known_ns")),
+        cpu_usage_percent=pl.when(pl.col("known_ns").is_not_null()).then(part_of(on_cpu, told)),
+    )  # fmt: skip
+    return frame, ""
 
 
-def _threads(sides: Sequence[_Side], unmatched: list[pl.DataFrame]) -> Section:
+def _threads(side: _Side) -> tuple[pl.DataFrame, str]:
     """What threads did in a second, those of one name together."""
-    frames = []
-    for side in sides:
-        table = scheduling(side.trace, side.scope).section(THREADS_OF_ONE.name).frame
-        covered = pl.lit(covered_ns(side.trace, side.scope), pl.Int64)
-        sums = table.group_by(_key(THREADS), maintain_order=True).agg(
-            pl.len().alias("threads"), pl.col("on_cpu_ns", "preempted_ns", "switches", "migrations").sum()
+    covered = pl.lit(scheduling.covered_ns(side.trace, side.scope), pl.Int64)
+    answer = scheduling.scheduling(side.trace, side.scope)
+    frame = (
+        answer.section(scheduling.THREADS.name)
+        .frame.group_by("process", "thread", maintain_order=True)
+        .agg(
+            pl.len().alias("threads"),
+            *(part_of(pl.col(f"{part}_ns").sum(), covered).alias(f"{name}_percent") for name, part in _OF_THREADS),
+            *((pl.col(name).sum() * 1e9 / covered).alias(f"{name}_hz") for name in ("switches", "migrations")),
         )
-        frames.append(
-            sums.with_columns(
-                part_of(pl.col("on_cpu_ns"), covered).alias("cpu_percent"),
-                part_of(pl.col("preempted_ns"), covered).alias("preempted_percent"),
-                (pl.col("switches") * 1e9 / covered).alias("switches_hz"),
-                (pl.col("migrations") * 1e9 / covered).alias("migrations_hz"),
-            )
-        )
-    unmatched += _missing(frames, _key(THREADS), "thread", "threads")
-    frame = _beside(THREADS, frames).select(THREADS.names)
-    lacking = [side.name for side in sides if side.trace.facts["scheduler"] is None]
-    notes = [f"{name}: the trace has no scheduler events" for name in lacking]
-    hidden = {name for name in THREADS.names if "_difference_" in name}
-    return Section(THREADS, frame, tuple(notes), hidden=hidden)
+    )
+    return frame, "" if side.trace.facts["scheduler"] is not None else "the trace has no scheduler events"
+
+
+_OF_THREADS = (("cpu", "on_cpu"), ("preempted", "preempted"))
+_OF_DISTRIBUTIONS = ("objects_a", "objects_b", *(f"{s}_difference_ns" for s in _STATISTICS), "shift_ns")
+_COMPARED = (
+    _Compared(CALLBACKS, _callbacks, "callback", hidden=_OF_DISTRIBUTIONS),
+    _Compared(MESSAGES, _messages, "message", hidden=_OF_DISTRIBUTIONS),
+    _Compared(EXECUTOR, _executor, "executor thread", "threads", hidden=("threads_a", "threads_b")),
+    _Compared(WAKE_UPS, _wake_ups, hidden=_OF_DISTRIBUTIONS),
+    _Compared(
+        THREADS, _threads, "thread", "threads", hidden=[name for name in THREADS.names if "_difference_" in name]
+    ),
+)

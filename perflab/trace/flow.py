@@ -20,7 +20,6 @@ of a cycle that is depends on where one comes from: the one that leads back, fro
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -28,9 +27,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from perflab.trace import names
-from perflab.trace.messages import EDGE, SETTLING_NS, deliveries_of, expected_of, pairs_of, publications_of
+from perflab.trace.messages import EDGE, SETTLING_NS, Deliveries
 from perflab.trace.quality import Quality
 from perflab.trace.scope import EVERYTHING, Scope
+from perflab.units import format_time
 
 if TYPE_CHECKING:
     from perflab.trace.source import Source
@@ -46,7 +46,7 @@ REASONS = {
     "not_handled": "taken, and no callback of the subscription began with it",
     "unended": "a callback on the way was not seen to end, nor to publish",
     "before_first": "published before the first message that arrived there: perhaps the two had not found each other",
-    "end_of_trace": "still on its way less than {settling} before the last event of the next process",
+    "end_of_trace": f"still on its way less than {format_time(SETTLING_NS)} before the last event of the next process",
     "cut": "events of user space are missing there",
 }
 # Not the system's doing, or not known to be: in no share of misses.
@@ -55,6 +55,7 @@ NOT_JUDGED = ("before_first", "end_of_trace", "cut")
 MAX_PREFIXES = 100_000  # beginnings of routes that are told apart
 MAX_CHAINS = 10_000_000  # ways that lead to runs, beyond one for each message
 
+NONE = -1  # no edge
 AGAIN = "again"  # root of a route that begins where a cycle closed
 ROUTE_ARROW = " → "
 
@@ -71,7 +72,6 @@ class Flow:
     # edge, from_vertex, via_vertex, link, topic, to_vertex, publisher, subscription (nodes), delivery, delivered
     edges: pl.DataFrame
     steps: pl.DataFrame  # edge, run, publication, published_ns, to_run, status; sorted by edge
-    settling_ns: int
     begin_ns: int  # of the trace
     quality: Quality
 
@@ -99,35 +99,25 @@ class Flow:
     @cached_property
     def closing(self) -> set[int]:
         """The edges that lead back to a vertex on the way to them, found from the roots on."""
+        labels = self.vertices["label"]
+        edges = self.edges.with_columns(label=labels.gather(self.edges["to_vertex"])).filter(pl.col("delivered") > 0)
         out: dict[int, list[tuple[int, int]]] = {}
-        rank = {v: i for i, v in enumerate(self.vertices.sort("label")["vertex"].to_list())}
-        reached = set()
-        for edge, a, b in (
-            self.edges.filter(pl.col("delivered") > 0).select("edge", "from_vertex", "to_vertex").iter_rows()
-        ):
-            out.setdefault(a, []).append((b, edge))
-            reached.add(b)
-        for targets in out.values():
-            targets.sort(key=lambda t: (rank[t[0]], t[1]))
-        closing: set[int] = set()
-        state: dict[int, int] = {}  # 1: on the way, 2: done
-        for first in sorted(out, key=lambda v: (v in reached, rank[v])):
-            if first in state:
-                continue
-            state[first] = 1
-            stack: list[tuple[int, Iterator[tuple[int, int]]]] = [(first, iter(out[first]))]
-            while stack:
-                vertex, targets_left = stack[-1]
-                for target, edge in targets_left:
-                    if state.get(target) == 1:
-                        closing.add(edge)
-                    elif target not in state:
-                        state[target] = 1
-                        stack.append((target, iter(out.get(target, ()))))
-                        break
-                else:
-                    state[vertex] = 2
-                    stack.pop()
+        for source, target, edge in edges.sort("label", "edge").select("from_vertex", "to_vertex", "edge").iter_rows():
+            out.setdefault(source, []).append((target, edge))
+        reached = set(edges["to_vertex"])
+        closing, on_the_way, done = set[int](), set[int](), set[int]()
+        # Depth first. A vertex is put back without an edge (NONE), to be left when all behind it is done.
+        left = [(vertex, NONE) for vertex in sorted(out, key=lambda v: (v in reached, labels[v]), reverse=True)]
+        while left:
+            vertex, edge = left.pop()
+            if vertex in on_the_way and edge != NONE:
+                closing.add(edge)
+            elif vertex in on_the_way:
+                on_the_way.remove(vertex)
+                done.add(vertex)
+            elif vertex not in done:
+                on_the_way.add(vertex)
+                left += [(vertex, NONE), *reversed(out.get(vertex, []))]
         return closing
 
     @cached_property
@@ -145,9 +135,9 @@ class Flow:
         return replace(self, edges=chosen, steps=steps)
 
 
-def flow_of(trace: Source, quality: Quality, *, inferred: bool = False, settling_ns: int = SETTLING_NS) -> Flow:
+def flow_of(trace: Source, quality: Quality, *, inferred: bool = False) -> Flow:
     """The message flow of a trace; with `inferred` links also those."""
-    vertices, runs, messages = _runs(trace, _messages(trace, quality, settling_ns))
+    vertices, runs, messages = _runs(trace, _messages(trace, quality))
     steps = messages.with_columns(via_vertex=pl.lit(None, pl.Int32), link=pl.lit(CAUSAL), run=pl.col("from_run"))
     linked = _links(trace, vertices, runs, messages, inferred=inferred)
     every = pl.concat([steps, linked.select(steps.columns)])
@@ -165,33 +155,32 @@ def flow_of(trace: Source, quality: Quality, *, inferred: bool = False, settling
         .select("edge", "run", "publication", "published_ns", "to_run", "status")
         .sort("edge", "published_ns", maintain_order=True)
     )
-    return Flow(vertices, runs, edges, steps, settling_ns, trace.facts["begin_ns"] or 0, quality)
+    return Flow(vertices, runs, edges, steps, trace.facts["begin_ns"] or 0, quality)
 
 
 # Messages -------------------------------------------------------------------------------------------------------------
 
 
-def _messages(trace: Source, quality: Quality, settling_ns: int) -> pl.DataFrame:
+def _messages(trace: Source, quality: Quality) -> pl.DataFrame:
     """Each publication once per subscription of its topic: `callback_instance` is the callback that handled it.
 
     ROS's own topics are left out. `status` is null where a callback handled the message.
     """
-    publications = publications_of(trace)
-    deliveries = deliveries_of(trace, publications)
+    deliveries = Deliveries(trace, quality)
     topic = pl.col("topic")
-    pairs = pairs_of(trace, deliveries).filter(topic.is_not_null(), ~names.is_internal(topic))
+    pairs = deliveries.pairs.filter(topic.is_not_null(), ~names.is_internal(topic))
     # Within a process that delivers directly the middleware does not.
     direct = pl.col("intra_process").any().over("publisher_row", "subscription_row")
-    arrivals = deliveries.select("publication", *EDGE, "arrived_ns", "overwritten", "callback_instance")
+    arrivals = deliveries.all.select("publication", *EDGE, "arrived_ns", "overwritten", "callback_instance")
     expected = (
-        expected_of(publications, pairs.with_columns(direct=direct), arrivals)
+        deliveries.expected(deliveries.publications, pairs.with_columns(direct=direct), arrivals)
         .filter(pl.col("overwritten").is_not_null() | pl.col("intra_process") | ~pl.col("direct"))
         .sort("publication", "subscription_row")
         .collect()
     )
     first = pl.col("published_ns").filter(pl.col("arrived_ns").is_not_null()).min()
-    quiet = pl.min_horizontal("valid_to_ns", "last_ns") - settling_ns
-    cut = quality.touched(expected["published_ns"], expected["published_ns"] + settling_ns).fill_null(False)
+    quiet = pl.min_horizontal("valid_to_ns", "last_ns") - SETTLING_NS
+    cut = quality.touched(expected["published_ns"], expected["published_ns"] + SETTLING_NS).fill_null(False)
     missing = (
         pl.when(pl.col("overwritten").fill_null(False)).then(pl.lit("overwritten"))
         .when(pl.col("published_ns") < pl.col("valid_from_ns")).then(pl.lit("before_first"))

@@ -16,6 +16,7 @@ middleware, or through a ring buffer of intra-process delivery. Of a message tha
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -43,6 +44,7 @@ SETTLING_NS = 100_000_000
 
 EDGE = ["publisher_row", "subscription_row", "intra_process"]
 _LEG_STATISTICS = ("min", "p50", "p90", "p99", "p99_9", "max")
+_OF_END, _SPAN = ("process", "pid", "handle"), ("valid_from_ns", "valid_to_ns", "first_ns", "last_ns")
 _DELIVERIES = ("intra_process", "same_process", "other_process", "other_host")
 
 _IDENTITY = (
@@ -199,162 +201,230 @@ SERVICES = Table(
 TABLES = (MESSAGES, LEGS, TAKES_WITHOUT_PUBLICATION, SERVICES)
 
 
-def messages(trace: Source, settling_ns: int = SETTLING_NS, scope: Scope = EVERYTHING) -> Answer:
+def messages(trace: Source, scope: Scope = EVERYTHING) -> Answer:
     """Counts, losses, latency and its legs of every edge; takes without publication; services."""
-    quality = quality_of(trace)
-    publications = publications_of(trace)
-    deliveries = deliveries_of(trace, publications)
-    publications, deliveries = (scope.within(frame, "published_ns") for frame in (publications, deliveries))
-    edges = scope.edges(_edges(trace, publications, deliveries, quality, settling_ns))
-    handled = _with_wake_ups(trace, handled_of(deliveries, quality).join(edges, on=EDGE, how="semi"))
+    found = Deliveries(trace, quality_of(trace), scope)
+    edges = scope.edges(_edges(found))
+    handled = _with_wake_ups(trace, found.handled.join(edges, on=EDGE, how="semi"))
     sections = (
-        _messages(trace, edges, handled, quality, settling_ns),
+        _messages(found, edges, handled),
         _legs(trace, edges, handled),
-        unmatched_takes(trace, quality, scope),
-        _services(trace, quality, scope),
+        unmatched_takes(trace, found.quality, scope),
+        _services(trace, found.quality, scope),
     )
     figures = ("messages", "handling", "intra-process", "wake-ups", "services")
-    return quality.answer("messages", sections, *figures, scope=scope)
+    return found.quality.answer("messages", sections, *figures, scope=scope)
 
 
-def publications_of(trace: Source) -> pl.DataFrame:
-    """Every publication with its row, its publisher, and when it was published, given to the middleware, written, sent
-    (the later of the two that the trace has), and given to a ring buffer."""
-    layers = ("intra_ns", "rclcpp_ns", "rcl_ns", "rmw_ns", "dds_ns")
+@dataclass(frozen=True, eq=False)
+class Deliveries:
+    """The messages of a trace that were published in the scope's stretch, from publish() to the callback."""
+
+    trace: Source
+    quality: Quality
+    scope: Scope = EVERYTHING
+
+    @cached_property
+    def _published(self) -> pl.DataFrame:
+        middleware = ("rcl_ns", "rmw_ns", "dds_ns")
+        return (
+            self.trace.table("publications")
+            .with_row_index("publication")
+            .select(
+                pl.col("publication").cast(pl.Int32), "intra_ns",
+                publisher_row="publisher", publisher_thread="thread", published_in="callback_instance",
+                published_ns=pl.min_horizontal("intra_ns", "rclcpp_ns", *middleware), given_ns="rmw_ns",
+                written_ns="dds_ns", sent_ns=pl.coalesce("dds_ns", "rmw_ns"),
+                to_middleware=pl.any_horizontal(pl.col(layer).is_not_null() for layer in middleware),
+            )
+        )  # fmt: skip
+
+    @property
+    def publications(self) -> pl.DataFrame:
+        """Every publication with its row, its publisher, and when it was published, given to the middleware, written,
+        sent (the later of the two that the trace has), and given to a ring buffer."""
+        return self.scope.within(self._published, "published_ns")
+
+    @cached_property
+    def all(self) -> pl.DataFrame:
+        """Every take whose publication is known, and every such message of a ring buffer (not arrived where nobody took
+        it out), with the publication and the callback that handled it.
+
+        `layer_ns` is the last layer of the take, where another one than rmw saw it.
+        """
+        nothing = pl.lit(None, pl.Int64)
+        last = pl.when(pl.col("rmw_ns").is_not_null()).then(pl.coalesce("rclcpp_ns", "rcl_ns"))
+        through_middleware = (
+            self.trace.table("takes")
+            .filter(pl.col("publication").is_not_null(), pl.col("match") == "matched")
+            .select(
+                "publication", "callback_instance", "thread",
+                subscription_row="subscription", intra_process=pl.lit(False), overwritten=pl.lit(False),
+                enqueue_ns=nothing, arrived_ns=pl.coalesce("rmw_ns", "rcl_ns", "rclcpp_ns"), layer_ns=last,
+            )
+        )  # fmt: skip
+        within_process = (
+            self.trace.table("intra_deliveries")
+            .filter(pl.col("publication").is_not_null())
+            .select(
+                "publication", "callback_instance",
+                thread="dequeue_thread", subscription_row="subscription", intra_process=pl.lit(True),
+                overwritten=pl.col("lost").fill_null(False),
+                enqueue_ns="enqueue_ns", arrived_ns="dequeue_ns", layer_ns=nothing,
+            )
+        )  # fmt: skip
+        found = pl.concat([through_middleware, within_process])
+        published = self._published.drop("publication", "intra_ns", "to_middleware")
+        callbacks = self.trace.table("callback_instances").select(started_ns="start_ns", ended_ns="end_ns")
+        ends = ((published, "publication"), (callbacks, "callback_instance"))
+        frames = [frame.select(pl.all().gather(found[row])) for frame, row in ends]
+        deliveries = pl.concat([found, *frames], how="horizontal").with_columns(
+            sent_ns=pl.coalesce("enqueue_ns", "sent_ns", "published_ns"),
+            written_ns=pl.when(~pl.col("intra_process")).then("written_ns"),
+            taken_ns=pl.coalesce("layer_ns", "arrived_ns"),
+        )
+        return self.scope.within(deliveries, "published_ns")
+
+    @cached_property
+    def handled(self) -> pl.DataFrame:
+        """The messages that a callback handled, and whether to leave their latency out (`left_out`).
+
+        That is where events are missing between its ends: what looks like the callback of this message may be that of a
+        later one. Neither has a callback a duration in which events are missing.
+        """
+        frame = self.all.filter(pl.col("started_ns").is_not_null())
+        unsure = self.quality.touched(frame["started_ns"], frame["ended_ns"], anywhere=False).fill_null(False)
+        return frame.with_columns(
+            ended_ns=pl.when(~unsure).then("ended_ns"),
+            left_out=self.quality.touched(frame["published_ns"], frame["started_ns"], anywhere=False).fill_null(False),
+        )
+
+    @cached_property
+    def pairs(self) -> pl.DataFrame:
+        """Publishers and subscriptions of one topic, with the time during which the subscription is known to exist.
+
+        Within a process that delivers directly the middleware does not: such a pair is there once, as that. What is on
+        different hosts may be in different domains, and so may processes: where nothing was taken, nobody can tell.
+        """
+        publishers, subscriptions = (
+            names.objects(self.trace, f"{end}s").select(
+                pl.col("row").alias(f"{end}_row"), "topic", pl.col("node").alias(end),
+                *(pl.col(column).alias(f"{end}_{column}") for column in ("process_row", "host_row", *_OF_END)),
+                *more,
+            )
+            for end, more in (("publisher", ()), ("subscription", _SPAN))
+        )  # fmt: skip
+        seen = self.all.lazy().select(EDGE).unique().collect()
+        by_topic = publishers.join(subscriptions, on="topic", how="inner").select("publisher_row", "subscription_row")
+        direct = seen.filter(pl.col("intra_process")).select("publisher_row", "subscription_row")
+        possible = by_topic.join(direct, on=["publisher_row", "subscription_row"], how="anti").with_columns(
+            intra_process=pl.lit(False)
+        )
+        delivery = (
+            pl.when("intra_process").then(pl.lit("intra_process"))
+            .when(pl.col("publisher_host_row") != pl.col("subscription_host_row")).then(pl.lit("other_host"))
+            .when(pl.col("publisher_process_row") != pl.col("subscription_process_row")).then(pl.lit("other_process"))
+            .otherwise(pl.lit("same_process"))
+        )  # fmt: skip
+        pairs = (
+            pl.concat([seen, possible])
+            .unique(maintain_order=True)
+            .join(publishers, on="publisher_row", how="left")
+            .join(subscriptions.drop("topic"), on="subscription_row", how="left")
+            .with_columns(
+                from_ns=pl.coalesce("valid_from_ns", "first_ns"),
+                to_ns=pl.coalesce("valid_to_ns", pl.lit(self.trace.facts["end_ns"], pl.Int64), "last_ns"),
+                delivery=delivery.cast(pl.Enum(_DELIVERIES)),
+            )
+        )
+        # Its two nodes; where several edges of a topic are called so, with their processes, then their handles.
+        first, *more = (_edge(*told) for told in ((), ("pid",), ("pid", "handle")))
+        steps = [(True, label) for label in more]
+        return names.told_apart(pairs.with_columns(edge=first), "edge", *steps, among=("topic", "intra_process"))
+
+    def expected(self, publications: pl.DataFrame, pairs: pl.DataFrame, arrivals: pl.DataFrame) -> pl.LazyFrame:
+        """Every publication once per pair that it was `given` to, or of which it is among the arrivals: these are
+        deliveries, or sums of those of one publication and pair, and have `overwritten`."""
+        given = pl.when("intra_process").then(pl.col("intra_ns").is_not_null()).otherwise("to_middleware")
+        return (
+            publications.lazy()
+            .join(pairs.lazy(), on="publisher_row")
+            .join(arrivals.lazy(), on=["publication", *EDGE], how="left")
+            .with_columns(given=given)
+            .filter(pl.col("given") | pl.col("overwritten").is_not_null())
+        )
+
+    @property
+    def judged(self) -> pl.LazyFrame:
+        """The messages that are expected of each pair, with what became of them as flags."""
+        published, taken = pl.col("published_ns"), pl.col("arrived_ns").is_not_null()
+        first = (
+            self.all.filter(taken)
+            .join(self.pairs.select(*EDGE, "from_ns"), on=EDGE)
+            .filter(published >= pl.col("from_ns"))
+            .group_by(EDGE)
+            .agg(first_taken_ns=published.min())
+        )
+        bounds = self.pairs.join(first, on=EDGE, how="left").select(
+            *EDGE, "from_ns", "to_ns", "first_taken_ns",
+            judged_to_ns=pl.min_horizontal("to_ns", pl.col("last_ns") - SETTLING_NS),
+        )  # fmt: skip
+        # A publication that was taken twice is one.
+        arrivals = self.all.group_by("publication", *EDGE).agg(
+            taken=taken.any(), handled=pl.col("started_ns").is_not_null().any(), overwritten=pl.col("overwritten").any()
+        )
+        times = self.publications["published_ns"]
+        sure = ~self.quality.touched(times, times + SETTLING_NS).fill_null(False)
+        return (
+            self.expected(self.publications.with_columns(sure=sure), bounds, arrivals)
+            .with_columns(
+                pl.col("taken", "handled", "overwritten").fill_null(False),
+                earlier=published < pl.col("from_ns"),
+                exists=pl.col("given") & published.is_between("from_ns", "to_ns"),
+                judged=published.is_between("from_ns", "judged_to_ns"),
+                # Perhaps before the two had found each other. Where none did arrive, all are simply not taken.
+                before_first=(~pl.col("intra_process") & (published < pl.col("first_taken_ns"))).fill_null(False),
+            )
+            .with_columns(
+                not_taken=pl.col("given") & pl.col("judged") & ~pl.col("before_first") & ~pl.col("taken"),
+            )
+        )
+
+
+def _edge(*more: str) -> pl.Expr:
+    """ "/talker → /listener", with more of both."""
+    labels = []
+    for end in ("publisher", "subscription"):
+        name = pl.coalesce(end, f"{end}_handle", pl.lit("(unknown)"))
+        added = [pl.col(f"{end}_{what}").cast(pl.String).fill_null("–") for what in more]
+        labels.append(pl.format("{} ({})", name, pl.concat_str(added, separator=" ")) if more else name)
+    return pl.format("{} → {}", *labels)
+
+
+def not_taken(trace: Source, quality: Quality) -> pl.DataFrame:
+    """The messages that `not_taken` counts, of edges through the middleware: publication, subscription_row.
+
+    Only of edges on which something was taken: of others nobody knows whether they are in one domain.
+    """
+    found = Deliveries(trace, quality)
+    some = found.all.filter(~pl.col("intra_process"), pl.col("arrived_ns").is_not_null())
     return (
-        trace.table("publications")
-        .with_row_index("publication")
-        .select(
-            pl.col("publication").cast(pl.Int32), "intra_ns",
-            publisher_row="publisher", publisher_thread="thread", published_in="callback_instance",
-            published_ns=pl.min_horizontal(*layers), given_ns="rmw_ns", written_ns="dds_ns",
-            sent_ns=pl.coalesce("dds_ns", "rmw_ns"),
-            to_middleware=pl.any_horizontal(pl.col(layer).is_not_null() for layer in ("rcl_ns", "rmw_ns", "dds_ns")),
-        )
-    )  # fmt: skip
-
-
-def deliveries_of(trace: Source, publications: pl.DataFrame) -> pl.DataFrame:
-    """Every take whose publication is known, and every such message of a ring buffer (not arrived where nobody took it
-    out), with the publication and the callback that handled it.
-
-    `layer_ns` is the last layer of the take, where another one than rmw saw it.
-    """
-    nothing = pl.lit(None, pl.Int64)
-    last = pl.when(pl.col("rmw_ns").is_not_null()).then(pl.coalesce("rclcpp_ns", "rcl_ns"))
-    through_middleware = (
-        trace.table("takes")
-        .filter(pl.col("publication").is_not_null(), pl.col("match") == "matched")
-        .select(
-            "publication", "callback_instance", "thread",
-            subscription_row="subscription", intra_process=pl.lit(False), overwritten=pl.lit(False),
-            enqueue_ns=nothing, arrived_ns=pl.coalesce("rmw_ns", "rcl_ns", "rclcpp_ns"), layer_ns=last,
-        )
-    )  # fmt: skip
-    within_process = (
-        trace.table("intra_deliveries")
-        .filter(pl.col("publication").is_not_null())
-        .select(
-            "publication", "callback_instance",
-            thread="dequeue_thread", subscription_row="subscription", intra_process=pl.lit(True),
-            overwritten=pl.col("lost").fill_null(False),
-            enqueue_ns="enqueue_ns", arrived_ns="dequeue_ns", layer_ns=nothing,
-        )
-        .select(through_middleware.columns)
-    )  # fmt: skip
-    found = pl.concat([through_middleware, within_process])
-    published = publications.drop("publication", "intra_ns", "to_middleware")
-    callbacks = trace.table("callback_instances").select(started_ns="start_ns", ended_ns="end_ns")
-    ends = ((published, "publication"), (callbacks, "callback_instance"))
-    frames = [frame.select(pl.all().gather(found[row])) for frame, row in ends]
-    return pl.concat([found, *frames], how="horizontal").with_columns(
-        sent_ns=pl.coalesce("enqueue_ns", "sent_ns", "published_ns"),
-        written_ns=pl.when(~pl.col("intra_process")).then("written_ns"),
-        taken_ns=pl.coalesce("layer_ns", "arrived_ns"),
-    )
-
-
-def handled_of(deliveries: pl.DataFrame, quality: Quality) -> pl.DataFrame:
-    """The messages that a callback handled, and whether to leave their latency out (`left_out`).
-
-    That is where events are missing between its ends: what looks like the callback of this message may be that of a
-    later one. Neither has a callback a duration in which events are missing.
-    """
-    frame = deliveries.filter(pl.col("started_ns").is_not_null())
-    unsure = quality.touched(frame["started_ns"], frame["ended_ns"], anywhere=False).fill_null(False)
-    return frame.with_columns(
-        ended_ns=pl.when(~unsure).then("ended_ns"),
-        left_out=quality.touched(frame["published_ns"], frame["started_ns"], anywhere=False).fill_null(False),
+        found.judged.filter("not_taken", ~pl.col("intra_process"))
+        .join(some.lazy(), on=EDGE, how="semi")
+        .select("publication", "subscription_row")
+        .sort("publication", "subscription_row")
+        .collect()
     )
 
 
 # Counts ---------------------------------------------------------------------------------------------------------------
 
 
-def expected_of(publications: pl.DataFrame, pairs: pl.DataFrame, arrivals: pl.DataFrame) -> pl.LazyFrame:
-    """Every publication once per pair that it was `given` to, or of which it is among the arrivals: these are
-    deliveries, or sums of those of one publication and pair, and have `overwritten`."""
-    given = pl.when("intra_process").then(pl.col("intra_ns").is_not_null()).otherwise("to_middleware")
-    return (
-        publications.lazy()
-        .join(pairs.lazy(), on="publisher_row")
-        .join(arrivals.lazy(), on=["publication", *EDGE], how="left")
-        .with_columns(given=given)
-        .filter(pl.col("given") | pl.col("overwritten").is_not_null())
-    )
-
-
-def _judged(
-    trace: Source, publications: pl.DataFrame, deliveries: pl.DataFrame, quality: Quality, settling_ns: int
-) -> tuple[pl.DataFrame, pl.LazyFrame]:
-    """The pairs, and the messages that are expected of each with what became of them, as flags."""
-    pairs = pairs_of(trace, deliveries)
-    published, taken = pl.col("published_ns"), pl.col("arrived_ns").is_not_null()
-    first = (
-        deliveries.filter(taken)
-        .join(pairs.select(*EDGE, "from_ns"), on=EDGE)
-        .filter(published >= pl.col("from_ns"))
-        .group_by(EDGE)
-        .agg(first_taken_ns=published.min())
-    )
-    bounds = pairs.join(first, on=EDGE, how="left").select(
-        *EDGE,
-        "from_ns",
-        "to_ns",
-        "first_taken_ns",
-        judged_to_ns=pl.min_horizontal("to_ns", pl.col("last_ns") - settling_ns),
-    )
-    # A publication that was taken twice is one.
-    arrivals = deliveries.group_by("publication", *EDGE).agg(
-        taken=taken.any(), handled=pl.col("started_ns").is_not_null().any(), overwritten=pl.col("overwritten").any()
-    )
-    times = publications["published_ns"]
-    sure = ~quality.touched(times, times + settling_ns).fill_null(False)
-    messages = (
-        expected_of(publications.with_columns(sure=sure), bounds, arrivals)
-        .with_columns(
-            pl.col("taken", "handled", "overwritten").fill_null(False),
-            earlier=published < pl.col("from_ns"),
-            exists=pl.col("given") & published.is_between("from_ns", "to_ns"),
-            judged=published.is_between("from_ns", "judged_to_ns"),
-            # Perhaps before the two had found each other. Where none did arrive, all are simply not taken.
-            before_first=(~pl.col("intra_process") & (published < pl.col("first_taken_ns"))).fill_null(False),
-        )
-        .with_columns(
-            not_taken=pl.col("given") & pl.col("judged") & ~pl.col("before_first") & ~pl.col("taken"),
-        )
-    )
-    return pairs, messages
-
-
-def _edges(
-    trace: Source, publications: pl.DataFrame, deliveries: pl.DataFrame, quality: Quality, settling_ns: int
-) -> pl.DataFrame:
+def _edges(found: Deliveries) -> pl.DataFrame:
     """One row per edge: who its ends are, and what became of the messages published while the subscription existed.
 
     published + taken_earlier = taken + not_taken + before_first + pending
     """
-    pairs, messages = _judged(trace, publications, deliveries, quality, settling_ns)
     exists, judged, taken, earlier = (pl.col(name) for name in ("exists", "judged", "taken", "earlier"))
     sums = {
         "published": exists,
@@ -370,94 +440,16 @@ def _edges(
         "taken_later": taken & ~earlier & ~judged,
     }
     counted = (
-        messages.group_by(EDGE)
+        found.judged.group_by(EDGE)
         .agg(flag.sum().cast(pl.Int64).alias(name) for name, flag in sums.items())
         .filter((pl.col("published") > 0) | (pl.col("taken") > 0))
         .collect(engine="streaming")
     )
     settled = pl.col("judged") - pl.col("before_first")
-    return pairs.join(counted, on=EDGE, maintain_order="left").with_columns(
+    return found.pairs.join(counted, on=EDGE, maintain_order="left").with_columns(
         pending=pl.col("given_later") - pl.col("taken_later"),
         not_taken_percent=pl.when(settled > 0).then(100.0 * pl.col("not_taken") / settled),
     )
-
-
-def not_taken(trace: Source, quality: Quality, settling_ns: int = SETTLING_NS) -> pl.DataFrame:
-    """The messages that `not_taken` counts, of edges through the middleware: publication, subscription_row.
-
-    Only of edges on which something was taken: of others nobody knows whether they are in one domain.
-    """
-    publications = publications_of(trace)
-    deliveries = deliveries_of(trace, publications)
-    _, messages = _judged(trace, publications, deliveries, quality, settling_ns)
-    some = deliveries.filter(~pl.col("intra_process"), pl.col("arrived_ns").is_not_null())
-    return (
-        messages.filter("not_taken", ~pl.col("intra_process"))
-        .join(some.lazy(), on=EDGE, how="semi")
-        .select("publication", "subscription_row")
-        .sort("publication", "subscription_row")
-        .collect()
-    )
-
-
-def pairs_of(trace: Source, deliveries: pl.DataFrame) -> pl.DataFrame:
-    """Publishers and subscriptions of one topic, with the time during which the subscription is known to exist.
-
-    Within a process that delivers directly the middleware does not: such a pair is there once, as that. What is on
-    different hosts may be in different domains, and so may processes: where nothing was taken, nobody can tell.
-    """
-
-    def ends(table: str, prefix: str) -> pl.DataFrame:
-        frame = names.objects(trace, table)
-        return frame.select(
-            pl.col("row").alias(f"{prefix}_row"), "topic", pl.col("node").alias(prefix),
-            pl.col("process_row").alias(f"{prefix}_process_row"), pl.col("host_row").alias(f"{prefix}_host_row"),
-            pl.col("process").alias(f"{prefix}_process"), pl.col("pid").alias(f"{prefix}_pid"),
-            pl.col("handle").alias(f"{prefix}_handle"),
-            *(("valid_from_ns", "valid_to_ns", "first_ns", "last_ns") if prefix == "subscription" else ()),
-        )  # fmt: skip
-
-    publishers, subscriptions = ends("publishers", "publisher"), ends("subscriptions", "subscription")
-    seen = deliveries.lazy().select(EDGE).unique().collect()
-    by_topic = publishers.join(subscriptions, on="topic", how="inner").select("publisher_row", "subscription_row")
-    direct = seen.filter(pl.col("intra_process")).select("publisher_row", "subscription_row")
-    possible = by_topic.join(direct, on=["publisher_row", "subscription_row"], how="anti").with_columns(
-        intra_process=pl.lit(False)
-    )
-    return (
-        pl.concat([seen, possible])
-        .unique(maintain_order=True)
-        .join(publishers, on="publisher_row", how="left")
-        .join(subscriptions.drop("topic"), on="subscription_row", how="left")
-        .with_columns(
-            from_ns=pl.coalesce("valid_from_ns", "first_ns"),
-            to_ns=pl.coalesce("valid_to_ns", pl.lit(trace.facts["end_ns"], pl.Int64), "last_ns"),
-            delivery=pl.when("intra_process")
-            .then(pl.lit("intra_process"))
-            .when(pl.col("publisher_host_row") != pl.col("subscription_host_row"))
-            .then(pl.lit("other_host"))
-            .when(pl.col("publisher_process_row") != pl.col("subscription_process_row"))
-            .then(pl.lit("other_process"))
-            .otherwise(pl.lit("same_process"))
-            .cast(pl.Enum(_DELIVERIES)),
-        )
-        .pipe(_with_labels)
-    )
-
-
-def _with_labels(pairs: pl.DataFrame) -> pl.DataFrame:
-    """`edge`: its two nodes; where several edges of a topic are called so, with their processes, then their handles."""
-
-    def ends(*more: str) -> pl.Expr:
-        labels = []
-        for end in ("publisher", "subscription"):
-            name = pl.coalesce(end, f"{end}_handle", pl.lit("(unknown)"))
-            added = [pl.col(f"{end}_{what}").cast(pl.String).fill_null("–") for what in more]
-            labels.append(pl.format("{} ({})", name, pl.concat_str(added, separator=" ")) if more else name)
-        return pl.format("{} → {}", *labels)
-
-    steps = [(True, ends("pid")), (True, ends("pid", "handle"))]
-    return names.told_apart(pairs.with_columns(edge=ends()), "edge", *steps, among=("topic", "intra_process"))
 
 
 # Latency --------------------------------------------------------------------------------------------------------------
@@ -496,14 +488,14 @@ def _sorted(frame: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def _messages(trace: Source, edges: pl.DataFrame, handled: pl.DataFrame, quality: Quality, settling_ns: int) -> Section:
+def _messages(found: Deliveries, edges: pl.DataFrame, handled: pl.DataFrame) -> Section:
     latency = pl.when(~pl.col("left_out")).then(LATENCY.time)
     left_out = [pl.col("left_out").sum().cast(pl.Int64).alias("latency_left_out")]
-    at = {"latency": since_begin(trace, "published_ns")}
+    at = {"latency": since_begin(found.trace, "published_ns")}
     figures = describe(handled, EDGE, {"latency": latency}, left_out, at=at)
     joined = edges.join(figures, on=EDGE, how="left").with_columns(pl.col("latency_left_out").fill_null(0))
     frame = _sorted(joined).select(MESSAGES.names)
-    settling = format_time(settling_ns)
+    settling = format_time(SETTLING_NS)
     missing = int(frame["latency_left_out"].sum())
     early = handled.filter(pl.col("arrived_ns") < pl.col("sent_ns")).height
     notes = notes_of(
@@ -515,11 +507,12 @@ def _messages(trace: Source, edges: pl.DataFrame, handled: pl.DataFrame, quality
         ((frame["published"].gt(0) & frame["taken"].eq(0)).any(),
          "where nothing was taken, publisher and subscription may also be of different domains or have QoS that do not"
          " fit; the trace does not say. Nor does it say who is reliable and who is best effort"),
-        (quality.has_losses, "events were lost: published, taken and handled are lower bounds; not taken is an upper"
-                             " bound, not_taken_at_least counts messages around which nothing is missing"),
+        (found.quality.has_losses,
+         "events were lost: published, taken and handled are lower bounds; not taken is an upper bound,"
+         " not_taken_at_least counts messages around which nothing is missing"),
         (missing, f"{plural(missing, 'latency', 'latencies')} left out, with their legs: events are missing between"
                   " publish() and callback_start, so that the callback may be that of another message"),
-        (quality.gaps_anywhere and handled.height,
+        (found.quality.gaps_anywhere and handled.height,
          "nobody knows when some events were lost: single latencies may be those of other messages"),
         ((frame["delivery"] == "other_host").any(),
          "latencies between hosts contain the difference of their clocks; believe them as far as those were"

@@ -40,14 +40,13 @@ from perflab.trace.columns import (
 )
 from perflab.trace.flow import CAUSAL, DECLARED, INFERRED, NOT_JUDGED, REASONS, Flow, Followed, Route, flow_of, found
 from perflab.trace.messages import Leg
-from perflab.trace.paths_named import CONFIDENCE, MEASURES, Measured, Objective
+from perflab.trace.paths_named import CONFIDENCE, MEASURES, Measured, Objective, Wanted
 from perflab.trace.quality import quality_of
 from perflab.trace.quantiles import MAX_AT, columns_of, describe, quantile
 from perflab.trace.scope import EVERYTHING, Scope
-from perflab.units import format_confidence, format_time, plural
+from perflab.units import format_confidence, plural
 
 if TYPE_CHECKING:
-    from perflab.trace.paths_file import Wanted
     from perflab.trace.source import Source
 
 LARGEST = 100  # paths that are followed unless all are asked for
@@ -336,8 +335,6 @@ COMPARED = Table(
     always=False,
 )  # fmt: skip
 
-_SIDE = ("n", "complete_percent", "misses_percent", *columns_of("latency", _SHORT))
-
 TABLES = (NAMED, OBJECTIVE, SENSITIVITY, COMPARED, PATHS, HOPS, INCOMPLETE, EDGES, VERTICES)
 
 
@@ -476,42 +473,38 @@ def paths_of(trace: Source, asked: Asked, *, strict: bool = True) -> Paths:
 
 
 def _between(routes: list[Route], asked: Asked) -> list[Route]:
-    """Routes cut to begin and end where that is asked for; those that do not pass there are left out."""
+    """Routes through the scope's nodes and over its topics, cut to begin and end where that is asked for; those that do
+    not pass there are left out."""
     if asked.scope.has_names:
-        routes = [route for route in routes if _passes(route, asked.scope)]
+        of_routes = [route.flow.edges.filter(pl.col("edge").is_in(route.edges)) for route in routes]
+        nodes = [asked.scope.of_nodes(edges, "publisher", "subscription").height for edges in of_routes]
+        topics = [asked.scope.of_topics(edges).height for edges in of_routes]
+        routes = [route for route, *both in zip(routes, nodes, topics, strict=True) if all(both)]
     if asked.source is None and asked.sink is None:
         return routes
     known = sorted({name for route in routes[:1] + routes[-1:] for name in (*route.flow.nodes, *route.flow.topics)})
     for option, pattern in (("--from", asked.source), ("--to", asked.sink)):
         if pattern is not None and not any(fnmatchcase(name, pattern) for name in known):
             raise BadInput(f"{option} {pattern}: {named.unknown_name('node or topic', pattern, known)}")
+
+    def places(route: Route, end: str, pattern: str | None) -> list[int]:
+        """Of the edges with a topic, or a node at that end, that the pattern fits; of all without a pattern."""
+        of_edges = ([name for name in (edge["topic"], edge[end]) if name is not None] for edge in route.rows)
+        return [i for i, n in enumerate(of_edges) if pattern is None or any(fnmatchcase(name, pattern) for name in n)]
+
     result: dict[tuple[int, tuple[int, ...]], Route] = {}
     for route in routes:
-        begins = [i for i, edge in enumerate(route.rows) if _is_at(edge, "publisher", asked.source)]
-        ends = [i + 1 for i, edge in enumerate(route.rows) if _is_at(edge, "subscription", asked.sink)]
-        if not begins or not ends or begins[0] >= ends[-1]:
+        begins, ends = places(route, "publisher", asked.source), places(route, "subscription", asked.sink)
+        if not begins or not ends or begins[0] > ends[-1]:
             continue
-        begin, end = begins[0], ends[-1]
+        begin, end = begins[0], ends[-1] + 1
         root = route.root if begin == 0 else None
-        closes = route.closes and end == len(route.edges)
         key = (id(route.flow), route.edges[begin:end])
-        before = result.get(key)
-        if before is not None and before.root != root:
-            root = None
-        n = route.n + (before.n if before else 0)
-        result[key] = replace(route, edges=key[1], root=root, closes=closes, n=n)
+        n = route.n
+        if (before := result.get(key)) is not None:
+            root, n = root if before.root == root else None, n + before.n
+        result[key] = replace(route, edges=key[1], root=root, closes=route.closes and end == len(route.edges), n=n)
     return list(result.values())
-
-
-def _passes(route: Route, scope: Scope) -> bool:
-    """Whether it goes through one of the nodes, and over one of the topics."""
-    edges = route.flow.edges.filter(pl.col("edge").is_in(route.edges))
-    return scope.of_nodes(edges, "publisher", "subscription").height > 0 and scope.of_topics(edges).height > 0
-
-
-def _is_at(edge: dict[str, Any], end: str, pattern: str | None) -> bool:
-    """Whether the pattern fits the topic of an edge, or the node at that end; without a pattern any edge fits."""
-    return pattern is None or any(fnmatchcase(name, pattern) for name in (edge["topic"], edge[end]) if name is not None)
 
 
 # Sections -------------------------------------------------------------------------------------------------------------
@@ -519,12 +512,34 @@ def _is_at(edge: dict[str, Any], end: str, pattern: str | None) -> bool:
 
 def answer_of(p: Paths, baseline: Paths | None = None) -> Answer:
     """The sections of an answer."""
-    sections: list[Section] = []
-    if p.measured:
-        sections += [_named(p), _objective(p, baseline), _sensitivity(p)]
-    if baseline is not None:
-        sections.append(_compared(p, baseline))
-    sections += [_paths(p), _hops(p), _incomplete(p), _edges(p), _vertices(p)]
+    hops = [told.hops.select(HOPS.names) for told in (*p.named, *p.told)]
+    of_hops = (
+        "callback: start to publication; message: publication to the next start; held: start of the callback that"
+        " took it to the publication it went into; sink: the last callback. Shares are of the time until the end of"
+        " the last callback, instance by instance; slow: means over the slowest hundredth"
+    )
+    of_edges = (
+        "latency: publish() to the start of the callback; not arrived: published for this subscription and not"
+        " handled, whatever the reason. ROS's own topics are not followed"
+    )
+    of_vertices = (
+        "code: publishes outside of callbacks; take: messages are taken, and no callback is in the trace (rclpy, or"
+        " a client)"
+    )
+    vertices = p.scope.of_nodes(vertices_of(p.flow, p.scope), "node").with_columns(vertex="label")
+    sections = (
+        *([_named(p), *_objectives(p, baseline)] if p.measured else []),
+        *([_compared(p, baseline)] if baseline is not None else []),
+        _paths(p),
+        Section(
+            HOPS,
+            pl.concat([HOPS.frame([]), *hops], how="vertical_relaxed"),
+            (of_hops if hops else "there is no path",),
+        ),
+        _incomplete(p),
+        Section(EDGES, edges_of(p.flow, p.scope).select(EDGES.names), (of_edges,)),
+        Section(VERTICES, vertices.select(VERTICES.names), (of_vertices,)),
+    )
     figures = ("messages", "handling", "intra-process", "callbacks")
     return p.flow.quality.answer("paths", sections, *figures, scope=p.scope)
 
@@ -575,18 +590,6 @@ def _paths(p: Paths) -> Section:
     return Section(PATHS, frame, notes)
 
 
-def _hops(p: Paths) -> Section:
-    frames = [told.hops.select(HOPS.names) for told in (*p.named, *p.told)]
-    note = (
-        "callback: start to publication; message: publication to the next start; held: start of the callback that"
-        " took it to the publication it went into; sink: the last callback. Shares are of the time until the end of"
-        " the last callback, instance by instance; slow: means over the slowest hundredth"
-    )
-    return Section(
-        HOPS, pl.concat([HOPS.frame([]), *frames], how="vertical_relaxed"), (note if frames else "there is no path",)
-    )
-
-
 def _incomplete(p: Paths) -> Section:
     rows = []
     for told in (*p.named, *p.told):
@@ -601,18 +604,8 @@ def _incomplete(p: Paths) -> Section:
             )  # fmt: skip
     frame = INCOMPLETE.frame(rows)
     seen = [r for r in REASONS if r in frame["reason"].to_list()]
-    settling = format_time(p.flow.settling_ns)
-    notes = tuple(f"{reason}: {REASONS[reason].format(settling=settling)}" for reason in seen)
+    notes = tuple(f"{reason}: {REASONS[reason]}" for reason in seen)
     return Section(INCOMPLETE, frame, notes or ("every instance came to its end",))
-
-
-def _edges(p: Paths) -> Section:
-    frame = edges_of(p.flow, p.scope)
-    note = (
-        "latency: publish() to the start of the callback; not arrived: published for this subscription and not"
-        " handled, whatever the reason. ROS's own topics are not followed"
-    )
-    return Section(EDGES, frame.select(EDGES.names), (note,))
 
 
 def edges_of(flow: Flow, scope: Scope = EVERYTHING) -> pl.DataFrame:
@@ -666,15 +659,6 @@ def vertices_of(flow: Flow, scope: Scope = EVERYTHING) -> pl.DataFrame:
     )
 
 
-def _vertices(p: Paths) -> Section:
-    frame = p.scope.of_nodes(vertices_of(p.flow, p.scope), "node").with_columns(vertex="label").select(VERTICES.names)
-    note = (
-        "code: publishes outside of callbacks; take: messages are taken, and no callback is in the trace (rclpy, or"
-        " a client)"
-    )
-    return Section(VERTICES, frame, (note,))
-
-
 # Named paths ----------------------------------------------------------------------------------------------------------
 
 
@@ -695,82 +679,68 @@ def _named(p: Paths) -> Section:
     return Section(NAMED, frame, tuple(notes))
 
 
-def _objective(p: Paths, baseline: Paths | None) -> Section:
-    rows = []
+def _objectives(p: Paths, baseline: Paths | None) -> tuple[Section, Section]:
+    """The objectives, and what becomes of them where the weights change."""
+    rows, changes = [], []
     for measure, (what, _) in MEASURES.items():
         objective = Objective.of(measure, p.measured)
-        value, reasons = objective.total, [objective.reason]
+        whole, reasons = objective.total, [objective.reason]
         row: dict[str, Any] = {
             "measure": measure, "what": what, "paths": len(objective.paths), "weights": sum(objective.weights),
-            "total": value,
+            "total": whole,
         }  # fmt: skip
         if baseline is not None:
             beside = Objective.of(measure, baseline.measured)
             before = beside.total
-            row |= {"baseline_total": before, "ratio": value / before if value is not None and before else None}
+            row |= {"baseline_total": before, "ratio": whole / before if whole is not None and before else None}
             reasons.append(beside.reason and f"baseline: {beside.reason}")
         rows.append(row | {"reason": "; ".join(reason for reason in reasons if reason) or None})
-    table = OBJECTIVE if baseline is not None else OBJECTIVE.without("baseline_total", "ratio")
-    notes = ["sum of weight x score over all paths with a deadline / sum of their weights; smaller is better"]
-    without = [m.wanted.name for m in p.measured if m.wanted.weight is None]
-    if without:
-        notes.append(f"without a deadline, and so in no objective: {', '.join(without)}")
-    notes += [f"{row['measure']}: null because {row['reason']}" for row in rows if row["reason"] is not None]
-    return Section(table, table.frame(rows), tuple(notes))
-
-
-def _sensitivity(p: Paths) -> Section:
-    rows = []
-    for measure in MEASURES:
-        objective = Objective.of(measure, p.measured)
-        scores, whole = objective.scores, objective.total
         for i, path in enumerate(objective.paths):
-            for change, weight, value in named.changed_totals(scores, objective.weights, i):
+            for change, weight, value in named.changed_totals(objective.scores, objective.weights, i):
                 shift = None if value is None or not whole else 100.0 * (value - whole) / whole
-                rows.append((measure, path.wanted.name, scores[i], change, weight, value, shift))
-    note = "what becomes of the total where the weight of one path changes, or the path is left out"
-    return Section(SENSITIVITY, SENSITIVITY.frame(rows), (note if rows else "no path has a deadline",))
-
-
-# Beside another trace -------------------------------------------------------------------------------------------------
-
-
-def _sides(p: Paths) -> pl.DataFrame:
-    """Named paths with the latency that the file asks for, then those that were found: as they stand in COMPARED."""
-    measured = [(m.wanted.name, m.followed, m.figures) for m in p.measured if m.followed and m.figures]
-    told = [(t.route.name, t.followed, t.figures) for t in p.told]
-    rows = [
-        {
-            "named": place < len(measured), "path": name, "n": figures["latency_n"],
-            "complete_percent": 100.0 * followed.complete.height / followed.set_out if followed.set_out else None,
-            "misses_percent": figures.get("misses_percent"),
-            **{name: figures[name] for name in columns_of("latency", _SHORT)},
-        }
-        for place, (name, followed, figures) in enumerate([*measured, *told])
-    ]  # fmt: skip
-    types = COMPARED.frame([]).schema
-    return pl.DataFrame(rows, schema={"named": pl.Boolean, "path": pl.String, **{c: types[c] for c in _SIDE}})
+                changes.append((measure, path.wanted.name, objective.scores[i], change, weight, value, shift))
+    table = OBJECTIVE if baseline is not None else OBJECTIVE.without("baseline_total", "ratio")
+    without = [m.wanted.name for m in p.measured if m.wanted.weight is None]
+    notes = notes_of(
+        (True, "sum of weight x score over all paths with a deadline / sum of their weights; smaller is better"),
+        (without, f"without a deadline, and so in no objective: {', '.join(without)}"),
+        *((row["reason"], f"{row['measure']}: null because {row['reason']}") for row in rows),
+    )
+    of_weights = "what becomes of the total where the weight of one path changes, or the path is left out"
+    return (
+        Section(table, table.frame(rows), notes),
+        Section(SENSITIVITY, SENSITIVITY.frame(changes), (of_weights if changes else "no path has a deadline",)),
+    )
 
 
 def _compared(p: Paths, baseline: Paths) -> Section:
-    """Paths of the same name, named ones first; no verdict."""
-    here, there = (_sides(side).with_columns(there=pl.lit(True)) for side in (p, baseline))
-    there = there.rename({column: f"baseline_{column}" for column in _SIDE})
-    both = here.join(
-        there, on=["named", "path"], how="full", coalesce=True, maintain_order="left_right", suffix="_baseline"
-    ).sort("named", descending=True, maintain_order=True)
-    only = pl.when(pl.col("there_baseline").is_null()).then(pl.lit("this trace"))
-    ratios = {
-        f"{s}_ratio": pl.when(pl.col(f"baseline_latency_{s}_ns") != 0).then(
-            pl.col(f"latency_{s}_ns") / pl.col(f"baseline_latency_{s}_ns")
-        )
-        for s in _SHORT
-    }
-    frame = both.with_columns(
-        only_in=only.when(pl.col("there").is_null()).then(pl.lit("the baseline")).otherwise(pl.lit("no")), **ratios
-    )
+    """Beside another trace paths of the same name, named ones first, with the latency that the file asks for; no
+    verdict."""
+
+    def side(of: Paths) -> dict[tuple[bool, str], dict[str, Any]]:
+        measured = [((False, m.wanted.name), m.followed, m.figures) for m in of.measured if m.followed and m.figures]
+        told = [((True, t.route.name), t.followed, t.figures) for t in of.told]
+        return {
+            key: {
+                "n": figures["latency_n"],
+                "complete_percent": 100.0 * followed.complete.height / followed.set_out if followed.set_out else None,
+                "misses_percent": figures.get("misses_percent"),
+                **{name: figures[name] for name in columns_of("latency", _SHORT)},
+            }
+            for key, followed, figures in (*measured, *told)
+        }
+
+    here, there = side(p), side(baseline)
+    rows = []
+    for key in sorted(dict.fromkeys((*here, *there)), key=lambda key: key[0]):
+        a, b = here.get(key, {}), there.get(key, {})
+        row = {"path": key[1], **a, **{f"baseline_{name}": value for name, value in b.items()}}
+        for statistic, column in zip(_SHORT, columns_of("latency", _SHORT), strict=True):
+            known = a.get(column) is not None and b.get(column)
+            row[f"{statistic}_ratio"] = a[column] / b[column] if known else None
+        rows.append(row | {"only_in": "no" if a and b else "this trace" if a else "the baseline"})
     note = (
         "ratio: this trace / baseline; no verdict: one trace of either is one trial of either, and how much trials"
         " of the same system differ cannot be seen in them"
     )
-    return Section(COMPARED, frame.select(COMPARED.names), (note,))
+    return Section(COMPARED, COMPARED.frame(rows), (note,))

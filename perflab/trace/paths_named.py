@@ -1,7 +1,15 @@
-"""Named paths in the message flow of a trace: which route each one is, its deadline misses, and objectives over all.
+"""Named paths: the file that says which ways through a system matter, and what they are like in a trace.
 
-A path is one route through the graph. Where its names fit several, it is refused rather than guessed; where they fit
-none, it is not measured, which makes every total that it belongs to unknown.
+    paths:
+      - name: control
+        nodes: [/sensor, /control, /actuator]   # in order, others may lie between; or topics: [...]
+        deadline: 10ms
+        weight: 2
+
+Names are exact, or patterns (`*`, `?`, `[...]`). A file is checked as far as it goes without a trace; everything that
+is wrong is one line with the place in the file. In a trace a path is one route through the graph. Where its names fit
+several, it is refused rather than guessed; where they fit none, it is not measured, which makes every total that it
+belongs to unknown.
 """
 
 from __future__ import annotations
@@ -9,17 +17,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import polars as pl
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
-from perflab.errors import BadInput
+from perflab.errors import BadInput, instead, one_line
+from perflab.formats import yaml_file
+from perflab.formats.yaml_file import Location, YamlFile
 from perflab.statistics.proportion import wilson
 from perflab.trace import names
 from perflab.trace.flow import INFERRED, NOT_JUDGED, Flow, Followed, Route
-from perflab.trace.paths_file import Wanted
 from perflab.trace.quantiles import describe
+from perflab.validation import DurationNs, plain_schema, what_is_wrong
 
+MAX_PATHS = 1000
 CONFIDENCE = 0.95
 MAX_ROUTES = 20
 MAX_SEARCH = 200_000  # steps of a search
@@ -32,6 +45,142 @@ MEASURES = {
 }
 STATISTICS = ("min", "p50", "p90", "p99", "p99_9", "max", "mean")
 _STOPPED = ("not_published", "not_used")
+
+
+# Files ----------------------------------------------------------------------------------------------------------------
+
+
+def _names(value: Any) -> Any:
+    """One name or a list of them."""
+    return [value] if isinstance(value, str) else value
+
+
+Name = Annotated[str, Field(min_length=1)]
+Names = Annotated[
+    list[Name],
+    BeforeValidator(_names),
+    Field(min_length=1),
+    WithJsonSchema({"type": ["string", "array"], "items": {"type": "string", "minLength": 1}, "minItems": 1}),
+]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class NamedPath(_Part):
+    """A way through the system. It has either nodes or topics."""
+
+    name: Name = Field(description="what it is called; no other path of the file is called so")
+    nodes: Names | None = Field(None, description="nodes in order, with their namespaces; others may lie between")
+    topics: Names | None = Field(
+        None, description="topics in order: from the callback that publishes the first to the one that takes the last"
+    )
+    deadline: DurationNs | None = Field(None, gt=0, description="longest latency that is no miss, e.g. 10ms")
+    weight: float | None = Field(
+        None, gt=0, allow_inf_nan=False, description="in the objective; needs a deadline; default 1 with one"
+    )
+    since: Literal["start", "due"] = Field(
+        "start", description="latency begins with the start of the first callback, or when its timer was due"
+    )
+    until: Literal["start", "end"] = Field("end", description="and ends with the start or the end of the last callback")
+    may_stop: bool = Field(False, description="a callback on the way may choose not to publish; that is no miss then")
+
+
+class PathsFile(_Part):
+    """The paths of a system that matter."""
+
+    paths: Annotated[list[NamedPath], Field(min_length=1, max_length=MAX_PATHS, description="one entry per path")]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A path of a file, and its place in the list there."""
+
+    path: NamedPath
+    file: YamlFile
+    place: int
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def names(self) -> list[str]:
+        """Its nodes or its topics."""
+        return self.path.nodes or self.path.topics or []
+
+    @property
+    def weight(self) -> float | None:
+        """None of a path without a deadline, which is in no objective."""
+        return None if self.path.deadline is None else 1.0 if self.path.weight is None else self.path.weight
+
+    def where(self, *location: str | int) -> str:
+        """ "paths.yaml:12"."""
+        return self.file.where("paths", self.place, *location)
+
+
+def read(path: Path) -> tuple[Wanted, ...]:
+    """The paths of a file. Raises BadInput."""
+    file = yaml_file.read(path, "a paths file", "--paths")
+    if file.document is None:
+        raise BadInput(f"{path} is empty")
+    if not isinstance(file.document, dict):
+        raise BadInput(f"{path}: a paths file is a mapping with the key paths")
+    try:
+        validated = PathsFile.model_validate(file.document)
+    except ValidationError as error:
+        raise _complaint(file, error) from error
+    wanted = tuple(Wanted(path, file, place) for place, path in enumerate(validated.paths))
+    _check(wanted)
+    return wanted
+
+
+def json_schema() -> dict[str, Any]:
+    """docs/schema/paths.schema.json: what may be written, for editors and other programs."""
+    schema = PathsFile.model_json_schema()
+    schema |= {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Paths through a system"}
+    schema["description"] = "docs/formats.md explains it. Durations are seconds, or text with a unit (500us, 10ms)."
+    plain_schema(schema)
+    return schema
+
+
+def _check(wanted: tuple[Wanted, ...]) -> None:
+    """What pydantic does not see: names that are there twice, keys that need each other."""
+    seen: dict[str, Wanted] = {}
+    for path in wanted:
+        if (first := seen.setdefault(path.name, path)) is not path:
+            where = first.where("name").rpartition(":")[2]
+            raise BadInput(f"{path.where('name')}: there is a path {path.name!r} already, on line {where}")
+        if (path.path.nodes is None) == (path.path.topics is None):
+            which = "has both nodes and topics; give" if path.path.nodes is not None else "needs"
+            raise BadInput(f"{path.where()}: path {path.name!r} {which} either nodes or topics")
+        if path.path.nodes is not None and len(path.path.nodes) < 2:
+            raise BadInput(f"{path.where('nodes')}: a path of nodes has a first and a last one")
+        if path.path.weight is not None and path.path.deadline is None:
+            raise BadInput(f"{path.where('weight')}: a weight needs a deadline, which makes paths comparable")
+
+
+def _complaint(file: YamlFile, error: ValidationError) -> BadInput:
+    errors = error.errors()
+    # A key that is misspelled is also one that is missing.
+    first = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
+    location: Location = tuple(p for p in first["loc"] if isinstance(p, int) or not p.startswith("function-"))
+    where, key = file.where(*location), str(location[-1]) if location else ""
+    if first["type"] == "extra_forbidden":
+        known = (PathsFile if len(location) == 1 else NamedPath).model_fields
+        return BadInput(f"{where}: no key {key!r}; {instead(key, known)}")
+    if first["type"] == "missing":
+        return BadInput(f"{where}: {key} is missing")
+    given = first["input"]
+    if first["type"] == "greater_than":
+        return BadInput(f"{where}: {key} {given} must be more than 0")
+    if first["type"] in ("model_type", "dict_type"):
+        return BadInput(f"{where}: a path is a mapping with name, nodes or topics, deadline and weight, not {given!r}")
+    if (said := what_is_wrong(first)) is not None:
+        return BadInput(f"{where}: {key}: {said}")
+    message = one_line(str(first["msg"]).removeprefix("Value error, "))
+    return BadInput(f"{where}: {key}: {message[:1].lower()}{message[1:]}")
 
 
 # Routes ---------------------------------------------------------------------------------------------------------------
@@ -52,8 +201,15 @@ def name_error(path: Wanted, flow: Flow) -> tuple[str, str] | None:
 
 
 def the_route(path: Wanted, flow: Flow) -> Route | None:
-    """The route of a path; None where there is none. Raises BadInput where there are several."""
-    routes = _routes(path, flow)
+    """The route that the names of a path fit: along messages that arrived, else also along edges where none did, else
+    with the fewest inferred links; None where there is none. Raises BadInput where there are several.
+    """
+    edges = list(flow.edge.values())
+    known = [e for e in edges if e["link"] != INFERRED]
+    tiers = ([e for e in known if e["delivered"]], known, [e for e in edges if e["delivered"]])
+    found = next(filter(None, (list(_search(path, tier, flow)) for tier in tiers)), [])
+    inferred = [sum(edge["link"] == INFERRED for edge in route.rows) for route in found]
+    routes = [route for route, n in zip(found, inferred, strict=True) if n == min(inferred)]
     if len(routes) > 1:
         shown = "; ".join(route.name for route in sorted(routes, key=lambda r: (len(r.edges), r.edges))[:3])
         many = f"{len(routes)}" if len(routes) <= MAX_ROUTES else f"more than {MAX_ROUTES}"
@@ -63,20 +219,6 @@ def the_route(path: Wanted, flow: Flow) -> Route | None:
             " between, or the topics"
         )
     return routes[0] if routes else None
-
-
-def _routes(path: Wanted, flow: Flow) -> list[Route]:
-    """The routes that the names of a path fit: along messages that arrived, else also along edges where none did, else
-    with the fewest inferred links.
-    """
-    edges = list(flow.edge.values())
-    known = [e for e in edges if e["link"] != INFERRED]
-    for tier in ([e for e in known if e["delivered"]], known, [e for e in edges if e["delivered"]]):
-        found = list(_search(path, tier, flow))
-        inferred = [sum(edge["link"] == INFERRED for edge in route.rows) for route in found]
-        if found:
-            return [route for route, n in zip(found, inferred, strict=True) if n == min(inferred)]
-    return []
 
 
 def _search(path: Wanted, edges: Sequence[dict[str, Any]], flow: Flow) -> Iterator[Route]:
@@ -199,40 +341,27 @@ def measure(wanted: Wanted, followed: Followed) -> Measured:
 
 @dataclass(frozen=True)
 class Objective:
-    """The paths with a deadline by one measure: their scores and weights."""
+    """The paths with a deadline by one measure: their scores and weights, the total, and why there is none."""
 
-    measure: str
     paths: tuple[Measured, ...]
+    scores: list[float | None]
+    weights: list[float]
+    total: float | None
+    reason: str | None
 
     @classmethod
     def of(cls, measure: str, measured: Sequence[Measured]) -> Objective:
-        return cls(measure, tuple(path for path in measured if path.wanted.weight is not None))
-
-    @property
-    def scores(self) -> list[float | None]:
-        return [path.score(self.measure) for path in self.paths]
-
-    @property
-    def weights(self) -> list[float]:
-        return [path.wanted.weight or 0.0 for path in self.paths]
-
-    @property
-    def total(self) -> float | None:
-        return total(self.scores, self.weights)
-
-    @property
-    def reason(self) -> str | None:
-        """Why there is no total."""
-        if not self.paths:
-            return "no path has a deadline"
-        for path, score in zip(self.paths, self.scores, strict=True):
-            if score is None and path.reason is not None:
-                return f"{path.wanted.name} was not measured: {path.reason}"
-            if score is None:
-                n = path.figures["latency_n"]
-                needs = f"{self.measure} needs {MEASURES[self.measure][1]} that arrived"
-                return f"{path.wanted.name}: {needs}, and there {'is' if n == 1 else 'are'} {n}"
-        return None
+        paths = tuple(path for path in measured if path.wanted.weight is not None)
+        scores, weights = [path.score(measure) for path in paths], [path.wanted.weight or 0.0 for path in paths]
+        reason = None if paths else "no path has a deadline"
+        unknown = next((path for path, score in zip(paths, scores, strict=True) if score is None), None)
+        if unknown is not None and unknown.reason is not None:
+            reason = f"{unknown.wanted.name} was not measured: {unknown.reason}"
+        elif unknown is not None:
+            n = unknown.figures["latency_n"]
+            needs = f"{measure} needs {MEASURES[measure][1]} that arrived"
+            reason = f"{unknown.wanted.name}: {needs}, and there {'is' if n == 1 else 'are'} {n}"
+        return cls(paths, scores, weights, total(scores, weights), reason)
 
 
 def total(scores: Sequence[float | None], weights: Sequence[float]) -> float | None:

@@ -202,20 +202,49 @@ class Late:
     """The late messages (or slow callbacks) of an answer, and their parts."""
 
     kind: str  # of SUBJECTS
-    rows: pl.DataFrame  # one per subject, with the columns of its table but for what its parts tell
+    rows: pl.DataFrame  # one per `subject`, with the columns of its table but for what its parts tell
     parts: pl.DataFrame
     of: int  # how many there are in all
     limit: str  # what was asked for, in words
     notes: tuple[str, ...]
     edges: pl.DataFrame | None = None  # of messages: `edge_row`, `messages` and `response_p50_ns`, and who its ends are
 
-    @property
-    def tables(self) -> dict[str, Table]:
-        return TABLES[self.kind]
+    def sections(self) -> tuple[Section, ...]:
+        many, late = SUBJECTS[self.kind]
+        totals = self.summed(_GROUP)
+        pids = pl.col("pids").cast(pl.List(pl.String)).list.join(", ")
+        totals = totals.with_columns(
+            _described(totals, "what"), pl.when(pids != "").then(pids).alias("pids"), who="group", cpu="group_cpu"
+        )
+        causes = self.summed(("cause",)).sort("total_ns", "cause", descending=[True, False])
+        unknown = self.parts.filter(pl.col("cause") == "unknown").group_by("reason").agg(pl.col("part_ns").sum())
+        whys = unknown.sort("part_ns", "reason", descending=[True, False])["reason"].to_list()
+        of_causes = (
+            f"{many}: those of which it is the longest part; total: of all that were {late}; having: with such a part",
+            *([f"unknown: {'; '.join(whys)}"] if whys else []),
+        )
+        subjects = (
+            self.rows.join(self.main, on="subject", how="left", maintain_order="left")
+            .with_columns(main_percent=100.0 * pl.col("main_ns") / pl.col("total_ns"))
+            .sort("total_ns", "subject", descending=[True, False])
+        )
+        made: list[tuple[str, pl.DataFrame, tuple[str, ...]]] = [
+            ("totals", totals, (f"each: of the {many} that have it",)),
+            ("causes", causes, of_causes),
+            (many, subjects, self.notes),
+            ("parts", self.parts, (f"the parts of a {self.kind} add up to its total",)),
+        ]
+        if self.edges is not None:
+            note = "mostly: the main cause of most of the late messages of the edge, of_these of them"
+            made.insert(2, ("by_edge", self._by_edge(self.edges), (note,)))
+        sections = [self._verdict()]
+        for name, frame, notes in made:
+            table = TABLES[self.kind][name]
+            rows = frame.rename({"subject": self.kind}, strict=False).select(table.names)
+            sections.append(Section(table, rows, notes if rows.height else (f"no {self.kind} was {late}",)))
+        return tuple(sections)
 
-    @property
-    def none(self) -> str:
-        return f"no {self.kind} was {SUBJECTS[self.kind][1]}"
+    # What their parts tell --------------------------------------------------------------------------------------------
 
     @cached_property
     def groups(self) -> pl.DataFrame:
@@ -228,37 +257,39 @@ class Late:
         return (
             self.parts.lazy()
             .with_columns(group_cpu=of_cpu.then("cpu"), host=of_cpu.then("host"))
-            .group_by(self.kind, *group)
+            .group_by("subject", *group)
             .agg(
                 pl.col("part_ns").sum().alias("ns"),
                 pl.col("group_pid").drop_nulls().unique().sort().alias("pids"),
                 pl.col("stage").unique().sort().alias("stages"),
                 pl.col("first_ns").min(),
             )
-            .sort(self.kind, "ns", "first_ns", *group, descending=[False, True, False, *(False for _ in group)])
-            .with_columns(rank=pl.int_range(pl.len()).over(self.kind))
+            .sort("subject", "ns", "first_ns", *group, descending=[False, True, False, *(False for _ in group)])
+            .with_columns(rank=pl.int_range(pl.len()).over("subject"))
             .collect()
         )
 
     def summed(self, group: tuple[str, ...]) -> pl.DataFrame:
-        """One row per group over all subjects, that of the most of which it is the main cause first."""
+        """One row per group over all subjects, that of the most of which it is the main cause first; these are in the
+        column `messages` or `callbacks`."""
+        many, _ = SUBJECTS[self.kind]
         n, whole = max(self.rows.height, 1), max(int(self.rows["total_ns"].sum()), 1)
         return (
             (self.groups if group == _GROUP else self._by(group))
             .group_by(group)
             .agg(
-                (pl.col("rank") == 0).sum().cast(pl.Int64).alias("main"),
+                (pl.col("rank") == 0).sum().cast(pl.Int64).alias(many),
                 pl.len().cast(pl.Int64).alias("having"),
                 pl.col("ns").sum().alias("total_ns"),
                 quantile(pl.col("ns"), 500).alias("each_p50_ns"),
                 pl.col("ns").max().alias("each_max_ns"),
                 pl.col("stages", "pids").explode().drop_nulls().unique().sort(),
             )
-            .sort("main", "total_ns", *group, descending=[True, True, *(False for _ in group)], nulls_last=True)
+            .sort(many, "total_ns", *group, descending=[True, True, *(False for _ in group)], nulls_last=True)
             .with_columns(
                 pl.col("cause").cast(pl.String),
                 pl.col("stages").cast(pl.List(pl.String)).list.join(", "),
-                main_percent=100.0 * pl.col("main") / n,
+                (100.0 * pl.col(many) / n).alias(f"{many}_percent"),
                 total_percent=100.0 * pl.col("total_ns") / whole,
             )
         )
@@ -267,12 +298,10 @@ class Late:
     def main(self) -> pl.DataFrame:
         """Of each subject its main cause, `main_ns` of it, and its longest parts in words."""
         longest = self.groups.filter(pl.col("rank") < MOST_PARTS).with_columns(pl.col("cause").cast(pl.String))
-        words = [CAUSES[row["cause"]].described(row) for row in longest.iter_rows(named=True)]
-        listed = [f"{what} {format_time(ns)}" for what, ns in zip(words, longest["ns"], strict=True)]
-        longest = longest.with_columns(
-            pl.Series("words", words, dtype=pl.String), pl.Series("listed", listed, dtype=pl.String)
-        )
-        return longest.group_by(self.kind, maintain_order=True).agg(
+        longest = longest.with_columns(_described(longest, "words"))
+        listed = [f"{what} {format_time(ns)}" for what, ns in longest.select("words", "ns").iter_rows()]
+        longest = longest.with_columns(pl.Series("listed", listed, dtype=pl.String))
+        return longest.group_by("subject", maintain_order=True).agg(
             main_cause=pl.col("cause").first(),
             main=pl.col("words").first(),
             main_ns=pl.col("ns").first(),
@@ -281,19 +310,13 @@ class Late:
             parts=pl.col("listed").str.join("; "),
         )
 
-    # Sections ---------------------------------------------------------------------------------------------------------
-
-    def sections(self) -> tuple[Section, ...]:
-        by_edge = () if self.edges is None else (self._by_edge(self.edges),)
-        return (self._verdict(), self._totals(), self._causes(), *by_edge, self._subjects(), self._parts())
-
     def _verdict(self) -> Section:
         """One row, whose title is the sentence."""
         sentence = self._sentence()
         whole = int(self.rows["total_ns"].sum())
         unknown = int(self.parts.filter(pl.col("cause") == "unknown")["part_ns"].sum())
         share = 100.0 * unknown / whole if whole else None
-        table = replace(self.tables["why"], title=sentence)
+        table = replace(TABLES[self.kind]["why"], title=sentence)
         return Section(table, table.frame([(sentence, self.limit, self.of, self.rows.height, whole, unknown, share)]))
 
     def _sentence(self) -> str:
@@ -304,43 +327,22 @@ class Late:
             return f"The trace has no {many} to ask about"
         if not n:
             return f"Of {plural(self.of, self.kind)} none was {late} ({self.limit})"
-        told = self.summed(_GROUP).filter(pl.col("main") > 0).head(MOST_NAMED)
-        named = int(told["main"].sum()) >= LEAST_TOLD * n
+        told = self.summed(_GROUP).filter(pl.col(many) > 0).head(MOST_NAMED)
+        named = int(told[many].sum()) >= LEAST_TOLD * n
         if not named:
-            told = self.summed(("cause",)).filter(pl.col("main") > 0).head(MOST_NAMED)
+            told = self.summed(("cause",)).filter(pl.col(many) > 0).head(MOST_NAMED)
         reasons = [
-            f"{format_count(row['main'])} {CAUSES[row['cause']].told(row, slow=self.kind == 'callback', named=named)}"
+            f"{format_count(row[many])} "
+            f"{CAUSES[row['cause']].told(row, row[many], slow=self.kind == 'callback', named=named)}"
             for row in told.iter_rows(named=True)
         ]
-        if rest := n - int(told["main"].sum()):
+        if rest := n - int(told[many].sum()):
             reasons.append(f"{format_count(rest)} for other reasons")
         head = f"Of {format_count(n)} {late} {self.kind if n == 1 else many}"
         return f"{head} ({self.limit}; {format_count(self.of)} in all) {', '.join(reasons)}"
 
-    def _totals(self) -> Section:
-        """Per cause and who."""
-        many, _ = SUBJECTS[self.kind]
-        frame = self.summed(_GROUP)
-        words = [CAUSES[row["cause"]].described(row) for row in frame.iter_rows(named=True)]
-        pids = pl.col("pids").cast(pl.List(pl.String)).list.join(", ")
-        frame = frame.rename({"main": many, "main_percent": f"{many}_percent", "group": "who", "group_cpu": "cpu"})
-        frame = frame.with_columns(pl.when(pids != "").then(pids).alias("pids"), pl.Series("what", words, pl.String))
-        return self._section("totals", frame, f"each: of the {many} that have it")
-
-    def _causes(self) -> Section:
-        """Per cause, whoever it was."""
-        many, late = SUBJECTS[self.kind]
-        frame = self.summed(("cause",)).sort("total_ns", "cause", descending=[True, False])
-        frame = frame.rename({"main": many, "main_percent": f"{many}_percent"})
-        unknown = self.parts.filter(pl.col("cause") == "unknown").group_by("reason").agg(pl.col("part_ns").sum())
-        whys = unknown.sort("part_ns", "reason", descending=[True, False])["reason"].to_list()
-        notes = [
-            f"{many}: those of which it is the longest part; total: of all that were {late}; having: with such a part"
-        ]
-        return self._section("causes", frame, *notes, *([f"unknown: {'; '.join(whys)}"] if whys else []))
-
-    def _by_edge(self, edges: pl.DataFrame) -> Section:
-        main = self.rows.select("message", "edge_row", "total_ns", "at_ns").join(self.main, on="message", how="left")
+    def _by_edge(self, edges: pl.DataFrame) -> pl.DataFrame:
+        main = self.rows.select("subject", "edge_row", "total_ns", "at_ns").join(self.main, on="subject", how="left")
         grouped = main.group_by("edge_row", "main").agg(n=pl.len().cast(pl.Int64), ns=pl.col("main_ns").sum())
         first = (
             grouped.sort("edge_row", "n", "ns", "main", descending=[False, True, True, False])
@@ -353,26 +355,13 @@ class Late:
             longest_ns=pl.col("total_ns").max(),
             longest_at_ns=pl.col("at_ns").get(pl.col("total_ns").arg_max()),
         )
-        frame = (
+        return (
             lateness.join(first, on="edge_row", how="left")
             .join(edges, on="edge_row", how="left")
             .sort("late", "total_ns", "edge", "topic", descending=[True, True, False, False], nulls_last=True)
         )
-        note = "mostly: the main cause of most of the late messages of the edge, of_these of them"
-        return self._section("by_edge", frame, note)
 
-    def _subjects(self) -> Section:
-        """The late ones themselves."""
-        frame = (
-            self.rows.join(self.main, on=self.kind, how="left", maintain_order="left")
-            .with_columns(main_percent=100.0 * pl.col("main_ns") / pl.col("total_ns"))
-            .sort("total_ns", self.kind, descending=[True, False])
-        )
-        return self._section(SUBJECTS[self.kind][0], frame, *self.notes)
 
-    def _parts(self) -> Section:
-        return self._section("parts", self.parts, f"the parts of a {self.kind} add up to its total")
-
-    def _section(self, name: str, frame: pl.DataFrame, *notes: str) -> Section:
-        table = self.tables[name]
-        return Section(table, frame.select(table.names), notes if frame.height else (self.none,))
+def _described(groups: pl.DataFrame, name: str) -> pl.Series:
+    """The cause of each group, and who it was."""
+    return pl.Series(name, [CAUSES[row["cause"]].described(row) for row in groups.iter_rows(named=True)], pl.String)

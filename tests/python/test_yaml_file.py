@@ -15,13 +15,13 @@ from perflab.design import document
 from perflab.errors import BadInput
 from perflab.formats.yaml_file import MAX_DEPTH, MAX_DIGITS, MAX_VALUES, parse
 from perflab.profile import families
-from perflab.trace import paths_file
+from perflab.trace import paths_named
 
 # Each line of 9 aliases makes the document nine times as large.
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
 )
-READERS: tuple[Callable[[Path], Any], ...] = (document.read, paths_file.read, families.load)
+READERS: tuple[Callable[[Path], Any], ...] = (document.read, paths_named.read, families.load)
 
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.__module__)

@@ -163,7 +163,7 @@ def paths(
         perflab trace paths ~/.ros/tracing/session --paths paths.yaml
         perflab trace paths ~/.ros/tracing/session --format dot --output flow.dot
     """
-    from perflab.trace import paths_drawing, paths_file
+    from perflab.trace import paths_drawing, paths_named
     from perflab.trace.paths import LARGEST, answer_of, paths_of
     from perflab.trace.paths import Asked as Question
 
@@ -180,7 +180,7 @@ def paths(
         raise BadInput(
             "--begin and --end are of one trace, and --baseline has a time of its own; leave one of them out"
         )
-    wanted = paths_file.read(file) if file is not None else ()
+    wanted = paths_named.read(file) if file is not None else ()
     trace = asked.open(paths)
     before = asked.open(baseline) if baseline else None
     question = Question(wanted, source, sink, inferred, None if asked.whole else LARGEST, asked.scope(trace))

@@ -16,7 +16,7 @@ from reference_traces import RECORDED, reference_trace
 from support import SOURCE
 
 from perflab.cli import main
-from perflab.trace import open_trace, paths_file
+from perflab.trace import open_trace, paths_named
 from perflab.trace.messages import messages
 from perflab.trace.paths import Asked, paths, paths_of
 
@@ -156,7 +156,7 @@ def test_sections_and_columns_are_those_of_the_documentation() -> None:
     }
     folder = SOURCE / "tests" / "data" / "paths" / "humble_fork.yaml"
     trace = open_trace([reference_trace(HUMBLE)])
-    found = paths(trace, Asked(wanted=paths_file.read(folder)), trace)
+    found = paths(trace, Asked(wanted=paths_named.read(folder)), trace)
     assert {section.name for section in found.sections} == set(table)
     for section in found.sections:
         columns = section.frame.columns

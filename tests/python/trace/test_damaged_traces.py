@@ -22,7 +22,7 @@ from reference_traces import reference_trace, unpack
 
 from perflab.trace import open_trace
 from perflab.trace.callbacks import instances_of
-from perflab.trace.messages import deliveries_of, handled_of, publications_of
+from perflab.trace.messages import Deliveries
 from perflab.trace.quality import Quality, quality_of
 from perflab.trace.scheduling import latencies
 from perflab.trace.source import Source
@@ -144,8 +144,7 @@ def figures(trace: Source, quality: Quality) -> Figures:
     tids = trace.table("threads").select("tid").with_row_index("thread").with_columns(pl.col("thread").cast(pl.Int32))
     instances = instances_of(trace, quality).join(tids, on="thread")
     arrivals = instances.filter(pl.col("inter_arrival_ns").is_not_null())
-    published = publications_of(trace)
-    handled = handled_of(deliveries_of(trace, published), quality).filter(~pl.col("left_out"))
+    handled = Deliveries(trace, quality).handled.filter(~pl.col("left_out"))
     woken = latencies(trace.table("wake_ups")).join(tids, on="thread")
     return {
         "durations": set(

@@ -13,7 +13,7 @@ import yaml
 from support import SOURCE
 
 from perflab.errors import BadInput
-from perflab.trace import paths_file
+from perflab.trace import paths_named
 from tests.schemas import published
 
 PUBLISHED = json.loads((SOURCE / "docs/schema/paths.schema.json").read_text())
@@ -42,7 +42,7 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_a_file_says_what_each_path_is(tmp_path: Path) -> None:
-    control, feedback, watched = paths_file.read(written(tmp_path, GOOD))
+    control, feedback, watched = paths_named.read(written(tmp_path, GOOD))
     assert (control.path.nodes, control.path.deadline, control.weight) == (
         ["/sensor", "/control", "/actuator"],
         10_000_000,
@@ -58,7 +58,7 @@ def test_a_file_says_what_each_path_is(tmp_path: Path) -> None:
 def test_json_is_read_as_well(tmp_path: Path) -> None:
     path = tmp_path / "paths.json"
     path.write_text(json.dumps({"paths": [{"name": "a", "topics": ["/x"], "deadline": "1ms"}]}))
-    assert paths_file.read(path)[0].path.deadline == 1_000_000
+    assert paths_named.read(path)[0].path.deadline == 1_000_000
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_json_is_read_as_well(tmp_path: Path) -> None:
 def test_what_is_wrong_is_one_line_with_its_place(tmp_path: Path, text: str, line: int, said: str) -> None:
     path = written(tmp_path, text)
     with pytest.raises(BadInput) as raised:
-        paths_file.read(path)
+        paths_named.read(path)
     message = str(raised.value)
     assert re.match(rf"{re.escape(str(path))}:{line}:(\d+:)? ", message), message  # of what is no YAML the column, too
     assert said in message
@@ -109,13 +109,13 @@ def test_files_that_are_none_are_one_line(tmp_path: Path, data: bytes, said: str
     path = tmp_path / "paths.yaml"
     path.write_bytes(data)
     with pytest.raises(BadInput, match=re.escape(said)):
-        paths_file.read(path)
+        paths_named.read(path)
     with pytest.raises(BadInput, match="cannot read --paths"):
-        paths_file.read(tmp_path / "nothing.yaml")
+        paths_named.read(tmp_path / "nothing.yaml")
 
 
 def test_the_published_schema_is_that_of_the_code() -> None:
-    assert json.loads(json.dumps(paths_file.json_schema())) == PUBLISHED
+    assert json.loads(json.dumps(paths_named.json_schema())) == PUBLISHED
 
 
 def test_what_the_code_takes_fits_the_schema() -> None:

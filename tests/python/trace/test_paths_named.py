@@ -11,7 +11,7 @@ from opened import opened
 from test_flow import MS, Chain, System, run_timer_driven, timer_driven
 
 from perflab.errors import BadInput
-from perflab.trace import paths_file
+from perflab.trace import paths_named
 from perflab.trace.answer import Answer
 from perflab.trace.paths import Asked, paths
 from perflab.trace.paths_named import changed_totals, total
@@ -20,7 +20,7 @@ from perflab.trace.paths_named import changed_totals, total
 def asked(folder: Path, text: str, **more: Any) -> Asked:
     file = folder / "paths.yaml"
     file.write_text(text)
-    return Asked(wanted=paths_file.read(file), **more)
+    return Asked(wanted=paths_named.read(file), **more)
 
 
 def answer(made: MadeTrace, folder: Path, text: str, **more: Any) -> Answer:

@@ -17,7 +17,7 @@ from perflab.trace import callbacks, messages, scheduling
 from perflab.trace import paths as paths_answer
 from perflab.trace.compare import compare
 from perflab.trace.paths import Asked, paths
-from perflab.trace.paths_file import read
+from perflab.trace.paths_named import read
 from perflab.trace.schema import TABLES, json_schema
 
 PUBLISHED = json.loads((ROOT / "docs" / "schema" / "trace.schema.json").read_text())

@@ -17,8 +17,7 @@ from perflab.errors import BadInput
 from perflab.trace.causes import CAUSES
 from perflab.trace.scope import Scope
 from perflab.trace.why import Selection, why
-from perflab.trace.why_parts import ASLEEP_OR_WAITING, DISK, NO_PROCESS, TOO_MANY
-from perflab.trace.why_path import MAX_HOPS
+from perflab.trace.why_path import ASLEEP_OR_WAITING, DISK, MAX_HOPS, NO_PROCESS, TOO_MANY
 
 TALK, LISTEN, RECEIVE = "talker (10)", "listener (20)", "listener (recv 21)"
 TIMER, SLOW = "/talker timer 1 s", "/listener /slow"

@@ -18,11 +18,9 @@ from perflab.formats.recording import FILE, Cgroup, Frozen, Throttled
 from perflab.trace import open_trace
 from perflab.trace.quality import quality_of
 from perflab.trace.source import NativeTrace
-from perflab.trace.why import Selection, why
-from perflab.trace.why_layers import FOREVER, NONE, Layer
-from perflab.trace.why_messages import as_messages, considered
-from perflab.trace.why_path import Messages, Role, stretches_of
-from perflab.trace.why_threads import Threads
+from perflab.trace.why import Selection, considered, why
+from perflab.trace.why_path import Messages, Role, as_messages, stretches_of
+from perflab.trace.why_threads import FOREVER, NONE, Layer, Threads
 from tests.marks import long_but
 
 EVERYTHING = Selection(per_mille=0)
