@@ -11,21 +11,8 @@ import polars as pl
 
 from perflab.trace import names
 from perflab.trace.answer import Answer, Section
-from perflab.trace.columns import (
-    HANDLE,
-    HOST,
-    PID,
-    PROCESS,
-    Table,
-    because,
-    count,
-    distribution,
-    identity,
-    percent,
-    symbol,
-    text,
-    time,
-)
+from perflab.trace.columns import Table, because, count, distribution, identity, percent, symbol, text, time
+from perflab.trace.names import HANDLE, HOST, PID, PROCESS
 from perflab.trace.quality import Quality, migration_reason, quality_of, scheduler_reason, wake_up_reason
 from perflab.trace.quantiles import MAX_AT, REASON_SD, TIMED, columns_of, describe, quantile
 from perflab.trace.scope import EVERYTHING, Scope, since_begin

@@ -44,13 +44,6 @@ count, number = _of(COUNT, "integer"), _of(COUNT, "number")
 time, size, rate = _of(TIME, "integer", "ns"), _of(BYTES, "integer", "bytes"), _of(FREQUENCY, "number", "hz")
 percent, points = _of(PART, "number", "percent"), _of(POINTS, "number", "points", " points")
 
-HOST = text("host", "the host that was traced")
-PROCESS = text("process", "name of the process")
-PID = identity("pid", "number of the process")
-THREAD = text("thread", "name of the thread")
-TID = identity("tid", "number of the thread")
-HANDLE = text("handle", "address of the object in its process")
-
 _WORDS = {"min": "the shortest", "max": "the longest", "mean": "mean", "sd": "standard deviation"}
 
 

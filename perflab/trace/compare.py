@@ -24,21 +24,8 @@ from perflab.trace import executor as executor_answer
 from perflab.trace import messages as messages_answer
 from perflab.trace import names, scheduling
 from perflab.trace.answer import Answer, Section
-from perflab.trace.columns import (
-    PROCESS,
-    THREAD,
-    Column,
-    Table,
-    because,
-    count,
-    number,
-    percent,
-    points,
-    rate,
-    symbol,
-    text,
-    time,
-)
+from perflab.trace.columns import Column, Table, because, count, number, percent, points, rate, symbol, text, time
+from perflab.trace.names import PROCESS, THREAD
 from perflab.trace.quality import Quality, quality_of
 from perflab.trace.quantiles import REASON_QUANTILE, describe
 from perflab.trace.scope import EVERYTHING, Scope, since_begin

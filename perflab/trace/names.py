@@ -11,8 +11,16 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from perflab.trace.columns import identity, text
 from perflab.trace.source import Source
 from perflab.units import format_time
+
+HOST = text("host", "the host that was traced")
+PROCESS = text("process", "name of the process")
+PID = identity("pid", "number of the process")
+THREAD = text("thread", "name of the thread")
+TID = identity("tid", "number of the thread")
+HANDLE = text("handle", "address of the object in its process")
 
 # Topics and services that ROS itself brings: kept, and sorted behind those of the system.
 INTERNAL_TOPICS = ("/rosout", "/parameter_events", "ros_discovery_info")

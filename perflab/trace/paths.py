@@ -23,23 +23,10 @@ import polars as pl
 from perflab.errors import BadInput
 from perflab.trace import paths_named as named
 from perflab.trace.answer import Answer, Section, notes_of
-from perflab.trace.columns import (
-    HOST,
-    PID,
-    PROCESS,
-    Column,
-    Table,
-    because,
-    count,
-    distribution,
-    flag,
-    number,
-    percent,
-    text,
-    time,
-)
+from perflab.trace.columns import Column, Table, because, count, distribution, flag, number, percent, text, time
 from perflab.trace.flow import CAUSAL, DECLARED, INFERRED, NOT_JUDGED, REASONS, Flow, Followed, Route, flow_of, found
 from perflab.trace.messages import Leg
+from perflab.trace.names import HOST, PID, PROCESS
 from perflab.trace.paths_named import CONFIDENCE, MEASURES, Measured, Objective, Wanted
 from perflab.trace.quality import quality_of
 from perflab.trace.quantiles import MAX_AT, columns_of, describe, quantile

@@ -14,8 +14,8 @@ import polars as pl
 
 from perflab.trace import names
 from perflab.trace.answer import Answer, Section
-from perflab.trace.columns import HANDLE, HOST, PID, PROCESS, Table, because, count, flag, identity, percent, text, time
-from perflab.trace.names import NO_SCHEDULER, SILENT_EXECUTORS
+from perflab.trace.columns import Table, because, count, flag, identity, percent, text, time
+from perflab.trace.names import HANDLE, HOST, NO_SCHEDULER, PID, PROCESS, SILENT_EXECUTORS
 from perflab.trace.scope import EVERYTHING, Scope
 from perflab.trace.source import Source
 from perflab.units import format_count, format_time, plural

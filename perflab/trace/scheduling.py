@@ -23,19 +23,8 @@ import polars as pl
 
 from perflab.kernel import cpu_list
 from perflab.trace.answer import Answer, Section
-from perflab.trace.columns import (
-    HOST,
-    Table,
-    because,
-    count,
-    distribution,
-    flag,
-    identity,
-    percent,
-    text,
-    time,
-)
-from perflab.trace.names import NO_SCHEDULER
+from perflab.trace.columns import Table, because, count, distribution, flag, identity, percent, text, time
+from perflab.trace.names import HOST, NO_SCHEDULER
 from perflab.trace.quality import migration_reason, quality_of, wake_up_reason
 from perflab.trace.quantiles import MAX_AT, REASON_QUANTILE, columns_of, describe, quantile
 from perflab.trace.scope import EVERYTHING, Scope, since_begin

@@ -26,10 +26,8 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
 from types import TracebackType
@@ -108,6 +106,15 @@ class Stream:
         return _capsule_new(address, _CAPSULE_NAME, _end_capsule)
 
 
+class Handle:
+    """A trace that the library has open, as an argument of its functions; the last reference to it closes it."""
+
+    def __init__(self, address: int, close: Callable[[int], None]) -> None:
+        self._as_parameter_ = address
+        self.end = weakref.finalize(self, close, address)
+        self.end.atexit = False  # a process that ends frees everything, and faster
+
+
 class Library:
     """The functions of the library at that path. Raises Unavailable where it cannot be used."""
 
@@ -127,7 +134,7 @@ class Library:
         try:
             library = ctypes.CDLL(os.fspath(path))
             self._open = declared("open", pointer, texts, size, ctypes.c_uint, *said)
-            self.close = declared("close", None, pointer)
+            self._close = declared("close", None, pointer)
             self.facts = declared("facts", text, pointer)  # of a handle, as JSON
             self.table = partial(_stream, declared("table", ctypes.c_int, pointer, text, out, *said))
             self.split = partial(_stream, declared("split", ctypes.c_int, *stretches))
@@ -139,21 +146,19 @@ class Library:
                 f"{path} cannot be used: {line}; build it anew with `make` in the perflab source folder"
             ) from None
 
-    def open(self, paths: Sequence[Path], threads: int) -> int:
-        """Reads these traces; the handle is to be given to `close`. Raises BadInput with the reader's line."""
+    def open(self, paths: Sequence[Path], threads: int) -> Handle:
+        """Reads these traces. Raises BadInput with the reader's line."""
         encoded = (ctypes.c_char_p * len(paths))(*map(os.fsencode, paths))
         error = ctypes.create_string_buffer(_ERROR_SIZE)
         arguments = (encoded, len(paths), ctypes.c_uint(threads), error, _ERROR_SIZE)
-        handle: int | None = waiting.work(
-            lambda: self._open(*arguments),
-            f"{', '.join(map(str, paths))} to be read",
-            unwanted=lambda handle: self.close(handle) if handle else None,
+        address: int | None = waiting.work(
+            lambda: self._open(*arguments), f"{', '.join(map(str, paths))} to be read", unwanted=self._close
         )
-        if not handle:
+        if not address:
             raise BadInput(_line(error))
-        return handle
+        return Handle(address, self._close)
 
-    def export(self, handle: int, format_: str, path: Path, options: bytes) -> bytes:
+    def export(self, handle: Handle, format_: str, path: Path, options: bytes) -> bytes:
         """Writes a trace to that file; options and what it returns, counts, are JSON (perflab_trace.h)."""
         error, counts = ctypes.create_string_buffer(_ERROR_SIZE), ctypes.create_string_buffer(_ERROR_SIZE)
         arguments = (handle, format_.encode(), os.fsencode(path), options, counts, _ERROR_SIZE, error, _ERROR_SIZE)
@@ -215,24 +220,15 @@ class NativeTrace:
 
     def __init__(self, paths: Sequence[Path], threads: int = 0) -> None:
         self._library = load()
-        self._handle = self._library.open(paths, threads)
-        self._close = weakref.finalize(self, self._library.close, self._handle)
-        self._close.atexit = False  # a process that ends frees everything, and faster
-        self._lock = threading.Lock()
-        self._calls = 0  # that run in any thread
-        self._closed = False
-        self.facts = json.loads(self._library.facts(self._handle))
+        self._open: Handle | None = self._library.open(paths, threads)
+        self.facts = json.loads(self._library.facts(self._open))
         self._tables: dict[str, pl.DataFrame] = {}
 
     def close(self) -> None:
         """Frees what no frame holds. Tables that were read can still be asked for, new ones and `split` cannot. Where
         other threads still wait for an answer, they get it, and the last of them frees.
         """
-        with self._lock:
-            self._closed = True
-            idle = self._calls == 0
-        if idle:
-            self._close()
+        self._open = None
 
     def __enter__(self) -> Self:
         return self
@@ -247,9 +243,7 @@ class NativeTrace:
         if name not in self._tables:
             import polars as pl
 
-            with self._open_handle() as handle:
-                stream = self._library.table(handle, name.encode())
-            self._tables[name] = pl.DataFrame(stream)
+            self._tables[name] = pl.DataFrame(self._library.table(self._handle, name.encode()))
         return self._tables[name]
 
     def split(self, thread: pl.Series, start_ns: pl.Series, end_ns: pl.Series) -> pl.DataFrame:
@@ -263,8 +257,7 @@ class NativeTrace:
     def export(self, format_: str, path: Path, options: dict[str, Any]) -> dict[str, int]:
         """Writes a file in a format of its own (perflab_trace.h), which it replaces; returns what was written."""
         text = json.dumps(options, ensure_ascii=False, allow_nan=False).encode(errors="replace")
-        with self._open_handle() as handle:
-            counts: dict[str, int] = json.loads(self._library.export(handle, format_, path, text))
+        counts: dict[str, int] = json.loads(self._library.export(self._handle, format_, path, text))
         return counts
 
     def _ask(
@@ -287,25 +280,11 @@ class NativeTrace:
             for series, kind in ((thread, pl.Int32), (start_ns, pl.Int64), (end_ns, pl.Int64))
         ]
         threads, begins, ends = (column.__array_interface__["data"][0] for column in columns)
-        with self._open_handle() as handle:
-            stream = question(handle, threads, begins, ends, len(thread))
-        return pl.DataFrame(stream)
+        return pl.DataFrame(question(self._handle, threads, begins, ends, len(thread)))
 
-    @contextmanager
-    def _open_handle(self) -> Iterator[int]:
-        """The handle, which nobody frees meanwhile."""
-        with self._lock:
-            if self._closed:
-                raise ValueError("this trace is closed")
-            self._calls += 1
-        try:
-            yield self._handle
-        finally:
-            self._end_call()
-
-    def _end_call(self) -> None:
-        with self._lock:
-            self._calls -= 1
-            last = self._closed and self._calls == 0
-        if last:
-            self._close()
+    @property
+    def _handle(self) -> Handle:
+        """Nobody closes it while it is an argument."""
+        if self._open is None:
+            raise ValueError("this trace is closed")
+        return self._open

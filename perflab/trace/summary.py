@@ -10,22 +10,8 @@ import polars as pl
 from perflab.trace import names
 from perflab.trace import quality as data_quality
 from perflab.trace.answer import Answer, Section
-from perflab.trace.columns import (
-    HANDLE,
-    HOST,
-    PID,
-    PROCESS,
-    Table,
-    because,
-    count,
-    identity,
-    percent,
-    rate,
-    size,
-    text,
-    time,
-)
-from perflab.trace.names import NO_SCHEDULER
+from perflab.trace.columns import Table, because, count, identity, percent, rate, size, text, time
+from perflab.trace.names import HANDLE, HOST, NO_SCHEDULER, PID, PROCESS
 from perflab.trace.quality import quality_of
 from perflab.trace.scope import EVERYTHING, Scope
 from perflab.trace.source import Source

@@ -8,7 +8,8 @@ import polars as pl
 
 from perflab.trace import names
 from perflab.trace.answer import Section
-from perflab.trace.columns import HOST, PID, PROCESS, THREAD, TID, Table, because
+from perflab.trace.columns import Table, because
+from perflab.trace.names import HOST, PID, PROCESS, THREAD, TID
 from perflab.trace.source import Source
 
 IDENTITY = ("host", "process", "pid", "thread", "tid")

@@ -11,7 +11,8 @@ import polars as pl
 from perflab.trace import names
 from perflab.trace.answer import Section
 from perflab.trace.causes import CAUSES
-from perflab.trace.columns import TID, Table, because, count, identity, percent, text, time
+from perflab.trace.columns import Table, because, count, identity, percent, text, time
+from perflab.trace.names import TID
 from perflab.trace.quantiles import quantile
 from perflab.units import format_count, format_time, plural
 

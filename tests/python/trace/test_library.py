@@ -21,7 +21,7 @@ from support import SOURCE
 
 from perflab.errors import BadInput, PerflabError, Unavailable
 from perflab.trace import open_trace, source
-from perflab.trace.source import LIBRARY, TABLES, NativeTrace, Source, Stream
+from perflab.trace.source import LIBRARY, TABLES, Handle, NativeTrace, Source, Stream
 
 DOUBLE = Path(os.environ.get("PERFLAB_TEST_TOOLS", "")) / "trace_double"
 TAKE_MATCH = ["matched", "not_taken", "no_timestamp", "unknown_subscription", "no_publication", "ambiguous"]
@@ -180,7 +180,7 @@ def test_closing_waits_for_nobody_and_frees_nothing_that_is_in_use(
     split = trace._library.split
     answers: list[pl.DataFrame] = []
 
-    def slow(*arguments: int) -> Stream:
+    def slow(*arguments: Any) -> Stream:
         asked.set()
         assert go_on.wait(60)
         return split(*arguments)
@@ -190,14 +190,15 @@ def test_closing_waits_for_nobody_and_frees_nothing_that_is_in_use(
     thread = threading.Thread(target=lambda: answers.append(trace.split(*arguments)))
     thread.start()
     assert asked.wait(60)
+    end = trace._handle.end
     trace.close()
-    assert trace._close.alive
+    assert end.alive
     with pytest.raises(ValueError, match="closed"):
         trace.table("takes")
     go_on.set()
     thread.join(60)
     assert [frame["on_cpu_ns"].to_list() for frame in answers] == [[3]]
-    assert not trace._close.alive
+    assert not end.alive
 
 
 @pytest.fixture
@@ -304,7 +305,7 @@ def test_columns_without_nulls_are_handed_over_without_a_copy(
     asked: list[tuple[int, ...]] = []
     split = trace._library.split
 
-    def spy(handle: int, *arguments: int) -> Stream:
+    def spy(handle: Handle, *arguments: int) -> Stream:
         asked.append(arguments)
         return split(handle, *arguments)
 

@@ -15,8 +15,9 @@ from perflab.report.table import fold_symbol, shorten
 from perflab.report.trace_tables import print_answer
 from perflab.trace.answer import Answer, Section
 from perflab.trace.callbacks import callbacks
-from perflab.trace.columns import PID, Table, count, percent, symbol, text, time
+from perflab.trace.columns import Table, count, percent, symbol, text, time
 from perflab.trace.messages import messages
+from perflab.trace.names import PID
 from perflab.trace.source import Source
 from perflab.trace.summary import summary
 
