@@ -9,9 +9,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 
 from perflab import validation
 from perflab.errors import BadInput
-from perflab.kernel import parse_cpu_list
 from perflab.option import Form, one_of
 from perflab.units import SIZE_UNITS, duration_text
+
+MAX_CPUS = 1024  # as the kernel's cpu_set_t
 
 
 class Parameters(BaseModel):
@@ -48,18 +49,25 @@ def _percent(value: Any) -> Any:
         raise ValueError(f"{value!r} is not a percentage like 5%") from None
 
 
+def cpus_of(text: str) -> tuple[int, ...] | None:
+    """CPUs of "0-2,5", ascending, each once; None where the text is no such list."""
+    found: set[int] = set()
+    for part in text.split(","):
+        match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", part)
+        if match is None or not int(match[1]) <= (last := int(match[2] or match[1])) < MAX_CPUS:
+            return None
+        found.update(range(int(match[1]), last + 1))
+    return tuple(sorted(found))
+
+
 def _cpus(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, str | int | list | tuple):
         raise ValueError("CPUs are a list like 0,2-3")
     if isinstance(value, list | tuple):
         value = ",".join(str(cpu) for cpu in value)
-    text = str(value).strip()
-    if re.fullmatch(r"[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*", text) is None:
-        raise ValueError(f"{text!r} is not a list of CPUs like 0,2-3")
-    cpus = parse_cpu_list(text)
-    if not cpus:
-        raise ValueError(f"{text!r} names no CPU")
-    return tuple(sorted(set(cpus)))
+    if (cpus := cpus_of(str(value).strip())) is None:
+        raise ValueError(f"{str(value).strip()!r} is not a list of CPUs like 0,2-3")
+    return cpus
 
 
 def _names(value: Any) -> Any:

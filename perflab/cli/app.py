@@ -26,7 +26,7 @@ app = typer.Typer(
 )
 
 for _verb in ("run", "sweep", "breaking_point"):
-    app.command(_verb.replace("_", "-"), cls=CommandAfterDashes)(late(f"perflab.cli.{_verb}", _verb))
+    app.command(_verb.replace("_", "-"), cls=CommandAfterDashes)(late("perflab.cli.run", _verb))
 for _verb in (
     *("show", "compare", "check", "export", "plot", "report", "statistics_", "profile", "archive", "clean"),
     *("doctor", "list_", "inventory", "smoke_test"),

@@ -1,10 +1,11 @@
-"""`perflab run`: a workload in one or more variants, trial by trial."""
+"""`perflab run`, `sweep` and `breaking-point`: a workload in variants, at levels of factors, or until it breaks."""
 
 from __future__ import annotations
 
 import inspect
 import shlex
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -18,16 +19,24 @@ if TYPE_CHECKING:
     from perflab.runs.display import Display
 
 
-_WITHOUT = ("breaking_point",)
+# Of the options of experiments, what each verb does without, and the defaults that it has of its own.
+_TAKEN: dict[str, Any] = {
+    "run": {"without": ("breaking_point",)},
+    "sweep": {"without": ("breaking_point",), "defaults": {"trials": "5", "baseline_again": "off"}},
+    "breaking-point": {"without": ("factors", "trials", "order", "baseline_again", "observer_control")},
+}
 
 
-def _parameters() -> list[inspect.Parameter]:
-    from perflab.cli.run_options import takes
+def _of_experiments(verb: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    def parameters() -> list[inspect.Parameter]:
+        from perflab.cli.run_options import takes
 
-    return takes(without=_WITHOUT)
+        return takes(**_TAKEN[verb])
+
+    return with_options(parameters)
 
 
-@with_options(_parameters)
+@_of_experiments("run")
 def run(context: typer.Context, **values: Any) -> int:
     """Run a workload, or an experiment, and measure it.
 
@@ -41,18 +50,56 @@ def run(context: typer.Context, **values: Any) -> int:
 
     Example: perflab run --trials 5 --condition cpu_load:load=80 -- ros2 launch my_robot bringup.launch.py
     """
-    return carry_out(context, values, verb="run", without=_WITHOUT)
+    return _carry_out(context, values, "run")
 
 
-def carry_out(context: typer.Context, values: dict[str, Any], **how: Any) -> int:
-    """Runs what the options of a verb mean, and prints what came of it; `how` goes to `experiment_of`."""
+@_of_experiments("sweep")
+def sweep(context: typer.Context, **values: Any) -> int:
+    """Run a workload at every level of one or several factors, and see how it degrades.
+
+    Conditions that a factor names need no --condition; with some, the sweep goes on under them. Level 0 of a load is
+    the baseline. Levels are skipped if this machine cannot produce them, and reported. Trials that fail are results:
+    exit code 1 is for trials that could not be judged.
+
+    Example: perflab sweep sierra_nevada --factor cpu_load.load=0..90:15
+
+    Example: perflab sweep sierra_nevada --factor message_flood.rate=100..3000/6log --condition
+    message_flood:readers=inside --success 'lost == 0'
+
+    Example: perflab sweep sierra_nevada --factor workload.timer_speed=1,2,5,10 --middleware cyclonedds,fastdds
+    """
+    from perflab.design.sweep import as_sweep
+
+    return _carry_out(context, values, "sweep", also={"sweep": True}, changed=as_sweep)
+
+
+@_of_experiments("breaking-point")
+def breaking_point(context: typer.Context, **values: Any) -> int:
+    """Search for the level at which a system breaks, trial by trial, each where it tells most.
+
+    Prints the level with its interval; or that the range does not reach it, or that there is no such level. One search
+    per variant. Trials that were invalid, or that the laboratory failed, never count as breaking.
+
+    Example: perflab breaking-point sierra_nevada --factor message_flood.rate --low 100 --high 4000 --condition
+    message_flood:readers=inside,work=100us --criterion 'latency.p50 <= 200us'
+
+    Example: perflab breaking-point sierra_nevada --factor workload.timer_speed --low 1 --high 100 --criterion
+    'response.p99 <= 5ms' --time 2
+    """
+    from perflab.design.sweep import as_search
+
+    return _carry_out(context, values, "breaking-point", changed=as_search)
+
+
+def _carry_out(context: typer.Context, values: dict[str, Any], verb: str, **more: Any) -> int:
+    """Runs what the options of a verb mean, and prints what came of it; `more` goes to `experiment_of`."""
     from perflab import native as native_programs
     from perflab.cli.run_options import experiment_of, shown
     from perflab.experiment.run import execute
     from perflab.host import Host
 
     native, host, show = native_programs.find(), Host(), shown(values)
-    experiment, earlier = experiment_of(context, values, native, host, **how)
+    experiment, earlier = experiment_of(context, values, native, host, verb=verb, **_TAKEN[verb], **more)
     result = execute(experiment, native, host, _display(show.progress, show.quiet), earlier)
     _print(result, as_json=show.as_json, quiet=show.quiet, edges=show.edges)
     if result.error is not None:

@@ -5,17 +5,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from perflab.errors import BadInput
+from perflab.parameters import cpus_of
 
 ROLES = ("executors", "middleware")
 POLICIES = ("OTHER", "FIFO", "RR")
 PRIORITIES = range(1, 100)
-MAX_CPUS = 1024  # as the kernel's cpu_set_t
 
+_WORD = re.compile(r"(?:([^=]*)\.)?(executors|middleware)=([^:@]*)(?::([^@]*))?(?:@(.*))?")
 _EXAMPLE = "e.g. executors=RR:98@1 or ping.middleware=OTHER@0-1"
 
 
@@ -54,53 +56,29 @@ def _document(request: ThreadRequest) -> dict[str, Any]:
 
 
 def _request(word: str, processes: Sequence[str]) -> ThreadRequest:
-    key, equals, value = word.partition("=")
-    process, dot, role = key.rpartition(".")
-    if not equals or role not in ROLES:
+    match = _WORD.fullmatch(word)
+    if match is None:
         raise BadInput(f"--thread {word!r} is not [PROCESS.]executors|middleware=POLICY[:PRIORITY][@CPUS], {_EXAMPLE}")
-    if dot and process not in processes:
-        raise BadInput(f"--thread {word!r}: no process named {process!r}; there are {', '.join(processes)}")
-    scheduling, at, cpus = value.partition("@")
-    policy, colon, priority = scheduling.partition(":")
-    if not value or (at and not cpus):
-        raise BadInput(f"--thread {word!r}: {'no CPU after @' if at else 'nothing is asked for'}, {_EXAMPLE}")
-    if (policy or colon) and policy not in POLICIES:
-        raise BadInput(f"--thread {word!r}: no policy {policy!r}; there are {', '.join(POLICIES)}")
-    return ThreadRequest(
-        process=process if dot else None,
-        role=role,
-        policy=policy or None,
-        priority=_priority(word, policy, priority if colon else None),
-        cpus=_cpus(word, cpus) if at else (),
-    )
+    process, role, policy, priority, cpus = match.groups()
 
+    def wrong(problem: str) -> BadInput:
+        return BadInput(f"--thread {word!r}: {problem}")
 
-def _priority(word: str, policy: str, text: str | None) -> int:
+    if process is not None and process not in processes:
+        raise wrong(f"no process named {process!r}; there are {', '.join(processes)}")
+    if not cpus and (cpus is not None or not (policy or priority is not None)):
+        raise wrong(f"{'nothing is asked for' if cpus is None else 'no CPU after @'}, {_EXAMPLE}")
+    if (policy or priority is not None) and policy not in POLICIES:
+        raise wrong(f"no policy {policy!r}; there are {', '.join(POLICIES)}")
+    level = 0
     if policy in ("", "OTHER"):
-        if text is not None:
-            raise BadInput(f"--thread {word!r}: OTHER has no priority; FIFO and RR have one")
-        return 0
-    number = _number(text or "")
-    if number is None or number not in PRIORITIES:
-        wrong = "there is no priority" if text is None else f"priority {text!r} is no number"
-        raise BadInput(
-            f"--thread {word!r}: {wrong} within {PRIORITIES[0]}..{PRIORITIES[-1]}, e.g. {policy}:{PRIORITIES[-1] - 1}"
-        )
-    return number
-
-
-def _cpus(word: str, text: str) -> tuple[int, ...]:
-    """CPUs of "0-2,5", ascending, each once."""
-    found: set[int] = set()
-    for part in text.split(","):
-        first, dash, last = part.partition("-")
-        low = _number(first)
-        high = _number(last) if dash else low
-        if low is None or high is None or not low <= high < MAX_CPUS:
-            raise BadInput(f"--thread {word!r}: {text!r} is no list of CPUs, e.g. 0-1,3")
-        found.update(range(low, high + 1))
-    return tuple(sorted(found))
-
-
-def _number(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+        if priority is not None:
+            raise wrong("OTHER has no priority; FIFO and RR have one")
+    elif priority is not None and re.fullmatch("[0-9]{1,9}", priority) and int(priority) in PRIORITIES:
+        level = int(priority)
+    else:
+        lacks = "there is no priority" if priority is None else f"priority {priority!r} is no number"
+        raise wrong(f"{lacks} within {PRIORITIES[0]}..{PRIORITIES[-1]}, e.g. {policy}:{PRIORITIES[-1] - 1}")
+    if cpus is not None and cpus_of(cpus) is None:
+        raise wrong(f"{cpus!r} is no list of CPUs, e.g. 0-1,3")
+    return ThreadRequest(process, role, policy or None, level, () if cpus is None else cpus_of(cpus) or ())

@@ -328,7 +328,7 @@ def _meaning(path: str, level: Scalar, workload: object = None) -> object:
     if (of := _model_of(path, workload)) is not None:
         field = of.model_fields[key]
         fields: dict[str, Any] = {key: (field.annotation, field)}
-        model = create_model("Level", **fields)
+        model = create_model("Level", __config__=of.model_config, **fields)
         try:
             return getattr(model.model_validate({key: level}), key)
         except ValidationError as error:

@@ -214,7 +214,7 @@ def test_the_speed_of_timers_is_that_of_all_of_a_graph() -> None:
     assert b["clients"][0]["frequency_hz"] == 200
     assert GRAPH.document["processes"][0]["nodes"][0]["timers"][0]["period_ns"] == 10_000_000, "the graph is as it was"
     for wrong in (0, -1, 1001, "fast", True):
-        with pytest.raises(BadInput, match=r"is not a number within 0.001..1000"):
+        with pytest.raises(BadInput, match=r"must be at (least 0.001|most 1000)|is not a number"):
             treatments(factors={"workload.timer_speed": [wrong]})
 
 
@@ -235,7 +235,7 @@ def test_the_phase_is_a_factor_of_all_timers() -> None:
     ].graph
     assert both.phase == "random"
     assert both.document["processes"][0]["nodes"][0]["timers"][0]["period_ns"] == 5_000_000
-    with pytest.raises(BadInput, match="'together' is not as_created or aligned or staggered or random"):
+    with pytest.raises(BadInput, match="'together' is not as_created, aligned, staggered or random"):
         treatments(factors={"workload.phase": ["together"]})
 
 
