@@ -23,9 +23,8 @@ from perflab.results.outcome import SUCCESS
 from perflab.results.trial import MEASURED, Trial, expected, received
 from perflab.statistics.breaking_point import Aim, Search, Space
 from perflab.statistics.breaking_point_verdicts import sentences
-from perflab.statistics.curve_verdicts import level_words
 from perflab.statistics.metrics import Criterion, needed, parse_criterion
-from perflab.statistics.selection import place_words
+from perflab.statistics.selection import level_words, place_words
 from perflab.statistics.summary import TrialData, figures_of
 from perflab.statistics.target import exceeded, processes_of
 

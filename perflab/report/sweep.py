@@ -12,8 +12,8 @@ from perflab.report.table import print_rows
 from perflab.report.tables import curves as tables
 from perflab.results.curve import BreakingPoint, Curve, CurveMetric
 from perflab.results.summary import Summary
-from perflab.statistics.curve_verdicts import level_number, level_words
 from perflab.statistics.metrics import Metric
+from perflab.statistics.selection import level_number, level_words
 from perflab.units import format_confidence
 
 

@@ -15,6 +15,7 @@ the same holds for them, and they are kept apart from topics.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -62,6 +63,10 @@ class Publisher:
     def key(self) -> PublisherKey:
         return self.node, self.topic
 
+    @property
+    def words(self) -> str:
+        return f"publisher {self.node} {self.topic}"
+
 
 @dataclass(frozen=True)
 class Edge:
@@ -98,8 +103,8 @@ class Edge:
         return self.publisher, self.topic, self.subscription
 
     @property
-    def publisher_key(self) -> PublisherKey:
-        return self.publisher, self.topic
+    def words(self) -> str:
+        return f"edge {self.publisher} -> {self.subscription} on {self.topic}"
 
 
 @dataclass(frozen=True)
@@ -116,6 +121,10 @@ class Service:
     def key(self) -> ServiceKey:
         """Client, service, server."""
         return self.replies.key
+
+    @property
+    def words(self) -> str:
+        return _service_words(self.key)
 
 
 @dataclass(frozen=True)
@@ -152,27 +161,25 @@ def account(
     """
     publishers, edges, services = _recorded(checkpoints, drained=drained)
     complete = _all_final(checkpoints) and drained
-    known = [c for c in checkpoints if c is not None]
-    by_key = {p.key: p for p in publishers}
-    if len(by_key) != len(publishers):
-        twice = next(p for i, p in enumerate(publishers) if p.key in {q.key for q in publishers[:i]})
-        raise AccountingError(f"publisher {twice.node} {twice.topic} is recorded twice")
-    seen: set[EdgeKey] = set()
-    for edge in edges:
-        if edge.key in seen:
-            raise AccountingError(f"edge {_name(edge)} is recorded twice")
-        seen.add(edge.key)
+    counts = Counter(owner.words for owners in (publishers, edges, services) for owner in owners)
+    if (twice := next((words for words, n in counts.items() if n > 1), None)) is not None:
+        raise AccountingError(f"{twice} is recorded twice")
     if complete:
-        edges += [_silent_edge(key) for key in expected_edges if key not in seen]
-    problems = _damaged(publishers, edges)
-    joined = []
-    for edge in edges:
-        whole, problem = _join(edge, by_key.get(edge.publisher_key), matched_at_start)
-        joined.append(whole)
-        if problem is not None:
-            problems.append(f"edge {_name(edge)} does not add up: {problem}")
-    answered, service_problems = _join_services(services, expected_services if complete else (), matched_at_start)
-    problems += service_problems
+        recorded = {edge.key for edge in edges}
+        edges += [_silent_edge(key) for key in expected_edges if key not in recorded]
+    by_key = {p.key: p for p in publishers}
+    problems = _damaged([*publishers, *edges])
+    joined = [_joined(e.words, e, by_key.get((e.publisher, e.topic)), matched_at_start, problems) for e in edges]
+    problems += _damaged(services)
+    answered = [
+        Service(s.requests, _joined(s.words, s.replies, s.requests, matched_at_start, problems)) for s in services
+    ]
+    problems += [
+        f"{_service_words(key)} is in the graph, and its client recorded nothing of it"
+        for key in (expected_services if complete else ())
+        if key not in {service.key for service in services}
+    ]
+    known = [c for c in checkpoints if c is not None]
     return Accounts(
         publishers=tuple(publishers),
         edges=tuple(joined),
@@ -180,7 +187,7 @@ def account(
         problems=tuple(problems),
         foreign_messages=sum(int(c.get("foreign_messages", 0)) for c in known),
         malformed_messages=sum(int(c.get("malformed_messages", 0)) for c in known),
-        services=answered,
+        services=tuple(answered),
     )
 
 
@@ -190,7 +197,7 @@ def counted(checkpoints: Sequence[Mapping[str, Any] | None]) -> Accounts:
     Raises AccountingError.
     """
     publishers, edges, _ = _recorded(checkpoints, (*_EDGE_COUNTS, *_ACCOUNTED))
-    problems = _damaged(publishers, edges)
+    problems = _damaged([*publishers, *edges])
     complete = _all_final(checkpoints) and not problems
     return Accounts(tuple(publishers), tuple(edges), complete, tuple(problems), 0, 0)
 
@@ -216,9 +223,26 @@ def _all_final(checkpoints: Sequence[Mapping[str, Any] | None]) -> bool:
     return bool(checkpoints) and all(c is not None and c.get("final") for c in checkpoints)
 
 
-def _damaged(publishers: Sequence[Publisher], edges: Sequence[Edge]) -> list[str]:
-    problems = [f"publisher {p.node} {p.topic}: {text}" for p in publishers for text in _check_histograms(p)]
-    return [*problems, *(f"edge {_name(e)}: {text}" for e in edges for text in _check_histograms(e))]
+def _damaged(owners: Sequence[Publisher | Edge | Service]) -> list[str]:
+    """What is wrong with the histograms of final checkpoints, which were written at rest: they hold what they say."""
+    problems = []
+    for owner in owners:
+        for part in (owner.requests, owner.replies) if isinstance(owner, Service) else (owner,):
+            for name, histogram in part.histograms.items() if part.final else ():
+                try:
+                    if histogram is not None:
+                        hg.check(histogram)
+                except hg.HistogramError as error:
+                    problems.append(f"{owner.words}: {name}: {error}")
+    return problems
+
+
+def _joined(words: str, edge: Edge, publisher: Publisher | None, matched: bool, problems: list[str]) -> Edge:
+    """As _join(); what contradicts goes to the problems."""
+    whole, problem = _join(edge, publisher, matched)
+    if problem is not None:
+        problems.append(f"{words} does not add up: {problem}")
+    return whole
 
 
 def _join(edge: Edge, publisher: Publisher | None, matched: bool) -> tuple[Edge, str | None]:
@@ -248,26 +272,6 @@ def _join(edge: Edge, publisher: Publisher | None, matched: bool) -> tuple[Edge,
     return replace(edge, sent=publisher.sent, pre_match=pre_match, gap=gap, tail=tail), None
 
 
-def _join_services(
-    services: Sequence[Service], expected: Iterable[ServiceKey], matched: bool
-) -> tuple[tuple[Service, ...], list[str]]:
-    """Services with every missing reply accounted for, and what does not add up. Raises AccountingError."""
-    problems: list[str] = []
-    joined: dict[ServiceKey, Service] = {}
-    for service in services:
-        name = _service_name(service.key)
-        if service.key in joined:
-            raise AccountingError(f"{name} is recorded twice")
-        replies, problem = _join(service.replies, service.requests, matched)
-        joined[service.key] = Service(service.requests, replies)
-        problems += [f"{name}: {text}" for owner in (service.requests, replies) for text in _check_histograms(owner)]
-        if problem is not None:
-            problems.append(f"{name} does not add up: {problem}")
-    problems += [f"{_service_name(key)} is in the graph, and its client recorded nothing of it"
-                 for key in expected if key not in joined]  # fmt: skip
-    return tuple(joined.values()), problems
-
-
 def _service(record: Mapping[str, Any], final: bool) -> Service:
     client, service, server = record["client"], record["service"], record["server"]
     return Service(
@@ -276,7 +280,7 @@ def _service(record: Mapping[str, Any], final: bool) -> Service:
     )
 
 
-def _service_name(key: ServiceKey) -> str:
+def _service_words(key: ServiceKey) -> str:
     client, service, server = key
     return f"service {service} of {client} at {server}"
 
@@ -315,21 +319,5 @@ def _silent_edge(key: EdgeKey) -> Edge:
     return replace(edge, histograms=edge.histograms | {"latency": hg.empty(), "response": hg.empty()})
 
 
-def _check_histograms(owner: Publisher | Edge) -> list[str]:
-    """What is wrong with the histograms of a final checkpoint, which was written at rest: they hold what they say."""
-    problems = []
-    for name, histogram in owner.histograms.items() if owner.final else ():
-        try:
-            if histogram is not None:
-                hg.check(histogram)
-        except hg.HistogramError as error:
-            problems.append(f"{name}: {error}")
-    return problems
-
-
 def _histogram(record: Mapping[str, Any] | None) -> Histogram | None:
     return None if record is None else hg.from_record(record)
-
-
-def _name(edge: Edge) -> str:
-    return f"{edge.publisher} -> {edge.subscription} on {edge.topic}"

@@ -207,6 +207,7 @@ class Search:
         farthest, limit = self._limits()
         value = self._value(low, high) if located and state in ("found", "unsettled") else None
         number = self._number
+        at_the_end = [level for level, tally in self._tallies.items() if tally.place == farthest and tally.n]
         return Found(
             **{**vars(self.space), "low": number(self.space.low), "high": number(self.space.high)},
             **vars(self.aim),
@@ -221,7 +222,7 @@ class Search:
             fit=self._fit() if self._trials else None,
             monotone_p=p,
             rises=rises if state == "not_monotone" else None,
-            producible=None if math.isinf(limit) or not self._trials else number(self._level_at(farthest)),
+            producible=None if math.isinf(limit) or not self._trials else number(at_the_end[0]),
         )
 
     # -- where the next trial is
@@ -232,9 +233,10 @@ class Search:
             return min(allowed, key=lambda c: c.place).level  # is there any level that can be produced?
         suspect = self._suspected
         filling = (self._trials + 1) % FILLING == 0
-        if suspect is not None and self._repeats < REPEATS and (filling or self._settled()):
+        settled = self._where() is not None
+        if suspect is not None and self._repeats < REPEATS and (filling or settled):
             return suspect
-        if self._settled() and (hole := self._hole(allowed)) is not None:
+        if settled and (hole := self._hole(allowed)) is not None:
             return hole
         if filling:
             wanted = self._filling((self._trials + 1) // FILLING)
@@ -309,47 +311,40 @@ class Search:
             return f"all {self.aim.max_trials} trials used up"
         if left >= max(4 * INVALID_AT_A_LEVEL, self.aim.max_trials):
             return f"{left} trials said nothing"
-        if self._trials < FEWEST or not self._settled():
+        if (where := self._where()) is None:
             return None
         if self._suspected is not None and self._repeats < REPEATS:
             return None
         if self._hole(self._allowed()) is not None:
             return None
-        return "the interval is narrow enough" if self._where() == "inside" else "the range has been left"
+        return "the interval is narrow enough" if where == "found" else "the range has been left"
 
-    def _settled(self) -> bool:
-        return self._trials >= FEWEST and self._where() is not None
-
-    def _where(self) -> Literal["inside", "below", "above", "not_producible"] | None:
-        """Where the breaking point is, as surely as was asked for; None: that is not known yet."""
+    def _where(self) -> State | None:
+        """The state in which it may end; None where the breaking point is not known as surely as was asked for."""
+        if self._trials < FEWEST:
+            return None
         tail = (1 - self.aim.confidence) / 2
         end = self._end()
         if end is not None and self._posterior.beyond(end) >= 1 - tail:
             return "not_producible"
         if self._posterior.beyond(1.0) >= 1 - tail:
-            return "above"
+            return "not_reached"
         if self._posterior.beyond(0.0) <= tail:
-            return "below"
+            return "below_low"
         low, high = self._interval()
         if low < -1e-9 or high > 1 + 1e-9:
             return None
         bounds = self._bounds(low, high)
         narrow = abs(self.space.place(bounds.high) - self.space.place(bounds.low)) <= self._width + 1e-9
         one_step = self.space.integer and bounds.high - bounds.low <= 1
-        return "inside" if narrow or one_step else None
+        return "found" if narrow or one_step else None
 
     def _state(self, p: float | None) -> State:
         if p is not None and p <= RISES:
             return "not_monotone"
         if not self._trials:
             return "unsettled" if self._allowed() else "not_producible"
-        states: dict[str | None, State] = {
-            "inside": "found",
-            "above": "not_reached",
-            "below": "below_low",
-            "not_producible": "not_producible",
-        }
-        return states.get(self._where() if self._trials >= FEWEST else None, "unsettled")
+        return self._where() or "unsettled"
 
     # -- what was found
 
@@ -423,9 +418,6 @@ class Search:
     def _number(self, level: float) -> Number:
         """A level as it is reported."""
         return round(level) if self.space.integer else float(f"{level:.6g}")
-
-    def _level_at(self, place: float) -> float:
-        return next(level for level, tally in self._tallies.items() if tally.place == place and tally.n)
 
     def _ordered(self) -> tuple[list[_Tally], Floats, Floats]:
         tallies = sorted((t for t in self._tallies.values() if t.n), key=lambda t: t.place)

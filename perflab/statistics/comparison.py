@@ -3,14 +3,17 @@
 comparison = compare(Sample.of([5.1, 4.9, …], name="baseline"), Sample.of([6.0, 6.3, …], name="cpu_load"))
 comparison.verdict, comparison.p_adjusted, comparison.estimate.interval
 print(verdicts.in_words(comparison))
+
+Every comparison is made again without each of its trials, which says what single ones do to the conclusion.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -26,34 +29,34 @@ from perflab.results.comparison import (
     Effect,
     Equivalence,
     Estimate,
+    Influence,
     Lattice,
     LeftOut,
     Margin,
     NoiseFloor,
     Power,
+    Verdict,
 )
-from perflab.statistics import effect, estimate, influence, power
-from perflab.statistics.difference import permutation_test, shift, welch
-from perflab.statistics.estimate import find_outliers
+from perflab.statistics import difference, estimate, power
 from perflab.statistics.judgement import Judgement, Rules, judge, verdict_of
 from perflab.statistics.lattice import detect
 from perflab.statistics.metrics import LOWER, RATIO, Metric
-from perflab.statistics.sample import Design, Floats, Sample, design
-from perflab.statistics.spread import compare_spread, judged_spread, on_scale
+from perflab.statistics.sample import Floats, Sample
+from perflab.statistics.spread import compare_spread, judged_spread, spread_influence
 
 Of = TypeVar("Of")
 
 ALPHA = 0.05
 MARGIN = 0.05  # a difference by a smaller factor is called none
 HISTOGRAM_CELLS = 1024  # at least, per doubling (docs/method.md): quantiles sit on lattices of their own
+MAX_LEFT_OUT = 120  # trials of both samples; one of more carries no conclusion by ranks
 
 
 @dataclass(frozen=True, kw_only=True)
 class Analysed(Comparison):
     """With what it was made of, so that a family of comparisons can be corrected."""
 
-    rules: Rules = dataclasses.field(repr=False)
-    design: Design = dataclasses.field(repr=False, compare=False)  # on the scale of the analysis
+    judged: Judgement = dataclasses.field(repr=False, compare=False)  # on the scale of the analysis
     left_out: tuple[LeftOut, ...] = dataclasses.field(repr=False, default=())  # the comparison without each trial
 
     def alone(self) -> Comparison:
@@ -70,14 +73,15 @@ def compare(
     treatment: Sample,
     *,
     metric: str = "",
-    alpha: float = 0.05,
+    alpha: float = ALPHA,
     margin: Margin | None = None,
     noise_floor: NoiseFloor | float | None = None,
     direction: Direction = "both",
     seed: int = 0,
     ratio: bool | None = None,
+    find_lattice: Callable[[Sequence[float]], Lattice | None] = detect,
 ) -> Analysed:
-    """Compares two samples by one value per trial.
+    """Compares two samples by one value per trial, as a family of one.
 
     `ratio`: the result is a factor (the analysis is of logarithms); None: where all values are positive and the
     margin is not absolute. `noise_floor`: a difference up to it is not claimed; a bare number is one in the unit of the
@@ -92,16 +96,17 @@ def compare(
     if logarithms and margin is not None and not margin.relative:
         raise ValueError("an absolute margin does not go with a ratio")
     rules = Rules(alpha, margin, _floor(noise_floor, logarithms), direction, logarithms)
-    judged = judge(baseline, treatment, rules)
-    plain = judged if not logarithms else judge(baseline, treatment, dataclasses.replace(rules, logarithms=False))
-    compared = plain.design
-    t_test, mean_difference = welch(compared, rules.confidence, direction)
-    a, b = compared.a, compared.b
+    judged = plain = judge(baseline, treatment, replace(rules, logarithms=False))
+    factor = Estimate(None, reason="a ratio needs positive values")
+    if positive:
+        in_logarithms = judge(baseline, treatment, replace(rules, logarithms=True))
+        factor = in_logarithms.estimate.mapped(math.exp)
+        judged = in_logarithms if logarithms else plain
+    a, b = plain.design.a, plain.design.b
     to_scale = math.exp if logarithms else float
-    spread = on_scale(compare_spread(a, b, 1 - alpha, seed), judged.design.a, judged.design.b)
-    left_out = influence.without_each(baseline, treatment, rules, judged)
-    return Analysed(
-        verdict=judged.verdict,
+    t_test, mean_difference = difference.welch(plain.design, rules.confidence, direction)
+    made = Analysed(
+        verdict="not_shown",
         metric=metric,
         baseline=_described(baseline, "baseline", 1 - alpha, seed),
         treatment=_described(treatment, "treatment", 1 - alpha, seed),
@@ -110,31 +115,31 @@ def compare(
         scale="ratio" if logarithms else "difference",
         estimate=judged.estimate.mapped(to_scale),
         shift=plain.estimate,
-        ratio=_ratio(baseline, treatment, judged, rules),
+        ratio=factor,
         mean_difference=mean_difference,
         p=judged.test.p,
-        p_adjusted=judged.test.p,
+        p_adjusted=None,
         attainable_p=judged.attainable_p,
-        attainable_adjusted=judged.attainable_p,
+        attainable_adjusted=None,
         family_size=1,
         rank_test=judged.test,
-        permutation=permutation_test(compared, direction, seed),
+        permutation=difference.permutation_test(plain.design, direction, seed),
         welch=t_test,
-        hedges_g=_hedges_g(a, b, 1 - alpha),
-        cliffs_delta=effect.cliffs_delta(a, b, 1 - alpha),
-        blocks=len(compared.blocks) if compared.blocked else None,
-        unused=compared.unused,
+        hedges_g=difference.hedges_g(*_moments(a), *_moments(b), 1 - alpha),
+        cliffs_delta=difference.cliffs_delta(a, b, 1 - alpha),
+        blocks=len(judged.design.blocks) if judged.design.blocked else None,
+        unused=judged.design.unused,
         noise_floor=None if rules.noise_floor is None else to_scale(rules.noise_floor),
-        equivalence=_on_scale(judged.equivalence, logarithms),
-        power=_planned(judged.design, rules, rules.alpha),
-        spread=judged_spread(spread, spread.scaled_test.p, alpha),
-        influence=influence.of_location(left_out, rules, judged),
-        spread_influence=influence.of_spread(baseline, treatment),
-        lattice=detect([*baseline.values, *treatment.values]),
-        rules=rules,
-        design=judged.design,
-        left_out=left_out,
+        equivalence=_equivalence(judged),
+        power=Power(None, None, None, None, None, alpha),
+        spread=compare_spread(a, b, 1 - alpha, seed, scaled=(judged.design.a, judged.design.b)),
+        influence=Influence(None, None, ()),
+        spread_influence=spread_influence(baseline, treatment),
+        lattice=find_lattice([*baseline.values, *treatment.values]),
+        judged=judged,
+        left_out=_without_each(baseline, treatment, judged),
     )
+    return corrected([made])[0]
 
 
 class Compared(NamedTuple, Generic[Of]):
@@ -168,44 +173,40 @@ def corrected(comparisons: Sequence[Analysed]) -> list[Analysed]:
     itself. Power is planned at the level of Holm's first step: what is found there is found whatever the other
     comparisons show.
     """
-    ps = [c.p for c in comparisons]
+    tests = [c.p for c in comparisons]
     equivalences = [None if c.equivalence is None else c.equivalence.p for c in comparisons]
-    adjusted, adjusted_equivalences = holm(ps), holm(equivalences)
-    spreads = holm([c.spread.scaled_test.p for c in comparisons])
-    size = max(1, sum(p is not None for p in ps))
+    adjusted = zip(
+        comparisons, holm(tests), holm(equivalences), holm([c.spread.scaled_test.p for c in comparisons]), strict=True
+    )
+    size = max(1, sum(p is not None for p in tests))
     out = []
-    for i, c in enumerate(comparisons):
-        attainable = _instead(ps, i, c.attainable_p)
-        equivalence = c.equivalence
+    for i, (c, p, q, of_spread) in enumerate(adjusted):
+        rules, equivalence = c.judged.rules, c.equivalence
+
+        def verdict_without(trial: LeftOut, i: int = i, rules: Rules = rules) -> Verdict:
+            """Were this comparison as it is without a trial, and all others of the family as they are."""
+            q = _instead(equivalences, i, trial.equivalence_p)
+            p, attainable = _instead(tests, i, trial.p), _instead(tests, i, trial.attainable_p)
+            shift = _analysed(trial.estimate, rules)
+            return verdict_of(shift, trial.test, p, attainable, rules, equivalent=q is not None and q <= rules.alpha)
+
+        whole = LeftOut("", "", c.estimate.value, c.p, c.attainable_p, equivalences[i], c.rank_test, c.verdict)
+        verdict = verdict_without(whole)
+        trials = tuple(replace(trial, verdict=verdict_without(trial)) for trial in c.left_out)
         if equivalence is not None:
-            q = adjusted_equivalences[i]
-            equivalence = dataclasses.replace(equivalence, p_adjusted=q, shown=q is not None and q <= c.alpha)
-        value = _analysed(c.estimate.value, c.rules)
-        shown = equivalence is not None and equivalence.shown
-        verdict = verdict_of(value, c.rank_test, adjusted[i], attainable, c.rules, equivalent=shown)
-        trials = []
-        for t in c.left_out:
-            q = _instead(equivalences, i, t.equivalence_p)
-            without = verdict_of(
-                _analysed(t.estimate, c.rules), t.test, _instead(ps, i, t.p), _instead(ps, i, t.attainable_p), c.rules,
-                equivalent=c.equivalence is not None and q is not None and q <= c.alpha,
-            )  # fmt: skip
-            trials.append(dataclasses.replace(t, verdict=without))
+            equivalence = replace(equivalence, p_adjusted=q, shown=q is not None and q <= c.alpha)
         out.append(
-            dataclasses.replace(
+            replace(
                 c,
                 verdict=verdict,
-                p_adjusted=adjusted[i],
-                attainable_adjusted=attainable,
+                p_adjusted=p,
+                attainable_adjusted=_instead(tests, i, c.attainable_p),
                 family_size=size,
                 equivalence=equivalence,
-                power=c.power if size == 1 else _planned(c.design, c.rules, c.alpha / size),
-                influence=dataclasses.replace(
-                    influence.collected(trials, value, c.p, verdict, logarithms=c.rules.logarithms),
-                    reason=c.influence.reason,
-                ),
-                left_out=tuple(trials),
-                spread=judged_spread(c.spread, spreads[i], c.alpha),
+                power=_planned(c.judged, c.alpha / size),
+                influence=_influence(c, trials, verdict),
+                left_out=trials,
+                spread=judged_spread(c.spread, of_spread, c.alpha),
             )
         )
     return out
@@ -245,7 +246,6 @@ def _floor(floor: NoiseFloor | float | None, logarithms: bool) -> float | None:
 
 
 def _described(sample: Sample, name: str, confidence: float, seed: int) -> Described:
-    values = sample.values
     return Described(
         name=sample.name or name,
         n=sample.n,
@@ -253,53 +253,81 @@ def _described(sample: Sample, name: str, confidence: float, seed: int) -> Descr
         median=estimate.median(sample, confidence),
         mean=estimate.mean(sample, confidence, seed),
         sd=float(sample.array.std(ddof=1)) if sample.n > 1 else None,
-        smallest=min(values, default=None),
-        largest=max(values, default=None),
-        outliers=find_outliers(sample),
+        smallest=min(sample.values, default=None),
+        largest=max(sample.values, default=None),
+        outliers=estimate.find_outliers(sample),
     )
 
 
-def _hedges_g(a: Floats, b: Floats, confidence: float) -> Estimate:
-    if min(len(a), len(b)) < 2:
-        return Estimate(None, reason="it needs 2 trials of either")
-    moments = [(float(x.mean()), float(x.std(ddof=1)), len(x)) for x in (a, b)]
-    return effect.hedges_g(*moments[0], *moments[1], confidence)
+def _moments(values: Floats) -> tuple[float, float, int]:
+    """Mean, standard deviation and number; NaN where there are fewer than two."""
+    n = len(values)
+    return (float(values.mean()), float(values.std(ddof=1)), n) if n > 1 else (math.nan, math.nan, n)
 
 
-def _ratio(baseline: Sample, treatment: Sample, judged: Judgement, rules: Rules) -> Estimate:
-    if not (baseline.positive and treatment.positive):
-        return Estimate(None, reason="a ratio needs positive values")
-    if not rules.logarithms:
-        in_logarithms = design(baseline.mapped(math.log), treatment.mapped(math.log))
-        return shift(in_logarithms, rules.confidence).mapped(math.exp)
-    return judged.estimate.mapped(math.exp)
+def _equivalence(judged: Judgement) -> Equivalence | None:
+    """With limits as factors where the analysis is of logarithms."""
+    found = judged.equivalence
+    if found is None or not judged.rules.logarithms or found.low is None or found.high is None:
+        return found
+    interval = None if found.interval is None else found.interval.mapped(math.exp)
+    return replace(found, low=math.exp(found.low), high=math.exp(found.high), interval=interval)
 
 
-def _on_scale(equivalence: Equivalence | None, logarithms: bool) -> Equivalence | None:
-    if equivalence is None or not logarithms or equivalence.low is None or equivalence.high is None:
-        return equivalence
-    interval = equivalence.interval
-    return dataclasses.replace(
-        equivalence,
-        low=math.exp(equivalence.low),
-        high=math.exp(equivalence.high),
-        interval=None if interval is None else interval.mapped(math.exp),
-    )
-
-
-def _planned(compared: Design, rules: Rules, alpha: float) -> Power:
+def _planned(judged: Judgement, alpha: float) -> Power:
     """Power for a difference as large as the margin; shifts as factors where the analysis is of logarithms.
 
     `alpha` is the level at which p is judged, so less than that of the rules in a family.
     """
-    wanted = None if isinstance(rules.bounds, str) else rules.bounds[1]
-    found = power.plan(compared, wanted, alpha)
-    if not rules.logarithms:
+    bounds = judged.rules.bounds
+    found = power.plan(judged.design, None if isinstance(bounds, str) else bounds[1], alpha)
+    if not judged.rules.logarithms:
         return found
-    return dataclasses.replace(
-        found,
-        detectable=None if found.detectable is None else math.exp(found.detectable),
-        effect=None if found.effect is None else math.exp(found.effect),
+    factors = {
+        name: None if (shift := getattr(found, name)) is None else math.exp(shift) for name in ("detectable", "effect")
+    }
+    return replace(found, **factors)
+
+
+# -- without single trials -------------------------------------------------------------------------------------------
+
+
+def _without_each(baseline: Sample, treatment: Sample, whole: Judgement) -> tuple[LeftOut, ...]:
+    """Leaves out each trial in turn; a trial that is in no shared block changes nothing and is not listed. Empty where
+    there are more than MAX_LEFT_OUT."""
+    trials: list[LeftOut] = []
+    for side, sample in (("baseline", baseline), ("treatment", treatment)) if whole.trials <= MAX_LEFT_OUT else ():
+        for index, label in enumerate(sample.labels):
+            if label in whole.design.unused:
+                continue
+            rest = sample.without(index)
+            pair = (rest, treatment) if side == "baseline" else (baseline, rest)
+            judged = judge(*pair, whole.rules)
+            value = judged.value if judged.value is None or not whole.rules.logarithms else math.exp(judged.value)
+            found = (judged.test.p, judged.attainable_p, judged.equivalence_p, judged.test)
+            trials.append(LeftOut(side, label, value, *found, verdict="not_shown"))
+    return tuple(trials)
+
+
+def _influence(whole: Analysed, trials: Sequence[LeftOut], verdict: Verdict) -> Influence:
+    """The extremes among the comparisons without one trial, and those whose verdict is another one."""
+    rules, p, estimated = whole.judged.rules, whole.p, _analysed(whole.estimate.value, whole.judged.rules)
+
+    def moved(trial: LeftOut) -> float:
+        shift = _analysed(trial.estimate, rules)
+        return -1.0 if shift is None or estimated is None else abs(shift - estimated)
+
+    def changed(trial: LeftOut) -> float:
+        return -1.0 if trial.p is None or p is None else abs(trial.p - p)
+
+    counted = whole.judged.trials
+    return Influence(
+        max(trials, key=moved, default=None),
+        max(trials, key=changed, default=None),
+        tuple(trial for trial in trials if trial.verdict not in (verdict, "too_few_trials")),
+        None
+        if counted <= MAX_LEFT_OUT
+        else f"{counted} trials are more than the {MAX_LEFT_OUT} that are left out by turns",
     )
 
 
@@ -318,7 +346,7 @@ def compare_metric(
     """Times and the like as factors with a margin; counts and shares as differences, where no difference is too small
     to matter, so that none is ever called equivalent."""
     is_ratio = metric.compared == RATIO
-    comparison = compare(
+    return compare(
         baseline,
         treatment,
         metric=f"{metric.words},",  # as verdicts.py puts it in front of what is compared
@@ -327,8 +355,8 @@ def compare_metric(
         noise_floor=floor,
         seed=seed,
         ratio=None if is_ratio else False,
+        find_lattice=partial(lattice_of, metric),
     )
-    return dataclasses.replace(comparison, lattice=lattice_of(metric, [*baseline.values, *treatment.values]))
 
 
 def effect_of(metric: Metric, comparison: Comparison) -> Effect | None:

@@ -1,53 +1,43 @@
-"""Degradation curves: each metric over the levels of a numeric factor, with its knee and its saturation point.
+"""Degradation curves: each metric over the levels of a numeric factor, with its knee, its saturation point, and what it
+does from the first level to the last, in honest sentences.
 
-There is one curve for each place and each combination of what else was varied: the variant, the levels of the other
-factors, and the other parameters of the conditions. A baseline stands at the level at which it says that the condition
-is off. Only trials enter that enter all statistics (selection.py); the others are counted beside them.
-docs/sweeps.md says what is claimed, and how wrong that can be.
+Only trials enter that enter all statistics (selection.py); the others are counted beside them. docs/sweeps.md says what
+is claimed, and how wrong that can be.
 """
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 
-from perflab.results.comparison import Margin
-from perflab.results.curve import Curve, CurveLevel, CurveMetric, Knee, Saturation
+from perflab.results.comparison import Interval, Margin
+from perflab.results.curve import Course, Curve, CurveLevel, CurveMetric, Knee, Saturation
 from perflab.results.outcome import Outcomes
-from perflab.results.trial import Circumstances, Result, level_values
-from perflab.statistics import curve_verdicts, estimate, knee, saturation
+from perflab.results.trial import Result
+from perflab.statistics import estimate, knee, saturation
 from perflab.statistics.comparison import ALPHA, MARGIN, lattice_of
-from perflab.statistics.curves_trend import trend
-from perflab.statistics.judgement import Rules, judge
+from perflab.statistics.curves_trend import Trend, trend
+from perflab.statistics.difference import shift
+from perflab.statistics.judgement import Judgement, Rules, judge
 from perflab.statistics.knee import NotShown
 from perflab.statistics.metrics import LOWER, RATIO, Metric, chosen
 from perflab.statistics.proportion import wilson
 from perflab.statistics.sample import Sample
-from perflab.statistics.selection import (
-    sample_of,
-    variant_words,
-)
-from perflab.units import is_zero, level_value
+from perflab.statistics.selection import Placed, level_number, level_words, placed, sample_of
+from perflab.statistics.verdicts import factor as ratio_words
+from perflab.statistics.verdicts import p_in_words
+from perflab.units import format_confidence
 
 LINEAR: Literal["linear"] = "linear"
 LOG: Literal["log"] = "log"
 WITH_FEW_TRIALS = 0.9
-
-R = TypeVar("R", bound=Circumstances)
-
-
-@dataclass(frozen=True)
-class _Curve(Generic[R]):
-    """Results by level, ascending."""
-
-    words: str
-    others: Mapping[str, Any]
-    levels: Mapping[float, list[R]]
+SAME = "the same in every trial"
+DIFFERS = 0.5  # of alpha: where no trend is shown, a difference somewhere is a second claim, and held to more
 
 
 def of(
@@ -61,12 +51,24 @@ def of(
     """The curves of a summary, from its results and the levels of its factors by path."""
     wanted = tuple(metrics or chosen(None))
     measured = [r for r in results if r.is_regular]
-    return [
-        _curve(path, curve, wanted, alpha, margin, seed)
-        for path in factors
-        for curve in _curves(path, measured)
-        if len(curve.levels) > 1
-    ]
+    curves = [(path, curve) for path in factors for curve in placed(path, measured) if len(curve.levels) > 1]
+    return [_curve(path, curve, wanted, (alpha, margin, seed)) for path, curve in curves]
+
+
+def _curve(path: str, curve: Placed[Result], metrics: Sequence[Metric], how: tuple[float, float, int]) -> Curve:
+    """`how`: alpha, margin and seed."""
+    levels = list(curve.levels)
+    scale = scale_of(levels)
+    over = [OverLevels(metric, path, levels, _samples(metric, curve), scale, *how) for metric in metrics]
+    return Curve(
+        variant=curve.words,
+        factor=path,
+        others=curve.others,
+        scale=scale,
+        levels=tuple(_level(level, results, how[0]) for level, results in curve.levels.items()),
+        success_confidence=1 - how[0],
+        metrics={one.metric.name: one.record() for one in over if one.measured},
+    )
 
 
 def scale_of(levels: Sequence[float]) -> Literal["linear", "log"]:
@@ -81,95 +83,11 @@ def scale_of(levels: Sequence[float]) -> Literal["linear", "log"]:
     return LOG if unevenness([math.log(level) for level in levels]) < unevenness(levels) else LINEAR
 
 
-def placed(path: str, results: Sequence[R]) -> list[tuple[str, Mapping[str, Any], dict[float, list[R]]]]:
-    """The curves of a factor without figures: the variant, levels of the other factors, results by level."""
-    return [(curve.words, dict(curve.others), dict(curve.levels)) for curve in _curves(path, results)]
-
-
-def _curves(path: str, results: Sequence[R]) -> list[_Curve[R]]:
-    """Results that differ in nothing but the level of this factor."""
-    found: list[tuple[R, dict[float, list[R]]]] = []
-    # What has the most conditions makes the curves; what has some of them off joins every curve that it fits.
-    for result in sorted(results, key=lambda r: -len(r.conditions)):
-        level = _level_of(path, result)
-        if level is None:
-            continue
-        mine = [levels for first, levels in found if _belongs(path, first, result)]
-        if not mine:
-            mine = [{}]
-            found.append((result, mine[0]))
-        for levels in mine:
-            levels.setdefault(level, []).append(result)
-    order = {id(r): n for n, r in enumerate(results)}
-    several = len({first.workload for first, _ in found}) > 1
+def _samples(metric: Metric, curve: Placed[Result]) -> list[Sample]:
     return [
-        _Curve(
-            words=f"{first.workload}, {variant_words(first)}" if several else variant_words(first),
-            others=_others(path, first),
-            levels=dict(sorted(levels.items())),
-        )
-        for first, levels in sorted(found, key=lambda entry: order[id(entry[0])])
+        sample_of([t for r in of_level for t in r.entering], metric, f"{level:g}")
+        for level, of_level in curve.levels.items()
     ]
-
-
-def _level_of(path: str, result: Circumstances) -> float | None:
-    """The level at which a result stands; of a condition that is off it is only that which switches it off."""
-    level = level_value(result.factors.get(path))
-    if not isinstance(level, float) or (path.partition(".")[0] in result.conditions_off and level != 0):
-        return None
-    return level
-
-
-def _belongs(path: str, first: Circumstances, result: Circumstances) -> bool:
-    """Whether a result is on the curve of another: all else is alike, but for parameters of a condition that is off."""
-    if first.variant != result.variant:
-        return False
-    name = path.partition(".")[0]
-    skipped = {name} & result.conditions_off
-    return _surroundings(path, first, skipped) == _surroundings(path, result, skipped)
-
-
-def _surroundings(path: str, result: Circumstances, skipped: set[str]) -> dict[str, str]:
-    """What else was set: levels of outer factors, the parameters of conditions, and which conditions are off."""
-    found = {k: repr(v) for k, v in level_values(result.outer_factors).items() if k != path}
-    found |= dict.fromkeys(result.conditions_off - skipped, "off")
-    names = result.conditions
-    for name, (label, parameters) in zip(names, result.condition_parameters.items(), strict=False):
-        if name not in skipped:
-            rest = {k: v for k, v in (parameters or {}).items() if f"{name}.{k}" != path}
-            found[label] = json.dumps(rest, sort_keys=True, default=str)
-    return found
-
-
-def _others(path: str, result: Circumstances) -> dict[str, Any]:
-    """The levels of the other factors, but for those that mean nothing."""
-    off = result.conditions_off
-    factors = result.factors.items()
-    return {k: v for k, v in factors if k != path and (k.partition(".")[0] not in off or is_zero(v))}
-
-
-def _curve(
-    path: str, curve: _Curve[Result], metrics: Sequence[Metric], alpha: float, margin: float, seed: int
-) -> Curve:
-    levels = list(curve.levels)
-    scale = scale_of(levels)
-    found: dict[str, CurveMetric] = {}
-    for metric in metrics:
-        samples = [
-            sample_of([t for r in of_level for t in r.entering], metric, f"{level:g}")
-            for level, of_level in curve.levels.items()
-        ]
-        if any(s.n for s in samples):
-            found[metric.name] = _metric(metric, path, levels, samples, scale, alpha, margin, seed)
-    return Curve(
-        variant=curve.words,
-        factor=path,
-        others=curve.others,
-        scale=scale,
-        levels=tuple(_level(level, of_level, alpha) for level, of_level in curve.levels.items()),
-        success_confidence=1 - alpha,
-        metrics=found,
-    )
 
 
 def _level(level: float, results: Sequence[Result], alpha: float) -> CurveLevel:
@@ -189,60 +107,203 @@ def _level(level: float, results: Sequence[Result], alpha: float) -> CurveLevel:
     )
 
 
-def _metric(
-    metric: Metric,
-    path: str,
-    levels: Sequence[float],
-    samples: Sequence[Sample],
-    scale: Literal["linear", "log"],
-    alpha: float,
-    margin: float,
-    seed: int,
-) -> CurveMetric:
-    with_values = [s for s in samples if s.n]
-    is_ratio = metric.compared == RATIO
-    logarithms = is_ratio and all(s.positive for s in with_values)
-    lattice = lattice_of(metric, [v for s in samples for v in s.values])
-    saturated: Saturation | NotShown
-    if is_ratio:
+@dataclass(frozen=True)
+class OverLevels:
+    """One metric over the levels of a factor, a sample each, and all that they show."""
+
+    metric: Metric
+    path: str
+    levels: Sequence[float]
+    samples: Sequence[Sample]
+    scale: Literal["linear", "log"]
+    alpha: float
+    margin: float
+    seed: int
+
+    @cached_property
+    def measured(self) -> list[tuple[float, Sample]]:
+        return [(level, s) for level, s in zip(self.levels, self.samples, strict=True) if s.n]
+
+    @cached_property
+    def rules(self) -> Rules:
+        is_ratio = self.metric.compared == RATIO
+        logarithms = is_ratio and all(s.positive for _, s in self.measured)
+        return Rules(self.alpha, Margin(self.margin, relative=True) if is_ratio else None, logarithms=logarithms)
+
+    @cached_property
+    def change(self) -> Judgement | None:
+        """From the first level that measured it to the last; None where fewer than two did."""
+        ends = self.measured
+        return judge(ends[0][1], ends[-1][1], self.rules) if len(ends) > 1 else None
+
+    @cached_property
+    def trend(self) -> Trend | None:
+        return trend([s for _, s in self.measured], self.seed)
+
+    @cached_property
+    def saturation(self) -> Saturation | NotShown:
+        if self.metric.compared != RATIO:
+            return NotShown("no difference of it is too small to matter, so none is ever called equivalent")
+        lattice = lattice_of(self.metric, [v for s in self.samples for v in s.values])
         step = None if lattice is None else lattice.period
-        saturated = saturation.find(levels, samples, margin=margin, alpha=alpha, step=step)
-    else:
-        saturated = NotShown("no difference of it is too small to matter, so none is ever called equivalent")
-    tested = trend(with_values, seed)
-    bend: Knee | NotShown
-    if isinstance(saturated, NotShown) and saturated.flat:
-        bend = NotShown(f"flat: {saturated.reason}")
-    else:
+        return saturation.find(self.levels, self.samples, margin=self.margin, alpha=self.alpha, step=step)
+
+    @cached_property
+    def knee(self) -> Knee | NotShown:
+        if isinstance(self.saturation, NotShown) and self.saturation.flat:
+            return NotShown(f"flat: {self.saturation.reason}")
         bend = knee.find(
-            levels, samples, log_levels=scale == LOG, logarithms=logarithms,
-            higher_is_worse=metric.better == LOWER, alpha=alpha, seed=seed,
+            self.levels, self.samples, log_levels=self.scale == LOG, logarithms=self.rules.logarithms,
+            higher_is_worse=self.metric.better == LOWER, alpha=self.alpha, seed=self.seed,
         )  # fmt: skip
-        if isinstance(bend, NotShown) and bend.flat and (tested is None or tested.p > alpha):
-            bend = NotShown(f"no difference between the levels is shown, and {bend.reason}")
-    rules = Rules(alpha, Margin(margin, relative=True) if is_ratio else None, logarithms=logarithms)
-    change = None
-    if len(with_values) > 1:
-        change = judge(with_values[0], with_values[-1], rules)
-    confidence = _confidence(with_values, 1 - alpha)
-    found = curve_verdicts.OfLevels(metric, path, levels, samples, change, tested, bend, saturated, rules)
-    course, words = curve_verdicts.sentences(found)
-    return CurveMetric(
-        unit=metric.unit,
-        points=tuple(estimate.median_of(s, confidence, metric.unit) if s.n else None for s in samples),
-        confidence=confidence,
-        knee=None if isinstance(bend, NotShown) else bend,
-        knee_reason=bend.reason if isinstance(bend, NotShown) else None,
-        saturation=None if isinstance(saturated, NotShown) else saturated,
-        saturation_reason=saturated.reason if isinstance(saturated, NotShown) else None,
-        course=course,
-        words=tuple(words),
-    )
+        if isinstance(bend, NotShown) and bend.flat and (self.trend is None or self.trend.p > self.alpha):
+            return NotShown(f"no difference between the levels is shown, and {bend.reason}")
+        return bend
 
-
-def _confidence(samples: Sequence[Sample], wanted: float) -> float:
-    """What is wanted, or less where no level has trials enough for it: of five there is an interval of 90 %."""
-    if any(estimate.median(s, wanted).interval is not None for s in samples) or wanted <= WITH_FEW_TRIALS:
+    @property
+    def confidence(self) -> float:
+        """What is wanted, or less where no level has trials enough for it: of five there is an interval of 90 %."""
+        wanted = 1 - self.alpha
+        for tried in (wanted, WITH_FEW_TRIALS):
+            if tried <= wanted and any(estimate.median(s, tried).interval is not None for _, s in self.measured):
+                return tried
         return wanted
-    few = any(estimate.median(s, WITH_FEW_TRIALS).interval is not None for s in samples)
-    return WITH_FEW_TRIALS if few else wanted
+
+    @property
+    def n(self) -> str:
+        """ "n = 5 at each level", "n = 5 to 25 a level"."""
+        return numbers(s.n for _, s in self.measured)
+
+    @property
+    def is_same(self) -> bool:
+        return len({v for _, s in self.measured for v in s.values}) == 1
+
+    def at(self, level: float) -> str:
+        return level_words(self.path, level)
+
+    def record(self) -> CurveMetric:
+        course, words = sentences(self)
+        bend, saturated, confidence = self.knee, self.saturation, self.confidence
+        points = [estimate.median_of(s, confidence, self.metric.unit) if s.n else None for s in self.samples]
+        return CurveMetric(
+            unit=self.metric.unit,
+            points=tuple(points),
+            confidence=confidence,
+            knee=None if isinstance(bend, NotShown) else bend,
+            knee_reason=bend.reason if isinstance(bend, NotShown) else None,
+            saturation=None if isinstance(saturated, NotShown) else saturated,
+            saturation_reason=saturated.reason if isinstance(saturated, NotShown) else None,
+            course=course,
+            words=tuple(words),
+        )
+
+
+# -- in words --------------------------------------------------------------------------------------------------------
+
+
+def sentences(of: OverLevels) -> tuple[Course | None, list[str]]:
+    """What it does over the levels; and in sentences the change, the knee, saturation, and what was not measured, each
+    with its numbers of trials."""
+    words, n, bend, saturated = of.metric.words, of.n, of.knee, of.saturation
+    margin = f"{100 * of.margin:.3g} %"
+    is_flat = isinstance(saturated, NotShown) and saturated.flat
+    course: Course | None = None
+    found = []
+    if of.change is not None and is_flat and not of.is_same:
+        course = "equivalent"
+        ends = f"{level_number(of.measured[0][0])} to {of.at(of.measured[-1][0])}"
+        found.append(
+            f"{words}: flat: no difference larger than {margin} from the last level, from {ends} "
+            f"({_size(of, of.change)} over all, {n})."
+        )
+    elif of.change is not None:
+        course, said = _change(of, of.change)
+        found.append(said)
+    if isinstance(bend, Knee):
+        between = f"{level_number(bend.low)}, {level_number(bend.high)}"
+        found.append(f"{words}: knee at {of.at(bend.level)} [{between}], {n}.")
+    elif not (of.is_same or is_flat):
+        found.append(f"{words}: no knee: {bend.reason}.")
+    if isinstance(saturated, Saturation):
+        perhaps = ""
+        if saturated.low < saturated.level:
+            perhaps = f"; perhaps from {of.at(saturated.low)} on, which is not shown"
+        where = f"{of.at(saturated.level)} on"
+        found.append(f"{words}: no difference larger than {margin} from {where}, {n}{perhaps}.")
+    elif of.metric.compared == RATIO and not (of.is_same or is_flat):
+        found.append(f"{words}: no saturation: {saturated.reason}.")
+    lacking = [level_number(level) for level, s in zip(of.levels, of.samples, strict=True) if not s.n]
+    if lacking:
+        found.append(f"{words}: no value at {', '.join(lacking)}.")
+    return course, found
+
+
+def numbers(counts: Iterable[int]) -> str:
+    """ "n = 5 at each level", "n = 5 to 25 a level"."""
+    each = sorted(set(counts))
+    return f"n = {each[0]} at each level" if len(each) == 1 else f"n = {each[0]} to {each[-1]} a level"
+
+
+def _change(of: OverLevels, change: Judgement) -> tuple[Course, str]:
+    """What it does from the first level to the last, and that as a sentence."""
+    (first, one), (last, other) = of.measured[0], of.measured[-1]
+    start, end = of.at(first), of.at(last)
+    words, n, tested, alpha, margin = of.metric.words, of.n, of.trend, of.alpha, f"{100 * of.margin:.3g} %"
+    values = [of.metric.format(float(np.median(s.array))) for s in (one, other)]
+    if of.is_same:
+        return "same", f"{words}: {SAME}, {values[0]} ({n})."
+    size = _size(of, change)
+    if change.verdict == "equivalent":
+        return "equivalent", f"{words}: no difference larger than {margin} between {start} and {end} ({size}, {n})."
+    p = "" if tested is None else f", {p_in_words(tested.p)} of a trend"
+    sign, course = _sign(change), f"{values[0]} at {start} to {values[1]} at {end}"
+    all_of_it = f"{course}, {size}, {n}{p}"
+    if tested is not None and tested.p <= alpha and sign == tested.sign:
+        if _may_be_none(change):
+            way = "upwards" if sign > 0 else "downwards"
+            ends = "the first and last levels are not significantly different"
+            return "differs", f"{words} tends {way} over the levels, but {ends}: {all_of_it}."
+        way = "rises" if sign > 0 else "falls"
+        return ("higher" if sign > 0 else "lower"), f"{words} {way} from {course}: {size}, {n}{p}."
+    if change.verdict in ("higher", "lower"):
+        said = f"{words} is {change.verdict} at {end} than at {start}, but not steadily over the levels: {all_of_it}."
+        return change.verdict, said
+    if tested is not None and tested.p_differs <= DIFFERS * alpha:
+        differs = p_in_words(tested.p_differs)
+        return "differs", f"{words} differs between the levels ({differs}), not steadily: {all_of_it}."
+    if change.verdict == "too_few_trials" and (tested is None or tested.attainable > alpha):
+        return "too_few_trials", f"{words}: not enough trials to tell whether it changes ({all_of_it})."
+    return "not_shown", f"{words}: no change is shown ({all_of_it})."
+
+
+def _sign(change: Judgement) -> int:
+    value = change.estimate.value or 0.0
+    return (value > 0) - (value < 0)
+
+
+def _interval(change: Judgement) -> tuple[Interval | None, str]:
+    """That of the difference between the ends, or where too few trials have none of that confidence, one of less."""
+    if change.estimate.interval is not None:
+        return change.estimate.interval, ""
+    less = 1 - 2 * change.rules.alpha
+    return shift(change.design, less).interval, f"; {format_confidence(less)}"
+
+
+def _may_be_none(change: Judgement) -> bool:
+    """Whether the interval of the difference holds that there is none."""
+    interval, _ = _interval(change)
+    return interval is not None and interval.low <= 0 <= interval.high
+
+
+def _size(of: OverLevels, change: Judgement) -> str:
+    """ "27.1x [20.3, 35.0]", "+12 [3, 20]"; where there are too few trials for that interval, "[20.3, 35.0; 90 %]"."""
+    value = change.estimate.value
+    if value is None:
+        return "–"
+    interval, level = _interval(change)
+
+    def form(x: float) -> str:
+        return ratio_words(math.exp(x)) if of.rules.logarithms else of.metric.format(x)
+
+    between = "" if interval is None else f" [{form(interval.low)}, {form(interval.high)}{level}]"
+    return f"{form(value)}x{between}" if of.rules.logarithms else f"{'+' if value > 0 else ''}{form(value)}{between}"

@@ -22,7 +22,7 @@ from perflab.results.costs import CostRatio, CostRow, ExecutorCosts
 from perflab.results.trial import Circumstances, Cost, Families, Median, PhaseRow, Phases, Result, RoleShare, Trial
 from perflab.statistics.cost import COUNTERS, ENDED, ROLES
 from perflab.statistics.metrics import METRICS, Measured, Metric
-from perflab.statistics.sample import Sample, as_median
+from perflab.statistics.sample import Sample, as_median, design
 from perflab.statistics.selection import sample_of, why_missing
 
 INLINE = "inline"
@@ -52,6 +52,7 @@ PHASES: Mapping[str, str | None] = {
     "dispatch": "spin",
 }
 LEAST_SAMPLES = 10  # of a profile, as in perflab.profile.families
+NOT_SEEN = "no trial had the observer {}, or what it left is too little or cannot be read"
 MIN_KNOWN = 0.9  # of a duration that the scheduler's events must cover, as in perflab.trace.executor
 
 
@@ -91,12 +92,8 @@ def of(results: Sequence[Result], alpha: float = 0.05) -> ExecutorCosts | None:
     shown = [r for r in results if r.is_regular and r.entering]
     if not any(_reading(r, "cpu_percent").n for r in shown):
         return None
-    rows = [
-        replace(_row(r, results, 1 - alpha), reference=reference, ratio=ratio)
-        for index, r in enumerate(shown)
-        for reference, ratio in [_compared(index, shown, 1 - alpha)]
-    ]
-    return ExecutorCosts(level=1 - alpha, rows=tuple(rows))
+    extra = [r for r in results if r.is_extra]
+    return ExecutorCosts(level=1 - alpha, rows=tuple(_row(i, shown, extra, 1 - alpha) for i in range(len(shown))))
 
 
 def is_about_executors(rows: Sequence[CostRow]) -> bool:
@@ -104,13 +101,17 @@ def is_about_executors(rows: Sequence[CostRow]) -> bool:
     return len({row.executor for row in rows}) > 1 or any(CASE in row.factors for row in rows)
 
 
-def _row(result: Result, results: Sequence[Result], confidence: float) -> CostRow:
+def _row(index: int, results: Sequence[Result], extra: Sequence[Result], confidence: float) -> CostRow:
+    result = results[index]
     trials = result.entering
+    reference, ratio = _compared(index, results, confidence)
     figures: dict[str, Any] = {
         key: _figure(_reading(result, key), confidence, why_missing(trials, _metric(key))) for key in FIGURES
     }
-    roles, roles_reason = _roles(trials)
-    own = [result, *(r for r in results if r.is_extra and _same(r, result))]
+    costs = [t.cost for t in trials if t.cost is not None]
+    roles, roles_reason = _roles(costs)
+    # Those of the same treatment, whatever was observed.
+    own = [result, *(r for r in extra if _treatment(r) == _treatment(result))]
     seen = [trial for r in own for trial in r.trials_detail]
     families = next((replace(t.families, trial=t.trial) for t in seen if t.families is not None), None)
     phases = next((replace(t.phases, trial=t.trial) for t in seen if t.phases is not None), None)
@@ -118,28 +119,21 @@ def _row(result: Result, results: Sequence[Result], confidence: float) -> CostRo
         **{f.name: getattr(result, f.name) for f in fields(Circumstances)},
         trials=len(trials),
         **figures,
+        reference=reference,
+        ratio=ratio,
         roles=roles,
         roles_reason=roles_reason,
         families=families,
-        families_reason=None if families else _not_seen("cpu_profile"),
+        families_reason=None if families else NOT_SEEN.format("cpu_profile"),
         phases=phases,
-        phases_reason=None if phases else _not_seen("tracing"),
-        not_counted=_not_counted([t.cost for t in trials if t.cost is not None]),
-        notes=tuple(dict.fromkeys(note for t in trials if t.cost is not None for note in t.cost.notes)),
+        phases_reason=None if phases else NOT_SEEN.format("tracing"),
+        not_counted={
+            counter: str(getattr(costs[0], f"{counter}_reason"))
+            for counter in COUNTERS
+            if costs and all(getattr(cost, counter) is None for cost in costs)
+        },
+        notes=tuple(dict.fromkeys(note for cost in costs for note in cost.notes)),
     )
-
-
-def _not_counted(costs: Sequence[Cost]) -> dict[str, str]:
-    found = {}
-    for counter in COUNTERS:
-        reasons = [getattr(cost, f"{counter}_reason") for cost in costs if getattr(cost, counter) is None]
-        if reasons and len(reasons) == len(costs):
-            found[counter] = str(reasons[0])
-    return found
-
-
-def _not_seen(observer: str) -> str:
-    return f"no trial had the observer {observer}, or what it left is too little or cannot be read"
 
 
 def _reading(result: Result, key: str) -> Sample:
@@ -179,7 +173,6 @@ def _compared(index: int, results: Sequence[Result], confidence: float) -> tuple
         n, found = 1, Estimate(second.values[0] / first.values[0], reason="1 trial of each is too few for an interval")
     else:
         from perflab.statistics.difference import shift
-        from perflab.statistics.sample import design
 
         compared = design(first.mapped(math.log), second.mapped(math.log))
         found, n, paired = shift(compared, confidence).mapped(math.exp), len(compared.b), compared.blocked
@@ -193,12 +186,15 @@ def _reference(index: int, results: Sequence[Result], key: str) -> int | None:
     middleware of the only one that there is.
     """
     own = results[index]
-    if _case(own) == PLAIN:
-        found = _beside_plain(own, results, key)
-        return found[0] if len({results[i].middleware for i in found}) == 1 else None
-    alike = [i for i, other in enumerate(results) if _reading(other, key).n and _alike(own, other)]
-    by_case = [i for i in alike if _is_middleware(results[i])]
-    by_case.sort(key=lambda i: (results[i].ipc != own.ipc, i))
+    plain = _case(own) == PLAIN
+    alike = [
+        i
+        for i, other in enumerate(results)
+        if _reading(other, key).n and _surroundings(other, plain) == _surroundings(own, plain)
+    ]
+    by_case = sorted(filter(lambda i: _is_middleware(results[i]), alike), key=lambda i: (results[i].ipc != own.ipc, i))
+    if plain:
+        return by_case[0] if len({results[i].middleware for i in by_case}) == 1 else None
     inline = [
         i
         for i in alike
@@ -208,14 +204,11 @@ def _reference(index: int, results: Sequence[Result], key: str) -> int | None:
     return found[0] if found else None
 
 
-def _beside_plain(own: Result, results: Sequence[Result], key: str) -> list[int]:
-    """The cases middleware that differ from `plain` in what carries the messages alone."""
-    found = [
-        i
-        for i, other in enumerate(results)
-        if _is_middleware(other) and _reading(other, key).n and _alike(replace(own, middleware=other.middleware), other)
-    ]
-    return sorted(found, key=lambda i: (results[i].ipc != own.ipc, i))
+def _surroundings(result: Result, any_middleware: bool) -> tuple[object, ...]:
+    """What is alike in a result and its reference: all but the executor, the case and the way of delivery."""
+    factors = {path: level for path, level in result.factors.items() if path != CASE}
+    middleware = None if any_middleware else result.middleware
+    return result.workload, middleware, result.pass_by, result.treatment, factors
 
 
 def _is_middleware(result: Result) -> bool:
@@ -231,31 +224,19 @@ def _no_reference(result: Result, results: Sequence[Result]) -> str:
     return "it runs on no middleware, and the case middleware did not run"
 
 
-def _alike(one: Result, other: Result) -> bool:
-    """Whether two results differ in their executor, their case and the way of delivery alone."""
-    return _but_executor(one) == _but_executor(other)
-
-
-def _but_executor(result: Result) -> tuple[object, ...]:
-    factors = {path: level for path, level in result.factors.items() if path != CASE}
-    return result.workload, result.middleware, result.pass_by, result.treatment, factors
-
-
 def _case(result: Result) -> Any:
     return result.factors.get(CASE)
 
 
-def _same(one: Result, other: Result) -> bool:
-    """Whether two results are of one treatment, whatever was observed."""
-    return one.variant == other.variant and (one.treatment, one.factors) == (other.treatment, other.factors)
+def _treatment(result: Result) -> tuple[object, ...]:
+    return result.variant, result.treatment, result.factors
 
 
 # -- where it went ---------------------------------------------------------------------------------------------------
 
 
-def _roles(trials: Sequence[Trial]) -> tuple[dict[str, float] | None, str | None]:
+def _roles(costs: Sequence[Cost]) -> tuple[dict[str, float] | None, str | None]:
     """The share of each role of threads in the CPU time, or why it is not known."""
-    costs = [t.cost for t in trials if t.cost is not None]
     total = sum(cost.cpu_ns for cost in costs)
     if not costs:
         return None, "the threads' CPU time over the measured part was not recorded"

@@ -62,7 +62,7 @@ def find(
     compared: list[Compared[Pair]] = []
     carried: list[Compared[Pair]] = []
     if max(counts, default=0) > 1:  # else there is nothing that statistics could say
-        compared = _compared(pairs_of(places), places, wanted, alpha, margin, seed)
+        compared = _compared(pairs_of(places), wanted, alpha, margin, seed)
         carried = _carry_over(places, wanted, alpha, seed)
     lattices = _lattices(places, wanted)
     outliers = _outliers(places, wanted)
@@ -83,24 +83,22 @@ def find(
 
 
 def _compared(
-    pairs: Sequence[Pair], places: Sequence[Place], metrics: Sequence[Metric], alpha: float, margin: float, seed: int
+    pairs: Sequence[Pair], metrics: Sequence[Metric], alpha: float, margin: float, seed: int
 ) -> list[Compared[Pair]]:
     """Every pair in every metric that both sides measured, as one family."""
     asked = []
     for pair, metric in itertools.product(pairs, metrics):
         baseline, treatment = pair.samples(metric)
-        asked.append((pair, metric, baseline, treatment, _floor(pair, places, metric, baseline.n, treatment.n, seed)))
+        asked.append((pair, metric, baseline, treatment, _floor(pair, metric, baseline.n, treatment.n, seed)))
     return compare_all(asked, alpha, margin, seed)
 
 
-def _floor(
-    pair: Pair, places: Sequence[Place], metric: Metric, n_baseline: int, n_treatment: int, seed: int
-) -> NoiseFloor | None:
+def _floor(pair: Pair, metric: Metric, n_baseline: int, n_treatment: int, seed: int) -> NoiseFloor | None:
     """That of the noisier of the places' baselines, on either scale."""
     found = [
         floor
-        for index in pair.places
-        if (baseline := places[index].baseline) is not None
+        for place in pair.places
+        if (baseline := place.baseline) is not None
         and (floor := noise_floor(baseline.sample(metric, ""), n_baseline, n_treatment, seed)) is not None
     ]
     if not found:
@@ -132,7 +130,7 @@ def _carry_over(places: Sequence[Place], metrics: Sequence[Metric], alpha: float
         if place.baseline is not None:
             after = Entering(place.baseline.result, [t for t in place.baseline.trials if t.after])
             others = Entering(place.baseline.result, [t for t in place.baseline.trials if not t.after])
-            pairs.append(Pair(CARRY_OVER, place.words, others, after, names, ()))
+            pairs.append(Pair(CARRY_OVER, place.words, others, after, names, (), place.only))
     asked = ((pair, metric, *pair.samples(metric), None) for pair in pairs for metric in metrics)
     return compare_all(asked, alpha, seed=seed)
 

@@ -64,6 +64,10 @@ class Judgement:
     design: Design
     rules: Rules
 
+    @property
+    def trials(self) -> int:
+        return len(self.design.a) + len(self.design.b)
+
     @cached_property
     def value(self) -> float | None:
         """Hodges and Lehmann's shift, which is had much sooner than its interval."""

@@ -10,6 +10,7 @@ They are made of what edges and publishers record in any case, so they cost noth
 
 from __future__ import annotations
 
+import functools
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -102,12 +103,12 @@ def declared(graph: Mapping[str, Any]) -> tuple[KeyFigure, ...]:
 
     Raises BadInput where one is called like a metric.
     """
-    paces = _Paces(graph)
+    pace = _paces(graph)
     own = {name: models.read(OwnFigure, figure) for name, figure in (graph.get("own_figures") or {}).items()}
     for name, declared_by_kind in own.items():
         know(name, declared_by_kind)
     figures = (
-        *(_figure(written, paces) for written in graph.get("key_figures") or ()),
+        *(_figure(written, pace) for written in graph.get("key_figures") or ()),
         *(KeyFigure(name, VALUE, own=figure) for name, figure in own.items()),
     )
     taken = {name.partition(".")[0] for name in METRICS}
@@ -141,17 +142,14 @@ def of_trials(
     `merged` makes one distribution of a histogram of some edges or publishers. `own` is what the workload's kind says
     of each trial.
     """
-    return {
-        figure.name: _MAKE[figure.kind](figure, trials, merged)
-        if figure.own is None
-        else _own(figure.own, [values.get(figure.name) for values in own])
-        for figure in figures
-    }
-
-
-def _own(figure: OwnFigure, values: Iterable[float | None]) -> OwnFigure:
-    known = [value for value in values if value is not None]
-    return replace(figure, value=statistics.median(known) if known else None)
+    made: dict[str, KeyFigureResult] = {}
+    for figure in figures:
+        if figure.own is None:
+            made[figure.name] = _MAKE[figure.kind](figure, trials, merged)
+        else:
+            known = [value for values in own if (value := values.get(figure.name)) is not None]
+            made[figure.name] = replace(figure.own, value=statistics.median(known) if known else None)
+    return made
 
 
 def with_medians(result: Result, figures: Sequence[KeyFigure], confidence: float) -> Result:
@@ -171,7 +169,9 @@ def with_medians(result: Result, figures: Sequence[KeyFigure], confidence: float
 
 def _path(figure: KeyFigure, trials: Trials, merged: Merged) -> PathFigure:
     chosen = [(e, started) for a, started in trials for e in a.edges if e.key in figure.edges]
-    possible = [_possible(figure, accounts) for accounts, _ in trials]
+    # Of a trial that was ended before all updates could arrive it is not known how many could.
+    sent = [{p.key: p.sent for p in a.publishers} if a.complete else None for a, _ in trials]
+    possible = [None if counts is None else added([pace.of(counts) for pace in figure.paces]) for counts in sent]
     arrived = [sum(e.received for e in a.edges if e.key in figure.edges) for a, _ in trials]
     missed = [None if n is None else max(0, n - came) for n, came in zip(possible, arrived, strict=True)]
     return PathFigure(
@@ -184,14 +184,6 @@ def _path(figure: KeyFigure, trials: Trials, merged: Merged) -> PathFigure:
         arrived=sum(arrived) if trials else None,
         missed=added(missed),
     )
-
-
-def _possible(figure: KeyFigure, accounts: Accounts) -> int | None:
-    """Updates that could have arrived in a trial; None where it was ended before all of them could."""
-    if not accounts.complete:
-        return None
-    sent = {p.key: p.sent for p in accounts.publishers}
-    return added([pace.of(sent) for pace in figure.paces])
 
 
 def _lost(figure: KeyFigure, trials: Trials, merged: Merged) -> LostFigure:
@@ -234,11 +226,11 @@ def _short(qualified: str) -> str:
 # ---- declarations
 
 
-def _figure(written: Mapping[str, Any], paces: _Paces) -> KeyFigure:
+def _figure(written: Mapping[str, Any], pace: Callable[[PublisherKey], Pace]) -> KeyFigure:
     name, kind = str(written["name"]), str(written["kind"])
     if kind == PATH:
         edges = tuple((str(p), str(t), str(s)) for p, t, s in written["edges"])
-        made = tuple(paces.of((p, t)) for p, t, _ in edges)
+        made = tuple(pace((p, t)) for p, t, _ in edges)
         return KeyFigure(name, kind, tuple(written["from"]), str(written["to"]), edges, made)
     if kind == LOST:
         topics = written["topics"]
@@ -254,35 +246,29 @@ def _figure(written: Mapping[str, Any], paces: _Paces) -> KeyFigure:
     raise ValueError(f"the key figure {name} is of an unknown kind, {kind}")
 
 
-class _Paces:
+def _paces(graph: Mapping[str, Any]) -> Callable[[PublisherKey], Pace]:
     """Those of the publishers of a resolved graph."""
+    nodes: dict[str, Mapping[str, Any]] = {}
+    on_topic: dict[str, list[PublisherKey]] = {}
+    for process in graph["processes"] if graph.get("key_figures") else ():
+        for node in process["nodes"]:
+            name = f"{node['namespace'].rstrip('/')}/{node['name']}"
+            nodes[name] = node
+            for publisher in node["publishers"]:
+                on_topic.setdefault(publisher["topic"], []).append((name, publisher["topic"]))
 
-    def __init__(self, graph: Mapping[str, Any]) -> None:
-        self._nodes: dict[str, Mapping[str, Any]] = {}
-        self._on_topic: dict[str, list[PublisherKey]] = {}
-        self._known: dict[PublisherKey, Pace] = {}
-        for process in graph["processes"] if graph.get("key_figures") else ():
-            for node in process["nodes"]:
-                name = f"{node['namespace'].rstrip('/')}/{node['name']}"
-                self._nodes[name] = node
-                for publisher in node["publishers"]:
-                    self._on_topic.setdefault(publisher["topic"], []).append((name, publisher["topic"]))
-
-    def of(self, key: PublisherKey) -> Pace:
-        if key not in self._known:
-            self._known[key] = self._made(key)
-        return self._known[key]
-
-    def _made(self, key: PublisherKey) -> Pace:
-        name, topic = key
-        node = self._nodes[name]
-        index = next(i for i, p in enumerate(node["publishers"]) if p["topic"] == topic)
+    @functools.cache
+    def pace(key: PublisherKey) -> Pace:
+        node = nodes[key[0]]
+        index = next(i for i, p in enumerate(node["publishers"]) if p["topic"] == key[1])
         reactions = [r for r in node["reactions"] if index in r["publish"]]
         if not reactions or any(r["kind"] == "cyclic" for r in reactions):
             return Pace(key)
-        return Pace(inputs=tuple(self._of_reaction(node, reaction) for reaction in reactions))
+        made = []
+        for reaction in reactions:
+            topics = [node["subscriptions"][i]["topic"] for i in reaction["on"]]
+            inputs = tuple(Pace(inputs=tuple(map(pace, on_topic.get(topic, ())))) for topic in topics)
+            made.append(Pace(slowest=reaction["kind"] == "fusion", inputs=inputs))
+        return Pace(inputs=tuple(made))
 
-    def _of_reaction(self, node: Mapping[str, Any], reaction: Mapping[str, Any]) -> Pace:
-        topics = [node["subscriptions"][i]["topic"] for i in reaction["on"]]
-        inputs = [Pace(inputs=tuple(self.of(key) for key in self._on_topic.get(topic, ()))) for topic in topics]
-        return Pace(slowest=reaction["kind"] == "fusion", inputs=tuple(inputs))
+    return pace

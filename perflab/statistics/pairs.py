@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from perflab.results.comparison import CONDITION, FACTOR, OBSERVER, VARIANT, Kind
 from perflab.results.trial import Result, Trial, level_values
@@ -45,6 +45,12 @@ class Place:
     baseline: Entering | None
     control: Entering | None
     disturbed: list[Entering]
+    only: bool = False  # the experiment has no other place, which need not be named then
+
+    def named(self, result: Entering) -> str:
+        """What to call one of its results."""
+        name = f"{result.treatment} without observers" if result.result.is_control else result.treatment
+        return name if self.only else f"{self.words}, {name}"
 
     @property
     def results(self) -> list[Entering]:
@@ -53,14 +59,27 @@ class Place:
 
 @dataclass(frozen=True)
 class Pair:
-    """What is compared with what. `places` are the indexes of those whose noise counts."""
+    """What is compared with what. `place` is empty between variants; `places` are those whose noise counts."""
 
     kind: Kind
     place: str
     baseline: Entering
     treatment: Entering
     names: tuple[str, str]
-    places: tuple[int, ...]
+    places: tuple[Place, ...]
+    only: bool = False  # as of a place
+
+    @property
+    def words(self) -> str:
+        against = f"{self.names[1]} against {self.names[0]}"
+        if self.kind == VARIANT:
+            return against
+        words = against if self.kind == FACTOR else self.names[1]
+        return words if self.only else f"{self.place}, {words}"
+
+    def said(self, words: str) -> str:
+        """A sentence with the place before it, where there are several."""
+        return words if self.only or not self.place else f"{self.place}: {words}"
 
     def samples(self, metric: Metric) -> tuple[Sample, Sample]:
         return self.baseline.sample(metric, self.names[0]), self.treatment.sample(metric, self.names[1])
@@ -71,21 +90,21 @@ def places_of(results: Sequence[Result]) -> list[Place]:
     for result in results:
         if not result.is_extra:
             groups.setdefault(result.place, []).append(Entering(result, result.entering))
+    several = len({members[0].result.workload for members in groups.values()}) > 1
     found = []
     for members in groups.values():
+        first = members[0].result
         undisturbed = [m for m in members if not m.result.is_disturbed]
         found.append(
             Place(
-                words=place_words(members[0].result),
-                first=members[0].result,
+                words=f"{first.workload}, {place_words(first)}" if several else place_words(first),
+                first=first,
                 baseline=next((m for m in undisturbed if m.result.is_regular), None),
                 control=next((m for m in undisturbed if m.result.is_control), None),
                 disturbed=[m for m in members if m.result.is_disturbed],
+                only=len(groups) == 1,
             )
         )
-    workloads = {p.first.workload for p in found}
-    if len(workloads) > 1:
-        found = [dataclasses.replace(p, words=f"{p.first.workload}, {p.words}") for p in found]
     return found
 
 
@@ -95,41 +114,51 @@ def observers_of(entering: Entering) -> str:
 
 def pairs_of(places: Sequence[Place]) -> list[Pair]:
     pairs: list[Pair] = []
-    for index, place in enumerate(places):
+    for place in places:
         if place.baseline is None:
             continue
         for other in place.disturbed:
             names = (place.baseline.treatment, other.treatment)
-            pairs.append(Pair(CONDITION, place.words, place.baseline, other, names, (index,)))
+            pairs.append(Pair(CONDITION, place.words, place.baseline, other, names, (place,), place.only))
         if place.control is not None:
             observers = observers_of(place.baseline)
             names = (f"without {observers}", f"with {observers}")
-            pairs.append(Pair(OBSERVER, place.words, place.control, place.baseline, names, (index,)))
+            pairs.append(Pair(OBSERVER, place.words, place.control, place.baseline, names, (place,), place.only))
     return pairs + _between(places)
 
 
 def _between(places: Sequence[Place]) -> list[Pair]:
     """Baselines of different places: levels of a factor with the first level, variants with each other."""
     pairs = []
-    with_baseline = [(i, p) for i, p in enumerate(places) if p.baseline is not None]
-    all_pairs = len({p.first.variant for _, p in with_baseline}) <= MAX_PAIRWISE
-    for (i, one), (j, other) in itertools.combinations(with_baseline, 2):
-        if one.baseline is None or other.baseline is None or one.first.workload != other.first.workload:
+    with_baseline = [(p, p.baseline) for p in places if p.baseline is not None]
+    compared = [p for p, _ in with_baseline]
+    all_pairs = len({p.first.variant for p in compared}) <= MAX_PAIRWISE
+    for (one, baseline), (other, treatment) in itertools.combinations(with_baseline, 2):
+        if one.first.workload != other.first.workload:
             continue
         first, second = one.first.outer_factors, other.first.outer_factors
         values, others = level_values(first), level_values(second)
+        names: tuple[str, str] | None
         if one.first.variant == other.first.variant:
             differing = [k for k in first if values[k] != others.get(k)]
-            start = next(p for _, p in with_baseline if p.first.variant == one.first.variant)
-            if len(differing) == 1 and one is start:
-                path = differing[0]
-                names = (f"{path}={text_of(first[path])}", f"{path}={text_of(second[path])}")
-                pairs.append(Pair(FACTOR, variant_words(one.first), one.baseline, other.baseline, names, (i, j)))
-        elif names_apart := _pinned(one, other, [p for _, p in with_baseline]):
-            pairs.append(Pair(FACTOR, variant_words(other.first), one.baseline, other.baseline, names_apart, (i, j)))
-        elif all(others[k] == value for k, value in values.items() if k in others) and (all_pairs or i == 0):
-            pairs.append(Pair(VARIANT, "", one.baseline, other.baseline, (one.words, other.words), (i, j)))
+            start = next(p for p in compared if p.first.variant == one.first.variant)
+            kind, names = FACTOR, _levels(differing, first, second) if one is start else None
+        elif names := _pinned(one, other, compared):
+            kind = FACTOR
+        elif all(others[k] == value for k, value in values.items() if k in others) and (all_pairs or one is places[0]):
+            kind, names = VARIANT, (one.words, other.words)
+        if names is not None:
+            place = variant_words(other.first) if kind == FACTOR else ""
+            pairs.append(Pair(kind, place, baseline, treatment, names, (one, other)))
     return pairs
+
+
+def _levels(differing: Sequence[str], first: Mapping[str, Any], second: Mapping[str, Any]) -> tuple[str, str] | None:
+    """What to call two levels of the only factor that differs."""
+    if len(differing) != 1:
+        return None
+    path = differing[0]
+    return f"{path}={text_of(first[path])}", f"{path}={text_of(second[path])}"
 
 
 def _pinned(one: Place, other: Place, places: Sequence[Place]) -> tuple[str, str] | None:
@@ -152,5 +181,4 @@ def _pinned(one: Place, other: Place, places: Sequence[Place]) -> tuple[str, str
     alike = [sum(a == b for a, b in zip(p.first.variant, own, strict=True)) for p in candidates]
     if candidates[alike.index(max(alike))] is not one:
         return None
-    path = differing[0]
-    return f"{path}={text_of(start[path])}", f"{path}={text_of(second[path])}"
+    return _levels(differing, start, second)

@@ -9,6 +9,7 @@ There is no power "of the effect that was seen": it is a function of p and says 
 
 from __future__ import annotations
 
+import bisect
 import math
 import warnings
 
@@ -69,20 +70,16 @@ def trials_needed(
     if not effect:
         return None
     low = 2 if efficiency == 1 else _least(alpha)  # fewer cannot reach alpha at all
-    if t_power(effect, sd, low, low, alpha, efficiency=efficiency) >= target:
-        return low
-    high = low * 2
-    while t_power(effect, sd, high, high, alpha, efficiency=efficiency) < target:
+
+    def finds(n: int) -> bool:
+        return t_power(effect, sd, n, n, alpha, efficiency=efficiency) >= target
+
+    high = low
+    while not finds(high):
         high *= 2
         if high > MAX_TRIALS:
             return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        if t_power(effect, sd, middle, middle, alpha, efficiency=efficiency) >= target:
-            high = middle
-        else:
-            low = middle
-    return high
+    return bisect.bisect_left(range(high), True, lo=max(low, high // 2), key=finds)
 
 
 def detectable_shift(

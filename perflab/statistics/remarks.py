@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from perflab.results.comparison import (
     DIFFERENCES,
-    FACTOR,
     OBSERVER,
-    VARIANT,
     Comparison,
     FoundLattice,
     FoundOutlier,
     Remark,
+    Verdict,
 )
 from perflab.results.outcome import FAILED, HARNESS_ERROR, INVALID, Outcome
-from perflab.statistics.comparison import Analysed, Compared, effect_of, effect_words
+from perflab.statistics.comparison import Compared, effect_of, effect_words
 from perflab.statistics.metrics import NOT_MEASURED, Metric, named
-from perflab.statistics.pairs import Entering, Pair, Place, observers_of
+from perflab.statistics.pairs import Pair, Place, observers_of
 from perflab.statistics.proportion import wilson
-from perflab.statistics.sample import Block
 from perflab.statistics.selection import why_missing
 from perflab.statistics.verdicts import in_words, scatter_in_words
 from perflab.units import format_confidence, plural
 
+T = TypeVar("T")
 OfPair = Compared[Pair]
 
 ONE_TRIAL = "one trial each: nothing can be said about differences; --trials 5 or more"
@@ -33,6 +33,13 @@ ONE_TRIAL = "one trial each: nothing can be said about differences; --trials 5 o
 SAME = "same"
 VIRTUAL = "virtual"  # the runtime of which nothing but the seed is random
 MAX_OUTLIERS = 4
+# What is said behind the cost of an observer that is not shown to differ from none.
+_DOUBTS: Mapping[Verdict, str] = {
+    "equivalent": " (none to speak of)",
+    "below_noise_floor": " (not shown)",
+    "not_shown": " (not shown)",
+    "too_few_trials": " (not shown)",
+}
 
 # By importance: what is wrong with the data, what got worse, what could mislead, and then the rest.
 ORDER = (
@@ -54,27 +61,26 @@ def all_of(
     margin: float,
 ) -> list[Remark]:
     """Every remark, the most important first."""
-    several = len(places) > 1
     counts = [len(r.trials) for p in places for r in p.results]
+    of_systems = [entry for entry in compared if entry.of.kind != OBSERVER]
     found = [
         *([Remark("one_trial", ONE_TRIAL)] if len(counts) > 1 and max(counts) == 1 else []),
-        *_troubles(places, several, alpha),
-        *_unused(compared, several),
-        *_claims(compared, several),
-        *_spreads(compared, several),
-        *_carried_over(carried, several),
+        *_troubles(places, alpha),
+        *_unused(compared),
+        *_claims(of_systems),
+        *_spreads(of_systems),
+        *_by_place("carry_over", [e for e in carried if e.comparison.verdict in DIFFERENCES]),
         *_same_seed([*compared, *carried]),
-        *_missing(places, metrics, several),
-        *_observers(compared, several),
-        *_others(compared, several, alpha, margin),
-        *_of_values(lattices, outliers, several),
+        *_missing(places, metrics),
+        *_by_place("observer", [e for e in compared if e.of.kind == OBSERVER]),
+        *_others(of_systems, alpha, margin),
+        *_of_values(lattices, outliers, several=len(places) > 1),
     ]
     return sorted(found, key=lambda remark: ORDER.index(remark.kind))
 
 
-def _troubles(places: Sequence[Place], several: bool, alpha: float) -> list[Remark]:
+def _troubles(places: Sequence[Place], alpha: float) -> Iterator[Remark]:
     """Trials that do not enter, and treatments under which not all succeeded."""
-    remarks: list[Remark] = []
     for place, result in ((p, r) for p in places for r in p.results):
         outcomes, trials = result.result.outcomes, result.result.trials_detail
         of = f"of {plural(result.result.trials, 'trial')}"
@@ -86,79 +92,68 @@ def _troubles(places: Sequence[Place], several: bool, alpha: float) -> list[Rema
         if interval is not None:
             between = f" ({format_confidence(1 - alpha)} interval {100 * interval[0]:.0f}–{100 * interval[1]:.0f} %)"
         succeeded = f"{outcomes.success} of {plural(outcomes.judged, 'trial')} succeeded{between}"
-        found = (
-            (HARNESS_ERROR, interrupted, f"{interrupted} {of} {were} interrupted; `--resume` runs {them}"),
-            (
-                HARNESS_ERROR,
-                failed,
-                f"{failed} {of} {HARNESS_ERROR.counted}, not by what it measures{_reason(result, HARNESS_ERROR)}",
-            ),
-            (
-                INVALID,
-                outcomes.invalid,
-                f"{outcomes.invalid} {of} invalid, so neither success nor failure{_reason(result, INVALID)}",
-            ),
+        found: tuple[tuple[str, int, str, Outcome | None], ...] = (
+            (HARNESS_ERROR, interrupted, f"{interrupted} {of} {were} interrupted; `--resume` runs {them}", None),
+            (HARNESS_ERROR, failed, f"{failed} {of} {HARNESS_ERROR.counted}, not by what it measures", HARNESS_ERROR),
+            (INVALID, outcomes.invalid, f"{outcomes.invalid} {of} invalid, so neither success nor failure", INVALID),
             (
                 "ended_early",
                 early,
                 f"{early} {of} failed before their end and have no figures; what is said here is of the others",
+                None,
             ),
-            ("success", outcomes.failed, f"{succeeded}{_reason(result, FAILED)}"),
+            ("success", outcomes.failed, succeeded, FAILED),
         )
-        name = _named(place, result, several)
-        remarks += [Remark(kind, f"{name}: {words}") for kind, count, words in found if count]
-    return remarks
+        for kind, count, words, of_outcome in found:
+            if count:
+                reasons = [t.reason for t in trials if t.outcome == of_outcome and not t.interrupted]
+                first = next((r for r in reasons if r), None)
+                reason = "" if first is None else f" ({'for example ' if len(reasons) > 1 else ''}{first})"
+                yield Remark(kind, f"{place.named(result)}: {words}{reason}")
 
 
-def _reason(result: Entering, outcome: Outcome) -> str:
-    trials = [t for t in result.result.trials_detail if t.outcome == outcome and not t.interrupted]
-    reasons = [t.reason for t in trials]
-    first = next((r for r in reasons if r), None)
-    return "" if first is None else f" ({'for example ' if len(reasons) > 1 else ''}{first})"
-
-
-def _unused(compared: Sequence[OfPair], several: bool) -> list[Remark]:
+def _unused(compared: Sequence[OfPair]) -> Iterator[Remark]:
     """Blocks of which a pair did not use every trial, for the block lacks the other side."""
     blocks_of: dict[str, set[int]] = {}
     for pair, _, c in compared:
         trials = {f"trial {t.trial}": t.block for r in (pair.baseline, pair.treatment) for t in r.trials}
         blocks = {trials[label] for label in c.unused}
         if c.blocks is not None:
-            blocks_of.setdefault(_pair_words(pair, several), set()).update(int(b) for b in blocks if b is not None)
-    by_blocks: dict[tuple[int, ...], list[str]] = {}
-    for name, found in blocks_of.items():
-        if found:
-            by_blocks.setdefault(tuple(sorted(found)), []).append(name)
-    remarks: list[Remark] = []
-    for numbers, names in by_blocks.items():
+            blocks_of.setdefault(pair.words, set()).update(int(b) for b in blocks if b is not None)
+    for numbers, names in _alike({name: tuple(sorted(found)) for name, found in blocks_of.items() if found}).items():
         one = len(numbers) == 1
         which = f"block {numbers[0]} was" if one else f"blocks {', '.join(map(str, numbers))} were"
         words = f"compared within blocks; {which} not complete and {'is' if one else 'are'} not used"
         where = "" if len(names) == len(blocks_of) else f" ({'; '.join(names)})"
-        remarks.append(Remark("unused", words + where))
-    return remarks
+        yield Remark("unused", words + where)
 
 
-def _missing(places: Sequence[Place], metrics: Sequence[Metric], several: bool) -> list[Remark]:
+def _alike(by_name: Mapping[str, T]) -> dict[T, list[str]]:
+    """The names of those that have the same."""
+    found: dict[T, list[str]] = {}
+    for name, value in by_name.items():
+        found.setdefault(value, []).append(name)
+    return found
+
+
+def _missing(places: Sequence[Place], metrics: Sequence[Metric]) -> Iterator[Remark]:
     """Metrics that trials did not give although the workload has them."""
-    remarks: list[Remark] = []
     results = [(p, r) for p in places for r in p.results if r.trials]
     for metric in metrics:
         reasons = [(p, r, why) for p, r in results if (why := why_missing(r.trials, metric)) is not None]
-        if reasons and all(why == NOT_MEASURED for _, _, why in reasons) and len(reasons) == len(results):
+        everywhere, different = len(reasons) == len(results), {why for _, _, why in reasons}
+        if everywhere and different == {NOT_MEASURED}:
             continue  # no service, or no such figure
-        if len({why for _, _, why in reasons}) == 1 and len(reasons) == len(results) > 1:
-            remarks.append(Remark("missing", f"{metric.words}: {reasons[0][2]}"))
+        if everywhere and len(different) == 1 < len(results):
+            yield Remark("missing", f"{metric.words}: {reasons[0][2]}")
             continue
         for place, result, why in reasons:
             lacking = sum(metric.read(t).value is None for t in result.trials)
             of = f"{lacking} of {plural(len(result.trials), 'trial')}"
-            words = f"{_named(place, result, several)}: {metric.words} missing in {of}: {why}"
-            remarks.append(Remark("missing", words))
-    return remarks
+            yield Remark("missing", f"{place.named(result)}: {metric.words} missing in {of}: {why}")
 
 
-def _claims(compared: Sequence[OfPair], several: bool) -> list[Remark]:
+def _claims(compared: Sequence[OfPair]) -> Iterator[Remark]:
     """What is shown to differ: the largest difference of each pair, and then their others."""
 
     def size(entry: OfPair) -> float:
@@ -168,54 +163,36 @@ def _claims(compared: Sequence[OfPair], several: bool) -> list[Remark]:
             return 0.0
         return abs(math.log(value)) if c.scale == "ratio" and value > 0 else math.inf
 
-    shown = [e for e in compared if e.comparison.verdict in DIFFERENCES and e.of.kind != OBSERVER]
+    shown = [e for e in compared if e.comparison.verdict in DIFFERENCES]
     by_pair: dict[tuple[str, ...], list[OfPair]] = {}
     for entry in sorted(shown, key=size, reverse=True):
         by_pair.setdefault((entry.of.place, *entry.of.names), []).append(entry)
-    ordered = [e for row in itertools.zip_longest(*by_pair.values()) for e in row if e is not None]
-    return [
-        Remark(effect_of(metric, c) or SAME, _prefixed(pair, several, in_words(c, metric.format)))
-        for pair, metric, c in ordered
-    ]
+    for row in itertools.zip_longest(*by_pair.values()):
+        for pair, metric, c in filter(None, row):
+            yield Remark(effect_of(metric, c) or SAME, pair.said(in_words(c, metric.format)))
 
 
-def _spreads(compared: Sequence[OfPair], several: bool) -> list[Remark]:
+def _spreads(compared: Sequence[OfPair]) -> Iterator[Remark]:
     """Treatments whose trials scatter more or less than those of their baseline."""
-    shown = [e for e in compared if e.comparison.spread.verdict in ("more", "less") and e.of.kind != OBSERVER]
-    return [Remark("spread", _prefixed(p, several, scatter_in_words(c, metric.format))) for p, metric, c in shown]
+    for pair, metric, c in compared:
+        if c.spread.verdict in ("more", "less"):
+            yield Remark("spread", pair.said(scatter_in_words(c, metric.format)))
 
 
-def _carried_over(carried: Sequence[OfPair], several: bool) -> list[Remark]:
-    remarks = []
-    for pair, shown in _by_place([e for e in carried if e.comparison.verdict in DIFFERENCES]):
-        figures = ", ".join(f"{m.words} {effect_words(m, c)}" for _, m, c in shown)
-        words = f"what disturbs outlasts its trial: baselines right after a disturbance differ from others ({figures})"
-        remarks.append(Remark("carry_over", _prefixed(pair, several, words)))
-    return remarks
-
-
-def _observers(compared: Sequence[OfPair], several: bool) -> list[Remark]:
-    """What the observers cost: baselines with them against controls without."""
-    remarks = []
-    for pair, mine in _by_place([e for e in compared if e.of.kind == OBSERVER]):
-        figures = ", ".join(f"{m.words} {effect_words(m, c)}{_doubt(c)}" for _, m, c in mine)
-        words = f"cost of {observers_of(pair.treatment)}: {figures}"
-        remarks.append(Remark("observer", _prefixed(pair, several, words)))
-    return remarks
-
-
-def _by_place(entries: Sequence[OfPair]) -> list[tuple[Pair, list[OfPair]]]:
-    """Each with the first of its pairs."""
+def _by_place(kind: str, entries: Sequence[OfPair]) -> Iterator[Remark]:
+    """At each place what is carried over, or what the observers cost: baselines with them against controls without."""
     groups: dict[str, list[OfPair]] = {}
     for entry in entries:
         groups.setdefault(entry.of.place, []).append(entry)
-    return [(group[0].of, group) for group in groups.values()]
-
-
-def _doubt(comparison: Comparison) -> str:
-    return {"equivalent": " (none to speak of)", **dict.fromkeys(DIFFERENCES, "")}.get(
-        comparison.verdict, " (not shown)"
-    )
+    for group in groups.values():
+        pair = group[0].of
+        if kind == "carry_over":
+            figures = ", ".join(f"{m.words} {effect_words(m, c)}" for _, m, c in group)
+            words = "what disturbs outlasts its trial: baselines right after a disturbance differ from others"
+            yield Remark(kind, pair.said(f"{words} ({figures})"))
+        else:
+            figures = ", ".join(f"{m.words} {effect_words(m, c)}{_DOUBTS.get(c.verdict, '')}" for _, m, c in group)
+            yield Remark(kind, pair.said(f"cost of {observers_of(pair.treatment)}: {figures}"))
 
 
 def no_difference_of(comparison: Comparison) -> str:
@@ -234,120 +211,80 @@ def no_difference_words(margin: float) -> dict[str, str]:
     }
 
 
-def _others(compared: Sequence[OfPair], several: bool, alpha: float, margin: float) -> list[Remark]:
+def _others(compared: Sequence[OfPair], alpha: float, margin: float) -> Iterator[Remark]:
     """One sentence for each way in which no difference was shown."""
-    listed = [entry for entry in compared if entry[0].kind != OBSERVER]
-    remarks = []
+    pairs = {entry.of.words for entry in compared}
     for verdict, words in no_difference_words(margin).items():
-        mine = [entry for entry in listed if entry[2].verdict == verdict and entry.comparison.constant is None]
-        if verdict == SAME:
-            mine = [entry for entry in listed if entry.comparison.constant is not None]
+        mine = [entry for entry in compared if no_difference_of(entry.comparison) == verdict]
         if not mine:
             continue
-        what, everywhere = _grouped(mine, listed, several)
+        by_pair: dict[str, tuple[Metric, ...]] = {}
+        for pair, metric, _ in mine:
+            by_pair[pair.words] = (*by_pair.get(pair.words, ()), metric)
+        by_metrics = _alike(by_pair)
+        # "latency p50, CPU (a; b); lost (everywhere)": pairs with the same metrics stand together.
+        everywhere = [len(names) == len(pairs) > 1 for names in by_metrics.values()]
+        what = "; ".join(
+            ", ".join(metric.words for metric in metrics) + (" (everywhere)" if every else f" ({'; '.join(names)})")
+            for (metrics, names), every in zip(by_metrics.items(), everywhere, strict=True)
+        )
+        about = tuple(metric.name for metrics in by_metrics for metric in metrics) if all(everywhere) else ()
         needed = trials_needed(mine, alpha) if verdict == "too_few_trials" else None
-        advice = "" if needed is None else trials_advice(needed)
-        remarks.append(Remark(verdict, f"{words}: {what}{advice}", what, everywhere))
-    return remarks
+        yield Remark(verdict, f"{words}: {what}{'' if needed is None else trials_advice(needed)}", what, about)
 
 
 def trials_advice(needed: int) -> str:
     return f"; --trials {needed} or more"
 
 
-def _grouped(mine: Sequence[OfPair], everything: Sequence[OfPair], several: bool) -> tuple[str, tuple[str, ...]]:
-    """ "latency p50, CPU (a; b); lost (everywhere)": pairs with the same metrics stand together. And the names of the
-    metrics, where all of it holds everywhere."""
-    by_pair: dict[str, list[Metric]] = {}
-    for pair, metric, _ in mine:
-        by_pair.setdefault(_pair_words(pair, several), []).append(metric)
-    by_metrics: dict[tuple[Metric, ...], list[str]] = {}
-    for name, metrics in by_pair.items():
-        by_metrics.setdefault(tuple(metrics), []).append(name)
-    pairs = {_pair_words(pair, several) for pair, _, _ in everything}
-    everywhere = [len(names) == len(pairs) > 1 for names in by_metrics.values()]
-    words = "; ".join(
-        ", ".join(metric.words for metric in metrics) + (" (everywhere)" if all_of_them else f" ({'; '.join(names)})")
-        for (metrics, names), all_of_them in zip(by_metrics.items(), everywhere, strict=True)
-    )
-    return words, tuple(metric.name for metrics in by_metrics for metric in metrics) if all(everywhere) else ()
-
-
 def trials_needed(compared: Sequence[OfPair], alpha: float) -> int | None:
     """Repetitions with which every one of these could come out at all, with designs like theirs.
 
-    A repetition is a block; all of them have as many arrangements as the average one of the design has now.
+    A repetition is a block, which may hold the baseline several times; without any, a trial of the smaller sample. All
+    of them have as many arrangements as the average one of the design has now.
     """
-    needed = [
-        math.ceil(_repetitions(c) * math.log(2 * c.family_size / alpha) / math.log(c.design.arrangements) - 1e-9)
-        for _, _, c in compared
-        if c.verdict == "too_few_trials" and c.design.arrangements > 1
-    ]
+    needed = []
+    for _, _, c in compared:
+        design = c.judged.design
+        repetitions = len(design.blocks) if design.said else min(len(design.a), len(design.b))
+        if c.verdict == "too_few_trials" and design.arrangements > 1:
+            wanted, had = math.log(2 * c.family_size / alpha), math.log(design.arrangements)
+            needed.append(math.ceil(repetitions * wanted / had - 1e-9))
     return max(needed, default=None)
 
 
-def _repetitions(comparison: Analysed) -> int:
-    """Blocks, each of which may hold the baseline several times; without any, trials of the smaller sample."""
-    design = comparison.design
-    return len(design.blocks) if design.said else min(len(design.a), len(design.b))
-
-
-def _of_values(lattices: Sequence[FoundLattice], outliers: Sequence[FoundOutlier], several: bool) -> list[Remark]:
-    remarks = []
+def _of_values(
+    lattices: Sequence[FoundLattice], outliers: Sequence[FoundOutlier], *, several: bool
+) -> Iterator[Remark]:
     for lattice in lattices:
         metric = named(lattice.metric)
         where = f"{lattice.variant}: " if several else ""
-        step, offset = metric.format(lattice.period), metric.format(lattice.offset)
-        words = (
-            f"{where}{metric.words} comes in steps of {step} (offset {offset}): differences below a step mean little"
-        )
-        remarks.append(Remark("lattice", words))
-    if outliers:
-        by_trial: dict[str, list[str]] = {}
-        for outlier in outliers:
-            name = f"{outlier.variant}, {outlier.sample}" if several else outlier.sample
-            by_trial.setdefault(f"{outlier.label} ({name})", []).append(named(outlier.metric).words)
-        shown = list(by_trial.items())[:MAX_OUTLIERS]
-        listed = "; ".join(f"{trial}: {', '.join(metrics)}" for trial, metrics in shown)
-        if len(by_trial) > len(shown):
-            listed += f"; and {len(by_trial) - len(shown)} more"
-        remarks.append(Remark("outliers", f"far from the other trials, and kept: {listed}"))
-    return remarks
+        steps = f"steps of {metric.format(lattice.period)} (offset {metric.format(lattice.offset)})"
+        yield Remark("lattice", f"{where}{metric.words} comes in {steps}: differences below a step mean little")
+    by_trial: dict[str, list[str]] = {}
+    for outlier in outliers:
+        name = f"{outlier.variant}, {outlier.sample}" if several else outlier.sample
+        by_trial.setdefault(f"{outlier.label} ({name})", []).append(named(outlier.metric).words)
+    shown = [f"{trial}: {', '.join(metrics)}" for trial, metrics in by_trial.items()]
+    if len(shown) > MAX_OUTLIERS:
+        shown = [*shown[:MAX_OUTLIERS], f"and {len(shown) - MAX_OUTLIERS} more"]
+    if shown:
+        yield Remark("outliers", f"far from the other trials, and kept: {'; '.join(shown)}")
 
 
-def _same_seed(compared: Sequence[OfPair]) -> list[Remark]:
+def _same_seed(compared: Sequence[OfPair]) -> Iterator[Remark]:
     """That equal values are no evidence where they had to be: on `virtual` all trials of a block have one seed."""
     simulated = [
         c
         for pair, _, c in compared
         if pair.baseline.result.middleware == VIRTUAL == pair.treatment.result.middleware and c.constant is None
     ]
-    equal = [c for c in simulated if c.design.said and c.design.blocks and all(map(_is_equal, c.design.blocks))]
-    if not equal:
-        return []
-    words = (
-        f"{len(equal)} of {len(simulated)} comparisons on {VIRTUAL} are of equal values in every block: all trials of "
-        "a block have one seed, so that what changes nothing in the simulation changes no value; this is no "
-        "measurement of noise, and other seeds would say it again"
-    )
-    return [Remark("same_seed", words)]
-
-
-def _is_equal(block: Block) -> bool:
-    return len({*block.a.tolist(), *block.b.tolist()}) == 1
-
-
-def _named(place: Place, result: Entering, several: bool) -> str:
-    name = f"{result.treatment} without observers" if result.result.is_control else result.treatment
-    return f"{place.words}, {name}" if several else name
-
-
-def _pair_words(pair: Pair, several: bool) -> str:
-    if pair.kind == VARIANT:
-        return f"{pair.names[1]} against {pair.names[0]}"
-    words = f"{pair.names[1]} against {pair.names[0]}" if pair.kind == FACTOR else pair.names[1]
-    return f"{pair.place}, {words}" if several else words
-
-
-def _prefixed(pair: Pair, several: bool, words: str) -> str:
-    return f"{pair.place}: {words}" if several and pair.place else words
+    designs = [c.judged.design for c in simulated]
+    equal = [d for d in designs if d.said and d.blocks and all(len({*b.a, *b.b}) == 1 for b in d.blocks)]
+    if equal:
+        yield Remark(
+            "same_seed",
+            f"{len(equal)} of {len(simulated)} comparisons on {VIRTUAL} are of equal values in every block: all trials "
+            "of a block have one seed, so that what changes nothing in the simulation changes no value; this is no "
+            "measurement of noise, and other seeds would say it again",
+        )

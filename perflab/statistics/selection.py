@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from perflab.results.trial import AS_CREATED, Circumstances, Result, Trial, level_values
 from perflab.statistics.metrics import Metric
 from perflab.statistics.sample import Sample
+from perflab.units import is_zero, level_value
+
+R = TypeVar("R", bound=Circumstances)
 
 _COMPARED = (
     "workload", "middleware", "executor", "ipc", "pass_by", "conditions", "condition_parameters", "factors",
@@ -143,6 +147,97 @@ def _said(key: str, result: Circumstances) -> str:
 def _compared(key: str, result: Circumstances) -> object:
     found = getattr(result, key) or None
     return level_values(found) if key == "factors" and found is not None else found
+
+
+# -- over the levels of a factor -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Placed(Generic[R]):
+    """A curve without figures: the variant, levels of the other factors, and results by level, ascending."""
+
+    words: str
+    others: Mapping[str, Any]
+    levels: Mapping[float, list[R]]
+
+
+def placed(path: str, results: Sequence[R]) -> list[Placed[R]]:
+    """The curves of a factor: results that differ in nothing but its level.
+
+    There is one for each place and each combination of what else was varied: the variant, the levels of the other
+    factors, and the other parameters of the conditions. A baseline stands at the level at which it says that the
+    condition is off.
+    """
+    found: list[tuple[R, dict[float, list[R]]]] = []
+    # What has the most conditions makes the curves; what has some of them off joins every curve that it fits.
+    for result in sorted(results, key=lambda r: -len(r.conditions)):
+        level = _level_of(path, result)
+        if level is None:
+            continue
+        mine = [levels for first, levels in found if _belongs(path, first, result)]
+        if not mine:
+            mine = [{}]
+            found.append((result, mine[0]))
+        for levels in mine:
+            levels.setdefault(level, []).append(result)
+    order = {id(r): n for n, r in enumerate(results)}
+    several = len({first.workload for first, _ in found}) > 1
+    return [
+        Placed(
+            words=f"{first.workload}, {variant_words(first)}" if several else variant_words(first),
+            others=_others(path, first),
+            levels=dict(sorted(levels.items())),
+        )
+        for first, levels in sorted(found, key=lambda entry: order[id(entry[0])])
+    ]
+
+
+def _level_of(path: str, result: Circumstances) -> float | None:
+    """The level at which a result stands; of a condition that is off it is only that which switches it off."""
+    level = level_value(result.factors.get(path))
+    if not isinstance(level, float) or (path.partition(".")[0] in result.conditions_off and level != 0):
+        return None
+    return level
+
+
+def _belongs(path: str, first: Circumstances, result: Circumstances) -> bool:
+    """Whether a result is on the curve of another: all else is alike, but for parameters of a condition that is off."""
+    if first.variant != result.variant:
+        return False
+    name = path.partition(".")[0]
+    skipped = {name} & result.conditions_off
+    return _surroundings(path, first, skipped) == _surroundings(path, result, skipped)
+
+
+def _surroundings(path: str, result: Circumstances, skipped: set[str]) -> dict[str, str]:
+    """What else was set: levels of outer factors, the parameters of conditions, and which conditions are off."""
+    found = {k: repr(v) for k, v in level_values(result.outer_factors).items() if k != path}
+    found |= dict.fromkeys(result.conditions_off - skipped, "off")
+    names = result.conditions
+    for name, (label, parameters) in zip(names, result.condition_parameters.items(), strict=False):
+        if name not in skipped:
+            rest = {k: v for k, v in (parameters or {}).items() if f"{name}.{k}" != path}
+            found[label] = json.dumps(rest, sort_keys=True, default=str)
+    return found
+
+
+def _others(path: str, result: Circumstances) -> dict[str, Any]:
+    """The levels of the other factors, but for those that mean nothing."""
+    off = result.conditions_off
+    factors = result.factors.items()
+    return {k: v for k, v in factors if k != path and (k.partition(".")[0] not in off or is_zero(v))}
+
+
+UNITS = {"cpu_load.load": " %", "message_flood.rate": " msg/s"}  # of the levels of factors
+
+
+def level_words(path: str, level: float) -> str:
+    """ "60 %", "4"."""
+    return f"{level_number(level)}{UNITS.get(path, '')}"
+
+
+def level_number(level: float) -> str:
+    return f"{level:.0f}" if level == int(level) and abs(level) < 1e15 else f"{level:.6g}"
 
 
 def text_of(value: Any) -> str:

@@ -1,7 +1,7 @@
 """Whether the values of a treatment scatter more or less than those of its baseline.
 
 A standard deviation of few values is at the mercy of one of them; so the ratio of the median absolute deviations stands
-beside it, and influence.py says whether one trial makes the difference.
+beside it, and it is said whether one trial makes the difference.
 """
 
 from __future__ import annotations
@@ -15,15 +15,22 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from perflab.results.comparison import Estimate, Interval, Spread, Test
+from perflab.results.comparison import Estimate, Interval, Spread, SpreadInfluence, SpreadLeftOut, Test
 from perflab.statistics.estimate import RESAMPLES, bootstrap, mad
-from perflab.statistics.sample import Floats
+from perflab.statistics.sample import Floats, Sample
+
+# A ratio of standard deviations that is worth a word, and what must be left of its logarithm without any one trial.
+NOTABLE_RATIO = 2.0
+LEFT = 0.5
 
 
-def compare_spread(a: Floats, b: Floats, confidence: float = 0.95, seed: int = 0) -> Spread:
-    """Everything about the spreads of two samples; blocks are not regarded."""
-    sds = [float(np.std(x, ddof=1)) if len(x) > 1 else None for x in (a, b)]
-    mads = [mad(x) if len(x) > 1 else None for x in (a, b)]
+def compare_spread(
+    a: Floats, b: Floats, confidence: float = 0.95, seed: int = 0, *, scaled: tuple[Floats, Floats] | None = None
+) -> Spread:
+    """Everything about the spreads of two samples; blocks are not regarded. `scaled` are the values on the scale of the
+    comparison."""
+    sds, mads = (_sd(a), _sd(b)), [mad(x) if len(x) > 1 else None for x in (a, b)]
+    scaled_a, scaled_b = scaled or (a, b)
     return Spread(
         sd_baseline=sds[0],
         sd_treatment=sds[1],
@@ -34,13 +41,10 @@ def compare_spread(a: Floats, b: Floats, confidence: float = 0.95, seed: int = 0
         brown_forsythe=brown_forsythe(a, b),
         permutation_sd=_permutation("permutation of the SD ratio", a, b, partial(np.std, ddof=1), seed),
         permutation_mad=_permutation("permutation of the MAD ratio", a, b, stats.median_abs_deviation, seed),
+        scaled_sd_baseline=_sd(scaled_a),
+        scaled_sd_treatment=_sd(scaled_b),
+        scaled_test=brown_forsythe(scaled_a, scaled_b),
     )
-
-
-def on_scale(spread: Spread, a: Floats, b: Floats) -> Spread:
-    """With the standard deviations and the test of the values on the scale of the comparison."""
-    first, second = (float(np.std(x, ddof=1)) if len(x) > 1 else None for x in (a, b))
-    return replace(spread, scaled_sd_baseline=first, scaled_sd_treatment=second, scaled_test=brown_forsythe(a, b))
 
 
 def judged_spread(spread: Spread, p_adjusted: float | None, alpha: float) -> Spread:
@@ -98,3 +102,33 @@ def _permutation(name: str, a: Floats, b: Floats, spread: Callable[..., Any], se
 def _sd_ratio(a: Floats, b: Floats, axis: int = -1) -> Any:
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.std(b, axis=axis, ddof=1) / np.std(a, axis=axis, ddof=1)
+
+
+def _sd(values: Floats) -> float | None:
+    return float(np.std(values, ddof=1)) if len(values) > 1 else None
+
+
+def spread_influence(baseline: Sample, treatment: Sample) -> SpreadInfluence:
+    """What single trials do to the ratio of standard deviations; nothing where a sample has fewer than 4 values or no
+    scatter."""
+    if min(baseline.n, treatment.n) < 4:
+        return SpreadInfluence(None, None)
+    whole = _log_ratio(baseline.array, treatment.array)
+    if whole is None:
+        return SpreadInfluence(None, None)
+    trials = []
+    for sample, side in ((baseline, "baseline"), (treatment, "treatment")):
+        for index, label in enumerate(sample.labels):
+            rest = sample.without(index).array
+            a, b = (rest, treatment.array) if side == "baseline" else (baseline.array, rest)
+            if (ratio := _log_ratio(a, b)) is not None:
+                trials.append(SpreadLeftOut(side, label, math.exp(ratio), brown_forsythe(a, b).p))
+    largest = max(trials, key=lambda trial: abs(math.log(trial.sd_ratio) - whole), default=None)
+    carrying = [trial for trial in trials if math.log(trial.sd_ratio) / whole < LEFT] if whole else []
+    notable = abs(whole) >= math.log(NOTABLE_RATIO)
+    return SpreadInfluence(largest, carrying[0] if notable and len(carrying) == 1 else None)
+
+
+def _log_ratio(a: Floats, b: Floats) -> float | None:
+    of_a, of_b = float(np.std(a, ddof=1)), float(np.std(b, ddof=1))
+    return math.log(of_b / of_a) if of_a > 0 and of_b > 0 else None

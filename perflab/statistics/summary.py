@@ -178,22 +178,17 @@ def _max_at_s(parts: Sequence[Timed[Histogram]], maximum: int | None) -> float |
 def _result(trials: Sequence[TrialData]) -> Result:
     first = trials[0]
     # What failed a criterion counts: leaving it out would show only the good trials.
-    merged = [t for t in trials if t.measured]
-    if not merged:
-        merged = [t for t in trials if t.accounts is not None]
+    merged = [t for t in trials if t.measured] or [t for t in trials if t.accounts is not None]
     complete = bool(merged) and all(t.accounts is not None and t.accounts.complete for t in merged)
     return Result(
         **{f.name: getattr(first, f.name) for f in fields(Circumstances)},
         trials=len(trials),
         outcomes=Outcomes.of([t.outcome for t in trials], [t.own_outcome for t in trials]),
         coverage=Coverage(trials_merged=len(merged), complete=complete),
-        totals=_totals(merged),
         trials_detail=tuple(map(figures_of, trials)),
-        services=_services(merged),
+        **_together(merged),
         edges=_edges(merged),
         key_figures=_key_figures(merged or trials),
-        resources=_resources(merged),
-        hiccup_ns=_distribution([(t.hiccup, t.started_ns) for t in merged if t.hiccup is not None]),
         threads=next((t.threads for t in merged if t.threads is not None), None),
         passing=next((t.passing for t in merged if t.passing is not None), None),
     )
@@ -206,17 +201,20 @@ def figures_of(t: TrialData) -> Trial:
         trial=t.number,
         measured=t.measured,
         complete=t.accounts is not None and t.accounts.complete,
-        totals=_totals([t]),
-        resources=_resources([t]),
-        services=_services([t]),
-        hiccup_ns=distribution(t.hiccup, t.started_ns),
+        **_together([t]),
         key_figures=_key_figures([t]),
     )
 
 
-def _totals(trials: Sequence[TrialData]) -> Totals:
+def _together(trials: Sequence[TrialData]) -> dict[str, Any]:
+    """What a trial has of itself, and a result of all that it merges."""
     edges, publishers = _recorded(trials, lambda a: a.edges), _recorded(trials, lambda a: a.publishers)
-    return Totals(**_figures(edges, publishers))
+    return {
+        "totals": Totals(**_figures(edges, publishers)),
+        "services": _services(trials),
+        "resources": _resources(trials),
+        "hiccup_ns": _distribution([(t.hiccup, t.started_ns) for t in trials if t.hiccup is not None]),
+    }
 
 
 def _name(qualified: str) -> str:

@@ -18,8 +18,9 @@ from statsmodels.stats.oneway import anova_generic
 
 from perflab.models import as_json
 from perflab.results.comparison import Estimate, Interval, Margin, Power, Test
-from perflab.statistics import effect, power
+from perflab.statistics import power
 from perflab.statistics.comparison import holm
+from perflab.statistics.difference import hedges_g
 from perflab.statistics.sample import Json
 
 
@@ -97,7 +98,7 @@ def compare_moments(
         family_size=1,
         welch=test,
         degrees_of_freedom=freedom,
-        hedges_g=effect.hedges_g(a.mean, a.sd, a.n, b.mean, b.sd, b.n, 1 - alpha),
+        hedges_g=hedges_g(a.mean, a.sd, a.n, b.mean, b.sd, b.n, 1 - alpha),
         margin=margin,
         equivalence_p=equivalence_p,
         equivalence_p_adjusted=equivalence_p,

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from perflab.quantity import NUMBER, P
 from perflab.results.comparison import CLAIMS, Comparison, Estimate, Interval, Lattice, Margin
 from perflab.results.trial import Result
-from perflab.statistics.influence import NOTABLE_RATIO
 from perflab.statistics.judgement import NOT_POSITIVE
+from perflab.statistics.spread import NOTABLE_RATIO
 from perflab.statistics.summary_data import SummaryComparison
 
 Form = Callable[[float], str]

@@ -12,7 +12,7 @@ from made_levels import KNEE_AT_60, LOAD, loads, sweep
 
 from perflab.models import as_json, read
 from perflab.results.trial import Circumstances
-from perflab.statistics import curve_verdicts, curves, findings
+from perflab.statistics import curves, findings
 from perflab.statistics.curves_trend import trend
 from perflab.statistics.judgement import Rules, judge
 from perflab.statistics.metrics import METRICS, chosen
@@ -363,8 +363,8 @@ def test_ends_that_may_be_alike_are_told_from_such_that_differ() -> None:
     first = Sample.of([1.0, 1.1, 0.9, 1.05, 0.95, 3.0])
     alike = judge(first, Sample.of([1.05, 1.2, 1.0, 1.1, 0.8, 2.0]), rules)
     apart = judge(first, Sample.of([11.0, 11.2, 11.4, 11.1, 10.8, 12.0]), rules)
-    assert curve_verdicts._may_be_none(alike)
-    assert not curve_verdicts._may_be_none(apart)
+    assert curves._may_be_none(alike)
+    assert not curves._may_be_none(apart)
 
 
 def test_no_trend_where_nothing_varies() -> None:

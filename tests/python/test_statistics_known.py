@@ -12,7 +12,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from perflab.results.comparison import Margin
-from perflab.statistics import effect, estimate, power
+from perflab.statistics import difference, estimate, power
 from perflab.statistics.comparison import Analysed, compare, corrected, holm
 from perflab.statistics.difference import attainable_p, hodges_lehmann, permutation_test, rank_test, shift, welch
 from perflab.statistics.estimate import find_outliers
@@ -211,13 +211,13 @@ def test_the_bootstrap_says_which_it_is_and_is_repeatable() -> None:
 
 def test_hedges_g_and_cliffs_delta_have_the_sign_of_the_treatment() -> None:
     a, b = np.asarray(DRUG_1), np.asarray(DRUG_2)
-    g = effect.hedges_g(a.mean(), a.std(ddof=1), 10, b.mean(), b.std(ddof=1), 10)
+    g = difference.hedges_g(a.mean(), a.std(ddof=1), 10, b.mean(), b.std(ddof=1), 10)
     # d = 0.8321 of the sleep data, times J(18) = 0.9576.
     assert g.value == pytest.approx(0.8321 * 0.9576, abs=2e-4)
     assert g.interval is not None
     assert g.value is not None
     assert g.interval.low < 0 < g.value < g.interval.high
-    delta = effect.cliffs_delta(a, b)
+    delta = difference.cliffs_delta(a, b)
     assert delta.value == pytest.approx(np.sign(np.subtract.outer(b, a)).mean())
     assert delta.value is not None
     assert delta.value > 0

@@ -38,12 +38,11 @@ from perflab.results.curve import BreakingPoint, Curve, CurveMetric
 from perflab.results.outcome import FAILED, HARNESS_ERROR, INVALID, Outcome, Outcomes
 from perflab.results.trial import CONTROL, MEASURED, Result, Trial
 from perflab.statistics.comparison import MARGIN, effect_of
-from perflab.statistics.curve_verdicts import UNITS, level_words
 from perflab.statistics.metrics import LOWER, Metric, chosen, find
 from perflab.statistics.remarks import SAME as SAME_EVERYWHERE
 from perflab.statistics.remarks import no_difference_words, trials_advice
 from perflab.statistics.runs import compare_runs
-from perflab.statistics.selection import match, names_of, place_words
+from perflab.statistics.selection import UNITS, level_words, match, names_of, place_words
 from perflab.statistics.verdicts import caveats_in_words
 from perflab.units import format_count, plural
 

@@ -205,18 +205,18 @@ def levels(made: Sequence[Json]) -> list[Json]:
     factors = dict.fromkeys(path for result in measured for path in result.factors or {})
     if not factors:
         return []
-    from perflab.statistics import curves  # scipy takes half a second to import
+    from perflab.statistics.selection import placed
 
     found = []
     for factor in factors:
-        placed = [c for c in curves.placed(factor, measured) if len(c[2]) > 1]
-        variants = {words for words, _, _ in placed}
+        curves = [curve for curve in placed(factor, measured) if len(curve.levels) > 1]
+        several = len({curve.words for curve in curves}) > 1
         told = [
             {
-                "label": _curve_label(words if len(variants) > 1 else "", others, [o for _, o, _ in placed]),
-                "points": [{"level": level, "result": places[id(r)]} for level, of in by_level.items() for r in of],
+                "label": _curve_label(curve.words if several else "", curve.others, [c.others for c in curves]),
+                "points": [{"level": level, "result": places[id(r)]} for level, of in curve.levels.items() for r in of],
             }
-            for words, others, by_level in placed
+            for curve in curves
         ]
         if told:
             found.append({"factor": factor, "curves": told})

@@ -12,8 +12,8 @@ from perflab.report.tables.results import left_out
 from perflab.results.curve import BreakingPoint, Curve, CurveLevel, CurveMetric, Knee, LevelTried, Saturation
 from perflab.results.trial import Median
 from perflab.statistics.breaking_point_verdicts import STATES
-from perflab.statistics.curve_verdicts import level_number, level_words
 from perflab.statistics.metrics import Metric, find, named
+from perflab.statistics.selection import level_number, level_words
 
 BARS = "bars"  # a column for where no picture is
 BAR_WIDTH = 10
