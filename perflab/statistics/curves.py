@@ -8,7 +8,7 @@ is claimed, and how wrong that can be.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -172,7 +172,8 @@ class OverLevels:
     @property
     def n(self) -> str:
         """ "n = 5 at each level", "n = 5 to 25 a level"."""
-        return numbers(s.n for _, s in self.measured)
+        each = sorted({s.n for _, s in self.measured})
+        return f"n = {each[0]} at each level" if len(each) == 1 else f"n = {each[0]} to {each[-1]} a level"
 
     @property
     def is_same(self) -> bool:
@@ -238,12 +239,6 @@ def sentences(of: OverLevels) -> tuple[Course | None, list[str]]:
     return course, found
 
 
-def numbers(counts: Iterable[int]) -> str:
-    """ "n = 5 at each level", "n = 5 to 25 a level"."""
-    each = sorted(set(counts))
-    return f"n = {each[0]} at each level" if len(each) == 1 else f"n = {each[0]} to {each[-1]} a level"
-
-
 def _change(of: OverLevels, change: Judgement) -> tuple[Course, str]:
     """What it does from the first level to the last, and that as a sentence."""
     (first, one), (last, other) = of.measured[0], of.measured[-1]
@@ -256,7 +251,8 @@ def _change(of: OverLevels, change: Judgement) -> tuple[Course, str]:
     if change.verdict == "equivalent":
         return "equivalent", f"{words}: no difference larger than {margin} between {start} and {end} ({size}, {n})."
     p = "" if tested is None else f", {p_in_words(tested.p)} of a trend"
-    sign, course = _sign(change), f"{values[0]} at {start} to {values[1]} at {end}"
+    value = change.estimate.value or 0.0
+    sign, course = (value > 0) - (value < 0), f"{values[0]} at {start} to {values[1]} at {end}"
     all_of_it = f"{course}, {size}, {n}{p}"
     if tested is not None and tested.p <= alpha and sign == tested.sign:
         if _may_be_none(change):
@@ -274,11 +270,6 @@ def _change(of: OverLevels, change: Judgement) -> tuple[Course, str]:
     if change.verdict == "too_few_trials" and (tested is None or tested.attainable > alpha):
         return "too_few_trials", f"{words}: not enough trials to tell whether it changes ({all_of_it})."
     return "not_shown", f"{words}: no change is shown ({all_of_it})."
-
-
-def _sign(change: Judgement) -> int:
-    value = change.estimate.value or 0.0
-    return (value > 0) - (value < 0)
 
 
 def _interval(change: Judgement) -> tuple[Interval | None, str]:

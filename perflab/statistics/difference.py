@@ -21,6 +21,8 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -101,30 +103,30 @@ def welch(design: Design, confidence: float = 0.95, direction: Direction = "both
     With blocks the t test of the blocks' differences of means.
     """
     name = "t of the blocks' differences" if design.blocked else "Welch's t"
-    alternative = {"both": "two-sided", "higher": "greater", "lower": "less"}[direction]
+    a, b = design.a, design.b
+    value: float | None
+    reason: str | None = None
+    test: Callable[..., Any]
     if design.blocked:
         differences = np.asarray([block.b.mean() - block.a.mean() for block in design.blocks])
-        value = float(differences.mean())
-        spread = float(np.ptp(differences))
-        size = float(np.max(np.abs(differences)))
-        if spread <= _RELATIVE_NOISE * size:
-            return Test(name, None, reason="the blocks do not differ"), Estimate(
-                value, reason="the blocks do not differ"
-            )
-        test = stats.ttest_1samp(differences, 0, alternative=alternative)
-        two_sided = stats.ttest_1samp(differences, 0)
+        value, test = float(differences.mean()), partial(stats.ttest_1samp, differences, 0)
+        if float(np.ptp(differences)) <= _RELATIVE_NOISE * float(np.max(np.abs(differences))):
+            reason = "the blocks do not differ"
     else:
-        if len(design.a) < 2 or len(design.b) < 2:
+        value = float(b.mean() - a.mean()) if design.blocks else None
+        test = partial(stats.ttest_ind, b, a, equal_var=False)
+        if min(len(a), len(b)) < 2:
             reason = "it needs 2 trials of either"
-            missing = None if not design.blocks else float(design.b.mean() - design.a.mean())
-            return Test(name, None, reason=reason), Estimate(missing, reason=reason)
-        value = float(design.b.mean() - design.a.mean())
-        if np.ptp(design.a) == 0 and np.ptp(design.b) == 0:
-            return Test(name, None, reason="the values do not vary"), Estimate(value, reason="the values do not vary")
-        test = stats.ttest_ind(design.b, design.a, equal_var=False, alternative=alternative)
-        two_sided = stats.ttest_ind(design.b, design.a, equal_var=False)
-    low, high = map(float, two_sided.confidence_interval(confidence))
-    return Test(name, float(test.pvalue), float(test.statistic)), Estimate(value, Interval(low, high, confidence, name))
+        elif np.ptp(a) == 0 and np.ptp(b) == 0:
+            reason = "the values do not vary"
+    if reason is not None:
+        return Test(name, None, reason=reason), Estimate(value, reason=reason)
+    found = test(alternative={"both": "two-sided", "higher": "greater", "lower": "less"}[direction])
+    low, high = map(float, test().confidence_interval(confidence))
+    return (
+        Test(name, float(found.pvalue), float(found.statistic)),
+        Estimate(value, Interval(low, high, confidence, name)),
+    )
 
 
 def permutation_test(design: Design, direction: Direction = "both", seed: int = 0, resamples: int = RESAMPLES) -> Test:

@@ -1,8 +1,6 @@
-"""Mean, median and quantiles of a sample, with intervals; where the sample is too small for one, there is none.
+"""Mean, median and deviation of a sample, with intervals; where the sample is too small for one, there is none.
 
-Quantiles: the median is the middle value, or the mean of the middle two. Any other q is sorted[floor(n q)], counted
-from 0, and is not given where that is the smallest or the largest value: p95 of ten trials is their maximum by another
-name.
+The median is the middle value, or the mean of the middle two.
 
 Interval of a quantile: order statistics. The number of values below the true q-quantile is binomial(n, q), so that
 [x_(l), x_(u)] covers it with probability P(l <= B < u), whatever the distribution (David and Nagaraja, Order
@@ -52,22 +50,6 @@ def median(sample: Sample, confidence: float = 0.95) -> Estimate:
 def median_of(sample: Sample, confidence: float = 0.95, unit: str = "") -> Median:
     """The same as a record."""
     return as_median(median(sample, confidence), sample.n, confidence, unit)
-
-
-def quantile(sample: Sample, q: float, confidence: float = 0.95) -> Estimate:
-    """sorted[floor(n q)], with the interval of its order statistics; raises ValueError where q is not in (0, 1)."""
-    if not 0 < q < 1:
-        raise ValueError(f"a quantile is between 0 and 1, not {q}")
-    if q == 0.5:
-        return median(sample, confidence)
-    n, index = sample.n, math.floor(sample.n * q + 1e-9)
-    if not 0 < index < n - 1:
-        needed = next(m for m in range(3, 1_000_000) if 0 < math.floor(m * q + 1e-9) < m - 1)
-        return Estimate(
-            None, reason=f"the {q:g} quantile of {n} values is one of their extremes; it needs {needed} values"
-        )
-    interval, reason = order_statistics(sample.array, q, confidence)
-    return Estimate(float(np.sort(sample.array)[index]), interval, reason)
 
 
 def standard_deviation(sample: Sample, confidence: float = 0.95, seed: int = 0) -> Estimate:

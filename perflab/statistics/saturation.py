@@ -56,7 +56,7 @@ def find(
     limit = math.log1p(margin)
     designs = [design(last.mapped(math.log), s.mapped(math.log)) for _, s in kept[:-1]]
     reached = len(designs)
-    while reached and _equivalent(designs[reached - 1], limit, alpha):
+    while reached and (p := one_sided_p(designs[reached - 1], -limit, limit)) is not None and p <= alpha:
         reached -= 1
     if reached == len(designs):
         return NotShown(_why_not(designs[-1], kept[-2][0], kept[-1][0], limit, alpha))
@@ -66,11 +66,6 @@ def find(
     while below < reached and _differs(designs[below], limit, alpha):
         below += 1
     return Saturation(kept[reached][0], kept[below][0], kept[reached][0], 1 - 2 * alpha)
-
-
-def _equivalent(of: Design, limit: float, alpha: float) -> bool:
-    p = one_sided_p(of, -limit, limit)
-    return p is not None and p <= alpha
 
 
 def _differs(of: Design, limit: float, alpha: float) -> bool:

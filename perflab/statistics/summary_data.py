@@ -94,18 +94,18 @@ def compare_moments(
         alpha=alpha,
         difference=difference if freedom is not None else Estimate(value, reason=test.reason),
         p=test.p,
-        p_adjusted=test.p,
+        p_adjusted=None,
         family_size=1,
         welch=test,
         degrees_of_freedom=freedom,
         hedges_g=hedges_g(a.mean, a.sd, a.n, b.mean, b.sd, b.n, 1 - alpha),
         margin=margin,
         equivalence_p=equivalence_p,
-        equivalence_p_adjusted=equivalence_p,
+        equivalence_p_adjusted=None,
         equivalence_interval=within,
         power=_planned(a, b, margin, alpha),
     )
-    return dataclasses.replace(compared, verdict=_verdict(compared))
+    return corrected([compared])[0]
 
 
 def corrected(comparisons: Sequence[SummaryComparison]) -> list[SummaryComparison]:
