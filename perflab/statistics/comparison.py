@@ -283,10 +283,8 @@ def _planned(judged: Judgement, alpha: float) -> Power:
     found = power.plan(judged.design, None if isinstance(bounds, str) else bounds[1], alpha)
     if not judged.rules.logarithms:
         return found
-    factors = {
-        name: None if (shift := getattr(found, name)) is None else math.exp(shift) for name in ("detectable", "effect")
-    }
-    return replace(found, **factors)
+    detectable, effect = (None if shift is None else math.exp(shift) for shift in (found.detectable, found.effect))
+    return replace(found, detectable=detectable, effect=effect)
 
 
 # -- without single trials -------------------------------------------------------------------------------------------
