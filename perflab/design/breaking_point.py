@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from functools import partial
 
 from perflab.design.document import BreakingPoint as Asked
 from perflab.design.document import Document, Scalar
@@ -33,13 +33,10 @@ SHARE_OF_SUCCESS, SHARE_OF_BOUND = 0.9, 0.5
 LOG_FROM = 10.0  # a range of at least this ratio is searched by ratios
 
 
-class Judge(Protocol):
-    """Whether a trial meets the criterion; None where it says nothing about it.
-
-    Raises BadInput where no trial of this kind could be judged.
-    """
-
-    def __call__(self, data: TrialData) -> bool | None: ...
+# Whether a trial meets the criterion; None where it says nothing about it. Raises BadInput where no trial of this kind
+# could be judged.
+Judge = Callable[[TrialData], bool | None]
+Bound = Callable[[Trial], bool]  # likewise of one that was measured
 
 
 @dataclass(frozen=True)
@@ -127,9 +124,10 @@ def _judge(text: str, cpus: int | None, figures: Mapping[str, str] | None) -> tu
     if word == SUCCESS:
         return _is_success, SHARE_OF_SUCCESS
     if word.startswith(TARGET):
-        return _OfTarget(targets.find(word.removeprefix(TARGET), "--criterion target:"), cpus), SHARE_OF_BOUND
+        target = targets.find(word.removeprefix(TARGET), "--criterion target:")
+        return _Measured(partial(_within, target, cpus)), SHARE_OF_BOUND
     try:
-        return _OfBound(parse_criterion(word, "--criterion", figures)), SHARE_OF_BOUND
+        return _Measured(partial(_meets, parse_criterion(word, "--criterion", figures))), SHARE_OF_BOUND
     except BadInput as error:
         if any(sign in word for sign in "<>="):
             raise
@@ -143,47 +141,32 @@ def _is_success(data: TrialData) -> bool | None:
 
 
 @dataclass(frozen=True)
-class _OfBound:
-    criterion: Criterion
+class _Measured:
+    """By a bound; what broke before it could be measured has not met it."""
+
+    bound: Bound
 
     def __call__(self, data: TrialData) -> bool | None:
-        if not data.outcome.judged:
-            return None
-        if not data.measured:
-            return False  # what broke before it could be measured has not met it
-        figures = figures_of(data)
-        judgement = self.criterion.evaluate(figures)
-        if judgement.met is None and not _for_losses(self.criterion, figures):
+        return (data.measured and self.bound(figures_of(data))) if data.outcome.judged else None
+
+
+def _meets(criterion: Criterion, figures: Trial) -> bool:
+    """What cannot be judged because of lost messages alone is not met: enough were sent, and did not arrive. That is a
+    failure of the system; what no trial measures the baseline, which comes first, has shown."""
+    judgement = criterion.evaluate(figures)
+    if judgement.met is None:
+        sent, arrived = expected(figures), received(figures)
+        enough = needed(criterion.metric.name.rpartition(".")[2])
+        if sent is None or arrived is None or sent <= arrived or sent < enough:
             raise BadInput(f"--criterion: {judgement.words}; longer trials (--time), or another criterion")
-        return bool(judgement.met)
+    return bool(judgement.met)
 
 
-def _for_losses(criterion: Criterion, figures: Trial) -> bool:
-    """Whether a criterion cannot be judged because of lost messages alone: enough were sent, and did not arrive.
-
-    That is a failure of the system. What no trial measures the baseline, which comes first, has shown.
-    """
-    sent, arrived = expected(figures), received(figures)
-    if sent is None or arrived is None or sent <= arrived:
-        return False
-    return sent >= needed(criterion.metric.name.rpartition(".")[2])
-
-
-@dataclass(frozen=True)
-class _OfTarget:
-    target: Target
-    cpus: int | None
-
-    def __call__(self, data: TrialData) -> bool | None:
-        if not data.outcome.judged:
-            return None
-        if not data.measured:
-            return False
-        trial = figures_of(data)
-        over, unknown = exceeded(self.target.bounds, trial, processes_of(trial, self.target.topology), self.cpus)
-        if unknown and not over:
-            raise BadInput(f"--criterion: {', '.join(unknown)} of the target {self.target.path.name} was not measured")
-        return not over
+def _within(target: Target, cpus: int | None, figures: Trial) -> bool:
+    over, unknown = exceeded(target.bounds, figures, processes_of(figures, target.topology), cpus)
+    if unknown and not over:
+        raise BadInput(f"--criterion: {', '.join(unknown)} of the target {target.path.name} was not measured")
+    return not over
 
 
 def _tell(search: Search, level: float, met: bool | None, data: TrialData) -> None:

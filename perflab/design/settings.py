@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel, BeforeValidator, TypeAdapter
 
 from perflab.design import document
-from perflab.design.course import AsPlanned, Course
 from perflab.design.document import Document, Scalar, Thresholds
 from perflab.design.scheduling import ThreadRequest
-from perflab.design.treatments import Planned, Treatment
+from perflab.design.treatments import AsPlanned, Course, Planned, Treatment
 from perflab.design.variant import Variant
 from perflab.units import NS_PER_S
 from perflab.workload import Source, Workload

@@ -14,7 +14,7 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any, TypeVar
+from typing import Any, Protocol
 
 from pydantic import BaseModel, ValidationError, create_model
 
@@ -38,11 +38,10 @@ from perflab.errors import BadInput, instead
 from perflab.middleware import REGISTRY as MIDDLEWARES
 from perflab.observer import Observer
 from perflab.observer.kinds import REGISTRY as OBSERVERS
+from perflab.statistics.summary import TrialData
 from perflab.workload import Graph, Workload
 from perflab.workload.command import ARGUMENT, ENVIRONMENT, CommandParameters
 from perflab.workload.generated import GeneratedParameters
-
-T = TypeVar("T")
 
 BASELINE = "baseline"
 MEASURED, CONTROL, EXTRA = "measured", "control", "extra"
@@ -218,6 +217,45 @@ def plan(document: Document, found: Sequence[Treatment], extra: Sequence[Treatme
     return planned
 
 
+class Course(Protocol):
+    """Which trial of a run is next: as planned beforehand, or as a search decides from what those before it showed.
+
+    It is asked for a trial, told how it ended, and asked again. It decides by what it was told and by seeds alone, so
+    that one which is told the trials of an interrupted run again goes on where that run stopped.
+    """
+
+    @property
+    def most(self) -> int:
+        """How many there are, or at most will be."""
+        ...
+
+    def next(self) -> Planned | None:
+        """The trial to run now; None when there is no more. Asked again it says the same."""
+        ...
+
+    def ended(self, planned: Planned, data: TrialData) -> None:
+        """How the trial that `next` said has ended."""
+        ...
+
+
+class AsPlanned:
+    """Every trial of a plan, in its order."""
+
+    def __init__(self, order: Sequence[Planned]) -> None:
+        self._order = order
+        self._over = 0
+
+    @property
+    def most(self) -> int:
+        return len(self._order)
+
+    def next(self) -> Planned | None:
+        return self._order[self._over] if self._over < len(self._order) else None
+
+    def ended(self, planned: Planned, data: TrialData) -> None:
+        self._over += 1
+
+
 def option_levels(document: Document, known: Iterable[str]) -> dict[str, list[Scalar]]:
     """The factors that are options of middlewares: "middleware.OPTION" and "NAME.OPTION"."""
     names = {MIDDLEWARE, *known}
@@ -239,15 +277,21 @@ def _parse_entry(entry: Any, number: int) -> _Entry:
     label = members.pop("name", None)
     if label is not None and (not isinstance(label, str) or not label.strip() or label.strip() == BASELINE):
         raise BadInput(f"{where}: name {label!r} is no name for a treatment")
+    listed = _members(members, where)
+    if not listed:
+        raise BadInput(f"{where} names no condition")
+    return _Entry(None if label is None else label.strip(), listed)
+
+
+def _members(members: Mapping[Any, Any], where: str) -> list[tuple[str, dict[str, Any]]]:
+    """The kinds of a mapping with their parameters; of a list each is one of the kind. Raises BadInput."""
     listed: list[tuple[str, dict[str, Any]]] = []
     for name, parameters in members.items():
         for one in parameters if isinstance(parameters, list) else [parameters]:
             if one is not None and not isinstance(one, Mapping):
                 raise BadInput(f"{where}: {name}: {one!r} is not a mapping of parameters")
             listed.append((str(name), dict(one or {})))
-    if not listed:
-        raise BadInput(f"{where} names no condition")
-    return _Entry(None if label is None else label.strip(), listed)
+    return listed
 
 
 def check_baseline(document: Document) -> None:
@@ -441,14 +485,9 @@ def observers(document: Document) -> list[Observer]:
     """One of each that the document names. Raises BadInput."""
     made: list[Observer] = []
     for number, entry in enumerate(document.observers):
-        if isinstance(entry, str):
-            name, parameters = registry.split(entry, "--observer")
-            listed: list[tuple[str, Mapping[str, Any]]] = [(name, parameters)]
-        else:
-            listed = [(str(k), dict(v or {})) for k, v in entry.items() if v is None or isinstance(v, Mapping)]
-            if len(listed) != len(entry):
-                raise BadInput(f"observers, entry {number + 1}: not a mapping of parameters")
-        for name, given in listed:
+        where = f"observers, entry {number + 1}"
+        asked = [registry.split(entry, "--observer")] if isinstance(entry, str) else _members(entry, where)
+        for name, given in asked:
             observer = registry.make(name, given, "observer", OBSERVERS, f"observer {name}")
             if any(o.name == observer.name for o in made):
                 raise BadEntry(("observers", number), f"observers: {observer.name} is there twice")

@@ -11,9 +11,8 @@ import pytest
 from support import checkpoint, edge, graph, node, publisher
 
 from perflab.design.breaking_point import Goal, Searching, goal, results
-from perflab.design.course import AsPlanned
 from perflab.design.document import BreakingPoint, Scalar
-from perflab.design.treatments import BASELINE, Planned, Treatment
+from perflab.design.treatments import BASELINE, AsPlanned, Planned, Treatment
 from perflab.design.variant import Variant
 from perflab.errors import BadInput
 from perflab.middleware import Middleware

@@ -381,7 +381,7 @@ def test_what_disturbs_much_gets_trials_of_its_own_at_the_end() -> None:
         (["monitor", "monitor"], "monitor is there twice"),
         (["monitr"], "did you mean monitor?"),
         (["hiccup:interval=5s"], "observer hiccup: interval: 5s must be at most 1s"),
-        ([{"hiccup": "fast"}], "entry 1: not a mapping of parameters"),
+        ([{"hiccup": "fast"}], "entry 1: hiccup: 'fast' is not a mapping of parameters"),
     ],
 )
 def test_observers_are_checked(observers: list[Any], complaint: str) -> None:
