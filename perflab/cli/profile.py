@@ -16,8 +16,8 @@ import typer
 from perflab import models
 from perflab import native as native_programs
 from perflab.cli import recording
+from perflab.cli.options import AsJson
 from perflab.cli.recording import LOOK_S, STOP_GRACE_S, Command, Companions, Duration, Folder, Limit
-from perflab.cli.trace.common import AsJson
 from perflab.errors import BadInput, Interrupted, PerflabError, TrialFailed, Unavailable
 from perflab.native import Native
 from perflab.output import console, write_json

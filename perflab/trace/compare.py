@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -29,11 +28,9 @@ from perflab.trace.names import PROCESS, THREAD
 from perflab.trace.quality import Quality, quality_of
 from perflab.trace.quantiles import REASON_QUANTILE, describe
 from perflab.trace.scope import EVERYTHING, Scope, since_begin
+from perflab.trace.source import Source
 from perflab.trace.threads import ONLY_SCHEDULER, identities, part_of
 from perflab.units import format_confidence, plural
-
-if TYPE_CHECKING:
-    from perflab.trace.source import Source
 
 BATCHES = 20
 CONFIDENCE = 0.95

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -30,10 +30,8 @@ from perflab.trace import names
 from perflab.trace.messages import EDGE, SETTLING_NS, Deliveries
 from perflab.trace.quality import Quality
 from perflab.trace.scope import EVERYTHING, Scope
+from perflab.trace.source import Source
 from perflab.units import format_time
-
-if TYPE_CHECKING:
-    from perflab.trace.source import Source
 
 CAUSAL, DECLARED, INFERRED = "causal", "declared", "inferred"
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -34,10 +33,8 @@ from perflab.trace.quality import (
 )
 from perflab.trace.quantiles import PER_MILLE, REASON_QUANTILE, TIMED, columns_of, describe
 from perflab.trace.scope import EVERYTHING, Scope, since_begin
+from perflab.trace.source import Source
 from perflab.units import format_time, plural
-
-if TYPE_CHECKING:
-    from perflab.trace.source import Source
 
 # A message that was published later than this before the last event of its subscriber may still have been on its way.
 SETTLING_NS = 100_000_000

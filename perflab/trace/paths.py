@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -31,10 +31,8 @@ from perflab.trace.paths_named import CONFIDENCE, MEASURES, Measured, Objective,
 from perflab.trace.quality import quality_of
 from perflab.trace.quantiles import MAX_AT, columns_of, describe, quantile
 from perflab.trace.scope import EVERYTHING, Scope
+from perflab.trace.source import Source
 from perflab.units import format_confidence, plural
-
-if TYPE_CHECKING:
-    from perflab.trace.source import Source
 
 LARGEST = 100  # paths that are followed unless all are asked for
 _SHORT = ("p50", "p99", "max")

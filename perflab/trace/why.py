@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -25,13 +24,11 @@ from perflab.trace.names import NO_SCHEDULER
 from perflab.trace.quality import Quality, quality_of, wake_up_reason
 from perflab.trace.quantiles import quantile, rank
 from perflab.trace.scope import EVERYTHING, Scope, since_begin
+from perflab.trace.source import Source
 from perflab.trace.why_path import Role, as_messages, parts_of, stretches_of
 from perflab.trace.why_sections import TABLES, Late
 from perflab.trace.why_threads import FOREVER, Collected, Ints, Threads, ints
 from perflab.units import format_count, format_time, plural
-
-if TYPE_CHECKING:
-    from perflab.trace.source import Source
 
 __all__ = ["TABLES", "Selection", "why"]
 
@@ -65,33 +62,20 @@ class Selection:
         if sum(way is not None for way in ways) > 1:
             raise ValueError("a selection has one of: a threshold, thresholds by topic, a number, a quantile")
 
-    @property
-    def _quantile(self) -> int:
-        return PER_MILLE if self.per_mille is None else self.per_mille
-
-    def limit(self, group: str) -> str:
-        """What is late, in words; `group` is what quantiles are of."""
+    def late(self, value: str, group: str) -> tuple[str, pl.Expr]:
+        """What is late, in words, and whether a row is. Quantiles are of every group, whose column is GROUP_row."""
         if self.later_than_ns is not None:
-            return f"longer than {format_time(self.later_than_ns)}"
+            return f"longer than {format_time(self.later_than_ns)}", pl.col(value) > self.later_than_ns
         if self.later_than_by_topic is not None:
-            return "response above the limit of their topic"
-        if self.slowest is not None:
-            return f"the {format_count(self.slowest)} slowest"
-        return f"the slowest {(1000 - self._quantile) / 10:g} % of every {group}"
-
-    def late(self, frame: pl.DataFrame, value: str, group: str) -> pl.Series:
-        """Which rows are late."""
-        if self.later_than_ns is not None:
-            late = pl.col(value) > self.later_than_ns
-        elif self.later_than_by_topic is not None:
             limit = pl.col("topic").replace_strict(self.later_than_by_topic, default=None, return_dtype=pl.Int64)
-            late = (pl.col(value) > limit).fill_null(False)
-        elif self.slowest is not None:
-            late = pl.col(value).rank("ordinal", descending=True) <= self.slowest
-        else:
-            place = rank(pl.len(), self._quantile).clip(0, None)
-            late = pl.col(value).rank("ordinal").over(group) > place.over(group)
-        return frame.select(late).to_series()
+            return "response above the limit of their topic", (pl.col(value) > limit).fill_null(False)
+        if self.slowest is not None:
+            place = pl.col(value).rank("ordinal", descending=True)
+            return f"the {format_count(self.slowest)} slowest", place <= self.slowest
+        per_mille = PER_MILLE if self.per_mille is None else self.per_mille
+        row, quantile_at = f"{group}_row", rank(pl.len(), per_mille).clip(0, None)
+        late = pl.col(value).rank("ordinal").over(row) > quantile_at.over(row)
+        return f"the slowest {(1000 - per_mille) / 10:g} % of every {group}", late
 
 
 def why(trace: Source, selection: Selection = Selection()) -> Answer:
@@ -133,15 +117,14 @@ def _slow_callbacks(trace: Source, selection: Selection, quality: Quality, threa
     ended = selection.scope.within(ended, "start_ns")
     lost = quality.touched(ended["start_ns"], ended["end_ns"], anywhere=False).fill_null(False)
     ended = ended.filter(~lost)
-    slow = ended.filter(selection.late(ended, "total_ns", "callback_row"))
-    rows = _numbered(slow.sort("start_ns", maintain_order=True))
+    limit, late = selection.late("total_ns", "callback")
+    rows = _numbered(ended.filter(late).sort("start_ns", maintain_order=True))
     stretches = Collected()
     columns = {"subject": "subject", "thread": "thread", "start": "start_ns", "end": "end_ns"}
     stretches.put({name: ints(rows[column]) for name, column in columns.items()}, role=Role.SLOW)
     subjects = rows.select(
         "subject", "topic", publisher="node", own_callback="callback_row", between_hosts=pl.lit(False)
     )
-    limit = selection.limit("callback")
     notes = [f"callbacks from callback_start to callback_end, wall time; {limit}"]
     if n := int(lost.sum()):
         notes.append(f"{plural(n, 'callback')} left out: events are missing within")
@@ -161,6 +144,7 @@ class Considered:
     """All messages that the selection is made of, one row each, with the flag `late`; and what was left out."""
 
     frame: pl.DataFrame
+    limit: str  # what is late, in words
     edges: pl.DataFrame  # of EDGE: edge, topic, delivery, publisher, subscription, ...
     left_out: int  # events are missing between publish() and callback_start
     backwards: int  # the callback began before the message, by two clocks
@@ -189,8 +173,8 @@ def considered(trace: Source, selection: Selection, quality: Quality) -> Conside
     backwards = int(frame.select((response <= 0).sum()).item())
     frame = frame.with_columns(response_ns=response, latency_ns=pl.col("started_ns") - pl.col("published_ns"))
     frame = frame.filter(pl.col("response_ns") > 0).sort("started_ns", maintain_order=True)
-    late = selection.late(frame, "response_ns", "edge_row")
-    return Considered(frame.with_columns(late=late), edges, left_out, backwards)
+    limit, late = selection.late("response_ns", "edge")
+    return Considered(frame.with_columns(late=late), limit, edges, left_out, backwards)
 
 
 def _with_begin(trace: Source, frame: pl.DataFrame, quality: Quality) -> pl.DataFrame:
@@ -284,7 +268,7 @@ def _late_messages(trace: Source, selection: Selection, quality: Quality, thread
     )
     parts = parts_of(trace, subjects, stretches_of(as_messages(trace, late, threads), threads), threads)
     edges = found.edges.join(counts, on="edge_row", how="left")
-    return Late("message", rows, parts, found.frame.height, selection.limit("edge"), _notes(trace, found), edges)
+    return Late("message", rows, parts, found.frame.height, found.limit, _notes(trace, found), edges)
 
 
 def _notes(trace: Source, found: Considered) -> tuple[str, ...]:

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -26,6 +25,7 @@ import polars as pl
 from perflab.trace import names
 from perflab.trace.causes import CAUSES, Who
 from perflab.trace.quality import NO_WAKE_UPS
+from perflab.trace.source import Source
 from perflab.trace.why_threads import (
     FOREVER,
     NONE,
@@ -43,9 +43,6 @@ from perflab.trace.why_threads import (
     of_rows,
 )
 
-if TYPE_CHECKING:
-    from perflab.trace.source import Source
-
 MAX_HOPS = 16  # threads on one way; ways in real systems have three or four
 STAGES = ("sender", "transport", "reader", "callback")
 
@@ -62,6 +59,7 @@ TOO_MANY = "there are more threads on its way than are followed"
 CLOCKS = "between hosts: contains the difference of their clocks"
 DISK = "it slept uninterruptibly: for a disk, for memory, for the kernel, or in a frozen cgroup"
 BOTH = NO_WAKE_UPS.partition(": ")[0] + ": waiting for a CPU is in it"
+_NOTES = ("", NOT_THERE, NO_WAKER, BOTH, TOO_MANY, NO_PROCESS)  # of a stretch, by its number
 
 
 class Role(IntEnum):
@@ -88,17 +86,6 @@ class Role(IntEnum):
 IN_PROGRAMS = (Role.TIMER, Role.READER)  # which callback or phase they were within matters
 
 
-class Note(IntEnum):
-    """What is to be known of a stretch."""
-
-    NOTHING = 0
-    NOT_THERE = 1  # the executor looked for work at the end of it, and the message was not there
-    NO_WAKER = 2  # it is not recorded who woke its thread
-    NO_WAKE_UPS = 3  # there are no wake-ups
-    HOPS = 4
-    NO_PROCESS = 5  # whose thread woke its thread is not known
-
-
 # Of each role its stage, and the cause where its thread runs; of a role without a thread the cause of all of it.
 _ROLES = {
     Role.TIMER: ("sender", "executor"), Role.WORK: ("sender", "own_work"), Role.PUBLISH: ("sender", "publish_call"),
@@ -111,11 +98,6 @@ _ROLES = {
 }  # fmt: skip
 _LEGS = {Role.TAKE: "take", Role.DISPATCH: "dispatch"}
 _OF_ITS_CALLBACK = [Role.WORK, Role.SLOW, Role.PUBLISH, Role.WRITE]
-_NOTES = {
-    Note.NOT_THERE: NOT_THERE, Note.NO_WAKER: NO_WAKER, Note.NO_WAKE_UPS: BOTH, Note.HOPS: TOO_MANY,
-    Note.NO_PROCESS: NO_PROCESS,
-}  # fmt: skip
-
 # What a part is of; equal pieces of one subject are one part.
 KEY = ("subject", "stage", "cause", "thread_row", "holder_row", "cpu", "callback_row", "leg", "during", "reason")
 
@@ -184,20 +166,16 @@ def _absent(trace: Source, late: pl.DataFrame, threads: Threads) -> Ints:
     waits = threads.waits_for_work
     ends = Layer(waits.thread, waits.end, np.full(len(waits), FOREVER))
     columns = ["subscription_row", "intra_process", "thread", "arrived_ns"]
-    takes = trace.table("takes").filter(pl.col("match") != "not_taken", pl.col("subscription").is_not_null())
-    dequeued = trace.table("intra_deliveries").filter(pl.col("dequeue_ns").is_not_null())
+    taken = (pl.col("match") != "not_taken") & pl.col("subscription").is_not_null()
     found = pl.concat(
-        [
-            takes.select(
-                pl.col("subscription").alias("subscription_row"), pl.lit(False).alias("intra_process"), "thread",
-                pl.coalesce("rmw_ns", "rcl_ns", "rclcpp_ns").alias("arrived_ns"),
-            ),
-            dequeued.select(
-                pl.col("subscription").alias("subscription_row"), pl.lit(True).alias("intra_process"),
-                pl.col("dequeue_thread").alias("thread"), pl.col("dequeue_ns").alias("arrived_ns"),
-            ),
-        ]
-    ).sort(columns)  # fmt: skip
+        trace.table(table)
+        .filter(is_there)
+        .select(subscription_row="subscription", intra_process=intra, thread=thread, arrived_ns=arrived)
+        for table, is_there, intra, thread, arrived in (
+            ("takes", taken, pl.lit(False), "thread", pl.coalesce("rmw_ns", "rcl_ns", "rclcpp_ns")),
+            ("intra_deliveries", pl.col("dequeue_ns").is_not_null(), pl.lit(True), "dequeue_thread", "dequeue_ns"),
+        )
+    ).sort(columns)
     # The last wait that had ended; the waits of one thread are numbered without a gap.
     wait = ends.at(ints(found["thread"]), ints(found["arrived_ns"]))
     numbered = found.with_columns(wait=pl.Series(wait, dtype=pl.Int64))
@@ -251,7 +229,7 @@ class _Walk:
                 return
             front = self._hop(front, first=hop == 0)
         unknown = Role.TIMER_UNKNOWN if self._of_timer else Role.UNKNOWN
-        self._found.put(front, thread=NONE, role=unknown, note=Note.HOPS)
+        self._found.put(front, thread=NONE, role=unknown, note=_NOTES.index(TOO_MANY))
 
     def _hop(self, front: Columns, *, first: bool) -> Columns:
         """One thread of the way of each message: from its last wake-up on. Returns those that are to be followed."""
@@ -264,7 +242,9 @@ class _Walk:
             later = (absent > front["start"]) & (absent >= front["woken"])
             behind = chosen(front | {"absent": absent}, later)
             self._found.put(behind, start=behind["absent"])
-            self._found.put(behind, thread=NONE, end=behind["absent"], role=Role.ON_THE_WAY, note=Note.NOT_THERE)
+            self._found.put(
+                behind, thread=NONE, end=behind["absent"], role=Role.ON_THE_WAY, note=_NOTES.index(NOT_THERE)
+            )
             front = chosen(front, ~later)
         self._found.put(front, start=front["woken"])
         front = chosen(front, front["sleep"] >= 0)
@@ -303,7 +283,7 @@ class _Walk:
         sleeps, sleep, waker = self._threads.sleeps, front["sleep"], front["waker"]
         if self._threads.wake_up_reason is not None:
             role = Role.TIMER_UNKNOWN if self._of_timer else Role.TRANSPORT
-            self._found.put(front, thread=NONE, role=role, note=Note.NO_WAKE_UPS)
+            self._found.put(front, thread=NONE, role=role, note=_NOTES.index(BOTH))
             return
         if self._of_timer:
             # What it did between the tick and that sleep was ahead of the timer.
@@ -314,10 +294,10 @@ class _Walk:
         known = of_rows(sleeps["has_waking"], sleep) == 1
         homeless = (waker >= 0) & (self._threads.process[np.maximum(waker, 0)] == NONE)
         front["role"] = np.where(known & ~homeless, Role.ON_THE_WAY, Role.TRANSPORT)
-        front["note"] = np.where(known, np.where(homeless, Note.NO_PROCESS, Note.NOTHING), Note.NO_WAKER)
+        front["note"] = np.where(known, np.where(homeless, _NOTES.index(NO_PROCESS), 0), _NOTES.index(NO_WAKER))
         # Stopped, the thread could not take what had come.
         front, stop = cut_by(self._threads.stops, front)
-        self._found.put(chosen(front, stop >= 0), role=Role.MIDDLEWARE, note=Note.NOTHING)
+        self._found.put(chosen(front, stop >= 0), role=Role.MIDDLEWARE, note=0)
         self._found.put(chosen(front, stop < 0), thread=NONE)
 
 
@@ -380,7 +360,7 @@ def _classified(pieces: pl.DataFrame, threads: Threads) -> pl.DataFrame:
     blind = ~pl.col("scheduled") & (pl.col("thread") >= 0)
     has_wake_ups = threads.wake_up_reason is None
     slept = "" if has_wake_ups else BOTH
-    notes = pl.col("note").replace_strict(_NOTES, default="", return_dtype=pl.String)
+    notes = pl.col("note").replace_strict(dict(enumerate(_NOTES)), return_dtype=pl.String)
     # Of each piece the first of these that is true.
     rules: list[tuple[pl.Expr, pl.Expr | str, pl.Expr | str]] = [
         (role >= Role.TIMER_LATE, of_role, notes),

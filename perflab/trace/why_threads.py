@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -30,9 +30,7 @@ from numpy.typing import NDArray
 
 from perflab.formats.recording import Cgroup, cgroups_of, recording_of
 from perflab.trace.quality import knows_idle_cpus, wake_up_reason
-
-if TYPE_CHECKING:
-    from perflab.trace.source import Source
+from perflab.trace.source import Source
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]

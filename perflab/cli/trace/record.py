@@ -15,8 +15,8 @@ import typer
 
 from perflab import native
 from perflab.cli import recording
+from perflab.cli.options import AsJson
 from perflab.cli.recording import LOOK_S, STOP_GRACE_S, Command, Companions, Duration, Limit
-from perflab.cli.trace.common import AsJson
 from perflab.errors import BadInput, Interrupted, PerflabError, TrialFailed
 from perflab.output import write_json
 from perflab.parameters import parse_size
