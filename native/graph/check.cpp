@@ -227,6 +227,34 @@ class Requesters {
   std::vector<std::size_t> timers_;
 };
 
+// Which waitables each timer triggers; several timers may trigger one.
+void check_triggers(const Timer& timer, const Node& node, const Item& here, const Reporter& reporter) {
+  std::unordered_set<std::size_t> seen;
+  for (const std::size_t index : timer.trigger) {
+    if (index >= node.waitables.size()) {
+      reporter.fail(here, fmt::format("triggers waitable {} of {}", index, node.waitables.size()));
+    }
+    if (!seen.insert(index).second) {
+      reporter.fail(here,
+                    fmt::format("triggers {} twice; name it once", quote(node.waitables[index].name)));
+    }
+  }
+}
+
+void check_waitables(const Node& node, const Item& item, const Reporter& reporter) {
+  std::unordered_set<std::string_view> names;
+  for (std::size_t i = 0; i < node.waitables.size(); ++i) {
+    const Waitable& waitable = node.waitables[i];
+    const Item here = within(item, Part::kWaitable, i);
+    reporter.require_none(here, waitable_name_problem(waitable.name));
+    if (!names.insert(waitable.name).second) {
+      reporter.fail(here, fmt::format("the node has a waitable {} already; give each its own name",
+                                      quote(waitable.name)));
+    }
+    reporter.require_none(here, work_problem(waitable.work_ns));
+  }
+}
+
 void check_timers(const Node& node, const Item& item, Drivers& drivers, Requesters& requesters,
                   const Reporter& reporter) {
   std::unordered_set<std::string_view> names;
@@ -243,6 +271,7 @@ void check_timers(const Node& node, const Item& item, Drivers& drivers, Requeste
     reporter.require_none(here, work_problem(timer.work_ns));
     drivers.add(here, timer.publish);
     requesters.add(here, timer.request);
+    check_triggers(timer, node, here, reporter);
   }
 }
 
@@ -532,10 +561,16 @@ void check_names_unique(const Graph& graph, const Reporter& reporter) {
 
 std::size_t count_parts(const Node& node) {
   std::size_t parts = node.publishers.size() + node.subscriptions.size() + node.clients.size() +
-                      node.servers.size() + node.timers.size() + node.reactions.size();
-  for (const Timer& timer : node.timers) parts += timer.publish.size() + timer.request.size();
+                      node.servers.size() + node.waitables.size() + node.timers.size() +
+                      node.reactions.size();
+  for (const Timer& timer : node.timers)
+    parts += timer.publish.size() + timer.request.size() + timer.trigger.size();
   for (const Reaction& reaction : node.reactions) parts += reaction.on.size() + reaction.publish.size();
   return parts;
+}
+
+std::string waitable_name_problem(std::string_view name) {
+  return name.empty() || name.size() > 255 ? "waitable name must have 1 to 255 characters" : "";
 }
 
 std::string type_problem(std::string_view type) {
@@ -633,6 +668,7 @@ void check_node(const Node& node, const Item& item, const Locate& locate) {
   check_subscriptions_unique(node, item, reporter);
   check_ends_unique(node.clients, &Client::service, "client", "service", Part::kClient, item, reporter);
   check_ends_unique(node.servers, &Server::service, "server", "service", Part::kServer, item, reporter);
+  check_waitables(node, item, reporter);
   Drivers drivers(node, item, reporter);
   Requesters requesters(node, item, reporter);
   check_timers(node, item, drivers, requesters, reporter);

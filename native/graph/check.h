@@ -16,10 +16,11 @@
 namespace perflab::graph {
 
 inline constexpr std::size_t kMaxNodes = 10'000;
-// Publishers, subscriptions, clients, servers, timers, reactions and their references, over the whole graph.
+// Publishers, subscriptions, clients, servers, waitables, timers, reactions and their references, over the
+// whole graph.
 inline constexpr std::size_t kMaxParts = 100'000;
 inline constexpr std::string_view kPartWords =
-    "publishers, subscriptions, clients, servers, timers and reactions";
+    "publishers, subscriptions, clients, servers, waitables, timers and reactions";
 inline constexpr std::size_t kMaxEdges = 1'000'000;
 
 inline constexpr int kMaxExecutorThreads = 64;
@@ -34,6 +35,7 @@ enum class Part {
   kSubscription,
   kClient,
   kServer,
+  kWaitable,
   kTimer,
   kReaction
 };
@@ -56,6 +58,9 @@ void check_node(const Node& node, const Item& item, const Locate& locate);
 
 // What a node counts towards kMaxParts.
 std::size_t count_parts(const Node& node);
+
+// "" where a waitable may have that name.
+std::string waitable_name_problem(std::string_view name);
 
 // "" where the type is known, else a line that offers the nearest one.
 std::string type_problem(std::string_view type);

@@ -113,6 +113,7 @@ Description describe(const Graph& graph) {
     result.subscriptions += node.subscriptions.size();
     result.clients += node.clients.size();
     result.servers += node.servers.size();
+    result.waitables += node.waitables.size();
     result.timers += node.timers.size();
     result.reactions += node.reactions.size();
     for (const Publisher& publisher : node.publishers) {

@@ -42,6 +42,7 @@ struct Description {
   std::size_t subscriptions = 0;
   std::size_t clients = 0;
   std::size_t servers = 0;
+  std::size_t waitables = 0;
   std::size_t timers = 0;
   std::size_t reactions = 0;
   std::size_t edges = 0;

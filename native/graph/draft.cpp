@@ -27,6 +27,8 @@ const Position* find_position(const ProcessOrigin& origin, const NodeOrigin& nod
       return at(node.clients);
     case Part::kServer:
       return at(node.servers);
+    case Part::kWaitable:
+      return at(node.waitables);
     case Part::kTimer:
       return at(node.timers);
     case Part::kReaction:
@@ -83,15 +85,25 @@ Timer requesting_timer(std::string_view service, Nanoseconds period_ns, std::siz
   return timer;
 }
 
+Timer triggering_timer(std::string_view waitable, Nanoseconds period_ns, std::size_t index) {
+  Timer timer;
+  timer.name = waitable;
+  timer.period_ns = period_ns;
+  timer.trigger = {index};
+  return timer;
+}
+
 void separate_timer_names(Node& node) {
   std::unordered_set<std::string> names;
-  for (const Timer& timer : node.timers) {
-    if (timer.request.empty()) names.insert(timer.name);
-  }
-  for (Timer& timer : node.timers) {
-    if (timer.request.empty()) continue;
-    if (!names.insert(timer.name).second) names.insert(timer.name += "_request");
-  }
+  const auto separate = [&](const std::vector<std::size_t> Timer::*what, const char* suffix) {
+    for (Timer& timer : node.timers) {
+      if ((timer.*what).empty()) continue;
+      if (!names.insert(timer.name).second) names.insert(timer.name += suffix);
+    }
+  };
+  separate(&Timer::publish, "");
+  separate(&Timer::request, "_request");
+  separate(&Timer::trigger, "_trigger");
 }
 
 std::vector<Executor> executors_in_use(const std::vector<Node>& nodes) {

@@ -18,6 +18,7 @@ struct NodeOrigin {
   std::vector<Position> subscriptions;
   std::vector<Position> clients;
   std::vector<Position> servers;
+  std::vector<Position> waitables;
   std::vector<Position> timers;
   std::vector<Position> reactions;
 };
@@ -75,15 +76,17 @@ class NodeAdder {
 std::vector<Executor> executors_in_use(const std::vector<Node>& nodes);
 
 // A timer that the file does not name is called after the first topic it publishes, or else the first service
-// it requests, as it is written there.
+// it requests, or else the first waitable it triggers, as it is written there.
 std::string timer_name(std::string_view written);
 
-// The own timer of a publisher or client: its topic or service as written, its index in the node.
+// The own timer of a publisher, client or waitable: its topic, service or name as written, its index in the
+// node.
 Timer publishing_timer(std::string_view topic, Nanoseconds period_ns, std::size_t publisher);
 Timer requesting_timer(std::string_view service, Nanoseconds period_ns, std::size_t client);
+Timer triggering_timer(std::string_view waitable, Nanoseconds period_ns, std::size_t index);
 
-// A client's own timer that is called like another one of the node gets "_request" behind its name. To be
-// called before the timers are added that the file may name.
+// A client's own timer that is called like another one of the node gets "_request" behind its name, a
+// waitable's "_trigger". To be called before the timers are added that the file may name.
 void separate_timer_names(Node& node);
 
 // The readers of the two formats; `default_name` is the graph's name where the file gives none.

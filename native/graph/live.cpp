@@ -574,11 +574,69 @@ class LiveGraph::LiveServer final : public runtime::RequestHandler {
   std::vector<std::uint8_t> payload_;
 };
 
+// Counts its triggers and what came of them, each once.
+class LiveGraph::LiveWaitable final : public runtime::WaitableHandler {
+ public:
+  LiveWaitable(const Node& node, const Waitable& waitable, runtime::Runtime& runtime)
+      : node_(node), waitable_(waitable), runtime_(runtime) {}
+
+  void attach(runtime::Waitable& endpoint) noexcept { endpoint_ = &endpoint; }
+  void measure_from(Nanoseconds instant) noexcept { measured_from_ = instant; }
+
+  void trigger(Nanoseconds due_ns) noexcept {
+    unanswered_.fetch_add(1, std::memory_order_relaxed);
+    count(due_ns > measured_from_ ? triggers_ : warmup_triggers_);
+    endpoint_->trigger(due_ns);
+  }
+  void left_out(std::uint64_t ticks) noexcept { count(not_triggered_, ticks); }
+
+  void on_triggered(Nanoseconds due_ns) noexcept override {
+    runtime_.work(waitable_.work_ns);
+    answered(due_ns, executed_);
+  }
+  void on_coalesced(Nanoseconds due_ns) noexcept override { answered(due_ns, coalesced_); }
+
+  [[nodiscard]] bool triggered() const noexcept { return unanswered_.load(std::memory_order_acquire) > 0; }
+  [[nodiscard]] WaitableView view() const {
+    return {&node_,
+            &waitable_,
+            {.triggers = triggers_.load(std::memory_order_relaxed),
+             .executed = executed_.load(std::memory_order_relaxed),
+             .coalesced = coalesced_.load(std::memory_order_relaxed),
+             .not_triggered = not_triggered_.load(std::memory_order_relaxed),
+             .warmup_triggers = warmup_triggers_.load(std::memory_order_relaxed)}};
+  }
+
+ private:
+  using Count = std::atomic<std::uint64_t>;
+
+  // Timers and executors may be several threads.
+  static void count(Count& what, std::uint64_t by = 1) noexcept {
+    what.fetch_add(by, std::memory_order_relaxed);
+  }
+  void answered(Nanoseconds due_ns, Count& how) noexcept {
+    if (due_ns > measured_from_) count(how);
+    unanswered_.fetch_sub(1, std::memory_order_release);
+  }
+
+  const Node& node_;
+  const Waitable& waitable_;
+  runtime::Runtime& runtime_;
+  runtime::Waitable* endpoint_ = nullptr;
+  Nanoseconds measured_from_ = kUnknownTime;
+  std::atomic<std::int64_t> unanswered_{0};
+  Count triggers_{0}, executed_{0}, coalesced_{0}, not_triggered_{0}, warmup_triggers_{0};
+};
+
 class LiveGraph::LiveTimer final : public runtime::TimerHandler {
  public:
   LiveTimer(const Timer& timer, std::vector<LivePublisher*> publishers, std::vector<LiveClient*> clients,
-            runtime::Runtime& runtime)
-      : timer_(timer), publishers_(std::move(publishers)), clients_(std::move(clients)), runtime_(runtime) {}
+            std::vector<LiveWaitable*> waitables, runtime::Runtime& runtime)
+      : timer_(timer),
+        publishers_(std::move(publishers)),
+        clients_(std::move(clients)),
+        waitables_(std::move(waitables)),
+        runtime_(runtime) {}
 
   void measure_from(Nanoseconds instant) noexcept { measured_from_ = instant; }
 
@@ -586,6 +644,7 @@ class LiveGraph::LiveTimer final : public runtime::TimerHandler {
     runtime_.work(timer_.work_ns);
     for (LivePublisher* publisher : publishers_) publisher->publish(due_ns);
     for (LiveClient* client : clients_) client->request(due_ns);
+    for (LiveWaitable* waitable : waitables_) waitable->trigger(due_ns);
   }
 
   void on_skipped(Nanoseconds first_due_ns, std::uint64_t count) noexcept override {
@@ -598,12 +657,14 @@ class LiveGraph::LiveTimer final : public runtime::TimerHandler {
     }
     for (LivePublisher* publisher : publishers_) publisher->recorder().record_not_sent(first_due_ns, count);
     for (LiveClient* client : clients_) client->recorder().record_not_sent(first_due_ns, count);
+    for (LiveWaitable* waitable : waitables_) waitable->left_out(count);
   }
 
  private:
   const Timer& timer_;
   std::vector<LivePublisher*> publishers_;
   std::vector<LiveClient*> clients_;
+  std::vector<LiveWaitable*> waitables_;
   runtime::Runtime& runtime_;
   Nanoseconds measured_from_ = kUnknownTime;
 };
@@ -767,15 +828,20 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
   }
   const std::size_t first_client = clients_.size();
   const std::vector<Nanoseconds> clients_made = build_services(place, node);
+  const std::size_t first_waitable = waitables_.size();
+  build_waitables(place, node);
   for (const Timer& timer : node.timers) {
     std::vector<LiveClient*> clients;
     for (const std::size_t index : timer.request) clients.push_back(clients_.at(first_client + index).get());
+    std::vector<LiveWaitable*> waitables;
+    for (const std::size_t index : timer.trigger)
+      waitables.push_back(waitables_.at(first_waitable + index).get());
     // An application creates a publisher and then its timer, before it goes on with the next.
     Nanoseconds created_ns = timer.publish.empty() && timer.request.empty() ? runtime_.clock().now() : 0;
     for (const std::size_t index : timer.publish) created_ns = std::max(created_ns, publishers_made[index]);
     for (const std::size_t index : timer.request) created_ns = std::max(created_ns, clients_made[index]);
-    timers_.push_back(
-        std::make_unique<LiveTimer>(timer, chosen(timer.publish), std::move(clients), runtime_));
+    timers_.push_back(std::make_unique<LiveTimer>(timer, chosen(timer.publish), std::move(clients),
+                                                  std::move(waitables), runtime_));
     build_timer(place, node, timer.name, timer, created_ns, timer.overrun == Overrun::kSkip,
                 *timers_.back());
   }
@@ -829,6 +895,14 @@ std::vector<Nanoseconds> LiveGraph::build_services(const Place& place, const Nod
   return made;
 }
 
+void LiveGraph::build_waitables(const Place& place, const Node& node) {
+  for (const Waitable& waitable : node.waitables) {
+    waitables_.push_back(std::make_unique<LiveWaitable>(node, waitable, runtime_));
+    waitables_.back()->attach(runtime_.create_waitable(
+        place.executor, {.name = waitable.name, .group = place.group}, *waitables_.back()));
+  }
+}
+
 std::vector<WriterName> LiveGraph::writers() const {
   std::vector<WriterName> names;
   for (const auto& publisher : publishers_) names.push_back(publisher->name());
@@ -870,6 +944,7 @@ void LiveGraph::start(Nanoseconds measured_from) {
   for (const auto& publisher : publishers_) publisher->recorder().measure_from(measured_from);
   for (const auto& subscription : subscriptions_) subscription->measure_from(measured_from);
   for (const auto& client : clients_) client->measure_from(measured_from);
+  for (const auto& waitable : waitables_) waitable->measure_from(measured_from);
   for (const auto& timer : timers_) timer->measure_from(measured_from);
   runtime_.start(measured_from);
 }
@@ -959,6 +1034,16 @@ std::vector<ServiceView> LiveGraph::services() const {
   std::vector<ServiceView> views;
   for (const auto& client : clients_) views.push_back(client->view());
   return views;
+}
+
+std::vector<WaitableView> LiveGraph::waitables() const {
+  std::vector<WaitableView> views;
+  for (const auto& waitable : waitables_) views.push_back(waitable->view());
+  return views;
+}
+
+bool LiveGraph::triggered() const noexcept {
+  return std::ranges::any_of(waitables_, [](const auto& waitable) { return waitable->triggered(); });
 }
 
 std::vector<PassingView> LiveGraph::passing() const {

@@ -1,5 +1,5 @@
-// A graph brought to life on a runtime: publishers that stamp, subscriptions that measure, timers, reactions,
-// work.
+// A graph brought to life on a runtime: publishers that stamp, subscriptions that measure, timers, waitables,
+// reactions, work.
 //
 // One LiveGraph holds one process of the graph (or, on the virtual runtime, all of them), with one
 // EdgeRecorder per (publisher, topic, subscription) that ends here and one PublisherRecorder per publisher
@@ -100,6 +100,21 @@ struct ServiceView {
   const measure::EdgeRecorder* replies;  // latency: the round trip from the stamp of the request
 };
 
+// Of the measured part, by when triggers were due: triggers = executed + coalesced, once all are answered.
+struct WaitableCounts {
+  std::uint64_t triggers = 0;
+  std::uint64_t executed = 0;       // callbacks, each of which answers a trigger ...
+  std::uint64_t coalesced = 0;      // ... and those that found it unanswered
+  std::uint64_t not_triggered = 0;  // ticks that timers left out
+  std::uint64_t warmup_triggers = 0;
+};
+
+struct WaitableView {
+  const Node* node;
+  const Waitable* waitable;
+  WaitableCounts counts;
+};
+
 struct ExecutorView {
   std::size_t process;
   const Executor* executor;
@@ -158,6 +173,9 @@ class LiveGraph {
   [[nodiscard]] std::vector<PublisherView> publishers() const;
   [[nodiscard]] std::vector<EdgeView> edges() const;
   [[nodiscard]] std::vector<ServiceView> services() const;
+  [[nodiscard]] std::vector<WaitableView> waitables() const;
+  // Whether a waitable has been triggered and not answered, warm-up included.
+  [[nodiscard]] bool triggered() const noexcept;
   [[nodiscard]] const std::vector<ExecutorView>& executors() const noexcept { return executors_; }
   [[nodiscard]] const std::vector<TimerView>& timers() const noexcept { return timer_views_; }
   // Once everything is matched.
@@ -172,6 +190,7 @@ class LiveGraph {
   class LiveReaction;
   class LiveClient;
   class LiveServer;
+  class LiveWaitable;
   struct Shared;
   // Where a node's callbacks run.
   struct Place {
@@ -187,6 +206,7 @@ class LiveGraph {
   void build_node(const Place& place, const Node& node);
   // Returns when each client was created.
   std::vector<Nanoseconds> build_services(const Place& place, const Node& node);
+  void build_waitables(const Place& place, const Node& node);
   // `source` is a timer or cyclic reaction of the graph, which was created at that instant.
   template <typename Source>
   void build_timer(const Place& place, const Node& node, const std::string& name, const Source& source,
@@ -204,6 +224,7 @@ class LiveGraph {
   std::vector<std::unique_ptr<LiveReaction>> reactions_;
   std::vector<std::unique_ptr<LiveClient>> clients_;
   std::vector<std::unique_ptr<LiveServer>> servers_;
+  std::vector<std::unique_ptr<LiveWaitable>> waitables_;
   std::vector<std::unique_ptr<LiveTimer>> timers_;
   std::vector<TimerView> timer_views_;
   std::vector<ExecutorView> executors_;

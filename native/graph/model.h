@@ -81,6 +81,12 @@ struct Server {
   Nanoseconds work_ns = 0;  // CPU time per request, before the reply
 };
 
+// A guard condition with a callback. One that no timer triggers is idle: executors only look at it.
+struct Waitable {
+  std::string name;
+  Nanoseconds work_ns = 0;  // CPU time of each callback
+};
+
 enum class Overrun {
   kCatchUp,  // every due tick is sent, late if need be
   kSkip      // ticks that were missed are counted as not_sent
@@ -100,6 +106,7 @@ struct Timer {
   Phase phase = Phase::kAligned;
   std::vector<std::size_t> publish;  // indexes of publishers
   std::vector<std::size_t> request;  // indexes of clients, each of which sends one request
+  std::vector<std::size_t> trigger;  // indexes of waitables
   Nanoseconds work_ns = 0;           // CPU time spent before publishing
   Overrun overrun = Overrun::kCatchUp;
 };
@@ -130,6 +137,7 @@ struct Node {
   std::vector<Subscription> subscriptions;
   std::vector<Client> clients;
   std::vector<Server> servers;
+  std::vector<Waitable> waitables;
   std::vector<Timer> timers;        // a publisher has one timer, or else one or more reactions
   std::vector<Reaction> reactions;  // a subscription has at most one; without, it is a sink without work
   std::string condition;            // label of the condition that added the node; empty: the workload's own

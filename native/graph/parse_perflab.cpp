@@ -246,7 +246,35 @@ void add_server(const Document& document, const Value& value, Node& node, NodeOr
   origin.servers.push_back(document.position(value.offset));
 }
 
-// The topics (or services: `what`) that `key` names, one or a list; none where it is absent.
+// With `number` that many, named and triggered alike.
+void add_waitables(const Document& document, const Value& value, Phase usual, Node& node,
+                   NodeOrigin& origin) {
+  const Fields fields(document, value, "waitable",
+                      {"name", "number", "work", "period", "frequency", "phase"});
+  Waitable waitable{.name = fields.text("name"), .work_ns = read_work(document, fields)};
+  const std::optional<Nanoseconds> period = read_period(document, fields);
+  if (!period) refuse_lone_phase(document, fields, "waitable");
+  const Phase phase = read_phase(document, fields, usual);
+  const Value* number = fields.find("number");
+  const std::int64_t copies = number == nullptr ? 1
+                                                : integer_of(document, *number, "'number'", 1,
+                                                             static_cast<std::int64_t>(kMaxParts));
+  if (node.waitables.size() + static_cast<std::size_t>(copies) > kMaxParts)
+    document.fail(value.offset, fmt::format("the graph has more than {} {}", kMaxParts, kPartWords));
+  const std::string name = waitable.name;
+  for (std::int64_t copy = 1; copy <= copies; ++copy) {
+    if (number != nullptr) waitable.name = fmt::format("{}_{}", name, copy);
+    if (period) {
+      node.timers.push_back(triggering_timer(waitable.name, *period, node.waitables.size()));
+      node.timers.back().phase = phase;
+      origin.timers.push_back(document.position(value.offset));
+    }
+    node.waitables.push_back(waitable);
+    origin.waitables.push_back(document.position(value.offset));
+  }
+}
+
+// The topics (or services, waitables: `what`) that `key` names, one or a list; none where it is absent.
 std::vector<const Value*> names_at(const Document& document, const Fields& fields, std::string_view key,
                                    std::string_view what) {
   const Value* value = fields.find(key);
@@ -266,11 +294,11 @@ std::vector<const Value*> names_at(const Document& document, const Fields& field
   return names;
 }
 
-// A node's publishers or subscriptions by topic, or its clients by service.
+// A node's publishers or subscriptions by topic, its clients by service, or its waitables by name.
 class NameIndex {
  public:
-  // `name` is the member to go by, `what` the word for it ("topic"), `end` that for what has it
-  // ("publisher").
+  // `name` is the member to go by, `what` the word for it ("topic"), `end` those for what a node lacks that
+  // has none of that name ("publisher of it").
   template <typename Ends, typename Name>
   NameIndex(const Ends& ends, Name name, std::string_view what, std::string_view end)
       : what_(what), end_(end) {
@@ -283,10 +311,11 @@ class NameIndex {
     std::vector<std::size_t> indexes;
     std::unordered_set<std::size_t> named;
     for (const Value* value : names_at(document, fields, key, what_)) {
-      const std::string problem =
-          what_ == "topic" ? topic_problem(value->text) : service_problem(value->text);
-      if (!problem.empty()) document.fail(value->offset, problem);
-      const std::string name = qualify_topic(value->text, node.node_namespace, node.name);
+      if (const std::string problem = problem_of(value->text); !problem.empty())
+        document.fail(value->offset, problem);
+      const std::string name = what_ == "waitable"
+                                   ? value->text
+                                   : qualify_topic(value->text, node.node_namespace, node.name);
       const auto found = indexes_.find(name);
       if (found == indexes_.end()) fail_unknown(document, *value, key, name, node);
       if (!named.insert(found->second).second) {
@@ -298,13 +327,17 @@ class NameIndex {
   }
 
  private:
+  [[nodiscard]] std::string problem_of(const std::string& written) const {
+    if (what_ == "waitable") return waitable_name_problem(written);
+    return what_ == "topic" ? topic_problem(written) : service_problem(written);
+  }
   [[noreturn]] void fail_unknown(const Document& document, const Value& value, std::string_view key,
                                  const std::string& wanted, const Node& node) const {
     std::vector<std::string_view> known;
     for (const auto& [name, index] : indexes_) known.push_back(name);
     const std::string_view near = closest(wanted, known);
     document.fail(value.offset,
-                  fmt::format("'{}' names {}, but node {} has no {} of it; {}", key, wanted, node.name, end_,
+                  fmt::format("'{}' names {}, but node {} has no {}; {}", key, wanted, node.name, end_,
                               near.empty() ? "add one" : fmt::format("did you mean {}?", near)));
   }
 
@@ -313,21 +346,30 @@ class NameIndex {
   std::map<std::string, std::size_t> indexes_;
 };
 
-void add_timer(const Document& document, const Value& value, const NameIndex& publishers,
-               const NameIndex& clients, Phase usual, Node& node, NodeOrigin& origin) {
-  const Fields fields(document, value, "timer",
-                      {"name", "period", "frequency", "publish", "request", "work", "overrun", "phase"});
+// What a timer may act on, of its node.
+struct TimerEnds {
+  NameIndex publishers;
+  NameIndex clients;
+  NameIndex waitables;
+};
+
+void add_timer(const Document& document, const Value& value, const TimerEnds& ends, Phase usual, Node& node,
+               NodeOrigin& origin) {
+  const Fields fields(
+      document, value, "timer",
+      {"name", "period", "frequency", "publish", "request", "trigger", "work", "overrun", "phase"});
   Timer timer;
   const std::optional<Nanoseconds> period = read_period(document, fields);
   if (!period) document.fail(value.offset, "the timer misses the key 'period' (or 'frequency')");
   timer.period_ns = *period;
-  timer.publish = publishers.at(document, fields, "publish", node);
-  timer.request = clients.at(document, fields, "request", node);
+  timer.publish = ends.publishers.at(document, fields, "publish", node);
+  timer.request = ends.clients.at(document, fields, "request", node);
+  timer.trigger = ends.waitables.at(document, fields, "trigger", node);
   timer.work_ns = read_work(document, fields);
   // Of a generated graph a timer may only tick, to show what that costs; a file that says so forgot
   // something.
-  if (timer.publish.empty() && timer.request.empty() && timer.work_ns == 0) {
-    document.fail(value.offset, "the timer does nothing; give it `publish`, `request` or `work`");
+  if (timer.publish.empty() && timer.request.empty() && timer.trigger.empty() && timer.work_ns == 0) {
+    document.fail(value.offset, "the timer does nothing; give it `publish`, `request`, `trigger` or `work`");
   }
   if (const Value* overrun = fields.find("overrun")) {
     timer.overrun = word_value(document, *overrun, "overrun", kOverrunWords);
@@ -339,6 +381,8 @@ void add_timer(const Document& document, const Value& value, const NameIndex& pu
     timer.name = timer_name(names_at(document, fields, "publish", "topic").front()->text);
   } else if (!timer.request.empty()) {
     timer.name = timer_name(names_at(document, fields, "request", "service").front()->text);
+  } else if (!timer.trigger.empty()) {
+    timer.name = names_at(document, fields, "trigger", "waitable").front()->text;
   } else {
     timer.name = fmt::format("timer_{}", node.timers.size() + 1);
   }
@@ -424,17 +468,17 @@ Node read_node(const Document& document, const Fields& fields, std::string_view 
   for (const Value& item : fields.list("publishers")) add_publisher(document, item, usual, node, origin);
   for (const Value& item : fields.list("subscriptions")) add_subscription(document, item, node, origin);
   for (const Value& item : fields.list("clients")) add_client(document, item, usual, node, origin);
+  for (const Value& item : fields.list("waitables")) add_waitables(document, item, usual, node, origin);
   separate_timer_names(node);
   for (const Value& item : fields.list("servers")) add_server(document, item, node, origin);
-  const NameIndex publishers(node.publishers, &Publisher::topic, "topic", "publisher");
-  const NameIndex subscriptions(node.subscriptions, &Subscription::topic, "topic", "subscription");
-  const NameIndex clients(node.clients, &Client::service, "service", "client");
-  for (const Value& item : fields.list("timers")) {
-    add_timer(document, item, publishers, clients, usual, node, origin);
-  }
+  const TimerEnds ends{{node.publishers, &Publisher::topic, "topic", "publisher of it"},
+                       {node.clients, &Client::service, "service", "client of it"},
+                       {node.waitables, &Waitable::name, "waitable", "waitable of that name"}};
+  const NameIndex subscriptions(node.subscriptions, &Subscription::topic, "topic", "subscription of it");
+  for (const Value& item : fields.list("timers")) add_timer(document, item, ends, usual, node, origin);
   set_frequencies(node);
   for (const Value& item : fields.list("reactions")) {
-    add_reaction(document, item, publishers, subscriptions, usual, node, origin);
+    add_reaction(document, item, ends.publishers, subscriptions, usual, node, origin);
   }
   return node;
 }
@@ -525,7 +569,7 @@ void read_nodes(const Document& document, const Fields& fields, NodeAdder& adder
   for (const Value& item : fields.list("nodes")) {
     const Fields node(document, item, "node",
                       {"name", "namespace", "executor", "number", "publishers", "subscriptions", "clients",
-                       "servers", "timers", "reactions"});
+                       "servers", "waitables", "timers", "reactions"});
     const Value* number = node.find("number");
     const std::int64_t copies = number == nullptr ? 1
                                                   : integer_of(document, *number, "'number'", 1,

@@ -80,12 +80,20 @@ ordered_json json_of(const Server& server) {
   return json;
 }
 
+ordered_json json_of(const Waitable& waitable) {
+  ordered_json json;
+  json["name"] = waitable.name;
+  json["work_ns"] = waitable.work_ns;
+  return json;
+}
+
 ordered_json json_of(const Timer& timer) {
   ordered_json json;
   json["name"] = timer.name;
   json["period_ns"] = timer.period_ns;
   json["publish"] = timer.publish;
   json["request"] = timer.request;
+  if (!timer.trigger.empty()) json["trigger"] = timer.trigger;
   json["work_ns"] = timer.work_ns;
   json["overrun"] = word_of(kOverrunWords, timer.overrun);
   json["phase"] = word_of(kPhaseWords, timer.phase);
@@ -170,6 +178,7 @@ ordered_json json_of(const Node& node) {
   json["subscriptions"] = list_to_json(node.subscriptions);
   json["clients"] = list_to_json(node.clients);
   json["servers"] = list_to_json(node.servers);
+  if (!node.waitables.empty()) json["waitables"] = list_to_json(node.waitables);
   json["timers"] = list_to_json(node.timers);
   json["reactions"] = list_to_json(node.reactions);
   if (!node.condition.empty()) json["condition"] = node.condition;
@@ -326,6 +335,13 @@ Server read_server(const Cursor& json) {
   return server;
 }
 
+Waitable read_waitable(const Cursor& json) {
+  Waitable waitable;
+  waitable.name = json.at("name").text();
+  waitable.work_ns = duration(json.at("work_ns"), 0);
+  return waitable;
+}
+
 // Of a timer or cyclic reaction; timers had no other phase before they had the key.
 Phase read_phase(const Cursor& json) {
   return json.gives("phase") ? json.at("phase").word(kPhaseWords) : Phase::kAligned;
@@ -337,6 +353,7 @@ Timer read_timer(const Cursor& json) {
   timer.period_ns = duration(json.at("period_ns"), kShortestPeriod);
   timer.publish = read_indexes(json.at("publish"));
   if (json.has("request")) timer.request = read_indexes(json.at("request"));
+  if (json.gives("trigger")) timer.trigger = read_indexes(json.at("trigger"));
   timer.work_ns = duration(json.at("work_ns"), 0);
   timer.overrun = json.at("overrun").word(kOverrunWords);
   timer.phase = read_phase(json);
@@ -380,6 +397,9 @@ Node read_node(const Cursor& json) {
   }
   if (json.has("servers")) {
     json.at("servers").each([&](const Cursor& item) { node.servers.push_back(read_server(item)); });
+  }
+  if (json.gives("waitables")) {
+    json.at("waitables").each([&](const Cursor& item) { node.waitables.push_back(read_waitable(item)); });
   }
   json.at("timers").each([&](const Cursor& item) { node.timers.push_back(read_timer(item)); });
   json.at("reactions").each([&](const Cursor& item) { node.reactions.push_back(read_reaction(item)); });
@@ -481,6 +501,8 @@ std::string path_of(const Item& item) {
       return fmt::format("{}.clients[{}]", node, item.index);
     case Part::kServer:
       return fmt::format("{}.servers[{}]", node, item.index);
+    case Part::kWaitable:
+      return fmt::format("{}.waitables[{}]", node, item.index);
     case Part::kTimer:
       return fmt::format("{}.timers[{}]", node, item.index);
     case Part::kReaction:

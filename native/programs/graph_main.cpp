@@ -61,6 +61,7 @@ ordered_json description_of(const Graph& graph) {
   json["subscriptions"] = d.subscriptions;
   json["clients"] = d.clients;
   json["servers"] = d.servers;
+  json["waitables"] = d.waitables;
   json["timers"] = d.timers;
   json["reactions"] = d.reactions;
   json["edges"] = d.edges;

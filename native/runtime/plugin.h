@@ -23,7 +23,7 @@
 
 namespace perflab::runtime {
 
-inline constexpr std::uint32_t kPluginAbi = 1;
+inline constexpr std::uint32_t kPluginAbi = 2;
 inline constexpr const char* kPluginEntry = "perflab_runtime_plugin";
 
 struct PluginSettings {

@@ -1,4 +1,5 @@
-// What a graph needs to live: publishers, subscriptions, timers and the executors that run their callbacks.
+// What a graph needs to live: publishers, subscriptions, services, timers, waitables and the executors that
+// run their callbacks.
 //
 // Three implementations stand behind it: `dds` (executors of our own over a middleware plug-in), `virtual`
 // (discrete events on a virtual clock) and `rclcpp` (nodes and executors of ROS 2 itself, in a library that is
@@ -9,9 +10,9 @@
 // stop().
 //
 // Threads: everything but publish(), clock() and work() is called from one controlling thread. Handlers are
-// called from the runtime's threads, never concurrently for one subscription or timer; whether two entities
-// of a node may run concurrently depends on the executor (concurrent_callbacks()). One publisher or client is
-// used by one thread at a time, its counts and passing() included.
+// called from the runtime's threads, never concurrently for one subscription, timer or waitable; whether two
+// entities of a node may run concurrently depends on the executor (concurrent_callbacks()). One publisher or
+// client is used by one thread at a time, its counts and passing() included.
 #pragma once
 
 #include <cstdint>
@@ -224,6 +225,33 @@ class Server {
   [[nodiscard]] virtual std::size_t matched() noexcept = 0;  // clients that have both of our ends
 };
 
+struct WaitableSettings {
+  std::string name;
+  std::size_t group = 0;
+};
+
+class WaitableHandler {
+ public:
+  virtual ~WaitableHandler() = default;
+  // The callback: answers every trigger that came before it began and that none has answered yet. `due_ns` is
+  // what the first of these was given.
+  virtual void on_triggered(Nanoseconds due_ns) noexcept = 0;
+  // A trigger found one before it unanswered, and is answered together with that. From the thread that
+  // triggers, or another, while the callback runs, too. Every trigger is told once: here or above.
+  virtual void on_coalesced(Nanoseconds due_ns) noexcept = 0;
+};
+
+// A guard condition and what an executor runs when it finds it triggered, as rclcpp::Waitable.
+class Waitable {
+ public:
+  Waitable() = default;
+  Waitable(const Waitable&) = delete;
+  Waitable& operator=(const Waitable&) = delete;
+  virtual ~Waitable() = default;
+  // From any thread; a callback of its own included. `due_ns` is for the handler.
+  virtual void trigger(Nanoseconds due_ns) noexcept = 0;
+};
+
 // Told of discovery and QoS events and of failures; may be called from any thread, allocates at will.
 class EventSink {
  public:
@@ -253,8 +281,8 @@ class Runtime {
   // The clock that handlers measure with. Inside a handler it shows that handler's time.
   [[nodiscard]] virtual const measure::Clock& clock() const noexcept = 0;
 
-  // Says to which node the endpoints, services and timers of a group belong, before the first of them is
-  // created. `rclcpp` makes the node then; others tell it in traces.
+  // Says to which node the endpoints, services, timers and waitables of a group belong, before the first of
+  // them is created. `rclcpp` makes the node then; others tell it in traces.
   virtual void name_group(std::size_t group, const NodeName& node) {
     static_cast<void>(group), static_cast<void>(node);
   }
@@ -271,6 +299,8 @@ class Runtime {
                                 RequestHandler& handler) = 0;
   [[nodiscard]] virtual ServiceFraming service_framing() const noexcept = 0;
   virtual void create_timer(std::size_t executor, const TimerSettings& settings, TimerHandler& handler) = 0;
+  virtual Waitable& create_waitable(std::size_t executor, const WaitableSettings& settings,
+                                    WaitableHandler& handler) = 0;
 
   // Spends CPU time of the calling callback, real or virtual.
   virtual void work(Nanoseconds amount) noexcept = 0;

@@ -222,6 +222,23 @@ void Ros::add_owner(const BoundEvent& bound, const ctf::Event& event, Process& p
   callback.owner = owner;
 }
 
+// rclcpp tells nothing of waitables. Those of perflab's graphs register "perflab::waitable(/node, name)".
+void Ros::name_waitable(Object& callback) const {
+  constexpr std::string_view kPrefix = "perflab::waitable(";
+  std::string_view said = callback.symbol;
+  if (callback.initialised || !said.starts_with(kPrefix) || !said.ends_with(')')) return;
+  said = said.substr(kPrefix.size(), said.size() - kPrefix.size() - 1);
+  const std::size_t comma = said.find(", ");
+  if (comma == std::string_view::npos) return;
+  callback.initialised = true;
+  callback.kind = CallbackKind::waitable;
+  callback.name = said.substr(comma + 2);
+  for (std::size_t row = node_objects_.size(); row-- > 0 && callback.node == kNone;) {
+    const Object& node = node_objects_[row];
+    if (node.process == callback.process && node.name == said.substr(0, comma)) callback.node = static_cast<std::int32_t>(row);
+  }
+}
+
 void Ros::add_ring_buffer(const BoundEvent& bound, const ctf::Event& event, Process& process) {
   const std::uint64_t handle = bound.value(event, 0);
   if (bound.kind == Kind::rclcpp_ipb_to_subscription) {
@@ -305,6 +322,7 @@ void Ros::add_initialisation(const BoundEvent& bound, const ctf::Event& event, P
       Object& callback = callback_to_fill(process, value(f::callback), event.time_ns, false);
       callback.symbol = text(bound, event, f::symbol);
       callback.has_symbol = true;
+      name_waitable(callback);
       break;
     }
     case Kind::rclcpp_construct_ring_buffer:
@@ -893,8 +911,9 @@ void Ros::write_objects() {
       owner = &owners[at(owner_row)];
     }
     callbacks.process.push(o.process), callbacks.handle.push(o.handle), callbacks.kind.push(o.kind);
-    callbacks.owner.push(row_or_null(owner_row)), callbacks.node.push(owner == nullptr ? std::nullopt : row_or_null(owner->node));
-    callbacks.name.push(owner == nullptr ? std::nullopt : text_or_null(owner->name)), callbacks.symbol.push(text_or_null(o.symbol));
+    const Object& named = owner == nullptr ? o : *owner;  // a waitable says itself whose it is
+    callbacks.owner.push(row_or_null(owner_row)), callbacks.node.push(row_or_null(named.node));
+    callbacks.name.push(text_or_null(named.name)), callbacks.symbol.push(text_or_null(o.symbol));
     callbacks.valid_from_ns.push(o.from_ns), callbacks.valid_to_ns.push(o.to_ns);
   }
 }

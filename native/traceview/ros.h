@@ -187,6 +187,7 @@ class Ros {
   void add_endpoint(const BoundEvent& bound, const ctf::Event& event, Process& process, Objects& objects, FlatMap& map,
                     FlatMap& by_rmw);
   void add_gid(const BoundEvent& bound, const ctf::Event& event, Process& process, Objects& objects, const FlatMap& by_rmw);
+  void name_waitable(Object& callback) const;
   void add_owner(const BoundEvent& bound, const ctf::Event& event, Process& process, CallbackKind kind, std::int32_t owner);
   void add_ring_buffer(const BoundEvent& bound, const ctf::Event& event, Process& process);
   void add_take(const BoundEvent& bound, const ctf::Event& event, Process& process, Thread& thread);

@@ -10,8 +10,10 @@
 
 namespace perflab::traceview {
 
-enum class CallbackKind : std::uint8_t { subscription, timer, service, client, unknown };
-constexpr std::array<const char*, 5> names(CallbackKind) { return {"subscription", "timer", "service", "client", "unknown"}; }
+enum class CallbackKind : std::uint8_t { subscription, timer, service, client, waitable, unknown };
+constexpr std::array<const char*, 6> names(CallbackKind) {
+  return {"subscription", "timer", "service", "client", "waitable", "unknown"};
+}
 
 // Why a take has no publication.
 enum class TakeMatch : std::uint8_t { matched, not_taken, no_timestamp, unknown_subscription, no_publication, ambiguous };
@@ -117,9 +119,9 @@ struct Callbacks {
   Int32 process;
   UInt64 handle;
   EnumColumn<CallbackKind> kind;
-  Int32 owner;  // row of subscriptions, timers or services, as the kind says
+  Int32 owner;  // row of subscriptions, timers or services, as the kind says; a waitable has none
   Int32 node;
-  TextColumn name;    // topic, service name, or the timer's period
+  TextColumn name;    // topic, service name, the timer's period, or the waitable's name
   TextColumn symbol;  // demangled C++ name
   Int64 valid_from_ns, valid_to_ns;
   template <typename F> void columns(F&& f) const {

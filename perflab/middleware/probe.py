@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 ABI = 4
-RUNTIME_ABI = 1
+RUNTIME_ABI = 2
 RUNTIME_ENTRY = "perflab_runtime_plugin"
 PROBE_TIMEOUT_S = 20.0
 

@@ -67,6 +67,9 @@ _COUNTER_WORDS = {
     "events_without_process": "events that do not say their process (context vpid)",
 }
 
+# Whether it is known whose a callback is; a waitable's is its own.
+_OWNED = pl.col("owner").is_not_null() | (pl.col("kind").cast(pl.String) == "waitable")
+
 COVERAGE = Table(
     "coverage",
     "What the figures rest on",
@@ -522,10 +525,11 @@ def _initialisation(trace: Source) -> pl.DataFrame:
     frame = callbacks.join(counts, on="callback", how="full", coalesce=True).with_columns(
         pl.col("instances").fill_null(0)
     )
+    known = {"owner": _OWNED, "node": pl.col("node").is_not_null(), "symbol": pl.col("symbol").is_not_null()}
     rows = [
         (f"callbacks without {what}", lacking.height, int(lacking["instances"].sum()))
-        for what in ("owner", "node", "symbol")
-        if (lacking := frame.filter(pl.col(what).is_null())).height
+        for what, told in known.items()
+        if (lacking := frame.filter(~told)).height
     ]
     return INITIALISATION.frame(rows)
 
@@ -549,7 +553,7 @@ def _coverage(trace: Source) -> list[Coverage]:
     instances, takes, deliveries, calls, phases = (
         trace.table(name) for name in ("callback_instances", "takes", "intra_deliveries", "service_calls", "phases")
     )
-    owners = trace.table("callbacks").with_row_index("callback").filter(pl.col("owner").is_not_null())
+    owners = trace.table("callbacks").with_row_index("callback").filter(_OWNED)
     owned = instances.join(owners.select(pl.col("callback").cast(pl.Int32)), on="callback", how="semi").height
     taken = takes.filter(pl.col("match") != "not_taken")
     matched = taken.filter(pl.col("match") == "matched").height

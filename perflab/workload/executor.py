@@ -46,6 +46,8 @@ class ExecutorParameters(Parameters):
     clients: int = Field(
         0, ge=0, le=1000, description="clients of each node; each asks a service of the next node at every interval"
     )
+    waitables: int = Field(0, ge=0, le=1000, description="waitables of each node; those not triggered are idle")
+    triggered: int = Field(0, ge=0, le=1000, description="of these, how many each node triggers at every interval")
 
     @model_validator(mode="after")
     def _fits(self) -> ExecutorParameters:
@@ -53,7 +55,10 @@ class ExecutorParameters(Parameters):
             raise ValueError("interval must be at least 1us")
         if self.clients > self.services:
             raise ValueError(f"clients {self.clients} are more than the services of a node, {self.services}")
-        parts = self.nodes * (self.timers + self.services + self.clients) + self.topics * (1 + self.readers)
+        if self.triggered > self.waitables:
+            raise ValueError(f"triggered {self.triggered} are more than the waitables of a node, {self.waitables}")
+        entities = self.timers + self.services + self.clients + self.waitables
+        parts = self.nodes * entities + self.topics * (1 + self.readers)
         if parts > MAX_PARTS:
             raise ValueError(f"{parts} timers and endpoints are more than the {MAX_PARTS} that a graph may have")
         if self.participants is not None and self.participants > self.node_count:
@@ -116,6 +121,7 @@ def _node(p: ExecutorParameters, index: int) -> dict[str, Any]:
             range(n, len(publishers), p.timers),
             "catch_up",
             request=range(n, len(clients), p.timers),
+            trigger=range(n, len(mine) * p.triggered, p.timers),
         )
         for n in range(p.timers)
     ]
@@ -129,6 +135,7 @@ def _node(p: ExecutorParameters, index: int) -> dict[str, Any]:
         timers=timers,
         clients=clients,
         servers=services,
+        waitables=[extend.waitable(f"waitable_{n}") for n in range(len(mine) * p.waitables)],
     )
 
 

@@ -128,8 +128,10 @@ def node(
     reactions: Iterable[Document] = (),
     clients: Iterable[Document] = (),
     servers: Iterable[Document] = (),
+    waitables: Iterable[Document] = (),
 ) -> Document:
     """`condition` is the label of the condition that it belongs to."""
+    more = {"waitables": list(waitables)}
     return {
         "name": name,
         "namespace": namespace,
@@ -139,6 +141,7 @@ def node(
         "subscriptions": list(subscriptions),
         "clients": list(clients),
         "servers": list(servers),
+        **(more if more["waitables"] else {}),
         "timers": list(timers),
         "reactions": list(reactions),
     }
@@ -168,12 +171,25 @@ def server(service: str, message_type: str) -> Document:
     return {"service": service, "type": message_type, "qos": dict(DEFAULT_QOS), "work_ns": 0}
 
 
-def timer(name: str, period_ns: int, publish: Sequence[int], overrun: str, *, request: Sequence[int] = ()) -> Document:
+def waitable(name: str) -> Document:
+    return {"name": name, "work_ns": 0}
+
+
+def timer(
+    name: str,
+    period_ns: int,
+    publish: Sequence[int],
+    overrun: str,
+    *,
+    request: Sequence[int] = (),
+    trigger: Sequence[int] = (),
+) -> Document:
     return {
         "name": name,
         "period_ns": period_ns,
         "publish": list(publish),
         "request": list(request),
+        **({"trigger": list(trigger)} if trigger else {}),
         "work_ns": 0,
         "overrun": overrun,
         "phase": ALIGNED,

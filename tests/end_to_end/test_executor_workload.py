@@ -90,6 +90,35 @@ def test_services_are_exact_on_the_virtual_middleware(run: Run, tmp_path: Path) 
     assert sorted(asked(tmp_path / "run")) == REPLIES
 
 
+GUARDED = "executor:nodes=3,waitables=4,triggered=2,interval=50ms,depth=1000"
+
+
+def answered(run: Path) -> dict[str, tuple[int, bool]]:
+    """Of each waitable its triggers, and whether each was executed or coalesced."""
+    (records,) = run.glob("trials/*/processes/*.jsonl")
+    *_, last = (r for r in map(json.loads, records.read_text().splitlines()) if r["type"] == "checkpoint")
+    return {
+        f"{w['node']} {w['name']}": (w["triggers"], w["triggers"] == w["executed"] + w["coalesced"])
+        for w in last["waitables"]
+    }
+
+
+TRIGGERS = {f"/node_{n} waitable_{w}": (40 if w < 2 else 0, True) for n in range(3) for w in range(4)}  # in 2 s
+
+
+def test_waitables_are_exact_on_the_virtual_middleware(run: Run, tmp_path: Path) -> None:
+    done = run("run", GUARDED, "--middleware", "virtual", *OPTIONS, "-o", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    assert answered(tmp_path / "run") == TRIGGERS
+
+
+@needs_cyclonedds
+def test_waitables_are_what_the_loop_is_made_of_on_a_real_middleware(run: Run, tmp_path: Path) -> None:
+    done = run("run", GUARDED, "--executor", "single_threaded", *OPTIONS, "-o", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    assert answered(tmp_path / "run") == TRIGGERS
+
+
 @needs_cyclonedds
 def test_services_are_what_the_loop_is_made_of_on_a_real_middleware(run: Run, tmp_path: Path) -> None:
     done = run("run", SERVED, "--executor", "single_threaded", *OPTIONS, "-o", tmp_path / "run")

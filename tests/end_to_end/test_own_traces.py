@@ -32,7 +32,8 @@ from measured import (
 from reference_traces import reference_trace
 
 from perflab.experiment import domain
-from perflab.trace import quality
+from perflab.trace import names, quality
+from perflab.trace.executor import executor
 from perflab.trace.source import NativeTrace
 from tests.marks import long_but
 
@@ -325,6 +326,44 @@ def test_services_are_known_by_their_callbacks(lttng: dict[str, str], tmp_path: 
         assert "tracetools 8.2.2+perflab records no requests" in str(quality.service_reason(trace.facts))
         for table in ("takes", "publications", "intra_deliveries"):
             assert trace.table(table).height == 0
+
+
+WAITABLES = """\
+name: waitables
+nodes:
+  - name: arm
+    namespace: /robot
+    waitables: [{name: idle, number: 3}, {name: changes, period: 20ms, work: 1ms}]
+"""
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("kind", ["inline", "single_threaded", "events", "multi_threaded"])
+def test_waitables_are_dispatched(lttng: dict[str, str], tmp_path: Path, kind: str) -> None:
+    (tmp_path / "graph.yaml").write_text(WAITABLES)
+    graph = graph_of(tmp_path / "graph.yaml")
+    with domain.hold() as number, recording(lttng, tmp_path / "trace"):
+        node(configured(tmp_path, number, graph, "waitables", executor=kind), lttng)
+    final = only(records(tmp_path, "waitables"), "checkpoint")
+    (changes,) = (w for w in final["waitables"] if w["name"] == "changes")
+    assert changes["triggers"] + changes["not_triggered"] == 75
+    assert changes["triggers"] == changes["executed"] + changes["coalesced"]
+    with NativeTrace([tmp_path / "trace"]) as trace:
+        assert [n for n in trace.facts["counters"].values() if n] == [], trace.facts["counters"]
+        callbacks = names.callbacks(trace)
+        assert set(callbacks.filter(pl.col("kind") == "waitable")["label"]) == {
+            f"/robot/arm waitable {name}" for name in ("idle_1", "idle_2", "idle_3", "changes")
+        }
+        (row,) = callbacks.filter(pl.col("name") == "changes")["row"]
+        instances = trace.table("callback_instances").filter(pl.col("callback") == row)
+        assert changes["executed"] <= instances.height <= changes["executed"] + changes["warmup_triggers"]
+        assert ((instances["end_ns"] - instances["start_ns"]) >= 1_000_000).all()
+        if kind == "inline":
+            return
+        rows = executor(trace).section("executor").frame  # of each thread
+        phases = dict(rows.group_by("function").agg(pl.col("count").sum()).iter_rows())
+        assert phases["dispatch"] == phases["callbacks in dispatch"] == instances.height
+        assert phases["callbacks in execute"] == trace.table("callback_instances").height - instances.height
 
 
 def refused(config: Path) -> tuple[int, str]:

@@ -166,6 +166,21 @@ def test_a_client_asks_the_next_node() -> None:
     ]
 
 
+@pytest.mark.parametrize(("case", "nodes"), [("ros", 10), ("rosonenode", 1), ("nopub", 10), ("plain", 10)])
+def test_waitables_are_idle_but_for_those_that_are_triggered(case: str, nodes: int) -> None:
+    without = made(f"executor:case={case},timers=2")
+    workload = made(f"executor:case={case},timers=2,waitables=5,triggered=3")
+    assert workload.graph.edges() == without.graph.edges()
+    each = 10 // nodes
+    for node in process(workload)["nodes"]:
+        assert len({w["name"] for w in node["waitables"]}) == len(node["waitables"]) == 5 * each
+        triggered = [n for timer in node["timers"] for n in timer.get("trigger", ())]
+        assert sorted(triggered) == list(range(3 * each)), "each by one timer"
+    for node in process(without)["nodes"]:
+        assert "waitables" not in node
+        assert all("trigger" not in timer for timer in node["timers"])
+
+
 # -- how it is named -------------------------------------------------------------------------------------------------
 
 
@@ -212,6 +227,7 @@ def test_a_file_with_parameters_is_no_list_of_graphs(tmp_path: Path) -> None:
         ("executor:nodes=0", "workload executor: nodes: 0 must be at least 1"),
         ("executor:interval=0", "workload executor: interval must be at least 1us"),
         ("executor:clients=1", "workload executor: clients 1 are more than the services of a node, 0"),
+        ("executor:triggered=1", "workload executor: triggered 1 are more than the waitables of a node, 0"),
         ("executor:participants=11", "workload executor: participants 11 are more than the nodes, 10"),
         ("executor:nodes=1000", "workload executor: 2003000 timers and endpoints are more than the 100000 that a"),
         (["executor", "sierra_nevada"], "workload executor is a whole graph and stands alone; leave out sierra_nevada"),

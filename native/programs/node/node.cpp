@@ -395,9 +395,9 @@ void Node::check_strangers() {
 void Node::send_done() { control_.send({{"type", "done"}, {"files", json::array({records_.path()})}}); }
 
 // A process without timers of its own also waits for the end of the measured part before it reports as one
-// that drains.
+// that drains. A waitable that is triggered has its callback first.
 bool Node::publishing_ended(Nanoseconds measured_from) const {
-  if (!runtime_->timers_done()) return false;
+  if (!runtime_->timers_done() || live_->triggered()) return false;
   return config_.runtime == "virtual" || clock_.now() >= measured_from + config_.live.duration_ns;
 }
 

@@ -248,6 +248,18 @@ json service_record(const graph::ServiceView& view) {
   return record;
 }
 
+json waitable_record(const graph::WaitableView& view) {
+  json record = {{"node", view.node->qualified_name()},
+                 {"name", view.waitable->name},
+                 {"triggers", view.counts.triggers},
+                 {"executed", view.counts.executed},
+                 {"coalesced", view.counts.coalesced},
+                 {"not_triggered", view.counts.not_triggered},
+                 {"warmup_triggers", view.counts.warmup_triggers}};
+  name_condition(record, view.node->condition);
+  return record;
+}
+
 }  // namespace
 
 void write_checkpoint_record(RecordFile& file, const graph::LiveGraph& live, const measure::Histogram* hiccup,
@@ -270,6 +282,7 @@ void write_checkpoint_record(RecordFile& file, const graph::LiveGraph& live, con
   list("publishers", live.publishers(), publisher_record);
   list("edges", live.edges(), edge_record);
   list("services", live.services(), service_record);
+  list("waitables", live.waitables(), waitable_record);
   line << "}";
 }
 

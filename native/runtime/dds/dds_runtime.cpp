@@ -11,6 +11,7 @@
 #include "runtime/dds/publisher.h"
 #include "runtime/dds/subscription.h"
 #include "runtime/dds/tracing.h"
+#include "runtime/dds/waitable.h"
 #include "runtime/names.h"
 #include "runtime/service.h"
 
@@ -225,6 +226,16 @@ void DdsRuntime::create_timer(std::size_t executor, const TimerSettings& setting
   DdsExecutor& runner = *executors_.at(executor);
   const bool phases = runner.settings().kind != ExecutorKind::kInline;
   runner.add_timer(settings, tracer_ ? tracer_->make_timer(settings, handler, phases) : handler);
+}
+
+Waitable& DdsRuntime::create_waitable(std::size_t executor, const WaitableSettings& settings,
+                                      WaitableHandler& handler) {
+  DdsExecutor& runner = *executors_.at(executor);
+  waitables_.push_back(std::make_unique<DdsWaitable>(handler, runner, settings, settings_.trace));
+  DdsWaitable& waitable = *waitables_.back();
+  runner.add_waitable(waitable);
+  if (tracer_) tracer_->made(waitable);
+  return waitable;
 }
 
 void DdsRuntime::work(Nanoseconds amount) noexcept { realtime::spend_cpu_time(amount); }

@@ -67,6 +67,8 @@ class DdsRuntime final : public Runtime {
                         RequestHandler& handler) override;
   [[nodiscard]] ServiceFraming service_framing() const noexcept override { return framing_; }
   void create_timer(std::size_t executor, const TimerSettings& settings, TimerHandler& handler) override;
+  Waitable& create_waitable(std::size_t executor, const WaitableSettings& settings,
+                            WaitableHandler& handler) override;
   void work(Nanoseconds amount) noexcept override;
   // Throws Error (kUnsupported) where the kernel refuses the settings of a thread; nothing has run then.
   void start(Nanoseconds base_ns) override;
@@ -74,8 +76,11 @@ class DdsRuntime final : public Runtime {
   void stop() noexcept override;
   [[nodiscard]] std::string describe() override;
 
+  class Entity;
+  class Source;
   class MessageSource;
   class DdsSubscription;
+  class DdsWaitable;
   class DdsPublisher;
   class Tracer;
   class DdsExecutor;
@@ -111,6 +116,7 @@ class DdsRuntime final : public Runtime {
   std::vector<std::unique_ptr<ServiceServer>> servers_;
   std::vector<std::unique_ptr<DdsPublisher>> publishers_;
   std::vector<std::unique_ptr<DdsSubscription>> subscriptions_;
+  std::vector<std::unique_ptr<DdsWaitable>> waitables_;
   std::vector<std::unique_ptr<DdsExecutor>> executors_;
 };
 

@@ -4,15 +4,17 @@
 // made up for take turns with the messages that they send, as in rclcpp; otherwise these would overrun the
 // histories.
 //
-// A source stands in the queue once at most, so the queue needs a place for each source and no more. It may
-// be told of a message while it is in the queue, and a data-ready callback may stand for several messages:
-// after a message a source of the middleware is looked at once more.
+// A trigger of a waitable is an event like a message. A source stands in the queue once at most, so the queue
+// needs a place for each source and no more. It may be told of a message while it is in the queue, and a
+// data-ready callback may stand for several messages: after a message a source of the middleware is looked at
+// once more.
 #include <condition_variable>
 #include <mutex>
 
 #include "runtime/dds/bounded_queue.h"
 #include "runtime/dds/executor.h"
 #include "runtime/dds/subscription.h"
+#include "runtime/dds/waitable.h"
 
 namespace perflab::runtime {
 
@@ -22,10 +24,9 @@ class DdsRuntime::EventsExecutor final : public OneThreadExecutor {
   ~EventsExecutor() override { EventsExecutor::stop(); }
 
   void add_subscription(DdsSubscription& subscription) override {
-    sources_ += subscription.from_process() == nullptr ? 1 : 2;
-    const std::lock_guard lock(mutex_);  // readers that are there already may have data
-    queue_.reserve(sources_);
+    make_room(subscription.from_process() == nullptr ? 1 : 2);
   }
+  void add_waitable(DdsWaitable& /*waitable*/) override { make_room(1); }
 
   void create_threads() override {
     workers_.create(settings_, 1, [this](std::size_t) { spin(); });
@@ -40,7 +41,7 @@ class DdsRuntime::EventsExecutor final : public OneThreadExecutor {
     workers_.join();
   }
 
-  void on_ready(MessageSource& source) noexcept override {
+  void on_ready(Source& source) noexcept override {
     if (source.queued.exchange(true, std::memory_order_acq_rel)) return;
     bool sleeping = false;
     {
@@ -52,22 +53,28 @@ class DdsRuntime::EventsExecutor final : public OneThreadExecutor {
   }
 
  private:
+  void make_room(std::size_t sources) {
+    sources_ += sources;
+    const std::lock_guard lock(mutex_);  // readers that are there already may have data
+    queue_.reserve(sources_);
+  }
+
   void spin() noexcept {
     std::size_t round = 0;  // events that come before the next timer
     tell_next_ready();
     while (!stopping()) {
       if (round == 0) run_due_timers();
-      MessageSource* const source = next(round);
+      Source* const source = next(round);
       if (source == nullptr) continue;
       --round;
-      // Before the message is taken: from here on a new one queues the source again.
+      // Before anything is taken: from here on a new message or trigger queues the source again.
       source->queued.exchange(false, std::memory_order_acq_rel);
-      if (run_one(*source) == MessageSource::Turn::kMore) on_ready(*source);
+      if (run_one(*source) == Source::Turn::kMore) on_ready(*source);
     }
   }
 
   // The oldest event; null if a timer became due first, or at the end. A new round has all that is queued.
-  MessageSource* next(std::size_t& round) noexcept {
+  Source* next(std::size_t& round) noexcept {
     std::unique_lock lock(mutex_);
     if (queue_.empty() && !stopping()) wait(lock);
     if (round == 0) round = queue_.size();
@@ -91,7 +98,7 @@ class DdsRuntime::EventsExecutor final : public OneThreadExecutor {
   std::size_t sources_ = 0;
   std::mutex mutex_;
   std::condition_variable arrived_;
-  BoundedQueue<MessageSource*> queue_;
+  BoundedQueue<Source*> queue_;
   bool sleeping_ = false;
 };
 

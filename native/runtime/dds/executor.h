@@ -1,8 +1,8 @@
 // The executors of the `dds` runtime: who runs which callback when, and in which thread.
 //
-// An executor is told from any thread that a source has a message (on_ready()) and runs the callbacks of its
-// sources and timers. A new kind is one class, one line in make_executor() and one in
-// tests/conformance/executor.
+// An executor is told from any thread that a source has a message, or that a waitable was triggered
+// (on_ready()), and runs the callbacks of its sources and timers. A new kind is one class, one line in
+// make_executor() and one in tests/conformance/executor.
 #pragma once
 
 #include <atomic>
@@ -11,6 +11,7 @@
 
 #include "middleware/plugin.h"
 #include "runtime/dds/dds_runtime.h"
+#include "runtime/dds/source.h"
 #include "runtime/workers.h"
 #include "runtime/timer.h"
 
@@ -32,6 +33,7 @@ class DdsRuntime::DdsExecutor {
   virtual void add_subscription(DdsSubscription& subscription) = 0;
   // Once the reader exists. Throws middleware::Error.
   virtual void attach(DdsSubscription& /*subscription*/) {}
+  virtual void add_waitable(DdsWaitable& waitable) = 0;
   virtual void add_timer(const TimerSettings& settings, TimerHandler& handler) = 0;
   // Ticks count from that instant.
   virtual void set_base(Nanoseconds base_ns) noexcept = 0;
@@ -42,9 +44,9 @@ class DdsRuntime::DdsExecutor {
   // Afterwards no callback runs; those that do are waited for. Idempotent.
   virtual void stop() noexcept = 0;
 
-  // The source has a message, or may have: called at least once after each. From any thread; does not wait
-  // for callbacks of other threads.
-  virtual void on_ready(MessageSource& source) noexcept = 0;
+  // The source has something to run, or may have: called at least once after each message and trigger. From
+  // any thread; does not wait for callbacks of other threads.
+  virtual void on_ready(Source& source) noexcept = 0;
 
   [[nodiscard]] bool timers_done() const noexcept { return timers_done_.load(std::memory_order_acquire); }
   [[nodiscard]] const ExecutorSettings& settings() const noexcept { return settings_; }
@@ -63,13 +65,11 @@ class DdsRuntime::DdsExecutor {
     if (trace_ != nullptr) [[unlikely]]
       trace_->rclcpp_executor_wait_for_work(timeout == TimerQueue::kNever ? -1 : timeout);
   }
-  template <typename Source>  // MessageSource, which is not complete here
-  auto run_one(Source& source) const noexcept {
+  Source::Turn run_one(Source& source) const noexcept {
     if (trace_ == nullptr) [[likely]]
       return source.run_one();
-    if (const void* const handle = source.subscription.executed(source))
-      trace_->rclcpp_executor_execute(handle);
-    const auto turn = source.run_one();
+    if (const void* const handle = source.executed()) trace_->rclcpp_executor_execute(handle);
+    const Source::Turn turn = source.run_one();
     trace_->rclcpp_executor_get_next_ready();
     return turn;
   }

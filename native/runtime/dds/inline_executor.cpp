@@ -1,10 +1,10 @@
-// `inline`: callbacks run in the thread that brings the message, the middleware's or a publisher's; timers in
-// a thread of their own.
+// `inline`: callbacks run in the thread that brings the message, the middleware's or a publisher's, or that
+// triggers the waitable; timers in a thread of their own.
 //
 // Two threads may bring messages of one subscription at the same time. The one who finds the subscription
 // busy leaves a mark and goes on; the one who is in it looks at the marks before he leaves. So callbacks
-// never overlap, nobody waits for another, and a callback that publishes to its own subscription does not
-// call itself.
+// never overlap, nobody waits for another, and a callback that publishes to its own subscription, or triggers
+// its own waitable, does not call itself.
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
@@ -12,6 +12,7 @@
 
 #include "runtime/dds/executor.h"
 #include "runtime/dds/subscription.h"
+#include "runtime/dds/waitable.h"
 
 namespace perflab::runtime {
 
@@ -20,11 +21,8 @@ class DdsRuntime::InlineExecutor final : public OneThreadExecutor {
   using OneThreadExecutor::OneThreadExecutor;
   ~InlineExecutor() override { InlineExecutor::stop(); }
 
-  void add_subscription(DdsSubscription& subscription) override {
-    subscription.from_middleware().index = kMiddleware;
-    if (MessageSource* const source = subscription.from_process()) source->index = kProcess;
-    subscriptions_.push_back(&subscription);
-  }
+  void add_subscription(DdsSubscription& subscription) override { add(subscription); }
+  void add_waitable(DdsWaitable& waitable) override { add(waitable); }
 
   void create_threads() override {
     if (!timers_.empty()) workers_.create(settings_, 1, [this](std::size_t) { run_timers(); });
@@ -32,8 +30,8 @@ class DdsRuntime::InlineExecutor final : public OneThreadExecutor {
   void run() override {
     open_.store(true, std::memory_order_release);
     // What came before the start.
-    for (DdsSubscription* const subscription : subscriptions_) {
-      enter(*subscription, subscription->from_process() == nullptr ? kMiddleware : kMiddleware | kProcess);
+    for (Entity* const entity : entities_) {
+      enter(*entity, entity->sources[1] == nullptr ? kFirst : kFirst | kSecond);
     }
     workers_.release();
   }
@@ -45,42 +43,49 @@ class DdsRuntime::InlineExecutor final : public OneThreadExecutor {
     open_.store(false, std::memory_order_release);
     wake_.notify_all();
     workers_.join();
-    // Whoever is in a subscription leaves it; then it stays busy for ever.
-    for (DdsSubscription* const subscription : subscriptions_) close(*subscription);
-    subscriptions_.clear();
+    // Whoever is in one leaves it; then it stays busy for ever.
+    for (Entity* const entity : entities_) close(*entity);
+    entities_.clear();
   }
 
-  void on_ready(MessageSource& source) noexcept override {
+  void on_ready(Source& source) noexcept override {
     if (!open_.load(std::memory_order_acquire)) return;
-    enter(source.subscription, static_cast<std::uint32_t>(source.index));
+    enter(source.entity, static_cast<std::uint32_t>(source.index));
   }
 
  private:
-  static constexpr std::uint32_t kMiddleware = 1;
-  static constexpr std::uint32_t kProcess = 2;
+  // Marks: which of its sources has something.
+  static constexpr std::uint32_t kFirst = 1;
+  static constexpr std::uint32_t kSecond = 2;
   static constexpr std::uint32_t kBusy = 4;
   static constexpr std::uint32_t kClosed = 8;
 
-  void enter(DdsSubscription& subscription, std::uint32_t marks) noexcept {
-    std::atomic<std::uint32_t>& state = subscription.inline_state;
+  void add(Entity& entity) {
+    entity.sources[0]->index = kFirst;
+    if (entity.sources[1] != nullptr) entity.sources[1]->index = kSecond;
+    entities_.push_back(&entity);
+  }
+
+  void enter(Entity& entity, std::uint32_t marks) noexcept {
+    std::atomic<std::uint32_t>& state = entity.inline_state;
     if ((state.fetch_or(kBusy | marks, std::memory_order_acq_rel) & kBusy) != 0) return;
     for (;;) {
       marks = state.exchange(kBusy, std::memory_order_acq_rel);
-      if ((marks & kMiddleware) != 0) run_all(subscription.from_middleware());
-      if ((marks & kProcess) != 0) run_all(*subscription.from_process());
+      if ((marks & kFirst) != 0) run_all(*entity.sources[0]);
+      if ((marks & kSecond) != 0) run_all(*entity.sources[1]);
       std::uint32_t unmarked = kBusy;
       if (state.compare_exchange_strong(unmarked, 0, std::memory_order_acq_rel)) return;
     }
   }
-  void run_all(MessageSource& source) noexcept {
+  void run_all(Source& source) noexcept {
     while (open_.load(std::memory_order_relaxed)) {
-      if (source.run_one() != MessageSource::Turn::kMore) return;
+      if (source.run_one() != Source::Turn::kMore) return;
     }
   }
-  static void close(DdsSubscription& subscription) noexcept {
+  static void close(Entity& entity) noexcept {
     for (;;) {
       std::uint32_t idle = 0;
-      if (subscription.inline_state.compare_exchange_weak(idle, kBusy | kClosed, std::memory_order_acq_rel))
+      if (entity.inline_state.compare_exchange_weak(idle, kBusy | kClosed, std::memory_order_acq_rel))
         return;
       if ((idle & kClosed) != 0) return;
       std::this_thread::yield();
@@ -102,7 +107,7 @@ class DdsRuntime::InlineExecutor final : public OneThreadExecutor {
     }
   }
 
-  std::vector<DdsSubscription*> subscriptions_;
+  std::vector<Entity*> entities_;
   std::atomic<bool> open_{false};
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -21,6 +21,7 @@
 #include "runtime/dds/bounded_queue.h"
 #include "runtime/dds/executor.h"
 #include "runtime/dds/subscription.h"
+#include "runtime/dds/waitable.h"
 
 namespace perflab::runtime {
 class DdsRuntime::MultiThreadedExecutor final : public DdsExecutor {
@@ -33,6 +34,10 @@ class DdsRuntime::MultiThreadedExecutor final : public DdsExecutor {
     const std::size_t group = group_index(subscription.settings().group);
     add_source(subscription.from_middleware(), group);
     if (MessageSource* const source = subscription.from_process()) add_source(*source, group);
+  }
+  void add_waitable(DdsWaitable& waitable) override {
+    const std::lock_guard lock(mutex_);
+    add_source(waitable, group_index(waitable.settings().group));
   }
   void add_timer(const TimerSettings& settings, TimerHandler& handler) override {
     const std::lock_guard lock(mutex_);
@@ -69,7 +74,7 @@ class DdsRuntime::MultiThreadedExecutor final : public DdsExecutor {
     workers_.join();
   }
 
-  void on_ready(MessageSource& source) noexcept override {
+  void on_ready(Source& source) noexcept override {
     if (source.queued.exchange(true, std::memory_order_acq_rel)) return;
     std::condition_variable* sleeper = nullptr;
     {
@@ -91,7 +96,7 @@ class DdsRuntime::MultiThreadedExecutor final : public DdsExecutor {
   };
   // One of the two.
   struct Ready {
-    MessageSource* source = nullptr;
+    Source* source = nullptr;
     Timer* timer = nullptr;
   };
   struct Group {
@@ -114,7 +119,7 @@ class DdsRuntime::MultiThreadedExecutor final : public DdsExecutor {
     return at->second;
   }
   static void make_room(Group& group) { group.ready.reserve(++group.members); }
-  void add_source(MessageSource& source, std::size_t group) {
+  void add_source(Source& source, std::size_t group) {
     make_room(groups_[group]);
     source.index = group;
   }
@@ -151,10 +156,10 @@ class DdsRuntime::MultiThreadedExecutor final : public DdsExecutor {
   }
 
   // Both without the mutex. True if it is to be queued again.
-  bool run_source(MessageSource& source) const noexcept {
-    // Before the message is taken: from here on a new one queues the source again.
+  bool run_source(Source& source) const noexcept {
+    // Before anything is taken: from here on a new message or trigger queues the source again.
     source.queued.exchange(false, std::memory_order_acq_rel);
-    return run_one(source) == MessageSource::Turn::kMore &&
+    return run_one(source) == Source::Turn::kMore &&
            !source.queued.exchange(true, std::memory_order_acq_rel);
   }
   bool run_timer(Timer& timer) noexcept {

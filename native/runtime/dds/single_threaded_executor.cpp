@@ -1,11 +1,13 @@
 // `single_threaded`: one thread and a wait-set. Each cycle, as rclcpp's SingleThreadedExecutor: every timer
 // that is due, then one message of each subscription that was ready, then one of each that had messages from
-// this process.
+// this process, then each waitable that was triggered. These it finds by looking at all waitables after each
+// wait, as rclcpp does: that is what an idle one costs.
 #include <algorithm>
 #include <vector>
 
 #include "runtime/dds/executor.h"
 #include "runtime/dds/subscription.h"
+#include "runtime/dds/waitable.h"
 
 namespace perflab::runtime {
 
@@ -20,7 +22,11 @@ class DdsRuntime::SingleThreadedExecutor final : public OneThreadExecutor {
   void add_subscription(DdsSubscription& subscription) override {
     if (subscription.from_process() == nullptr) return;
     local_.push_back(&subscription);
-    local_ready_.reserve(local_.size());
+    local_ready_.reserve(local_.size() + waitables_.size());
+  }
+  void add_waitable(DdsWaitable& waitable) override {
+    waitables_.push_back(&waitable);
+    local_ready_.reserve(local_.size() + waitables_.size());
   }
   void attach(DdsSubscription& subscription) override {
     waitset_.attach(subscription.reader(), sources_.size());
@@ -39,8 +45,8 @@ class DdsRuntime::SingleThreadedExecutor final : public OneThreadExecutor {
     workers_.join();
   }
 
-  // A message from this process; the wait-set tells of the others.
-  void on_ready(MessageSource& /*source*/) noexcept override {
+  // A message from this process, or a trigger; the wait-set tells of the others.
+  void on_ready(Source& /*source*/) noexcept override {
     local_arrived_.exchange(true, std::memory_order_seq_cst);
     // The first one after the executor went to wait, and before it has woken.
     if (waiting_.load(std::memory_order_seq_cst) && waiting_.exchange(false, std::memory_order_seq_cst)) {
@@ -61,8 +67,8 @@ class DdsRuntime::SingleThreadedExecutor final : public OneThreadExecutor {
       collect_local();
       run_due_timers();
       for (std::size_t i = 0; i < count; ++i) run_one(*sources_[ready_[i]]);
-      for (MessageSource* const source : local_ready_) {
-        if (run_one(*source) == MessageSource::Turn::kMore)
+      for (Source* const source : local_ready_) {
+        if (run_one(*source) == Source::Turn::kMore)
           local_arrived_.store(true, std::memory_order_relaxed);
       }
     }
@@ -71,8 +77,8 @@ class DdsRuntime::SingleThreadedExecutor final : public OneThreadExecutor {
   perflab_status wait(std::size_t& count, perflab_error& error) noexcept {
     Nanoseconds timeout = until_next_tick();
     static_assert(TimerQueue::kNever == PERFLAB_DURATION_INFINITE);
-    if (local_.empty()) return wait_for(timeout, count, error);
-    // Either the publisher sees that this thread waits, or this thread sees his message.
+    if (local_.empty() && waitables_.empty()) return wait_for(timeout, count, error);
+    // Either the publisher sees that this thread waits, or this thread sees his message. Triggers likewise.
     waiting_.store(true, std::memory_order_seq_cst);
     if (local_arrived_.load(std::memory_order_seq_cst)) timeout = 0;
     const perflab_status status = wait_for(timeout, count, error);
@@ -87,13 +93,18 @@ class DdsRuntime::SingleThreadedExecutor final : public OneThreadExecutor {
     return status;
   }
 
-  // What is there now takes its turn in this cycle; what callbacks of this cycle publish, in the next.
+  // What is there now takes its turn in this cycle; what callbacks of this cycle publish or trigger, in the
+  // next.
   void collect_local() noexcept {
     local_ready_.clear();
-    if (!local_arrived_.load(std::memory_order_relaxed)) return;
-    local_arrived_.exchange(false, std::memory_order_seq_cst);
-    for (DdsSubscription* const subscription : local_) {
-      if (subscription->process_waits()) local_ready_.push_back(subscription->from_process());
+    if (local_arrived_.load(std::memory_order_relaxed)) {
+      local_arrived_.exchange(false, std::memory_order_seq_cst);
+      for (DdsSubscription* const subscription : local_) {
+        if (subscription->process_waits()) local_ready_.push_back(subscription->from_process());
+      }
+    }
+    for (DdsWaitable* const waitable : waitables_) {
+      if (waitable->triggered()) local_ready_.push_back(waitable);
     }
   }
 
@@ -102,7 +113,8 @@ class DdsRuntime::SingleThreadedExecutor final : public OneThreadExecutor {
   std::vector<MessageSource*> sources_;  // by the cookies of the wait-set
   std::vector<std::uint64_t> ready_;
   std::vector<DdsSubscription*> local_;
-  std::vector<MessageSource*> local_ready_;
+  std::vector<DdsWaitable*> waitables_;
+  std::vector<Source*> local_ready_;
   std::atomic<bool> local_arrived_{false};
   std::atomic<bool> waiting_{false};
 };

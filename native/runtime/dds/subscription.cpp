@@ -4,6 +4,9 @@
 
 namespace perflab::runtime {
 
+DdsRuntime::MessageSource::MessageSource(DdsSubscription& owner) noexcept
+    : Source(owner), subscription(owner) {}
+
 DdsRuntime::DdsSubscription::DdsSubscription(const measure::Clock& clock, MessageHandler& handler,
                                              EventSink& sink, DdsExecutor& executor,
                                              const EndpointSettings& settings, std::size_t ring_depth,
@@ -16,6 +19,7 @@ DdsRuntime::DdsSubscription::DdsSubscription(const measure::Clock& clock, Messag
       trace_takes_(settings.kind == TopicKind::kTopic ? trace : nullptr),
       trace_callbacks_(settings.kind == TopicKind::kReply ? nullptr : trace) {
   if (ring_depth > 0) from_process_.emplace(*this, ring_depth);
+  sources = {&from_middleware_, from_process()};
 }
 
 std::size_t DdsRuntime::DdsSubscription::matched() noexcept {

@@ -9,33 +9,22 @@
 #include "middleware/plugin.h"
 #include "runtime/dds/dds_runtime.h"
 #include "runtime/dds/intra_process.h"
+#include "runtime/dds/source.h"
 
 namespace perflab::runtime {
 
-// One of the two ways in which messages reach a subscription. This is what executors queue.
-class DdsRuntime::MessageSource {
+// One of the two ways in which messages reach a subscription.
+class DdsRuntime::MessageSource : public DdsRuntime::Source {
  public:
-  // What one turn did: there was no message; it handled one and there is no other; ... and there may be.
-  enum class Turn { kNothing, kLast, kMore };
-
-  explicit MessageSource(DdsSubscription& owner) noexcept : subscription(owner) {}
-  MessageSource(const MessageSource&) = delete;
-  MessageSource& operator=(const MessageSource&) = delete;
-  // Takes one message and runs its callback.
-  virtual Turn run_one() noexcept = 0;
-  // What stands for the callback in a trace; the source itself stands for rclcpp's subscription.
-  [[nodiscard]] const void* callback() const noexcept { return &queued; }
+  explicit MessageSource(DdsSubscription& owner) noexcept;
 
   DdsSubscription& subscription;
-  // The rest is the executor's.
-  std::atomic<bool> queued{false};
-  std::size_t index = 0;
 
  protected:
   ~MessageSource() = default;
 };
 
-class DdsRuntime::DdsSubscription final : public Subscription {
+class DdsRuntime::DdsSubscription final : public Subscription, public DdsRuntime::Entity {
  public:
   // `ring_depth` is 0 where nothing is delivered within the process. `trace` may be null.
   DdsSubscription(const measure::Clock& clock, MessageHandler& handler, EventSink& sink,
@@ -64,19 +53,14 @@ class DdsRuntime::DdsSubscription final : public Subscription {
   // itself stands for rcl's, or for the service or client whose requests or replies it takes.
   [[nodiscard]] const void* rmw_handle() const noexcept { return &from_middleware_.reader; }
   [[nodiscard]] const void* ring() const noexcept { return &from_process_->ring; }
-  // What an executor tells to execute: only subscriptions of topics through the middleware are told, as in
-  // rclcpp.
-  [[nodiscard]] const void* executed(const MessageSource& source) const noexcept {
-    return settings_.kind == TopicKind::kTopic && &source == &from_middleware_ ? this : nullptr;
-  }
-
-  // Of the inline executor: who is in it, and what was left to him.
-  std::atomic<std::uint32_t> inline_state{0};
 
  private:
   struct FromMiddleware final : MessageSource {
     using MessageSource::MessageSource;
     Turn run_one() noexcept override;
+    [[nodiscard]] const void* executed() const noexcept override {
+      return subscription.settings_.kind == TopicKind::kTopic ? &subscription : nullptr;
+    }
     std::optional<middleware::Reader> reader;
   };
   struct FromProcess final : MessageSource, Taker {

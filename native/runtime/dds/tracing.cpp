@@ -6,6 +6,7 @@
 
 #include "runtime/dds/publisher.h"
 #include "runtime/dds/subscription.h"
+#include "runtime/dds/waitable.h"
 
 namespace perflab::runtime {
 namespace {
@@ -91,6 +92,10 @@ void DdsRuntime::Tracer::made(DdsSubscription& subscription) {
   trace_.rclcpp_subscription_init(&subscription, &subscription.from_middleware());
   trace_.rclcpp_subscription_callback_added(&subscription.from_middleware(), callback);
   register_callback(callback, "subscription", settings.group, settings.topic);
+}
+
+void DdsRuntime::Tracer::made(const DdsWaitable& waitable) {
+  register_callback(waitable.callback(), "waitable", waitable.settings().group, waitable.settings().name);
 }
 
 TimerHandler& DdsRuntime::Tracer::make_timer(const TimerSettings& settings, TimerHandler& handler,

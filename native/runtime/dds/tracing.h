@@ -3,7 +3,8 @@
 //
 // Everything follows rclcpp 28 (ROS 2 Jazzy): which events there are, in which order, of which layer. Handles
 // are addresses of our objects and of their members, one per layer. So services and clients are told and
-// their requests and replies are not; of a service its callbacks are.
+// their requests and replies are not; of a service its callbacks are. Of a waitable rclcpp says nothing: it
+// tells its callbacks itself, and so do ours.
 //
 // All pointers to tracepoints are null where nothing is traced.
 #pragma once
@@ -55,6 +56,7 @@ class DdsRuntime::Tracer {
   void name_group(std::size_t group, const std::string& node_namespace, const std::string& node);
   void made(const DdsPublisher& publisher);
   void made(DdsSubscription& subscription);
+  void made(const DdsWaitable& waitable);
   // The handler to give to the executor instead.
   TimerHandler& make_timer(const TimerSettings& settings, TimerHandler& handler, bool phases);
 

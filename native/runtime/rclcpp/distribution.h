@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rclcpp/version.h>
+#include <tracetools/tracetools.h>
 
 #include <memory>
 #include <rclcpp/rclcpp.hpp>
@@ -16,6 +17,15 @@
 #if __has_include(<rclcpp/executors/static_single_threaded_executor.hpp>)
 #define PERFLAB_HAS_STATIC_EXECUTOR 1
 #include <rclcpp/executors/static_single_threaded_executor.hpp>
+#endif
+// Waitables get wait sets and data by reference.
+#if RCLCPP_VERSION_GTE(28, 1, 0)
+#define PERFLAB_WAITABLE_BY_REFERENCE 1
+#endif
+#ifdef TRACETOOLS_TRACEPOINT
+#define PERFLAB_TRACEPOINT TRACETOOLS_TRACEPOINT
+#else
+#define PERFLAB_TRACEPOINT TRACEPOINT
 #endif
 // A timer's callback is told when it was due.
 #if RCLCPP_VERSION_GTE(28, 0, 0)

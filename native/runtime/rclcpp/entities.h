@@ -36,6 +36,9 @@ struct NodeHandle {
   [[nodiscard]] rclcpp::node_interfaces::NodeTimersInterface::SharedPtr timers() const {
     return node ? node->get_node_timers_interface() : lifecycle->get_node_timers_interface();
   }
+  [[nodiscard]] rclcpp::node_interfaces::NodeWaitablesInterface::SharedPtr waitables() const {
+    return node ? node->get_node_waitables_interface() : lifecycle->get_node_waitables_interface();
+  }
 };
 
 // What the endpoints of one runtime share.
@@ -54,7 +57,8 @@ struct LocalTopic {
   std::size_t owning = 0;   // ... and those that want their own
 };
 
-// Runs something each time the middleware has a message, in its thread: the `inline` executor. It is told from
+// Runs something each time the middleware has a message, or a waitable is triggered, in the thread that says so: the
+// `inline` executor. It is told from
 // several threads and runs in one at a time.
 class Inline {
  public:

@@ -181,6 +181,7 @@ RclcppRuntime::RclcppRuntime(const PluginSettings& given, const measure::Clock& 
 RclcppRuntime::~RclcppRuntime() {
   RclcppRuntime::stop();
   executors_.clear();
+  waitables_.clear();
   clients_.clear();
   servers_.clear();
   subscriptions_.clear();
@@ -276,6 +277,17 @@ Server& RclcppRuntime::create_server(std::size_t executor, const ServiceSettings
 
 void RclcppRuntime::create_timer(std::size_t executor, const TimerSettings& settings, TimerHandler& handler) {
   executors_.at(executor)->add_timer(node(settings.group, 0), settings, handler);
+}
+
+Waitable& RclcppRuntime::create_waitable(std::size_t executor, const WaitableSettings& settings,
+                                         WaitableHandler& handler) {
+  try {
+    waitables_.push_back(std::make_unique<RosWaitable>(shared_, node(settings.group, 0), settings, handler));
+  } catch (const std::exception& error) {
+    throw error_of("waitable " + settings.name, error);
+  }
+  executors_.at(executor)->add_receiver(*waitables_.back());
+  return *waitables_.back();
 }
 
 void RclcppRuntime::work(Nanoseconds amount) noexcept { realtime::spend_cpu_time(amount); }

@@ -1,8 +1,8 @@
 // The `rclcpp` runtime: a graph on ROS 2 itself.
 //
 // Every group is a node (rclcpp::Node or LifecycleNode), its endpoints are typed publishers, subscriptions,
-// clients and services of rclcpp, its timers wall timers, its callbacks run by rclcpp's executors. So what is
-// measured is what an application gets: type support, rmw, rcl, rclcpp.
+// clients and services of rclcpp, its timers wall timers, its waitables those of rclcpp, its callbacks run by rclcpp's
+// executors. So what is measured is what an application gets: type support, rmw, rcl, rclcpp.
 //
 // What differs from `dds`, because ROS differs:
 //  * a timer that is late leaves out the ticks that it missed, always (they are told as skipped);
@@ -21,6 +21,7 @@
 #include "runtime/rclcpp/entities.h"
 #include "runtime/rclcpp/executor.h"
 #include "runtime/rclcpp/settings.h"
+#include "runtime/rclcpp/waitable.h"
 
 namespace perflab::runtime::ros {
 
@@ -40,6 +41,8 @@ class RclcppRuntime final : public Runtime {
   Server& create_server(std::size_t executor, const ServiceSettings& settings, RequestHandler& handler) override;
   [[nodiscard]] ServiceFraming service_framing() const noexcept override { return framing_; }
   void create_timer(std::size_t executor, const TimerSettings& settings, TimerHandler& handler) override;
+  Waitable& create_waitable(std::size_t executor, const WaitableSettings& settings,
+                            WaitableHandler& handler) override;
   void work(Nanoseconds amount) noexcept override;
   void start(Nanoseconds base_ns) override;
   [[nodiscard]] bool timers_done() const noexcept override;
@@ -65,6 +68,7 @@ class RclcppRuntime final : public Runtime {
   std::vector<std::unique_ptr<RosSubscription>> subscriptions_;
   std::vector<std::unique_ptr<RosClient>> clients_;
   std::vector<std::unique_ptr<RosServer>> servers_;
+  std::vector<std::unique_ptr<RosWaitable>> waitables_;
   std::vector<std::unique_ptr<RosExecutor>> executors_;
 };
 

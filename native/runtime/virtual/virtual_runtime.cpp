@@ -15,6 +15,7 @@
 #include "middleware/support/status.h"
 #include "middleware/types.h"
 #include "realtime/thread.h"
+#include "runtime/guard.h"
 #include "runtime/names.h"
 #include "runtime/service.h"
 
@@ -53,24 +54,56 @@ struct VirtualRuntime::Link {
   std::uint64_t duplicated = 0;
 };
 
-struct VirtualRuntime::Reader final : Subscription {
+// What causes callbacks, beside timers.
+struct VirtualRuntime::Source {
+  virtual ~Source() = default;
+  [[nodiscard]] virtual bool ready() const noexcept = 0;
+  // Takes what is there, one message or trigger, and runs its callback.
+  virtual void run_one() noexcept = 0;
+
+  Lane* lane = nullptr;
+  std::size_t group = 0;
+  bool queued = false;  // in the lane's arrivals, or in its group's queue
+};
+
+struct VirtualRuntime::Reader final : Subscription, Source {
   struct Arrived {
     std::shared_ptr<Message> message;
     Nanoseconds at;
   };
   [[nodiscard]] perflab_identity identity() const noexcept override { return id; }
   [[nodiscard]] std::size_t matched() noexcept override { return writers; }
+  [[nodiscard]] bool ready() const noexcept override { return !history.empty(); }
+  void run_one() noexcept override {
+    if (history.empty()) return;
+    const Arrived arrived = std::move(history.front());
+    history.pop_front();
+    const Message& message = *arrived.message;
+    handler->on_message(
+        {message.bytes, message.writer, message.sequence, message.related, arrived.at, kUnknownTime});
+  }
 
   MessageHandler* handler = nullptr;
-  Lane* lane = nullptr;
-  std::size_t group = 0;
-  bool queued = false;  // in the lane's arrivals, or in its group's queue
   std::size_t writers = 0;
   std::size_t depth = 0;  // 0: unlimited
   perflab_qos qos{};
   std::uint64_t overwritten = 0;
   perflab_identity id{};
   std::deque<Arrived> history;
+};
+
+// Triggered by a callback, which runs whole, ahead of the virtual time of others: the trigger arrives when its
+// time has come, and only then it is known whether one before it is still unanswered.
+struct VirtualRuntime::Guarded final : Waitable, Source {
+  void trigger(Nanoseconds due_ns) noexcept override;
+  [[nodiscard]] bool ready() const noexcept override { return guard.triggered(); }
+  void run_one() noexcept override {
+    if (const auto due_ns = guard.take()) handler->on_triggered(*due_ns);
+  }
+
+  VirtualRuntime* runtime = nullptr;
+  WaitableHandler* handler = nullptr;
+  Guard guard;
 };
 
 struct VirtualRuntime::Writer final : Publisher {
@@ -114,7 +147,7 @@ struct VirtualRuntime::Pool {
   // One of the two.
   struct Ready {
     Timer* timer = nullptr;
-    Reader* reader = nullptr;
+    Source* source = nullptr;
   };
   struct Group {
     std::deque<Ready> ready;
@@ -128,11 +161,11 @@ struct VirtualRuntime::Pool {
     group.listed = true;
     listed.push_back(&group);
   }
-  void push(Reader& reader) {
-    if (reader.queued) return;
-    reader.queued = true;
-    Group& group = groups[reader.group];
-    group.ready.push_back({nullptr, &reader});
+  void push(Source& source) {
+    if (source.queued) return;
+    source.queued = true;
+    Group& group = groups[source.group];
+    group.ready.push_back({nullptr, &source});
     list(group);
   }
   void push_due(Nanoseconds now) {
@@ -155,8 +188,8 @@ struct VirtualRuntime::Pool {
     for (auto& [name, group] : groups) {
       if (!group.running || group.busy_until > now) continue;
       const Ready done = *std::exchange(group.running, std::nullopt);
-      if (done.reader != nullptr) {
-        if (!done.reader->history.empty()) push(*done.reader);
+      if (done.source != nullptr) {
+        if (done.source->ready()) push(*done.source);
       } else if (!done.timer->schedule.done() && done.timer->schedule.next_due() <= group.busy_until) {
         group.ready.push_back(done);
       } else {
@@ -190,19 +223,19 @@ struct VirtualRuntime::Lane {
   Order order = Order::kCycles;  // single_threaded; the receive thread of inline; events
   std::unique_ptr<Pool> pool;
   std::vector<TimerSchedule> timers;
-  std::vector<Reader*> readers;
-  std::deque<Reader*> arrivals;
-  Reader* last =
+  std::vector<Source*> sources;
+  std::deque<Source*> arrivals;
+  Source* last =
       nullptr;  // of kEvents: whose callback ran last; has its next turn behind those who are waiting
-  // kEvents: a reader stands in the queue once at most.
-  void push(Reader& reader) {
-    if (std::exchange(reader.queued, true)) return;
-    arrivals.push_back(&reader);
+  // kEvents: a source stands in the queue once at most.
+  void push(Source& source) {
+    if (std::exchange(source.queued, true)) return;
+    arrivals.push_back(&source);
   }
   // The entities collected for this cycle.
   struct Ready {
     TimerSchedule* timer;
-    Reader* reader;
+    Source* source;
   };
   std::vector<Ready> ready;
   std::size_t next_ready = 0;
@@ -211,14 +244,16 @@ struct VirtualRuntime::Lane {
 };
 
 // One of: a step of `lane`; `message` sent by `writer`; `message` arriving over `link`; the end of a hold on
-// `link`.
+// `link`; a trigger of `waitable`.
 struct VirtualRuntime::Event {
-  Nanoseconds at;
-  std::uint64_t order;
-  Lane* lane;
-  Writer* writer;
-  Link* link;
-  std::shared_ptr<Message> message;
+  Nanoseconds at = 0;
+  std::uint64_t order = 0;
+  Lane* lane = nullptr;
+  Writer* writer = nullptr;
+  Link* link = nullptr;
+  std::shared_ptr<Message> message{};
+  Guarded* waitable = nullptr;
+  Nanoseconds due_ns = 0;
 };
 
 struct VirtualRuntime::LaterFirst {
@@ -226,6 +261,13 @@ struct VirtualRuntime::LaterFirst {
     return a.at != b.at ? a.at > b.at : a.order > b.order;
   }
 };
+
+void VirtualRuntime::Guarded::trigger(Nanoseconds due_ns) noexcept {
+  runtime->events_->push({.at = runtime->clock_.now(),
+                          .order = runtime->next_order_++,
+                          .waitable = this,
+                          .due_ns = due_ns});
+}
 
 namespace {
 
@@ -343,7 +385,7 @@ Subscription& VirtualRuntime::create_subscription(std::size_t executor, const En
   reader->depth = settings.qos.history == PERFLAB_KEEP_ALL ? 0 : static_cast<std::size_t>(settings.qos.depth);
   reader->qos = settings.qos;
   reader->id = make_identity(2, readers_.size());
-  reader->lane->readers.push_back(reader.get());
+  reader->lane->sources.push_back(reader.get());
   clock_.set(clock_.now() + kCreation);
   const std::string name = wire_name(settings);
   for (Writer* writer : writers_by_topic_[name]) {
@@ -362,6 +404,18 @@ void VirtualRuntime::create_timer(std::size_t executor, const TimerSettings& set
   } else {
     lane.timers.emplace_back(settings, handler);
   }
+}
+
+Waitable& VirtualRuntime::create_waitable(std::size_t executor, const WaitableSettings& settings,
+                                          WaitableHandler& handler) {
+  auto waitable = std::make_unique<Guarded>();
+  waitable->runtime = this;
+  waitable->handler = &handler;
+  waitable->lane = lanes_[executors_.at(executor).messages].get();
+  waitable->group = settings.group;
+  waitable->lane->sources.push_back(waitable.get());
+  waitables_.push_back(std::move(waitable));
+  return *waitables_.back();
 }
 
 namespace {
@@ -421,7 +475,9 @@ void VirtualRuntime::simulate() noexcept {
     const Event event = events_->top();
     events_->pop();
     clock_.set(event.at);
-    if (event.writer != nullptr) {
+    if (event.waitable != nullptr) {
+      arrive(*event.waitable, event.due_ns);
+    } else if (event.writer != nullptr) {
       offer(*event.writer, event.message);
     } else if (event.message) {
       arrive(*event.link, event.message);
@@ -518,12 +574,27 @@ void VirtualRuntime::arrive(Link& link, const std::shared_ptr<Message>& message)
     reader.lane->arrivals.push_back(&reader);
   }
   reader.history.push_back({message, clock_.now()});
-  if (reader.lane->pool) {
-    reader.lane->pool->push(reader);
-  } else if (reader.lane->order == Lane::Order::kEvents) {
-    reader.lane->push(reader);
+  announce(reader);
+}
+
+void VirtualRuntime::arrive(Guarded& waitable, Nanoseconds due_ns) {
+  if (!waitable.guard.trigger(due_ns)) {
+    waitable.handler->on_coalesced(due_ns);
+    return;
   }
-  wake(*reader.lane, clock_.now());
+  if (waitable.lane->order == Lane::Order::kMessages) waitable.lane->arrivals.push_back(&waitable);
+  announce(waitable);
+}
+
+// Tells the executor that there is something to run.
+void VirtualRuntime::announce(Source& source) {
+  Lane& lane = *source.lane;
+  if (lane.pool) {
+    lane.pool->push(source);
+  } else if (lane.order == Lane::Order::kEvents) {
+    lane.push(source);
+  }
+  wake(lane, clock_.now());
 }
 
 // Schedules the lane's next step, not before it is free.
@@ -543,8 +614,8 @@ bool VirtualRuntime::collect(Lane& lane) {
     if (!timer.done() && timer.next_due() <= clock_.now()) lane.ready.push_back({&timer, nullptr});
   }
   if (lane.order == Lane::Order::kCycles) {
-    for (Reader* reader : lane.readers) {
-      if (!reader->history.empty()) lane.ready.push_back({nullptr, reader});
+    for (Source* source : lane.sources) {
+      if (source->ready()) lane.ready.push_back({nullptr, source});
     }
   } else if (!lane.arrivals.empty()) {
     lane.ready.push_back({nullptr, lane.arrivals.front()});
@@ -560,8 +631,8 @@ void VirtualRuntime::step(Lane& lane) {
     return;
   }
   if (lane.last != nullptr) {
-    Reader& reader = *std::exchange(lane.last, nullptr);
-    if (!reader.history.empty()) lane.push(reader);
+    Source& source = *std::exchange(lane.last, nullptr);
+    if (source.ready()) lane.push(source);
   }
   if (lane.next_ready == lane.ready.size() && !collect(lane)) {
     Nanoseconds next = std::numeric_limits<Nanoseconds>::max();
@@ -577,22 +648,13 @@ void VirtualRuntime::step(Lane& lane) {
     entity.timer->fire(clock_.now());
   } else {
     if (lane.order == Lane::Order::kEvents) {
-      entity.reader->queued = false;
-      lane.last = entity.reader;
+      entity.source->queued = false;
+      lane.last = entity.source;
     }
-    take_one(*entity.reader);
+    entity.source->run_one();
   }
   lane.free_at = clock_.now();
   wake(lane, lane.free_at);
-}
-
-void VirtualRuntime::take_one(Reader& reader) {
-  if (reader.history.empty()) return;
-  const Reader::Arrived arrived = std::move(reader.history.front());
-  reader.history.pop_front();
-  const Message& message = *arrived.message;
-  reader.handler->on_message(
-      {message.bytes, message.writer, message.sequence, message.related, arrived.at, kUnknownTime});
 }
 
 // Gives every server that is free a callback of a group that is.
@@ -621,8 +683,8 @@ void VirtualRuntime::run_next(Pool& pool, Nanoseconds& server) {
   if (group.running->timer != nullptr) {
     group.running->timer->schedule.fire(clock_.now());
   } else {
-    group.running->reader->queued = false;
-    take_one(*group.running->reader);
+    group.running->source->queued = false;
+    group.running->source->run_one();
   }
   group.busy_until = clock_.now();
   server = group.busy_until;

@@ -4,13 +4,13 @@
 //
 // What is modelled: links (one per writer and reader) with the disturbances of the middleware `sim` (delay,
 // jitter, loss, reordering, duplication; sim/disturbance.h); reader histories (keep_last drops the oldest);
-// executors, each callback costing `service` plus the work of the graph; `publish_call` as the duration of
-// publish(). What is not: the operating system, and therefore resources, scheduling, and how messages pass
-// through memory.
+// guard conditions of waitables; executors, each callback costing `service` plus the work of the graph;
+// `publish_call` as the duration of publish(). What is not: the operating system, and therefore resources,
+// scheduling, and how messages pass through memory.
 //
-// Executors: `inline` has one server for messages, in the order of arrival, and one for timers;
+// Executors: `inline` has one server for messages and waitables, in the order of arrival, and one for timers;
 // `single_threaded` one that collects what is ready and runs it, timers first; `events` one that takes
-// readers in the order in which they became ready, and due timers between them; `multi_threaded` has as many
+// readers and waitables in the order in which they became ready, and due timers between them; `multi_threaded` has as many
 // as threads are asked for, which never run two callbacks of one group at a time.
 //
 // Before the start an endpoint takes 250 us of virtual time to be created, and nothing else takes any.
@@ -71,6 +71,8 @@ class VirtualRuntime final : public Runtime {
     return ServiceFraming::kRmwCyclonedds;
   }
   void create_timer(std::size_t executor, const TimerSettings& settings, TimerHandler& handler) override;
+  Waitable& create_waitable(std::size_t executor, const WaitableSettings& settings,
+                            WaitableHandler& handler) override;
   void work(Nanoseconds amount) noexcept override { clock_.set(clock_.now() + amount); }
   // Virtual time begins at `base_ns` less the ticks before it; the simulation runs in a thread of its own.
   void start(Nanoseconds base_ns) override;
@@ -84,7 +86,9 @@ class VirtualRuntime final : public Runtime {
   struct Programme;
   struct Message;
   struct Link;
+  struct Source;
   struct Reader;
+  struct Guarded;
   struct Writer;
   struct Lane;
   struct Pool;
@@ -99,12 +103,13 @@ class VirtualRuntime final : public Runtime {
   void schedule_arrivals(Link& link, const std::shared_ptr<Message>& offered);
   void release_held(Link& link);
   void arrive(Link& link, const std::shared_ptr<Message>& message);
+  void arrive(Guarded& waitable, Nanoseconds due_ns);
+  void announce(Source& source);
   void wake(Lane& lane, Nanoseconds at);
   void step(Lane& lane);
   bool collect(Lane& lane);
   void step(Pool& pool, Lane& lane);
   void run_next(Pool& pool, Nanoseconds& server);
-  void take_one(Reader& reader);
   std::shared_ptr<Message> make_message(std::span<const perflab_bytes> parts, const perflab_identity& writer);
 
   VirtualClock clock_;
@@ -121,6 +126,7 @@ class VirtualRuntime final : public Runtime {
   std::vector<std::unique_ptr<ServiceServer>> servers_;
   std::vector<std::unique_ptr<Writer>> writers_;
   std::vector<std::unique_ptr<Reader>> readers_;
+  std::vector<std::unique_ptr<Guarded>> waitables_;
   std::vector<std::unique_ptr<Link>> links_;
   std::map<std::string, std::vector<Writer*>> writers_by_topic_;
   std::map<std::string, std::vector<Reader*>> readers_by_topic_;

@@ -31,7 +31,8 @@ void append(std::vector<Span>& to, const From& from) {
 
 class Groups : public AnyExecutor {};
 
-// Three subscriptions, a server and a timer of one node, and another node that keeps the executor busy.
+// Three subscriptions, a server, a waitable and a timer of one node, and another node that keeps the executor
+// busy.
 TEST_P(Groups, CallbacksOfOneNodeExcludeEachOther) {
   ASSERT_FALSE(concurrent_callbacks(GetParam().kind));
   constexpr std::uint64_t kMessages = 60;
@@ -57,8 +58,13 @@ TEST_P(Groups, CallbacksOfOneNodeExcludeEachOther) {
   timer(asking, 10ms, 1, 1).on_each = [&](Nanoseconds) {
     for (std::uint64_t i = 0; i < kMessages; ++i) EXPECT_TRUE(request(asker, kind, i));
   };
+  const Guarded guarded = waitable(on);
+  guarded.answers->on_each = [&](Nanoseconds) { work(); };
   Ticks& ticks = timer(on, 500us, 1, 80);
-  ticks.on_each = [&](Nanoseconds) { work(); };
+  ticks.on_each = [&](Nanoseconds due) {
+    guarded.endpoint->trigger(due);
+    work();
+  };
   ASSERT_TRUE(matched());
   ASSERT_TRUE(eventually([&] { return asker.matched() == 1; }));
   start();
@@ -66,6 +72,7 @@ TEST_P(Groups, CallbacksOfOneNodeExcludeEachOther) {
     EXPECT_TRUE(eventually([&] { return inbox->count() >= kMessages; })) << inbox->count();
   EXPECT_TRUE(eventually([&] { return replies.count() >= kMessages; })) << replies.count();
   EXPECT_TRUE(timers_done());
+  EXPECT_TRUE(eventually([&] { return guarded.answers->answered() == ticks.count(); }));
   runtime().stop();
   std::vector<Span> spans;
   for (const Inbox* inbox : inboxes) {
@@ -73,10 +80,11 @@ TEST_P(Groups, CallbacksOfOneNodeExcludeEachOther) {
     if (inbox != inboxes.back()) append(spans, inbox->messages());
   }
   append(spans, echo.requests());
+  append(spans, guarded.answers->all());
   for (const Ticks::Tick& tick : ticks.all()) {
     if (tick.skipped == 0) spans.push_back({tick.begin_ns, tick.end_ns});
   }
-  EXPECT_EQ(spans.size(), 4 * kMessages + ticks.count());
+  EXPECT_EQ(spans.size(), 4 * kMessages + ticks.count() + guarded.answers->executed());
   expect_none_at_the_same_time(spans);
 }
 

@@ -329,6 +329,71 @@ class Echo final : public RequestHandler {
   std::atomic<bool> running_{false};
 };
 
+inline std::vector<Nanoseconds> dues(Nanoseconds first, Nanoseconds end) {
+  std::vector<Nanoseconds> out;
+  for (; first < end; ++first) out.push_back(first);
+  return out;
+}
+
+// What came of the triggers of a waitable.
+class Answers final : public WaitableHandler {
+ public:
+  explicit Answers(const measure::Clock& clock) : clock_(clock) {}
+
+  struct Span {
+    Nanoseconds begin_ns;
+    Nanoseconds end_ns;
+  };
+
+  void on_triggered(Nanoseconds due_ns) noexcept override {
+    const Alone alone(running_);
+    const Nanoseconds begin = clock_.now();
+    entered_.fetch_add(1);
+    if (on_each) on_each(due_ns);
+    {
+      const std::lock_guard lock(mutex_);
+      dues_.push_back(due_ns);
+      spans_.push_back({begin, clock_.now()});
+    }
+    executed_.fetch_add(1);
+    answered_.fetch_add(1);
+  }
+  void on_coalesced(Nanoseconds due_ns) noexcept override {
+    {
+      const std::lock_guard lock(mutex_);
+      coalesced_.push_back(due_ns);
+    }
+    answered_.fetch_add(1);
+  }
+
+  std::size_t entered() const { return entered_; }    // callbacks that have begun
+  std::size_t executed() const { return executed_; }  // ... that have returned
+  std::size_t answered() const { return answered_; }  // triggers
+  std::vector<Nanoseconds> dues() const { return copy(dues_); }
+  std::vector<Nanoseconds> coalesced() const { return copy(coalesced_); }
+  std::vector<Span> all() const { return copy(spans_); }
+
+  // In the callback.
+  std::function<void(Nanoseconds due_ns)> on_each;
+
+ private:
+  template <typename List>
+  List copy(const List& list) const {
+    const std::lock_guard lock(mutex_);
+    return list;
+  }
+
+  const measure::Clock& clock_;
+  mutable std::mutex mutex_;
+  std::vector<Nanoseconds> dues_;
+  std::vector<Nanoseconds> coalesced_;
+  std::vector<Span> spans_;
+  std::atomic<std::size_t> entered_{0};
+  std::atomic<std::size_t> executed_{0};
+  std::atomic<std::size_t> answered_{0};
+  std::atomic<bool> running_{false};
+};
+
 // What no test expects is a failure of the test.
 class Sink final : public EventSink {
  public:
@@ -393,6 +458,11 @@ void expect_error(Function&& function, Error::Kind kind, const std::vector<std::
 struct Node {
   std::size_t executor = 0;
   std::size_t group = 0;
+};
+
+struct Guarded {
+  Waitable* endpoint;
+  Answers* answers;
 };
 
 class Lab : public testing::Test {
@@ -504,6 +574,11 @@ class Lab : public testing::Test {
                            ticks);
     return ticks;
   }
+  Guarded waitable(const Node& on) {
+    Answers& answers = answers_.emplace_back(runtime_->clock());
+    const std::string name = "waitable_" + std::to_string(answers_.size());
+    return {&runtime_->create_waitable(on.executor, {.name = name, .group = on.group}, answers), &answers};
+  }
   // Once, so long after the base, in a callback of the source.
   void at(std::chrono::nanoseconds after, std::function<void()> what) {
     timer(source(), after, 1, 1).on_each = [what = std::move(what)](Nanoseconds) { what(); };
@@ -544,6 +619,7 @@ class Lab : public testing::Test {
   std::deque<Inbox> inboxes_;
   std::deque<Ticks> ticks_;
   std::deque<Echo> echoes_;
+  std::deque<Answers> answers_;
   std::vector<Subscription*> subscriptions_;
   std::size_t groups_ = 0;
   std::size_t executors_ = 0;

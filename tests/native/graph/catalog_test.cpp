@@ -129,7 +129,8 @@ INSTANTIATE_TEST_SUITE_P(Examples, CatalogExample,
                          testing::Values(Example{"ping_pong", 200, 200}, Example{"fusion", 40, 40},
                                          Example{"cyclic", 101, 101}, Example{"relay_chain", 90, 120},
                                          Example{"executors", 50, 250}, Example{"threads", 100, 100},
-                                         Example{"services", 10, 10, 80}, Example{"loaned", 60, 60}),
+                                         Example{"services", 10, 10, 80}, Example{"loaned", 60, 60},
+                                         Example{"waitables", 50, 50}),
                          [](const auto& test) { return test.param.name; });
 
 const Node& node_of(const Graph& graph, const std::string& name) {

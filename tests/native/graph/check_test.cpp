@@ -100,6 +100,29 @@ TEST(Check, AcceptsAServerWithoutClients) {
   EXPECT_NO_THROW(check(graph, [](const Item&) { return std::string(); }));
 }
 
+TEST(Check, RefusesWaitablesAndTriggersThatCannotBe) {
+  const auto with_waitables = [](const std::function<void(Node&)>& change) {
+    return problem_of([&](Graph& g) {
+      node(g).waitables = {{.name = "v"}, {.name = "w"}};
+      node(g).timers[0].trigger = {0, 1};
+      node(g).timers[1].trigger = {0};
+      EXPECT_NO_THROW(check(g, [](const Item&) { return std::string(); })) << "several timers may trigger one";
+      change(node(g));
+    });
+  };
+  EXPECT_EQ(with_waitables([](Node& n) { n.timers[0].trigger = {2}; }), "triggers waitable 2 of 2");
+  EXPECT_EQ(with_waitables([](Node& n) {
+              n.timers[0].trigger = {1, 1};
+            }),
+            "triggers 'w' twice; name it once");
+  EXPECT_EQ(with_waitables([](Node& n) { n.waitables[1].name = "v"; }),
+            "the node has a waitable 'v' already; give each its own name");
+  EXPECT_EQ(with_waitables([](Node& n) { n.waitables[1].name.clear(); }),
+            "waitable name must have 1 to 255 characters");
+  EXPECT_EQ(with_waitables([](Node& n) { n.waitables[1].work_ns = -1; }),
+            "work is -1ns; it must be at least 0 and at most one day");
+}
+
 TEST(Check, RefusesLoansThatCannotBe) {
   EXPECT_EQ(problem_of([](Graph& g) { node(g).publishers[1].pass_by = PassBy::kLoaned; }),
             "a stamped_vector cannot be loaned, it has no fixed size; use shared or unique, or another type");

@@ -71,6 +71,13 @@ nodes:
   EXPECT_DOUBLE_EQ(d.services[2].requests_per_s, 0.0);
 }
 
+TEST(Describe, CountsWaitables) {
+  const Description d = describe(
+      test::parse("nodes: [{name: a, number: 2, waitables: [{name: v, number: 3}, {name: w, period: 1s}]}]"));
+  EXPECT_EQ(d.waitables, 8U);
+  EXPECT_EQ(d.timers, 2U);
+}
+
 TEST(Describe, CarriesRatesAlongReactions) {
   const Description d = describe(test::parse(R"(
 nodes:

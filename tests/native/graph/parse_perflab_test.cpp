@@ -101,6 +101,17 @@ TEST(PerflabFormat, ReadsEveryKey) {
   EXPECT_EQ(relay.reactions.at(2).kind, ReactionKind::kFusion);
   EXPECT_EQ(relay.reactions.at(2).on, (std::vector<std::size_t>{2, 3}));
   EXPECT_EQ(relay.publishers.at(0).frequency_hz, 0.0) << "published by a reaction";
+  ASSERT_EQ(relay.waitables.size(), 3U);
+  EXPECT_EQ(relay.waitables[0].name, "graph changes_1");
+  EXPECT_EQ(relay.waitables[1].work_ns, 3'000);
+  EXPECT_EQ(relay.waitables[2].name, "idle");
+  EXPECT_EQ(relay.waitables[2].work_ns, 0);
+  ASSERT_EQ(relay.timers.size(), 3U);
+  EXPECT_EQ(relay.timers[1].name, "graph changes_2");
+  EXPECT_EQ(relay.timers[1].trigger, std::vector<std::size_t>{1});
+  EXPECT_EQ(relay.timers[1].phase, Phase::kStaggered);
+  EXPECT_EQ(relay.timers[2].name, "idle") << "the first waitable it triggers";
+  EXPECT_EQ(relay.timers[2].trigger, (std::vector<std::size_t>{2, 1}));
   const Node& end = graph.processes[1].nodes.at(1);
   EXPECT_EQ(end.reactions.at(0).kind, ReactionKind::kSink);
   EXPECT_EQ(end.reactions.at(1).kind, ReactionKind::kCyclic);
@@ -157,6 +168,26 @@ TEST(PerflabFormat, LeavesTheThreadsOfAMultiThreadedExecutorToTheMachine) {
   const Graph graph = parse("executors: [{id: 0, kind: multi_threaded}]\nnodes: [{name: a}]");
   EXPECT_EQ(graph.processes[0].executors[0].kind, ExecutorKind::kMultiThreaded);
   EXPECT_EQ(graph.processes[0].executors[0].threads, 0);
+}
+
+TEST(PerflabFormat, TriggersWaitablesByTimersOfTheirOwnAndByOthers) {
+  const Graph graph = parse_graph({read_file(test::source_dir() / "tests/data/graphs/good/waitables.yaml")});
+  const Node& node = graph.processes[0].nodes[0];
+  ASSERT_EQ(node.waitables.size(), 6U);
+  EXPECT_EQ(node.waitables[3].name, "graph changes_3");
+  std::vector<std::pair<std::string, std::vector<std::size_t>>> timers;
+  for (const Timer& timer : node.timers) timers.emplace_back(timer.name, timer.trigger);
+  using Indexes = std::vector<std::size_t>;
+  EXPECT_EQ(timers, (std::vector<std::pair<std::string, Indexes>>{
+                        {"w", {}},  // the publisher's
+                        {"w_trigger", {0}},
+                        {"v_1", {4}},
+                        {"v_2", {5}},
+                        {"graph changes_1", {1, 3, 4}},
+                        {"x", {0}},
+                        {"timer of w", {0}}}));
+  EXPECT_EQ(node.timers[3].phase, Phase::kStaggered);
+  EXPECT_EQ(node.timers[5].overrun, Overrun::kSkip);
 }
 
 TEST(PerflabFormat, KeepsTimersApartThatGoByOneName) {

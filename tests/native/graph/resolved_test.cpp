@@ -78,6 +78,32 @@ TEST(Resolved, IsTheDocumentedJson) {
   EXPECT_EQ(graph_to_json(test::parse(kGraph)).dump(2), expected.dump(2));
 }
 
+// A graph without them has no word of them.
+TEST(Resolved, HasWaitablesWhereThereAreSome) {
+  const ordered_json graph = graph_to_json(test::parse(
+      "nodes: [{name: a, waitables: [{name: idle}, {name: w, period: 10ms, work: 5us}]}, {name: b}]"));
+  const ordered_json& node = graph["processes"][0]["nodes"][0];
+  EXPECT_EQ(node["waitables"],
+            ordered_json::parse(R"([{"name": "idle", "work_ns": 0}, {"name": "w", "work_ns": 5000}])"));
+  EXPECT_EQ(node["timers"],
+            ordered_json::parse(R"([{"name": "w", "period_ns": 10000000, "publish": [], "request": [],
+                                     "trigger": [1], "work_ns": 0, "overrun": "catch_up", "phase": "aligned"}])"));
+  EXPECT_FALSE(graph["processes"][0]["nodes"][1].contains("waitables"));
+  EXPECT_EQ(graph_to_json(graph_from_json(json::parse(graph.dump()))).dump(), graph.dump());
+  const auto error = [&](const char* pointer, const json& value) {
+    json changed = json::parse(graph.dump());
+    changed[json::json_pointer(pointer)] = value;
+    return test::error_of([&] { graph_from_json(changed); });
+  };
+  EXPECT_EQ(error("/processes/0/nodes/0/timers/0/trigger/0", 2),
+            "graph.processes[0].nodes[0].timers[0]: triggers waitable 2 of 2");
+  EXPECT_EQ(error("/processes/0/nodes/0/waitables/1/name", "idle"),
+            "graph.processes[0].nodes[0].waitables[1]: the node has a waitable 'idle' already; give each its own "
+            "name");
+  EXPECT_EQ(error("/processes/0/nodes/0/waitables", json::object()),
+            "graph.processes[0].nodes[0].waitables: must be a list");
+}
+
 TEST(Resolved, TimersFromBeforeThereWerePhasesAreAligned) {
   json graph = json::parse(graph_to_json(test::parse(kGraph)).dump());
   json& node = graph["processes"][0]["nodes"][0];

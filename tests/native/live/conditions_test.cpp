@@ -242,6 +242,10 @@ class CountingRuntime final : public runtime::Runtime {
     return runtime::ServiceFraming::kRmwCyclonedds;
   }
   void create_timer(std::size_t, const runtime::TimerSettings&, runtime::TimerHandler&) override {}
+  runtime::Waitable& create_waitable(std::size_t, const runtime::WaitableSettings&,
+                                     runtime::WaitableHandler&) override {
+    throw std::logic_error("no waitables here");
+  }
   void work(Nanoseconds) noexcept override {}
   void start(Nanoseconds) override {}
   [[nodiscard]] bool timers_done() const noexcept override { return true; }

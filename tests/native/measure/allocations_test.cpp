@@ -87,6 +87,10 @@ class DirectRuntime final : public runtime::Runtime {
   void create_timer(std::size_t, const runtime::TimerSettings&, runtime::TimerHandler& handler) override {
     timer = &handler;
   }
+  runtime::Waitable& create_waitable(std::size_t, const runtime::WaitableSettings&,
+                                     runtime::WaitableHandler&) override {
+    throw std::logic_error("no waitables here");
+  }
   void work(Nanoseconds) noexcept override {}
   void start(Nanoseconds) override {}
   [[nodiscard]] bool timers_done() const noexcept override { return true; }
@@ -117,7 +121,7 @@ TEST(Allocations, AMessageFromTimerToCallbackDoesNotAllocate) {
   node.node_namespace = "/";
   node.publishers.push_back({"/topic", "stamped1kb", 1024, 1000.0, graph::PassBy::kUnspecified, qos});
   node.subscriptions.push_back({"/topic", "stamped1kb", graph::PassBy::kUnspecified, qos});
-  node.timers.push_back({.name = "tick", .period_ns = 1'000'000, .publish = {0}, .request = {}});
+  node.timers.push_back({.name = "tick", .period_ns = 1'000'000, .publish = {0}, .request = {}, .trigger = {}});
   node.reactions.push_back({graph::ReactionKind::kSink, {0}, {}, 0, 0});
   graph.processes[0].nodes.push_back(node);
 

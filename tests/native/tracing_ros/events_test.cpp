@@ -214,6 +214,44 @@ TEST_F(Traced, ServicesAndClientsAreToldAndTheirTopicsAreNot) {
   }
 }
 
+TEST_F(Traced, AWaitableTellsItsCallbackAndIsNotToldToBeExecuted) {
+  class Handler final : public WaitableHandler {
+   public:
+    void on_triggered(Nanoseconds) noexcept override { count.fetch_add(1); }
+    void on_coalesced(Nanoseconds) noexcept override {}
+    std::atomic<int> count{0};
+  };
+  for (const ExecutorKind kind : {ExecutorKind::kInline, ExecutorKind::kSingleThreaded, ExecutorKind::kEvents,
+                                  ExecutorKind::kMultiThreaded}) {
+    Handler handler, idle;
+    open();
+    const std::size_t runner = executor(kind, 2);
+    Recorded::clear();
+    Waitable& waitable = runtime().create_waitable(runner, {"changes", kNode}, handler);
+    runtime().create_waitable(runner, {"idle", kNode}, idle);
+    const std::vector<Event> made = Recorded::all();
+    ASSERT_EQ(names(made), (Names{"rclcpp_callback_register", "rclcpp_callback_register"}));
+    EXPECT_EQ(made[0].fields[1], "perflab::waitable(/robot/arm, changes)");
+    runtime().start(clock_.now());
+    Recorded::clear();
+    waitable.trigger(1);
+    ASSERT_TRUE(eventually([&] { return handler.count == 1; }));
+    runtime().stop();
+    EXPECT_TRUE(named(Recorded::all(), "rclcpp_executor_execute").empty());
+    for (const std::vector<Event>& thread : Recorded::elsewhere()) {
+      const auto start = std::ranges::find(thread, "callback_start", &Event::name);
+      if (start == thread.end()) continue;
+      EXPECT_EQ((start - 1)->name, "rclcpp_executor_get_next_ready");
+      EXPECT_EQ((start + 2)->name, "rclcpp_executor_get_next_ready");
+    }
+    std::vector<Event> told = Recorded::all();
+    std::erase_if(told, [](const Event& event) { return event.name.starts_with("rclcpp_executor_"); });
+    ASSERT_EQ(names(told), (Names{"callback_start", "callback_end"}));
+    EXPECT_EQ(told[0].fields, (Names{made[0].fields[0], "0"}));
+    EXPECT_EQ(told[1].fields[0], made[0].fields[0]);
+  }
+}
+
 // ---- messages ----
 
 TEST_F(Traced, AMessageThroughTheMiddlewareIsToldByEveryLayer) {

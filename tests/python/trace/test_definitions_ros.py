@@ -12,7 +12,8 @@ import pytest
 from made_trace import MadeTrace, RingBuffer
 from opened import column, needs_library, opened, rows
 
-from perflab.trace import open_trace
+from perflab.trace import names, open_trace
+from perflab.trace.summary import summary
 
 LAYOUTS = ("humble_fork", "iron", "jazzy", "kilted")
 
@@ -46,6 +47,32 @@ def test_an_object_has_its_node_its_name_and_its_symbol(layout: str, tmp_path: P
     ]
     assert len(trace.facts["tracetools_versions"]) == 1
     assert trace.table("processes")["tracetools_version"][0] == trace.facts["tracetools_versions"][0]
+
+
+def test_a_waitable_is_known_by_what_it_registers(tmp_path: Path) -> None:
+    made = MadeTrace("jazzy")
+    process = made.process("robot", pid=10)
+    process.node("leg", "/left")
+    process.node("arm", "/left")
+    main = process.main
+    said = (
+        "perflab::waitable(/left/arm, graph changes)",
+        "perflab::waitable(/gone, w)",
+        "perflab::waitable(",
+        "tick()",
+    )
+    for number, symbol in enumerate(said):
+        main.at(500 + number).rclcpp_callback_register(callback=0xC0 + number, symbol=symbol)
+        main.callback(0xC0 + number, 1_000 + 100 * number, 1_050 + 100 * number)
+    trace = opened(made, tmp_path)
+    assert rows(trace.table("callbacks"), "kind", "node", "name") == [
+        ("waitable", 1, "graph changes"), ("waitable", None, "w"), ("unknown", None, None), ("unknown", None, None),
+    ]  # fmt: skip
+    assert trace.facts["counters"]["callbacks_without_owner"] == 2
+    labels = names.callbacks(trace)["label"].to_list()
+    assert labels[:2] == ["/left/arm waitable graph changes", "(robot 10) waitable w"]
+    (owners,) = (c for c in summary(trace).section("coverage").frame.to_dicts() if c["figure"] == "callback owners")
+    assert (owners["known"], owners["of"]) == (2, 4)
 
 
 def test_objects_may_be_initialised_before_what_they_belong_to(tmp_path: Path) -> None:
@@ -386,6 +413,23 @@ def test_a_phase_ends_where_the_next_of_its_thread_begins(tmp_path: Path) -> Non
         ("get_next_ready", 2_200, 2_220, None),
         ("dispatch", 2_220, 2_310, 1),
         ("get_next_ready", 2_310, None, None),
+    ]
+
+
+def test_a_waitable_is_dispatched_while_its_thread_looks_for_what_is_ready(tmp_path: Path) -> None:
+    made = MadeTrace("jazzy")
+    process = made.process("robot", pid=10)
+    process.node("node")
+    main = process.main
+    main.at(500).rclcpp_callback_register(callback=0xC0, symbol="perflab::waitable(/node, changes)")
+    main.get_next_ready(1_000)
+    main.callback(0xC0, 1_020, 1_100)
+    main.get_next_ready(1_110)
+    phases = opened(made, tmp_path).table("phases")
+    assert rows(phases, "phase", "start_ns", "end_ns", "callback") == [
+        ("get_next_ready", 1_000, 1_020, None),
+        ("dispatch", 1_020, 1_110, 0),
+        ("get_next_ready", 1_110, None, None),
     ]
 
 

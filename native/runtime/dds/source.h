@@ -1,0 +1,51 @@
+// What executors of the `dds` runtime queue and run: the sources of callbacks.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/dds/dds_runtime.h"
+
+namespace perflab::runtime {
+
+// What causes callbacks: one of the two ways in which messages reach a subscription, or a waitable.
+class DdsRuntime::Source {
+ public:
+  // What one turn did: there was nothing; it ran one callback and there is no other; ... and there may be.
+  enum class Turn { kNothing, kLast, kMore };
+
+  explicit Source(Entity& owner) noexcept : entity(owner) {}
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+  // Takes what is there, one message or trigger, and runs its callback.
+  virtual Turn run_one() noexcept = 0;
+  // What an executor tells to execute. Null: of this it tells nothing, as rclcpp does of everything but
+  // timers and subscriptions through the middleware.
+  [[nodiscard]] virtual const void* executed() const noexcept { return nullptr; }
+  // What stands for the callback in a trace; the source itself stands for rclcpp's subscription.
+  [[nodiscard]] const void* callback() const noexcept { return &queued; }
+
+  Entity& entity;
+  // The rest is the executor's.
+  std::atomic<bool> queued{false};
+  std::size_t index = 0;
+
+ protected:
+  ~Source() = default;
+};
+
+// What runs one callback at a time: a subscription or a waitable.
+class DdsRuntime::Entity {
+ public:
+  // The second is null where there is but one.
+  std::array<Source*, 2> sources{};
+  // Of the inline executor: who is in it, and what was left to him.
+  std::atomic<std::uint32_t> inline_state{0};
+
+ protected:
+  ~Entity() = default;
+};
+
+}  // namespace perflab::runtime
