@@ -346,28 +346,25 @@ def _periodic(trace: Source, states: pl.DataFrame) -> Section:
         [trace.table(name).select(pl.col("thread").alias("thread_row")) for name in ("phases", "callback_instances")]
     ).unique()
     all_intervals = wake_up_intervals(states)
-    intervals = all_intervals.join(executors, on="thread_row", how="anti", maintain_order="left")
-    figures = {"period": pl.col("interval_ns")}
-    across = pl.col("interval_ns").is_null().sum().cast(pl.UInt32).alias("intervals_across_losses")
-    periods = describe(intervals, ["thread_row"], figures, [across], statistics=("min", "p50", "max", "sd"))
-    periods = periods.filter(pl.col("period_n") >= MIN_INTERVALS)
-    median = pl.col("interval_ns").median()  # the mean of the middle two: of the rule for regular ones alone
-    off = (pl.col("interval_ns") - median).abs()
-    spread = intervals.group_by("thread_row").agg(median_deviation_percent=part_of(off.median(), median))
-    deviations = (
-        intervals.join(periods.select("thread_row", "period_p50_ns"), on="thread_row", maintain_order="left")
-        .with_columns(off_ns=(pl.col("interval_ns") - pl.col("period_p50_ns")).abs())
-        .group_by("thread_row")
-        .agg(
-            off_p99_ns=quantile(pl.col("off_ns"), 990),
-            off_max_ns=pl.col("off_ns").max(),
-            off_max_at_ns=since_begin(trace, "at_ns").get(pl.col("off_ns").arg_max()),
-            long_periods=(pl.col("interval_ns") > 1.5 * pl.col("period_p50_ns")).sum().cast(pl.UInt32),
-        )
+    length = pl.col("interval_ns")
+    intervals = all_intervals.join(executors, on="thread_row", how="anti", maintain_order="left").with_columns(
+        typical_ns=quantile(length, 500).over("thread_row")
     )
+    median = length.median()  # the mean of the middle two: of the rule for regular ones alone
     rows = (
-        periods.join(spread, on="thread_row", how="left")
-        .join(deviations, on="thread_row", how="left")
+        describe(
+            intervals,
+            ["thread_row"],
+            {"period": length, "off": (length - pl.col("typical_ns")).abs()},
+            [
+                length.is_null().sum().cast(pl.UInt32).alias("intervals_across_losses"),
+                (length > 1.5 * pl.col("typical_ns")).sum().cast(pl.UInt32).alias("long_periods"),
+                part_of((length - median).abs().median(), median).alias("median_deviation_percent"),
+            ],
+            statistics=("min", "p50", "p99", "max", "sd"),
+            at={"off": since_begin(trace, "at_ns")},
+        )
+        .filter(pl.col("period_n") >= MIN_INTERVALS)
         .with_columns(regular=pl.col("median_deviation_percent") <= REGULAR_PERCENT)
         .rename({"period_n": "n", "period_sd_ns": "jitter_sd_ns"})
     )

@@ -19,7 +19,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from perflab.formats.recording import Cgroup, Frozen, Throttled
@@ -32,65 +31,34 @@ LOOK_EVERYWHERE_S = 1.0  # the same, of all processes of the machine
 Counts = tuple[int, int]  # times throttled, ns
 
 
-class _File:
-    """A file of the kernel that is read again and again: kept open, it costs a tenth of opening it each time."""
-
-    def __init__(self, path: Path) -> None:
-        self._fd: int | None = None
-        with contextlib.suppress(OSError):
-            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-
-    def text(self) -> str | None:
-        """None where it cannot be read, as when the group is gone."""
-        if self._fd is None:
-            return None
-        try:
-            return os.pread(self._fd, 4096, 0).decode("utf-8", "replace")
-        except OSError:
-            return None
-
-    def close(self) -> None:
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
-
-
-@dataclass
 class _Group:
-    """A group that is watched, by its folder."""
+    """A group that is watched until it goes; its record stays for another one that comes to its place."""
 
-    folder: Path
-    stat: _File
-    events: _File  # of version 2
-    freezer: _File  # of version 1
-    inode: int | None
-    record: Cgroup
-    counts: Counts | None = None
-    counted_at_ns: int = 0
-    times_let_go: int = 0  # nr_throttled when it was let go for the last time
-    is_frozen: bool | None = None
-    asked_at_ns: int = 0
+    def __init__(self, folder: Path, record: Cgroup) -> None:
+        self.record = record
+        self.inode = _inode(folder)
+        self.counts: Counts | None = None
+        self.counted_at_ns = 0
+        self.times_let_go = 0  # nr_throttled when it was let go for the last time
+        self.is_frozen: bool | None = None
+        self.asked_at_ns = 0
+        # Files of the kernel that are read again and again: kept open, they cost a tenth of opening them each time.
+        self._files: dict[str, int] = {}
+        for name in ("cpu.stat", "cgroup.events", "freezer.state"):
+            with contextlib.suppress(OSError):
+                self._files[name] = os.open(folder / name, os.O_RDONLY | os.O_CLOEXEC)
 
-    @classmethod
-    def at(cls, folder: Path) -> _Group:
-        stat, events, freezer = (_File(folder / name) for name in ("cpu.stat", "cgroup.events", "freezer.state"))
-        record = Cgroup(path=str(folder), quota_us=None, period_us=None, threads=[], throttled=[], frozen=[])
-        return cls(folder, stat, events, freezer, _inode(folder), record)
-
-    def reopen(self) -> None:
-        """Where the group has gone, or another one has come to its place: that one's counters begin anew."""
-        inode = _inode(self.folder)
-        if inode == self.inode:
-            return
-        self.close()
-        self.inode, self.counts, self.is_frozen = inode, None, None
-        if inode is not None:
-            fresh = _Group.at(self.folder)
-            self.stat, self.events, self.freezer = fresh.stat, fresh.events, fresh.freezer
+    def text(self, name: str) -> str | None:
+        """Of a file; None where it cannot be read, as when the group is gone."""
+        try:
+            return os.pread(self._files[name], 4096, 0).decode("utf-8", "replace")
+        except (KeyError, OSError):
+            return None
 
     def close(self) -> None:
-        for file in (self.stat, self.events, self.freezer):
-            file.close()
+        for file in self._files.values():
+            os.close(file)
+        self._files.clear()
 
 
 class CgroupWatch:
@@ -148,8 +116,10 @@ class CgroupWatch:
 
     def look(self) -> None:
         """Finds groups that are new, what their quotas are now, and their threads."""
-        for group in self._groups.values():
-            group.reopen()
+        for folder, group in self._groups.items():
+            if _inode(folder) != group.inode:
+                group.close()
+                self._groups[folder] = _Group(folder, group.record)
         folders = {place for pid in self._pids(self.roots) for place in self._folders(pid)}
         for mount, folder in folders:
             self._sees_groups |= _inode(folder) is not None
@@ -160,11 +130,12 @@ class CgroupWatch:
                     record = self._group(level).record
                     record.quota_us, record.period_us = quota
         for group in self._groups.values():
-            group.record.threads = sorted({*group.record.threads, *_threads(group.folder)})
+            group.record.threads = sorted({*group.record.threads, *_threads(Path(group.record.path))})
 
     def _group(self, folder: Path) -> _Group:
         if folder not in self._groups:
-            self._groups[folder] = _Group.at(folder)
+            record = Cgroup(path=str(folder), quota_us=None, period_us=None, threads=[], throttled=[], frozen=[])
+            self._groups[folder] = _Group(folder, record)
         return self._groups[folder]
 
     def _folders(self, pid: int) -> Iterator[tuple[Path, Path]]:
@@ -188,7 +159,7 @@ class CgroupWatch:
 
     def _read_counts(self, group: _Group) -> None:
         began = self._now_ns()
-        counts = _counts(group.stat.text())
+        counts = _counts(group.text("cpu.stat"))
         if counts is None:
             return
         before, group.counts = group.counts, counts
@@ -280,10 +251,10 @@ def _counts(text: str | None) -> Counts | None:
 
 
 def _is_frozen(group: _Group) -> bool | None:
-    text = group.events.text()
+    text = group.text("cgroup.events")
     if text is not None:
         return "frozen 1" in text.splitlines()
-    text = group.freezer.text()
+    text = group.text("freezer.state")
     return None if text is None else text.strip() != "THAWED"
 
 

@@ -464,9 +464,7 @@ def _is_done(arguments: Sequence[str], variables: dict[str, str]) -> bool:
 
 def _lttng(arguments: Sequence[str], variables: dict[str, str]) -> str:
     """Raises PerflabError with what it complained about."""
-    first = [word for word in arguments if word.startswith("--mi")]
-    rest = [word for word in arguments if not word.startswith("--mi")]
-    command = ["lttng", "--no-sessiond", *first, *rest]
+    command = ["lttng", "--no-sessiond", *arguments]
     try:
         run = programs.ask(command, limit_s=COMMAND_LIMIT_S, environment=variables)
     except subprocess.TimeoutExpired as error:
