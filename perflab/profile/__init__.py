@@ -2,8 +2,7 @@
 
     counter     which event can be sampled here, and what the rights allow
     record      perf, started on a command or attached to processes, so that it ends with perflab
-    perf_data   what perf.data says of itself: losses, throttling, processes
-    script      the text of `perf script`, as stacks
+    perf_data   what perf recorded: stacks, losses, throttling, processes
     families    to which part of a system a function belongs, and their shares with intervals
     flamegraph  stacks as a page to look at; of anything that has stacks with weights
     result      the folder of a profile: written, read back, printed

@@ -17,7 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from perflab.errors import BadInput
 from perflab.formats import yaml_file
-from perflab.profile.script import Frame, Stack, ThreadStacks, Weight, file_name, is_whole
+from perflab.profile.perf_data import Frame, Stack, ThreadStacks, Weight, file_name, is_whole
 from perflab.statistics.proportion import wilson
 from perflab.validation import what_is_wrong
 

@@ -23,11 +23,10 @@ from typing import Any
 from perflab import models, page, waiting
 from perflab.columns import Cell, Column, Table
 from perflab.errors import DAMAGE, BadInput, PerflabError
-from perflab.profile import flamegraph, perf_data, record, script
+from perflab.profile import flamegraph, perf_data, record
 from perflab.profile.families import CONFIDENCE, LEAST_SAMPLES, Families, FamilyShares, Group, Sampled, group
-from perflab.profile.perf_data import PerfData
+from perflab.profile.perf_data import PerfData, Samples, ThreadStacks
 from perflab.profile.record import Recording
-from perflab.profile.script import Samples, ThreadStacks
 from perflab.quantity import COUNT, PLAIN, SHARE
 from perflab.units import format_confidence, format_time
 
@@ -112,7 +111,7 @@ def load(directory: Path) -> Profile:
 
 def read_samples(perf: Path, data: Path) -> Samples:
     """Through `perf script`, line by line. Raises PerflabError where it ends with an error."""
-    command = [str(perf), "script", "-f", "-i", str(data), "-F", script.FIELDS, "--ns", "--no-inline"]
+    command = [str(perf), "script", "-f", "-i", str(data), "-F", perf_data.FIELDS, "--ns", "--no-inline"]
     # Neither the user's settings nor the network change what is read.
     environment = {**os.environ, "PERF_CONFIG": "/dev/null", "LC_ALL": "C", "DEBUGINFOD_URLS": ""}
     with tempfile.TemporaryFile() as words:
@@ -125,7 +124,7 @@ def read_samples(perf: Path, data: Path) -> Samples:
             printed = reader.stdout
             assert printed is not None
             try:
-                samples = waiting.work(lambda: script.parse(printed), f"perf to tell the samples of {data}")
+                samples = waiting.work(lambda: perf_data.parse(printed), f"perf to tell the samples of {data}")
             except BaseException:
                 reader.kill()
                 raise
@@ -215,7 +214,7 @@ def _write_stacks(directory: Path, profile: Profile, samples: Samples) -> None:
                 file.write(f"{';'.join([head, *(words[number] for number in stack)])} {weight.weight}\n")
 
 
-def _folded_name(frame: script.Frame) -> str:
+def _folded_name(frame: perf_data.Frame) -> str:
     """With the marks that tools for folded stacks know: [k] in the kernel, [i] inlined."""
     return _plain(frame.name) + ("_[k]" if frame.kernel else "_[i]" if frame.inlined else "")
 

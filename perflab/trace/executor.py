@@ -397,32 +397,26 @@ def _nested(trace: Source, lengths: pl.DataFrame) -> pl.DataFrame:
     outermost = trace.table("callback_instances").filter(pl.col("parent").is_null())
     around = outermost.select(pl.col("thread").alias("thread_row"), began_ns="start_ns", until_ns="end_ns")
     within = (pl.col("start_ns") < pl.col("until_ns")).fill_null(False)
-    found = lengths.sort("start_ns").join_asof(
-        around.sort("began_ns"), left_on="start_ns", right_on="began_ns", by="thread_row", strategy="backward",
-        allow_exact_matches=False, check_sortedness=False,
-    )  # fmt: skip
-    flags = found.select("phase_row", within.alias("nested"))
+    flags = _begun_before(lengths, around, exactly=False).select("phase_row", within.alias("nested"))
     return lengths.join(flags, on="phase_row", how="left", maintain_order="left")
+
+
+def _begun_before(frame: pl.DataFrame, others: pl.DataFrame, *, exactly: bool = True) -> pl.DataFrame:
+    """Each stretch with the one of the others that began last before it on its thread, or `exactly` with it."""
+    return frame.sort("start_ns").join_asof(
+        others.sort("began_ns"), left_on="start_ns", right_on="began_ns", by="thread_row", strategy="backward",
+        allow_exact_matches=exactly, check_sortedness=False,
+    )  # fmt: skip
 
 
 def _callbacks_inside(trace: Source, lengths: pl.DataFrame) -> pl.DataFrame:
     """The outermost callbacks that begin within an execute or dispatch that ended, with what the scheduler says."""
     outermost = trace.table("callback_instances").filter(pl.col("parent").is_null())
-    phases = (
-        lengths.filter(~pl.col("nested"))
-        .select("thread_row", "phase", phase_ns="start_ns", phase_end_ns="end_ns")
-        .sort("phase_ns")
-    )
-    during = (
-        outermost.select(pl.col("thread").alias("thread_row"), "start_ns", "end_ns")
-        .sort("start_ns")
-        .join_asof(
-            phases, left_on="start_ns", right_on="phase_ns", by="thread_row", strategy="backward",
-            check_sortedness=False,
-        )
-    )  # fmt: skip
+    phases = lengths.filter(~pl.col("nested")).select("thread_row", "phase", began_ns="start_ns", until_ns="end_ns")
+    callbacks = outermost.select(pl.col("thread").alias("thread_row"), "start_ns", "end_ns")
+    during = _begun_before(callbacks, phases)
     # Without its end a phase has no duration that its callbacks could be a part of.
-    ended = pl.col("phase").is_in(_WITH_CALLBACKS) & (pl.col("start_ns") <= pl.col("phase_end_ns"))
+    ended = pl.col("phase").is_in(_WITH_CALLBACKS) & (pl.col("start_ns") <= pl.col("until_ns"))
     return _with_split(trace, during.filter(ended))
 
 

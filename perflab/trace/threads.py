@@ -35,27 +35,6 @@ def holders(trace: Source) -> pl.DataFrame:
     )
 
 
-def named(frame: pl.DataFrame, who: pl.DataFrame) -> pl.DataFrame:
-    """With who the threads in `thread_row` are in front, sorted by that; rows of one thread stay in their order."""
-    return (
-        frame.join(who.select("thread_row", *IDENTITY), on="thread_row", how="left", maintain_order="left")
-        .sort("host", "process", "pid", "tid", "thread_row", nulls_last=True, maintain_order=True)
-        .select(*IDENTITY, *(column for column in frame.columns if column != "thread_row"))
-    )
-
-
-def hidden_of(frame: pl.DataFrame, trace: Source) -> set[str]:
-    """The columns that tell a terminal nothing: the number of the process, the host where there is one only, and the
-    process where it is called like the thread or not known.
-    """
-    hidden = {"pid"}
-    if trace.table("hosts").height < 2:
-        hidden.add("host")
-    if (frame["process"].is_null() | frame["process"].eq_missing(frame["thread"])).all():
-        hidden.add("process")
-    return hidden
-
-
 def section_of(
     trace: Source,
     table: Table,
@@ -70,10 +49,18 @@ def section_of(
 
     `longest` comes first, else the rows are in the order of the threads.
     """
-    frame = named(rows, identities(trace)).select(table.names)
+    frame = (
+        rows.join(identities(trace).drop("first_ns", "last_ns"), on="thread_row", how="left", maintain_order="left")
+        .sort("host", "process", "pid", "tid", "thread_row", nulls_last=True, maintain_order=True)
+        .select(table.names)
+    )
     if longest is not None:
         frame = frame.sort(longest, descending=True, nulls_last=True, maintain_order=True)
-    return Section(table, frame, tuple(notes), because or {}, hidden_of(frame, trace).union(hidden))
+    # What tells a terminal nothing: the host where there is one only, a process that is called like its thread.
+    useless = {"pid", *hidden, *(() if trace.table("hosts").height > 1 else ("host",))}
+    if (frame["process"].is_null() | frame["process"].eq_missing(frame["thread"])).all():
+        useless.add("process")
+    return Section(table, frame, tuple(notes), because or {}, useless)
 
 
 def known_time(states: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:

@@ -249,41 +249,33 @@ class Ability:
 def abilities(native: Native) -> list[Ability]:
     """What of tracing and profiling this machine can do: user space, the recorders of the scheduler, CPU profiles."""
 
-    def user_space() -> str:
+    def user_space() -> str | None:
         lttng.check()
-        return lttng.version() or ""
+        return lttng.version()
 
-    def tracepoints() -> str:
+    def tracepoints() -> None:
         if not (native.folder / TRACEPOINTS).is_file():
             headers = "install LTTng's headers with `apt install liblttng-ust-dev` and build again with `make`"
             raise Unavailable(f"{TRACEPOINTS} is missing: {headers}")
-        return ""
 
-    def scheduler(source: str) -> str:
+    def scheduler(source: str) -> None:
         if (missing := complaint(native.program(SchedulerRecorder.PROGRAM), source)) is not None:
             raise Unavailable(missing)
-        return ""
 
-    def kernel_modules() -> str:
-        check(RecordingSettings(user_space=None, scheduler=LTTNG), native)
-        return ""
-
-    def profiles() -> str:
-        programs.find("perf", "`apt install linux-perf` (Ubuntu: linux-tools-generic)")
-        return ""
-
-    return [
-        _ability("LTTng", user_space),
-        _ability("ros2 tracepoints", tracepoints),
-        *(_ability(f"scheduler by {source}", functools.partial(scheduler, source)) for source in OWN_SOURCES),
-        _ability("scheduler by lttng", kernel_modules),
-        _ability("CPU profiles", profiles),
-    ]
+    ways: dict[str, Callable[[], object]] = {
+        "LTTng": user_space,
+        "ros2 tracepoints": tracepoints,
+        **{f"scheduler by {source}": functools.partial(scheduler, source) for source in OWN_SOURCES},
+        "scheduler by lttng": lambda: check(RecordingSettings(user_space=None, scheduler=LTTNG), native),
+        "CPU profiles": lambda: programs.find("perf", "`apt install linux-perf` (Ubuntu: linux-tools-generic)"),
+    }
+    return [_ability(name, look) for name, look in ways.items()]
 
 
-def _ability(name: str, found: Callable[[], str]) -> Ability:
-    """`found` says what was found, or raises Unavailable."""
+def _ability(name: str, look: Callable[[], object]) -> Ability:
+    """`look` may return what was found as text, and raises Unavailable."""
     try:
-        return Ability(name, True, found())
+        found = look()
     except Unavailable as error:
         return Ability(name, False, str(error))
+    return Ability(name, True, found if isinstance(found, str) else "")

@@ -20,18 +20,18 @@ from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
 from perflab.models import as_json
 from perflab.observer import cpu_profile
-from perflab.profile import counter, families, perf_data, record, result, script
+from perflab.profile import counter, families, perf_data, record, result
 from perflab.profile.counter import Attempt, Counter
+from perflab.profile.perf_data import Frame, Samples, Weight
 from perflab.profile.record import Plan, Recording, Settings
 from perflab.profile.result import Profile
-from perflab.profile.script import Frame, Samples, Weight
 
 DATA = SOURCE / "tests/data/profile"
 
 
 def read(name: str) -> Samples:
     with (DATA / name).open(encoding="utf-8") as file:
-        return script.parse(file)
+        return perf_data.parse(file)
 
 
 def stacks(samples: Samples) -> Iterator[tuple[str, list[str]]]:
@@ -49,7 +49,7 @@ def sample(*frames: str, name: str = "t", tid: int = 7, period: int = 10) -> str
 
 
 def parsed(*texts: str) -> Samples:
-    return script.parse("".join(texts).splitlines(keepends=True))
+    return perf_data.parse("".join(texts).splitlines(keepends=True))
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def parsed(*texts: str) -> Samples:
 )
 def test_a_stack_is_whole_where_a_thread_begins(symbol: str | None, file: str | None, whole: bool) -> None:
     """Without libc's debugging symbols what calls main() has no name."""
-    frames = [script.Frame(symbol, file), script.Frame("main", "/usr/bin/talker")]
-    assert script.is_whole(frames, (0, 1)) is whole
+    frames = [perf_data.Frame(symbol, file), perf_data.Frame("main", "/usr/bin/talker")]
+    assert perf_data.is_whole(frames, (0, 1)) is whole
 
 
 def test_recorded_text_becomes_stacks_from_the_outermost_frame() -> None:
@@ -81,14 +81,14 @@ def test_recorded_text_becomes_stacks_from_the_outermost_frame() -> None:
     assert any(frame.startswith("perflab::graph::(anonymous namespace)::Sender::send<") for frame in writer)
     assert (samples.first_ns, samples.last_ns) == (49_591_666_381_789, 49_591_946_347_366)
     (thread,) = samples.threads.values()
-    assert all(script.is_whole(samples.frames, stack) for stack in thread.stacks)
+    assert all(perf_data.is_whole(samples.frames, stack) for stack in thread.stacks)
     assert {weight.weight for weight in thread.stacks.values()} == {1_001_001}
 
 
 def test_stacks_by_frame_pointers_end_too_early_and_are_not_called_whole() -> None:
     samples = read("frame_pointers.txt")
     (thread,) = samples.threads.values()
-    whole = [stack for stack in thread.stacks if script.is_whole(samples.frames, stack)]
+    whole = [stack for stack in thread.stacks if perf_data.is_whole(samples.frames, stack)]
     assert (samples.total, len(whole)) == (4, 1)
     broken = next(names for _, names in stacks(samples) if "_dl_lookup_symbol_x" in names)
     assert broken == ["[unknown]", "[unknown]", "_dl_lookup_symbol_x"]
