@@ -27,10 +27,15 @@ SERVE = "import sys; from perflab.report.serve import serve; serve(sys.argv[1:])
 
 
 def state(url: str, known: str, tag: str) -> Any:
-    """The state as a page asks for it; None where it has not changed."""
-    request = urllib.request.Request(f"{url}state.json?known={known}", headers={"If-None-Match": tag})
+    """The state, after the parts of the page were asked for as a page does; None where it has not changed."""
+    parts, document = (
+        urllib.request.Request(f"{url}{path}?known={known}", headers={"If-None-Match": tag})
+        for path in ("parts.html", "state.json")
+    )
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(parts, timeout=30) as answer:
+            answer.read()
+        with urllib.request.urlopen(document, timeout=30) as answer:
             return json.load(answer)
     except urllib.error.HTTPError as error:
         if error.code != 304:

@@ -403,9 +403,7 @@ def _one_trial(
         outcome.last = True
         reason = data.reason or f"cannot write {directory.trial_json}: {problem.strerror}"
         data = replace(data, outcome=HARNESS_ERROR if data.outcome == SUCCESS else data.outcome, reason=reason)
-    totals = figures_of(data).totals
-    took_s = time.monotonic() - began
-    display.trial_finished(FinishedTrial.of(planned.order, data.outcome, data.reason, totals, took_s))
+    display.trial_finished(FinishedTrial(trial=figures_of(data), took_s=time.monotonic() - began))
     return data, outcome
 
 

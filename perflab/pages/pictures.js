@@ -5,30 +5,57 @@
   const NARROW_PX = 600;
   const AROUND_PX = 50; // an axis with its title
   const NEAR_PX = 20;
-  const page = JSON.parse(document.getElementById("figures").textContent);
   const root = document.documentElement;
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const coarse = matchMedia("(pointer: coarse)");
-  const plots = page.figures
-    .map((figure) => ({
-      figure,
-      element: document.getElementById(figure.id),
-      view: null, // when it is drawn
-      begun: null,
-      hidden: new Set(), // groups
-    }))
-    .filter(({ element }) => element !== null);
-  const plotOf = new Map(plots.map((plot) => [plot.element, plot]));
+  const plots = new Map(); // by the ids of their elements
+  let themes = {};
   let printing = false;
 
   const theme = () => {
     if (printing) return "light"; // paper is
     return root.dataset.theme === "light" || root.dataset.theme === "dark" ? root.dataset.theme : dark.matches ? "dark" : "light";
   };
-  const tones = () => page.themes[theme()];
+  const tones = () => themes[theme()];
   const widthOf = ({ element }) => (printing ? PAPER_WIDTH_PX : element.clientWidth);
   const heightOf = ({ figure, element }) =>
     printing || element.clientWidth < NARROW_PX ? figure.narrow_height : figure.spec.height;
+
+  // Everything of a figure but its values, which may change while it is shown.
+  const shapeOf = ({ spec, ...rest }) =>
+    JSON.stringify({ ...rest, spec: { ...spec, data: spec.data.map(({ columns, ...table }) => table) } });
+
+  // Draws these figures where the page has a place for them, and what has changed of those that are drawn.
+  function take(page) {
+    themes = page.themes;
+    for (const [id, { element, view }] of plots) {
+      if (element.isConnected) continue;
+      view?.finalize();
+      plots.delete(id);
+    }
+    for (const figure of page.figures) {
+      const element = document.getElementById(figure.id), before = plots.get(figure.id);
+      if (element === null) continue;
+      if (before !== undefined && shapeOf(before.figure) === shapeOf(figure)) {
+        before.figure = figure;
+        renew(before);
+        continue;
+      }
+      before?.view?.finalize();
+      const plot = { figure, element, view: null, begun: null, hidden: before?.hidden ?? new Set() };
+      plots.set(figure.id, plot);
+      if (before === undefined) {
+        element.style.minHeight = `${heightOf(plot) + AROUND_PX}px`; // what is below does not jump
+        sized.observe(element);
+      }
+      near.unobserve(element); // which then says anew whether it is near
+      near.observe(element);
+    }
+    for (const button of document.querySelectorAll(".legend button[data-plot]")) {
+      const hidden = plots.get(button.dataset.plot)?.hidden.has(Number(button.dataset.group));
+      button.setAttribute("aria-pressed", String(!hidden));
+    }
+  }
 
   function child(parent, kind, name) {
     const made = document.createElement(kind);
@@ -51,17 +78,26 @@
     spec.data = spec.data.map(({ columns, ...rest }) => (columns ? { ...rest, values: rowsOf(columns) } : rest));
     const first = { theme: tones(), hidden: [...plot.hidden] };
     spec.signals = spec.signals.map((signal) => (signal.name in first ? { ...signal, value: first[signal.name] } : signal));
+    const canvas = document.createElement("div");
     // The page allows no code made of text: expressions are interpreted.
-    const made = await vegaEmbed(child(element, "div", "canvas"), spec, {
+    const { view } = await vegaEmbed(canvas, spec, {
       mode: "vega", renderer: "svg", ast: true, actions: false, defaultStyle: false, tooltip: false, hover: false,
     });
-    plot.view = made.view;
+    if (plots.get(figure.id) !== plot) return view.finalize(); // it has another shape by now
+    plot.view = view;
+    element.replaceChildren(canvas);
     element.style.minHeight = "";
-    if (!coarse.matches) follow(plot); // a finger on a plot scrolls the page
-    new ResizeObserver(() => fit(plot)).observe(element);
-    root.dataset.drawn = String(Number(root.dataset.drawn) + 1);
+    if (!coarse.matches) follow(plot, canvas); // a finger on a plot scrolls the page
+    root.dataset.drawn = String([...plots.values()].filter((one) => one.view !== null).length);
+    if (plot.figure !== figure) renew(plot);
     paint(); // the theme may have changed meanwhile
     fit(plot);
+  }
+
+  function renew({ view, figure }) {
+    if (view === null) return;
+    for (const { name, columns } of figure.spec.data) if (columns) view.data(name, rowsOf(columns));
+    view.run();
   }
 
   function fit(plot) {
@@ -73,7 +109,7 @@
   }
 
   function paint() {
-    for (const { view } of plots) {
+    for (const { view } of plots.values()) {
       if (view === null || view.signal("theme").background === tones().background) continue;
       view.signal("theme", tones()).background(tones().background).run();
     }
@@ -81,8 +117,7 @@
 
   // ---- what is pointed at, zooming and moving
 
-  function follow(plot) {
-    const { figure, element, view } = plot;
+  function follow({ figure, view }, element) {
     const said = child(element, "div", "said"), box = child(element, "div", "box"), tools = child(element, "div", "tools");
     said.hidden = box.hidden = true;
     const axes = figure.rows ? ["x"] : ["x", "y"]; // those of which a part can be shown
@@ -222,7 +257,7 @@
   const near = new IntersectionObserver(
     (entries) => {
       for (const { target, isIntersecting } of entries) {
-        const plot = plotOf.get(target);
+        const plot = plots.get(target.id);
         if (isIntersecting && plot.begun === null) waiting.add(plot);
         else waiting.delete(plot);
       }
@@ -234,36 +269,34 @@
     { rootMargin: "100% 0px" },
   );
 
-  root.dataset.drawn = "0";
-  for (const plot of plots) {
-    plot.element.style.minHeight = `${heightOf(plot) + AROUND_PX}px`; // what is below does not jump
-    near.observe(plot.element);
-  }
-  window.perflabDrawAll = () => Promise.all(plots.map(draw));
+  const sized = new ResizeObserver((entries) => entries.forEach(({ target }) => plots.has(target.id) && fit(plots.get(target.id))));
 
-  for (const button of document.querySelectorAll(".legend button[data-plot]")) {
-    button.addEventListener("click", () => {
-      const plot = plotOf.get(document.getElementById(button.dataset.plot));
-      const on = button.getAttribute("aria-pressed") !== "true";
-      button.setAttribute("aria-pressed", String(on));
-      const group = Number(button.dataset.group);
-      if (on) plot.hidden.delete(group);
-      else plot.hidden.add(group);
-      plot.view?.signal("hidden", [...plot.hidden]).run();
-    });
-  }
+  root.dataset.drawn = "0";
+  window.perflabDraw = take;
+  window.perflabDrawAll = () => Promise.all([...plots.values()].map(draw));
+  const page = document.getElementById("figures");
+  if (page !== null) take(JSON.parse(page.textContent));
+
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest?.(".legend button[data-plot]");
+    if (!button) return;
+    const { hidden, view } = plots.get(button.dataset.plot), group = Number(button.dataset.group);
+    if (!hidden.delete(group)) hidden.add(group);
+    button.setAttribute("aria-pressed", String(!hidden.has(group)));
+    view?.signal("hidden", [...hidden]).run();
+  });
   document.getElementById("theme")?.addEventListener("change", (event) => {
     root.dataset.theme = event.target.value;
   });
   new MutationObserver(paint).observe(root, { attributeFilter: ["data-theme"] });
   dark.addEventListener("change", paint);
-  addEventListener("resize", () => plots.forEach(fit));
+  addEventListener("resize", () => plots.forEach((plot) => fit(plot)));
   for (const kind of ["beforeprint", "afterprint"]) {
     addEventListener(kind, () => {
       printing = kind === "beforeprint";
       paint();
-      if (printing) plots.forEach(draw);
-      plots.forEach(fit);
+      if (printing) perflabDrawAll();
+      plots.forEach((plot) => fit(plot));
     });
   }
 })();

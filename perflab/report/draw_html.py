@@ -65,19 +65,30 @@ def parts(figures: Sequence[Figure], theme: Choice = "auto", *, still: bool = Fa
     """
     from markupsafe import Markup
 
-    sections = {figure.name: _section(figure, _still(figure, theme) if still else "", level) for figure in figures}
-    if len(sections) < len(figures):
-        raise ValueError(f"figures of the same name: {', '.join(figure.name for figure in figures)}")
-    document = {
-        "figures": [] if still else [_embedded(figure) for figure in figures],
-        "themes": {name: tones(colors) for name, colors in THEMES.items()},
-    }
     return PageParts(
         style=page_style(),
-        sections=sections,
-        data=pages.part("pictures.html", "data", document),
-        scripts=Markup("" if still or not figures else f"{_library()}\n;{pages.asset('pictures.js')}"),
+        sections=sections(figures, theme, still=still, level=level),
+        data=pages.part("pictures.html", "data", document([] if still else figures)),
+        scripts=Markup("" if still or not figures else f"{library()}\n;{pages.asset('pictures.js')}"),
     )
+
+
+def sections(
+    figures: Sequence[Figure], theme: Choice = "auto", *, still: bool = False, level: int = 2
+) -> dict[str, Markup]:
+    """The places of pictures with what stands around them, by their names. As `parts`."""
+    made = {figure.name: _section(figure, _still(figure, theme) if still else "", level) for figure in figures}
+    if len(made) < len(figures):
+        raise ValueError(f"figures of the same name: {', '.join(figure.name for figure in figures)}")
+    return made
+
+
+def document(figures: Sequence[Figure], height_px: int | None = None) -> dict[str, Any]:
+    """What the page's script draws; pictures without rows are `height_px` high, if that is said."""
+    return {
+        "figures": [_embedded(figure, height_px) for figure in figures],
+        "themes": {name: tones(colors) for name, colors in THEMES.items()},
+    }
 
 
 def page_style() -> Markup:
@@ -90,17 +101,17 @@ def page(figures: Sequence[Figure], title: str, notes: Sequence[str] = (), theme
     return pages.render("plot.html", title=title, theme=theme, said=notes, plots=parts(figures, theme))
 
 
-def _library() -> str:
+def library() -> str:
     """Vega as a script that defines `vegaEmbed`.
 
     To put it together takes seconds, and gives the same for one version: the user's cache keeps it.
     """
-    import vl_convert
-
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     kept = cache / "perflab" / f"vega-{metadata.version(_LIBRARY)}.js"
     with contextlib.suppress(OSError, UnicodeDecodeError):
         return kept.read_text(encoding="utf-8")
+    import vl_convert
+
     made = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
     script = f"/*! Vega {vl_convert.get_vega_version()}, BSD-3-Clause, https://github.com/vega/vega */\n{made}"
     with contextlib.suppress(OSError):
@@ -128,8 +139,10 @@ def _still(figure: Figure, theme: Choice) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(small).decode()}"
 
 
-def _embedded(figure: Figure) -> dict[str, Any]:
+def _embedded(figure: Figure, height_px: int | None) -> dict[str, Any]:
     """What the page's script needs; its height on a telephone is that of its rows, or less."""
-    spec = specification(figure)
-    narrow = spec["height"] if figure.y.scale == "rows" else min(spec["height"], NARROW_HEIGHT_PX)
-    return {"id": figure.name, "narrow_height": narrow, "rows": figure.y.scale == "rows", "spec": spec}
+    spec, rows = specification(figure), figure.y.scale == "rows"
+    if height_px is not None and not rows:
+        spec["height"] = height_px
+    narrow = spec["height"] if rows else min(spec["height"], NARROW_HEIGHT_PX)
+    return {"id": figure.name, "narrow_height": narrow, "rows": rows, "spec": spec}

@@ -8,14 +8,15 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
 from perflab import output
+from perflab.columns import Cell, Column
+from perflab.quantity import COUNT, PLAIN, TIME
 from perflab.report.progress import RECENT, LiveLine, Pace, RunProgress
 from perflab.results.outcome import SUCCESS
+from perflab.results.trial import Distribution, least_lost
 from perflab.runs.display import Display, FinishedTrial, LiveProgress, PlannedTrial, RunPlan
-from perflab.units import format_count, format_time
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -30,6 +31,8 @@ MIN_BAR = 10
 MAX_BAR = 40
 MIN_NAME = 12
 BLOCK_WITHOUT_TRIALS = 8  # lines: bar, outcomes, now, state, next, blank, heading, spare
+
+_Row = tuple[FinishedTrial, PlannedTrial]
 
 
 def silent(*, quiet: bool = False) -> Display:
@@ -79,14 +82,17 @@ class _Lines(_Silent):
 
     def trial_finished(self, trial: FinishedTrial) -> None:
         self._run.finish(trial)
-        planned, total = self._run.planned_as(trial.order), str(self._run.plan.total)
+        row = (trial, self._run.planned_as(trial.trial.order))
+        number, label, variant, outcome, p50, p99, lost = (column.cell(row).text for column in _COLUMNS)
+        total = str(self._run.plan.total)
+        ended = outcome + (f": {reason}" if (reason := _reason(trial)) else "")
         words = [
-            f"[{trial.order:>{len(total)}}/{total}] {planned.variant}",
-            planned.label,
-            f"p50 {format_time(trial.p50_ns)}",
-            f"p99 {format_time(trial.p99_ns)}",
-            f"{format_count(trial.lost)} lost",
-            trial.outcome.words + (f": {reason}" if (reason := _reason(trial)) else ""),
+            f"[{number:>{len(total)}}/{total}] {variant}",
+            label,
+            f"p50 {p50}",
+            f"p99 {p99}",
+            f"{lost} lost",
+            ended,
         ]
         self._write("  ".join(words))
 
@@ -169,7 +175,7 @@ def render(run: RunProgress, state: str, width: int, height: int) -> RenderableT
     if run.plan.total == 1 and run.current is not None:
         return _cut(Text(f"{run.current.variant}: {state}"), width)
     rows: list[RenderableType] = [_bar(run, width)]
-    bad = [f.outcome for f in run.finished if f.outcome != SUCCESS]
+    bad = [f.trial.outcome for f in run.finished if f.trial.outcome != SUCCESS]
     if bad:
         counts = [(f"{bad.count(o)} {o.counted}", STYLES[o.tone]) for o in dict.fromkeys(bad)]
         rows.append(_cut(Text("      ").append_text(Text(", ").join(Text(*count) for count in counts)), width))
@@ -211,80 +217,76 @@ def _named(word: str, planned: PlannedTrial, width: int, style: str = "") -> Tex
     return _cut(text, width)
 
 
+def _latency(statistic: str) -> Callable[[_Row], float | None]:
+    return lambda row: getattr(row[0].trial.totals.latency_ns or Distribution(), statistic)
+
+
+# Of the last trials. The higher its rank, the earlier a column is left out; names are cut before that.
+_COLUMNS: tuple[Column[_Row], ...] = (
+    Column("trial", "trial", lambda row: row[0].trial.order, PLAIN, rank=0),
+    Column("treatment", "treatment", lambda row: row[1].label, rank=0, least=MIN_NAME),
+    Column("variant", "variant", lambda row: row[1].variant, rank=4, least=MIN_NAME),
+    Column("outcome", "outcome", lambda row: Cell(row[0].trial.ended, tone=row[0].trial.outcome.tone), rank=0),
+    Column("p50", "p50", _latency("p50"), TIME, rank=3),
+    Column("p99", "p99", _latency("p99"), TIME, rank=1),
+    Column("lost", "lost", lambda row: least_lost(row[0].trial.totals), COUNT, rank=2),
+)
+
+
 def _recent(run: RunProgress, width: int, room: int) -> list[RenderableType]:
     """The last trials, newest first, with the reasons of those that were no success; at most `room` lines."""
     from rich.text import Text
 
     from perflab.report.table import STYLES
 
-    shown: list[FinishedTrial] = []
+    shown: list[_Row] = []
     for trial in reversed(run.finished[-RECENT:]):
         room -= 2 if _reason(trial) else 1
         if room < 0:
             break
-        shown.append(trial)
+        shown.append((trial, run.planned_as(trial.trial.order)))
     if not shown:
         return []
-    columns = _fitting(shown, [run.planned_as(trial.order) for trial in shown], width)
-    table: list[RenderableType] = [Text(""), _row([(c.head, c, "bold") for c in columns], width)]
-    for index, trial in enumerate(shown):
-        cells = [(c.cells[index], c, STYLES[trial.outcome.tone] if c.head == "outcome" else "") for c in columns]
-        table.append(_row(cells, width))
-        if reason := _reason(trial):
-            table.append(_cut(Text(f"{'':{columns[0].width + GAP}}{reason}", STYLES[trial.outcome.tone]), width))
+    widths = _widths(shown, width)
+    table: list[RenderableType] = [Text(""), _line([Text(c.header, "bold") for c in widths], widths, width)]
+    for row in shown:
+        cells = [column.cell(row) for column in widths]
+        table.append(_line([Text(cell.text, STYLES[cell.tone]) for cell in cells], widths, width))
+        if reason := _reason(row[0]):
+            indent = next(iter(widths.values())) + GAP
+            table.append(_cut(Text(f"{'':{indent}}{reason}", STYLES[row[0].trial.outcome.tone]), width))
     return table
 
 
-@dataclass
-class _Column:
-    head: str
-    cells: list[str]
-    right: bool
-    width: int = 0
+def _widths(rows: list[_Row], width: int) -> dict[Column[_Row], int]:
+    """Of the columns for which there is room."""
+    from rich.cells import cell_len
 
-    def __post_init__(self) -> None:
-        from rich.cells import cell_len
-
-        self.width = max(cell_len(text) for text in (self.head, *self.cells))
-
-
-def _fitting(shown: list[FinishedTrial], planned: list[PlannedTrial], width: int) -> list[_Column]:
-    """The columns for that width: names are cut first, and then those columns left out that matter least."""
-    label = _Column("treatment", [p.label for p in planned], False)
-    variant = _Column("variant", [p.variant for p in planned], False)
-    columns = [
-        _Column("trial", [str(t.order) for t in shown], True),
-        label,
-        variant,
-        _Column("outcome", [t.outcome.words for t in shown], False),
-        _Column("p50", [format_time(t.p50_ns) for t in shown], True),
-        _Column("p99", [format_time(t.p99_ns) for t in shown], True),
-        _Column("lost", [format_count(t.lost) for t in shown], True),
-    ]
-    for left_out in ("variant", "p50", "lost", "p99", ""):
-        names = [c for c in columns if c in (label, variant)]
-        room = width - sum(c.width for c in columns if c not in names) - GAP * (len(columns) - 1)
-        if room >= sum(min(c.width, MIN_NAME) for c in names):
+    widths = {c: max(cell_len(text) for text in (c.header, *(c.cell(row).text for row in rows))) for c in _COLUMNS}
+    while True:
+        names = sorted((c for c in widths if c.least), key=lambda c: widths[c])
+        room = width - sum(n for c, n in widths.items() if not c.least) - GAP * (len(widths) - 1)
+        last = max(widths, key=lambda c: c.rank or 0)
+        if not last.rank or room >= sum(min(widths[c], c.least) for c in names):
             break
-        columns = [c for c in columns if c.head != left_out]
+        del widths[last]
     # The shorter name stays whole where half of the room is enough for it.
-    for column, share in zip(sorted(names, key=lambda c: c.width), range(len(names), 0, -1), strict=True):
-        column.width = min(column.width, max(1, room // share))
-        room -= column.width
-    return columns
+    for column, share in zip(names, range(len(names), 0, -1), strict=True):
+        widths[column] = min(widths[column], max(1, room // share))
+        room -= widths[column]
+    return widths
 
 
-def _row(cells: list[tuple[str, _Column, str]], width: int) -> Text:
+def _line(cells: list[Text], widths: dict[Column[_Row], int], width: int) -> Text:
     from rich.text import Text
 
-    row = Text()
-    for index, (text, column, style) in enumerate(cells):
-        piece = Text(text, style)
-        piece.truncate(column.width, overflow="ellipsis")
-        piece.align("right" if column.right else "left", column.width)
-        row.append(" " * GAP if index else "").append_text(piece)
-    return _cut(row, width)
+    line = Text()
+    for cell, (column, own) in zip(cells, widths.items(), strict=True):
+        cell.truncate(own, overflow="ellipsis")
+        cell.align("right" if column.quantity.numeric else "left", own)
+        line.append(" " * GAP if line else "").append_text(cell)
+    return _cut(line, width)
 
 
 def _reason(trial: FinishedTrial) -> str | None:
-    return trial.reason if trial.outcome != SUCCESS else None
+    return trial.trial.reason if trial.trial.outcome != SUCCESS else None

@@ -86,8 +86,8 @@ class RunProgress:
 
     def _dead_s(self) -> float:
         """What a trial takes beside warm-up and measured part, by those that were measured to their end."""
-        whole = [f for f in self.finished if f.outcome != HARNESS_ERROR] or self.finished
-        beside = [f.took_s - self.planned_as(f.order).duration_s for f in whole if f.took_s is not None]
+        whole = [f for f in self.finished if f.trial.outcome != HARNESS_ERROR] or self.finished
+        beside = [f.took_s - self.planned_as(f.trial.order).duration_s for f in whole if f.took_s is not None]
         return max(0.0, statistics.median(beside)) if beside else 0.0
 
 

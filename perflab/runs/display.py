@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from perflab.results.outcome import Outcome
-from perflab.results.trial import Distribution, Totals, least_lost
+from perflab.results.trial import Trial
 
 
 @dataclass(frozen=True)
@@ -43,29 +42,10 @@ class RunPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class FinishedTrial:
-    """How a trial ended; figures are None where they were not measured."""
+    """A trial that is over, and how long it took in all; None: not known."""
 
-    order: int
-    outcome: Outcome
-    reason: str | None
-    p50_ns: float | None = None  # of the latency of all its messages
-    p99_ns: float | None = None
-    lost: int | None = None
+    trial: Trial
     took_s: float | None = None
-
-    @staticmethod
-    def of(order: int, outcome: Outcome, reason: str | None, totals: Totals, took_s: float) -> FinishedTrial:
-        """`totals` as in the summary."""
-        latency = totals.latency_ns or Distribution()
-        return FinishedTrial(
-            order=order,
-            outcome=outcome,
-            reason=reason,
-            p50_ns=latency.p50,
-            p99_ns=latency.p99,
-            lost=least_lost(totals),
-            took_s=took_s,
-        )
 
 
 class Display:

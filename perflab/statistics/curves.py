@@ -8,8 +8,8 @@ is claimed, and how wrong that can be.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -52,10 +52,21 @@ def of(
     wanted = tuple(metrics or chosen(None))
     measured = [r for r in results if r.is_regular]
     curves = [(path, curve) for path in factors for curve in placed(path, measured) if len(curve.levels) > 1]
-    return [_curve(path, curve, wanted, (alpha, margin, seed)) for path, curve in curves]
+    return [_curve(path, curve, wanted, (alpha, margin, seed), OverLevels.record) for path, curve in curves]
 
 
-def _curve(path: str, curve: Placed[Result], metrics: Sequence[Metric], how: tuple[float, float, int]) -> Curve:
+def outline(path: str, curve: Placed[Result], metrics: Sequence[Metric], alpha: float) -> Curve:
+    """A curve while trials still come: medians, whose shape is not judged."""
+    return _curve(path, curve, metrics, (alpha, MARGIN, 0), OverLevels.medians)
+
+
+def _curve(
+    path: str,
+    curve: Placed[Result],
+    metrics: Sequence[Metric],
+    how: tuple[float, float, int],
+    record: Callable[[OverLevels], CurveMetric],
+) -> Curve:
     """`how`: alpha, margin and seed."""
     levels = list(curve.levels)
     scale = scale_of(levels)
@@ -67,7 +78,7 @@ def _curve(path: str, curve: Placed[Result], metrics: Sequence[Metric], how: tup
         scale=scale,
         levels=tuple(_level(level, results, how[0]) for level, results in curve.levels.items()),
         success_confidence=1 - how[0],
-        metrics={one.metric.name: one.record() for one in over if one.measured},
+        metrics={one.metric.name: record(one) for one in over if one.measured},
     )
 
 
@@ -182,14 +193,25 @@ class OverLevels:
     def at(self, level: float) -> str:
         return level_words(self.path, level)
 
-    def record(self) -> CurveMetric:
-        course, words = sentences(self)
-        bend, saturated, confidence = self.knee, self.saturation, self.confidence
+    def medians(self) -> CurveMetric:
+        confidence = self.confidence
         points = [estimate.median_of(s, confidence, self.metric.unit) if s.n else None for s in self.samples]
         return CurveMetric(
             unit=self.metric.unit,
             points=tuple(points),
             confidence=confidence,
+            knee=None,
+            knee_reason=None,
+            saturation=None,
+            saturation_reason=None,
+            words=(),
+        )
+
+    def record(self) -> CurveMetric:
+        course, words = sentences(self)
+        bend, saturated = self.knee, self.saturation
+        return replace(
+            self.medians(),
             knee=None if isinstance(bend, NotShown) else bend,
             knee_reason=bend.reason if isinstance(bend, NotShown) else None,
             saturation=None if isinstance(saturated, NotShown) else saturated,

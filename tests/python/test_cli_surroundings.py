@@ -149,7 +149,7 @@ def test_a_run_that_is_moved_while_it_goes_on_says_so(
                 Path("out").rename("elsewhere")
 
         def trial_finished(self, trial: FinishedTrial) -> None:
-            if when == "after" and trial.order == 1:
+            if when == "after" and trial.trial.order == 1:
                 Path("out").rename("elsewhere")
 
     monkeypatch.setattr(live, "silent", lambda **_: Moving(None))

@@ -16,8 +16,8 @@ from support import SOURCE
 
 from perflab.report import live
 from perflab.report.progress import LiveLine, RunProgress
-from perflab.results.outcome import FAILED, HARNESS_ERROR, INVALID, SUCCESS
-from perflab.results.trial import Distribution, Lost, Totals
+from perflab.results.outcome import FAILED, HARNESS_ERROR, INVALID, SUCCESS, Outcome
+from perflab.results.trial import Distribution, Lost, Totals, Trial
 from perflab.runs.display import FinishedTrial, LiveProgress, PlannedTrial, RunPlan
 from perflab.statistics import histogram as hg
 
@@ -32,6 +32,12 @@ def plan(trials: int, had: int = 0) -> RunPlan:
     return RunPlan(trials, tuple(entries))
 
 
+def finished(order: int, outcome: Outcome, reason: str | None, totals: Totals, took_s: float) -> FinishedTrial:
+    return FinishedTrial(
+        trial=Trial(trial=order, order=order, outcome=outcome, reason=reason, totals=totals), took_s=took_s
+    )
+
+
 class Clock:
     now = 100.0
 
@@ -39,11 +45,11 @@ class Clock:
         return self.now
 
 
-def run_of(trials: int, finished: int, clock: Clock | None = None, took_s: float = 11.5, had: int = 0) -> RunProgress:
+def run_of(trials: int, over: int, clock: Clock | None = None, took_s: float = 11.5, had: int = 0) -> RunProgress:
     run = RunProgress(plan(trials, had), clock or Clock())
-    for order in range(had + 1, had + finished + 1):
+    for order in range(had + 1, had + over + 1):
         run.start(order)
-        run.finish(FinishedTrial.of(order, SUCCESS, None, TOTALS, took_s))
+        run.finish(finished(order, SUCCESS, None, TOTALS, took_s))
     return run
 
 
@@ -56,9 +62,9 @@ def shown(run: RunProgress, width: int = 80, height: int = 24, state: str = "") 
 def test_the_block_says_what_is_now_and_next_and_how_the_last_ones_went() -> None:
     run = run_of(42, 10)
     run.start(11)
-    run.finish(FinishedTrial.of(11, INVALID, "cpu_load: 61 % of the promised 80 %", TOTALS, 11.5))
+    run.finish(finished(11, INVALID, "cpu_load: 61 % of the promised 80 %", TOTALS, 11.5))
     run.start(12)
-    run.finish(FinishedTrial.of(12, HARNESS_ERROR, "the disk is full", Totals(), 3.0))
+    run.finish(finished(12, HARNESS_ERROR, "the disk is full", Totals(), 3.0))
     run.start(13)
     text = shown(run, 120, state="3/10 s  p50 45.2 µs")
     out = [line.rstrip() for line in text.splitlines()]
@@ -82,7 +88,7 @@ def test_it_fits_the_terminal(width: int, height: int) -> None:
     run = run_of(42, 9)
     for order, outcome in ((10, FAILED), (11, INVALID), (12, SUCCESS)):
         run.start(order)
-        run.finish(FinishedTrial.of(order, outcome, None if outcome == SUCCESS else "because " * 30, TOTALS, 11.0))
+        run.finish(finished(order, outcome, None if outcome == SUCCESS else "because " * 30, TOTALS, 11.0))
     run.start(13)
     text = shown(run, width, height, "x" * 300)
     rows = text.splitlines()
@@ -101,7 +107,7 @@ def test_a_run_of_one_trial_is_one_line() -> None:
 def test_names_are_not_markup() -> None:
     run = RunProgress(RunPlan(2, tuple(PlannedTrial(n, "[bold]l", "[red]v", 1.0) for n in (1, 2))))
     run.start(1)
-    run.finish(FinishedTrial.of(1, FAILED, "[red]why", Totals(), 1.0))
+    run.finish(finished(1, FAILED, "[red]why", Totals(), 1.0))
     run.start(2)
     text = shown(run, state="[x]")
     assert all(word in text for word in ("[bold]l", "[red]v", "[red]why", "[x]"))
@@ -123,7 +129,7 @@ def test_a_search_whose_trials_told_nothing_goes_on_beyond_its_plan() -> None:
     for order in (1, 2, 3):
         run.planned(PlannedTrial(order, f"rate={order}", "sim", 1.0))
         assert run.start(order).label == f"rate={order}"
-        run.finish(FinishedTrial.of(order, INVALID, None, Totals(), 1.0))
+        run.finish(finished(order, INVALID, None, Totals(), 1.0))
     assert (run.done, run.plan.total) == (3, 3)
     assert run.next is None
 
@@ -143,7 +149,7 @@ def test_time_left_counts_what_trials_really_take() -> None:
 def test_a_trial_that_broke_off_is_no_measure_of_the_others() -> None:
     run = run_of(10, 1, took_s=15.0)
     run.start(2)
-    run.finish(FinishedTrial.of(2, HARNESS_ERROR, "it did not start", Totals(), 1.0))
+    run.finish(finished(2, HARNESS_ERROR, "it did not start", Totals(), 1.0))
     assert run.left_s() == pytest.approx(8 * 15.0)
 
 
@@ -187,9 +193,9 @@ def tell(display: live.Display) -> None:
     display.trial_started(2)
     display.progress(LiveProgress("measuring", 2_000_000_000, 100, 90, 1, (histogram,)))
     display.note("[bold]something")
-    display.trial_finished(FinishedTrial.of(2, SUCCESS, None, TOTALS, 11.0))
+    display.trial_finished(finished(2, SUCCESS, None, TOTALS, 11.0))
     display.trial_started(3)
-    display.trial_finished(FinishedTrial.of(3, INVALID, "no load", Totals(), 11.0))
+    display.trial_finished(finished(3, INVALID, "no load", Totals(), 11.0))
     display.close()
 
 

@@ -97,7 +97,7 @@ def served(run: LiveRun, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
         ("/", "text/html; charset=utf-8", b"<h1"),
         ("/?run=1", "text/html; charset=utf-8", b"<h1"),
         ("/live.css", "text/css; charset=utf-8", b"--group0"),
-        ("/live.js", "text/javascript; charset=utf-8", b"state.json"),
+        ("/live.js", "text/javascript; charset=utf-8", b"parts.html"),
         ("/state.json", "application/json", b'"state":"running"'),
     ],
 )

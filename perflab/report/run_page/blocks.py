@@ -72,11 +72,12 @@ class Box:
 @dataclass(frozen=True)
 class Sheet:
     """A table; of more rows than `long` the first are shown until the rest is asked for. Who cannot see what is around
-    it is told what it is `called`."""
+    it is told what it is `called`. Without `sorts` it is all there, and stays in its order."""
 
     table: AnyTable
     called: str = ""
     long: int = 50
+    sorts: bool = True
 
 
 @dataclass(frozen=True)

@@ -8,20 +8,22 @@ and a time limit for everything; where there are too many, the one that has been
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import socket
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from perflab.errors import BadInput, PerflabError, one_line
-from perflab.report.serve.state import Watch
+from perflab.report.serve import page
+from perflab.report.serve.page import Asset
+from perflab.report.serve.state import ENDED, State, Watch
+
+Json = dict[str, Any]
 
 HOST = "127.0.0.1"
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -40,20 +42,13 @@ REPORT_POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
-Json = dict[str, Any]
+# A state, for programs and as the parts of the page.
+_STATES: Mapping[str, tuple[str, Callable[[State, Json, str | None], bytes]]] = {
+    "/state.json": ("application/json", State.body),
+    "/parts.html": ("text/html; charset=utf-8", page.answer),
+}
+
 Report = Callable[[Sequence[str]], str]
-
-
-@dataclass(frozen=True)
-class Asset:
-    """What is answered from memory."""
-
-    kind: str
-    body: bytes
-
-    @property
-    def tag(self) -> str:
-        return hashlib.sha256(self.body).hexdigest()[:16]
 
 
 class LiveServer(ThreadingHTTPServer):
@@ -189,8 +184,10 @@ class _Handler(BaseHTTPRequestHandler):
         except ValueError:
             self.send_error(HTTPStatus.BAD_REQUEST)
             return
-        if path == "/state.json":
-            self._state(query)
+        if path in _STATES:
+            self._state(path, query)
+        elif path == "/vega.js":
+            self._send(HTTPStatus.OK, page.library())
         elif path == "/report.html":
             self._report()
         elif (asset := self.server.assets.get(path)) is not None:
@@ -199,7 +196,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_error(HTTPStatus.NOT_FOUND, "there is no such page")
         self.server.answered(self.connection)
 
-    def _state(self, query: Mapping[str, str]) -> None:
+    def _state(self, path: str, query: Mapping[str, str]) -> None:
         watches = self.server.watches
         number = query.get("run", "1")
         if not number.isascii() or not number.isdigit() or not 1 <= int(number) <= len(watches):
@@ -210,14 +207,14 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("If-None-Match") == tag:
             self._send(HTTPStatus.NOT_MODIFIED, None, {"ETag": tag})
             return
-        names = [watch.name for watch in watches]
-        body = state.body({**self.server.cost(), "runs": names}, query.get("known"))
-        self._send(HTTPStatus.OK, Asset("application/json", body), {"ETag": tag})
+        cost = {**self.server.cost(), "runs": [watch.name for watch in watches]}
+        kind, written = _STATES[path]
+        self._send(HTTPStatus.OK, Asset(kind, written(state, cost, query.get("known"))), {"ETag": tag})
 
     def _report(self) -> None:
         """The report of all runs, as soon as none of them goes on. It is made once; meanwhile states are answered."""
         states = [watch.state() for watch in self.server.watches]
-        if any(state.kind not in ("finished", "ended_early", "crashed") for state in states):
+        if any(state.kind not in ENDED for state in states):
             self.send_error(HTTPStatus.CONFLICT, "the run has not ended; its report is here as soon as it has")
             return
         version = " ".join(state.version for state in states)

@@ -6,13 +6,14 @@ are in docs/formats.md, "Live state".
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import shlex
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,15 +21,21 @@ from typing import TYPE_CHECKING, Any
 from perflab.errors import DAMAGE, BadInput
 from perflab.formats import json_file
 from perflab.host import Host
+from perflab.models import as_json
+from perflab.report.label import labels
 from perflab.report.progress import RunProgress
-from perflab.report.serve import finished, searching
-from perflab.report.serve.finished import Finished
+from perflab.report.serve import finished
+from perflab.report.serve.finished import Finished, circumstances, place_of
 from perflab.report.serve.present import PresentTrial
+from perflab.results.curve import BreakingPoint, Curve
 from perflab.results.outcome import SUCCESS
+from perflab.results.trial import Result, least_lost, owners, received
 from perflab.runs import rundir
 from perflab.runs.controller import ELSEWHERE, GONE, RUNNING, controller_state
 from perflab.runs.display import PlannedTrial, RunPlan
 from perflab.runs.rundir import RunDirectory, TrialDirectory
+from perflab.statistics import key_figures
+from perflab.statistics.metrics import METRICS, chosen
 from perflab.statistics.selection import variant_words
 from perflab.units import NS_PER_S
 
@@ -49,15 +56,29 @@ Json = dict[str, Any]
 Signature = tuple[int, int, int]
 
 
-@dataclass(frozen=True)
-class State:
-    """The state as it is sent. `version` changes with anything in it but the cost of the server itself."""
+@dataclass(frozen=True, eq=False)
+class SoFar:
+    """What of a run changes when a trial begins or ends: as programs read it, and the records that it is made of."""
 
-    version: str
-    run_version: str
-    kind: str
-    run: bytes
-    now: bytes
+    document: Json
+    results: Sequence[Result] = ()
+    trials: Sequence[Finished] = ()
+    curves: Sequence[Curve] = ()
+    breaking_points: Sequence[BreakingPoint] = ()
+
+
+class State:
+    """What is known of a run at one instant. `version` changes with anything but the cost of the server itself."""
+
+    def __init__(self, run: SoFar, now: Json) -> None:
+        self.run, self.now = run, now
+        self._slow, self._quick = _json(run.document), _json(now)
+        self.run_version = hashlib.sha256(self._slow).hexdigest()[:16]
+        self.version = hashlib.sha256(self._slow + self._quick).hexdigest()[:16]
+
+    @property
+    def kind(self) -> str:
+        return str(self.now["state"])
 
     def body(self, server: Mapping[str, Any], known: str | None = None) -> bytes:
         """The document; without `run` for a reader that has this version of it."""
@@ -66,8 +87,8 @@ class State:
             "version": _json(self.version),
             "run_version": _json(self.run_version),
             "server": _json(server),
-            "now": self.now,
-            "run": b"null" if known == self.run_version else self.run,
+            "now": self._quick,
+            "run": b"null" if known == self.run_version else self._slow,
         }
         return b"{" + b",".join(b'"%s":%s' % (key.encode(), value) for key, value in parts.items()) + b"}"
 
@@ -137,16 +158,16 @@ class Watch:
             try:
                 self._followed = _Followed(rundir.open_run(self.word), self._host)
             except BadInput:
-                return _encoded(*_nothing(self.name, WAITING, self._missing()))
+                return _nothing(self.name, WAITING, self._missing())
         path = self._followed.run.path
         try:
-            return _encoded(*self._followed.look())
+            return self._followed.look()
         except BadInput as error:
-            return _encoded(*_nothing(self.name, DAMAGED, str(error)))
+            return _nothing(self.name, DAMAGED, str(error))
         except DAMAGE as error:
-            return _encoded(*_nothing(self.name, DAMAGED, f"{path} is damaged: {type(error).__name__}: {error}"))
+            return _nothing(self.name, DAMAGED, f"{path} is damaged: {type(error).__name__}: {error}")
         except OSError as error:
-            return _encoded(*_nothing(self.name, DAMAGED, f"cannot read {error.filename or path}: {error.strerror}"))
+            return _nothing(self.name, DAMAGED, f"cannot read {error.filename or path}: {error.strerror}")
 
     def _missing(self) -> str:
         """perflab makes the folder a little before what makes it a run; what lies in one for longer is no run."""
@@ -169,12 +190,12 @@ class _Followed:
         self._present: PresentTrial | None = None
         self._present_whole = False
         self._measured_from: dict[str, float] = {}
-        self._made: tuple[object, Json] | None = None
+        self._made: tuple[object, SoFar] | None = None
         self._goal: Goal | None = None
         self._goal_of: Signature | None = None  # the manifest that it is of
 
-    def look(self) -> tuple[Json, Json]:
-        """The slow and the quick part of the state. Raises BadInput, OSError, or one of DAMAGE."""
+    def look(self) -> State:
+        """Raises BadInput, OSError, or one of DAMAGE."""
         self._manifest.refresh()
         self._summary.refresh()
         manifest = self._manifest.content
@@ -182,7 +203,7 @@ class _Followed:
             raise BadInput(self._manifest.problem or f"{self.run.manifest} has gone")
         self.run.check_version(manifest)
         if self._goal_of != self._manifest.signature:
-            self._goal, self._goal_of = searching.goal_of(manifest), self._manifest.signature
+            self._goal, self._goal_of = finished.goal_of(manifest), self._manifest.signature
         controller = controller_state(manifest, self._host)
         ended = self._has_summary(controller)
         directories = self._own(manifest)
@@ -190,25 +211,24 @@ class _Followed:
         going_on = controller != GONE and not ended
         unread = self._read([d for d in directories if d is not present or not going_on or self._over(d)], manifest)
         trials = self._valid()
-        planned = [int(entry["order"]) for entry in manifest["trials"] if "order" in entry]
         kind = RUNNING if controller == RUNNING else ELSEWHERE
         if ended:
-            kind = FINISHED if self._whole(planned, trials) or unread else ENDED_EARLY
+            kind = FINISHED if self._whole(manifest, trials) or unread else ENDED_EARLY
         elif controller == GONE:
             kind = CRASHED
         current = present if going_on and present is not None and not self._over(present) else None
-        run = self._run_part(manifest, trials, current)
-        return run, {
+        run = self._so_far(manifest, trials, current)
+        resumed = kind in (CRASHED, ENDED_EARLY)
+        now = {
             "state": kind,
-            "words": _words(kind, trials, run, unread),
-            "resume": f"perflab run --resume {shlex.quote(str(self.run.path))}"
-            if kind in (CRASHED, ENDED_EARLY)
-            else None,
+            "words": _words(kind, trials, run.document["planned"], unread),
+            "resume": f"perflab run --resume {shlex.quote(str(self.run.path))}" if resumed else None,
             "unread": unread,
-            "report": kind in ENDED and not unread and any(t.received is not None for t in trials),
-            **self._time_left(run, trials, current if kind == RUNNING else None, going_on),
+            "report": kind in ENDED and not unread and any(received(t.trial) is not None for t in trials),
+            **self._time_left(run.document, trials, current if kind == RUNNING else None, going_on),
             "trial": None if present is None else self._trial(present, current, manifest, controller, run),
         }
+        return State(run, now)
 
     # -- files -------------------------------------------------------------------------------------------------------
 
@@ -264,36 +284,46 @@ class _Followed:
 
     def _valid(self) -> list[Finished]:
         """Trials that were read, without those that were interrupted and whose place was run again."""
-        trials = sorted(self._finished.values(), key=lambda t: t.number)
-        again = {t.order: t.number for t in trials}
-        return [t for t in trials if not (t.interrupted and again[t.order] > t.number)]
+        trials = sorted(self._finished.values(), key=lambda t: t.trial.trial)
+        again = {t.trial.order: t.trial.trial for t in trials}
+        return [t for t in trials if not (t.trial.interrupted and again[t.trial.order] > t.trial.trial)]
 
-    def _whole(self, planned: Sequence[int], trials: Sequence[Finished]) -> bool:
+    def _whole(self, manifest: Json, trials: Sequence[Finished]) -> bool:
         """Whether the run came to the end of its plan. A search has no plan; it ends where no trial was broken off."""
-        if any(t.interrupted for t in trials):
+        if any(t.trial.interrupted for t in trials):
             return False
-        searched = searching.asked(self._manifest.content or {}) is not None
-        return searched or set(planned) <= {t.order for t in trials}
+        planned = {int(entry["order"]) for entry in manifest["trials"] if "order" in entry}
+        return finished.asked(manifest) is not None or planned <= {t.trial.order for t in trials}
 
     # -- the slow part: changes when a trial begins or ends ----------------------------------------------------------
 
-    def _run_part(self, manifest: Json, trials: Sequence[Finished], current: TrialDirectory | None) -> Json:
-        of_current = None if current is None else self._told(current)
+    def _so_far(self, manifest: Json, trials: Sequence[Finished], current: TrialDirectory | None) -> SoFar:
         key = (
             self._manifest.signature,
-            tuple(t.number for t in trials),
+            tuple(t.trial.trial for t in trials),
             None if current is None else current.path.name,
             tuple(self._notes.items()),
         )
-        if self._made is not None and self._made[0] == key:
-            return self._made[1]
-        document = (manifest.get("experiment") or {}).get("document") or {}
-        alpha = float((document.get("statistics") or {}).get("alpha") or ALPHA)
-        treatments = manifest.get("treatments") or ()
-        results = finished.results(trials, [*treatments, *([of_current] if of_current else [])], alpha)
-        places = {finished.key_of(finished.place_of(result)): n for n, result in enumerate(results)}
-        settings = manifest["settings"]
-        run = {
+        if self._made is None or self._made[0] != key:
+            self._made = (key, self._made_anew(manifest, trials, None if current is None else self._told(current)))
+        return self._made[1]
+
+    def _made_anew(self, manifest: Json, trials: Sequence[Finished], current: Json | None) -> SoFar:
+        statistics = ((manifest.get("experiment") or {}).get("document") or {}).get("statistics") or {}
+        alpha = float(statistics.get("alpha") or ALPHA)
+        figure = trials[0].figure if trials else "latency"
+        treatments = [circumstances(entry) for entry in (*(manifest.get("treatments") or ()), current) if entry]
+        metrics = dict.fromkeys(METRICS[name] for name in (f"{figure}.p50", f"{figure}.p99", "run_time"))
+        with contextlib.suppress(BadInput):  # of a package that is not installed here
+            kinds = key_figures.kinds(key_figures.declared(manifest["workload"]["graph"]))
+            metrics |= dict.fromkeys(chosen(statistics.get("metrics"), figures=kinds))
+        results = finished.results(trials, treatments, list(metrics), alpha)
+        names = labels(results) if results else []
+        places = {place_of(result): n for n, result in enumerate(results)}
+        curves = finished.curves(results, figure, alpha)
+        points = finished.breaking_points(self._goal, trials, manifest)
+        settings, searched = manifest["settings"], finished.asked(manifest)
+        document = {
             "name": str(manifest["run"]),
             "path": str(self.run.path.absolute()),
             "workload": str(manifest["workload"]["name"]),
@@ -301,50 +331,37 @@ class _Followed:
             "command_line": shlex.join(map(str, manifest.get("command_line") or ())) or None,
             "duration_s": _seconds(settings.get("duration_ns")),
             "warmup_s": _seconds(settings.get("warmup_ns")) or 0.0,
-            "figure": trials[0].figure if trials else "latency",
+            "figure": figure,
             "confidence": 1 - alpha,
-            "search": searching.asked(manifest),
-            "breaking_points": self._searched(manifest, trials),
-            "planned": None if searching.asked(manifest) is not None else len(manifest["trials"]),
-            "trials": _rows(manifest["trials"], trials, of_current, places),
-            "results": results,
-            "levels": finished.levels(results),
+            "search": searched,
+            "breaking_points": as_json(points),
+            "planned": None if searched is not None else len(manifest["trials"]),
+            "trials": _rows(manifest["trials"], trials, current, places),
+            "results": [
+                finished.document(r, name, figure, alpha) for r, name in zip(results, names, strict=True)
+            ],
+            "levels": _levels(curves, results),
             "unavailable_levels": manifest.get("unavailable_levels") or [],
             "notes": list(self._notes.values()),
-        }
-        self._made = (key, run)
-        return run
-
-    def _searched(self, manifest: Json, trials: Sequence[Finished]) -> list[Json]:
-        """Where the breaking points are, as far as a search knows by now."""
-        if self._goal is None:
-            return []
-        told = [(t.data, t.met) for t in trials if t.data is not None and not t.interrupted]
-        return searching.found(self._goal, told, manifest)
+        }  # fmt: skip
+        return SoFar(document, results, trials, [curve for curve, _ in curves], points)
 
     # -- the quick part ----------------------------------------------------------------------------------------------
 
     def _time_left(self, run: Json, trials: Sequence[Finished], current: TrialDirectory | None, going_on: bool) -> Json:
         """As the terminal tells it (report/progress.py); null where nothing runs, or nobody knows how many will."""
-        done = {t.order: t for t in trials if not t.interrupted}
+        done = {t.trial.order: t for t in trials if not t.trial.interrupted}
         told: Json = {"done": len(done), "left_s": None, "left_words": None}
         if not going_on or not run["planned"] or not run["duration_s"]:
             return told
-        names = [result["label"] for result in run["results"]]
         seconds = run["duration_s"] + run["warmup_s"]
         of_current = None if current is None else int(self._told(current)["order"])
+        orders = [row["order"] for row in run["trials"]]
         # In the order in which they ran: of a resumed run that is not the plan's.
-        rows = sorted(run["trials"], key=lambda r: (r["order"] not in done, r["order"] != of_current, r["order"]))
-        entries = [
-            PlannedTrial(
-                r["order"], names[r["result"]] if r["result"] is not None else "", "", seconds, run["warmup_s"]
-            )
-            for r in rows
-        ]
+        orders.sort(key=lambda order: (order not in done, order != of_current, order))
+        entries = tuple(PlannedTrial(order, "", "", seconds, run["warmup_s"]) for order in orders)
         clock_s = 0.0
-        progress = RunProgress(RunPlan(len(entries), tuple(entries)), clock=lambda: clock_s)
-        for entry in entries[: len(done)]:
-            progress.finish(done[entry.order])
+        progress = RunProgress(RunPlan(len(entries), entries), lambda: clock_s, [done[n] for n in orders[: len(done)]])
         if current is not None and of_current is not None:
             progress.start(of_current)
             began_s = _epoch_s(self._told(current).get("started_utc"))
@@ -354,7 +371,7 @@ class _Followed:
         return told | {"left_s": round(progress.left_s()), "left_words": progress.left_in_words()}
 
     def _trial(
-        self, directory: TrialDirectory, current: TrialDirectory | None, manifest: Json, controller: str, run: Json
+        self, directory: TrialDirectory, current: TrialDirectory | None, manifest: Json, controller: str, run: SoFar
     ) -> Json:
         """The present trial; where none runs, the last one."""
         document = self._told(directory)
@@ -365,16 +382,16 @@ class _Followed:
             self._present_whole = current is None and not new
         measured = self._present.measured
         elapsed_ns = self._present.elapsed_ns
-        places = {finished.key_of(finished.place_of(result)): n for n, result in enumerate(run["results"])}
-        place = finished.place_of(document)
-        virtual = place["middleware"] == "virtual"
+        of = circumstances(document)
+        places = [place_of(result) for result in run.results]
+        virtual = of.middleware == "virtual"
         return {
             "name": directory.path.name,
             "number": directory.number,
             "order": int(document["order"]),
-            "result": places.get(finished.key_of(place)),
+            "result": places.index(place_of(of)) if place_of(of) in places else None,
             "treatment": document.get("treatment"),
-            "variant": variant_words(finished.circumstances(place)),
+            "variant": variant_words(of),
             "running": current is not None,
             "phase": self._phase(document, manifest, controller, virtual) if current is not None else None,
             "outcome": document.get("outcome"),
@@ -421,22 +438,11 @@ class _Followed:
         return self._measured_from[name]
 
 
-@dataclass(frozen=True)
-class _Row:
-    """A trial of the plan."""
-
-    order: int
-    result: int | None
-    number: int | None = None
-    outcome: str | None = None  # None: to come
-    interrupted: bool = False
-    reason: str | None = None
-    p50_ns: float | None = None
-    p99_ns: float | None = None
-    received: int | None = None
-    lost: int | None = None
-    met: bool | None = None
-    took_s: float | None = None
+# Of a trial of the plan that is to come.
+_ROW: Json = {
+    "order": None, "result": None, "number": None, "outcome": None, "ended": None, "interrupted": False, "reason": None,
+    "p50_ns": None, "p99_ns": None, "received": None, "lost": None, "met": None, "took_s": None,
+}  # fmt: skip
 
 
 def _rows(
@@ -444,54 +450,75 @@ def _rows(
 ) -> list[Json]:
     """The trials of the plan in its order, with their outcomes; those of a search, which has no plan, as they ran."""
 
-    def row(entry: Mapping[str, Any], **more: Any) -> _Row:
-        return _Row(int(entry["order"]), places.get(finished.key_of(finished.place_of(entry))), **more)
+    def row(entry: Mapping[str, Any], **more: Any) -> Json:
+        return {**_ROW, "order": int(entry["order"]), "result": places.get(place_of(circumstances(entry))), **more}
 
     # Manifests from before there were experiments have empty entries.
     rows = {int(entry["order"]): row(entry) for entry in plan if "order" in entry}
-    shown = [field.name for field in fields(_Row) if field.name not in ("order", "result")]
-    for trial in trials:
-        told = {name: getattr(trial, name) for name in shown}
-        rows[trial.order] = replace(rows.get(trial.order) or row({"order": trial.order, **trial.place}), **told)
+    for t in trials:
+        trial = t.trial
+        rows[trial.order] = _ROW | {
+            "order": trial.order, "result": places.get(t.place), "number": trial.trial, "outcome": trial.outcome,
+            "ended": trial.ended, "interrupted": trial.interrupted, "reason": trial.reason,
+            "p50_ns": t.quantile("p50"), "p99_ns": t.quantile("p99"), "received": received(trial),
+            "lost": least_lost(*owners(trial)), "met": t.met, "took_s": t.took_s,
+        }  # fmt: skip
     if current is not None:
         before = rows.get(int(current["order"]))
-        if before is None or before.outcome is None or before.interrupted:
+        if before is None or before["outcome"] is None or before["interrupted"]:
             rows[int(current["order"])] = row(current, number=int(current["trial"]), outcome="running")
-    return [asdict(rows[order]) for order in sorted(rows)]
+    return [rows[order] for order in sorted(rows)]
 
 
-def _words(kind: str, trials: Sequence[Finished], run: Json, unread: int) -> str:
+def _levels(curves: Sequence[tuple[Curve, list[list[Result]]]], results: Sequence[Result]) -> list[Json]:
+    """For each factor its curves: which results stand at which level."""
+    places = {id(result): n for n, result in enumerate(results)}
+    found = []
+    for factor in dict.fromkeys(curve.factor for curve, _ in curves):
+        own = [(curve, at) for curve, at in curves if curve.factor == factor]
+        told = [
+            {
+                "label": _label(curve, [c for c, _ in own]),
+                "points": [
+                    {"level": level.level, "result": places[id(result)]}
+                    for level, of_level in zip(curve.levels, at, strict=True)
+                    for result in of_level
+                ],
+            }
+            for curve, at in own
+        ]
+        found.append({"factor": factor, "curves": told})
+    return found
+
+
+def _label(curve: Curve, of_factor: Sequence[Curve]) -> str:
+    """What a curve differs in from the others of its factor; empty where there is but one."""
+    words = [curve.variant] if len({c.variant for c in of_factor}) > 1 else []
+    different = [path for path in curve.others if len({str(c.others.get(path)) for c in of_factor}) > 1]
+    return ", ".join([*words, *(f"{path.partition('.')[2]}={curve.others[path]}" for path in different)])
+
+
+def _words(kind: str, trials: Sequence[Finished], planned: int | None, unread: int) -> str:
     """One sentence about the run."""
     if unread:
         return f"reading what is there: {len(trials)} of {len(trials) + unread} trials"
-    valid = [t for t in trials if not t.interrupted]
-    of = f"{len(valid)} of {run['planned']} trials" if run["planned"] else f"{len(valid)} trials"
-    match kind:
-        case "running":
-            return f"running: {of} done"
-        case "elsewhere":
-            return f"runs on another machine or in another container, or did: {of} are here so far"
-        case "finished":
-            bad = sum(t.outcome != SUCCESS for t in valid)
-            return f"finished: {of}" + (f", {bad} of them no success" if bad else ", all successes")
-        case "ended_early":
-            return f"ended before its plan did: {of}"
-        case _:
-            return f"perflab has gone without ending the run: {of} are whole"
+    valid = [t for t in trials if not t.trial.interrupted]
+    of = f"{len(valid)} of {planned} trials" if planned else f"{len(valid)} trials"
+    bad = sum(t.trial.outcome != SUCCESS for t in valid)
+    return {
+        RUNNING: f"running: {of} done",
+        ELSEWHERE: f"runs on another machine or in another container, or did: {of} are here so far",
+        FINISHED: f"finished: {of}" + (f", {bad} of them no success" if bad else ", all successes"),
+        ENDED_EARLY: f"ended before its plan did: {of}",
+        CRASHED: f"perflab has gone without ending the run: {of} are whole",
+    }[kind]
 
 
-def _nothing(name: str, kind: str, words: str) -> tuple[Json, Json]:
-    """The state of a run that cannot be read."""
+def _nothing(name: str, kind: str, words: str) -> State:
+    """Of a run that cannot be read."""
     run: Json = {"name": name, "planned": None, "trials": [], "results": [], "levels": [], "notes": []}
     quick: Json = {"state": kind, "words": words, "resume": None, "unread": 0, "report": False, "done": 0}
-    return run, {**quick, "left_s": None, "left_words": None, "trial": None}
-
-
-def _encoded(run: Json, now: Json) -> State:
-    slow, quick = _json(run), _json(now)
-    run_version = hashlib.sha256(slow).hexdigest()[:16]
-    version = hashlib.sha256(slow + quick).hexdigest()[:16]
-    return State(version, run_version, str(now["state"]), slow, quick)
+    return State(SoFar(run), {**quick, "left_s": None, "left_words": None, "trial": None})
 
 
 def _json(value: object) -> bytes:

@@ -28,11 +28,9 @@ from perflab.results.comparison import (
 from perflab.results.outcome import Outcomes
 from perflab.results.summary import Summary
 from perflab.results.trial import BASELINE, Median, Result
-from perflab.statistics.comparison import ALPHA, effect_words
 from perflab.statistics.metrics import DEFAULT, RATIO, Metric, find, named
 from perflab.statistics.pairs import Entering, places_of
 from perflab.statistics.proportion import wilson
-from perflab.statistics.remarks import SAME, no_difference_of
 
 # Beside every colour stands a sign: ▲ is worse, whatever the direction of the metric.
 SIGNS: Mapping[Tone, str] = {"bad": "▲", "good": "▼", "warn": "!", "faint": "", "": ""}
@@ -98,6 +96,9 @@ def _median(metric: Metric) -> Column[Beside]:
         found, finding = row.record.intervals.get(metric.name), row.findings.get(metric.name)
         if found is None or found.value is None or finding is None:
             return found
+        from perflab.statistics.comparison import effect_words  # scipy takes a second to import
+        from perflab.statistics.remarks import SAME, no_difference_of
+
         tone = _TONES[finding.effect]
         alike = finding.verdict == "equivalent" or no_difference_of(finding) == SAME
         sign = SIGNS[tone] if tone else "=" if alike else "≈" if finding.verdict == "below_noise_floor" else "?"
@@ -142,6 +143,8 @@ def _difference(metric: Metric) -> Column[Between]:
 
 def _change(metric: Metric, finding: Finding) -> Cell:
     """In a column of its own, so that marks stand below each other."""
+    from perflab.statistics.comparison import effect_words
+
     words = f"{effect_words(metric, finding)}{_MARKS.get(finding.verdict, '  ')}"
     return Cell(words, finding.estimate.value, _TONES[finding.effect])
 
@@ -180,6 +183,8 @@ def metrics_of(summary: Summary) -> list[Metric]:
 
 
 def confidence_of(summary: Summary) -> float:
+    from perflab.statistics.comparison import ALPHA
+
     return 1 - (ALPHA if summary.findings is None else summary.findings.alpha)
 
 
