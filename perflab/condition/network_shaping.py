@@ -44,9 +44,7 @@ LOSS_DEVIATIONS = 5.0
 # The namespace has nothing but this discipline to hold a rate: what it lets through beyond it is measuring error.
 RATE_TOLERANCE = 0.02
 _ANSWER_LIMIT_S = 20.0
-# Programs and the packages that they are in.
-_IP, _TC = ("ip", "iproute2"), ("tc", "iproute2")
-_UNSHARE, _NSENTER = ("unshare", "util-linux"), ("nsenter", "util-linux")
+_PACKAGES = {"ip": "iproute2", "tc": "iproute2", "unshare": "util-linux", "nsenter": "util-linux"}
 
 
 _BIT_RATE = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([kMG]?)bit(?:/s)?")
@@ -83,6 +81,10 @@ class Snapshot:
         """A counter of the outermost discipline; None where there is none."""
         root = next((d for d in self.disciplines.values() if d.get("root")), None)
         return None if root is None else int(root.get(key, 0))
+
+    def counted_since(self, before: Snapshot, key: str) -> int | None:
+        begin, end = before.count(key), self.count(key)
+        return None if begin is None or end is None else end - begin
 
 
 Rate = Annotated[float | None, Shown("rate at most", "Mbit/s", 125_000)]
@@ -196,8 +198,8 @@ class NetworkShaping(Condition):
 
     def check(self, host: Host, graph: Graph, runtime: str) -> None:
         require_processes(self.label, runtime)
-        for program in (_IP, _TC, _UNSHARE, _NSENTER):
-            _find(*program)
+        for program in _PACKAGES:
+            _find(program)
         if (reason := cannot_make_namespaces()) is not None:
             raise Unavailable(f"{self.label}: {reason}")
         for kind in self.kinds:
@@ -210,7 +212,7 @@ class NetworkShaping(Condition):
 
     def commands(self) -> list[str]:
         """The tc commands; a token bucket goes below the delay, as tc-netem(8) has it."""
-        tc = _find(*_TC)
+        tc = _find("tc")
         commands: list[str] = []
         parent = "root"
         if "netem" in self.kinds:
@@ -241,7 +243,7 @@ class Shaped(Applied):
     def __init__(self, asked: NetworkShaping, trial: Trial) -> None:
         self.asked = asked
         self.trial = trial
-        setup = " && ".join([f"{_find(*_IP)} link set {INTERFACE} up", *asked.commands(), "exec sleep infinity"])
+        setup = " && ".join([f"{_find('ip')} link set {INTERFACE} up", *asked.commands(), "exec sleep infinity"])
         self.holder: Companion = trial.start(asked.label, [*_unshare(), "sh", "-c", setup])
         wait_until(trial, self._not_ready)
         self.namespace = _namespace_of(self._pid())
@@ -323,15 +325,14 @@ class Shaped(Applied):
         if before.at_ns > window.begin_ns:
             return Achieved(), "its counters were read after the measured time had begun"
         seconds = (after.at_ns - before.at_ns) / NS_PER_S
-        passed = _difference(before, after, "bytes")
-        packets = _difference(before, after, "packets")
-        drops = _difference(before, after, "drops")
+        counters = ("bytes", "packets", "drops", "overlimits")
+        passed, packets, drops, overlimits = (after.counted_since(before, key) for key in counters)
         achieved = Achieved(
             counted_s=rounded(seconds),
             bytes=passed,
             packets=packets,
             drops=drops,
-            overlimits=_difference(before, after, "overlimits"),
+            overlimits=overlimits,
             backlog_bytes=after.count("backlog"),
             bytes_per_s=rounded(None if passed is None else passed / seconds, 1),
             # Without what passed while either was read: that the discipline may have counted, or not.
@@ -396,13 +397,13 @@ class Shaped(Applied):
 def enter(holder: int) -> list[str]:
     """The command that executes the one after it in the namespaces of a holder."""
     own_user = [] if _is_root() else [f"--user=/proc/{holder}/ns/user", "--preserve-credentials"]
-    return [_find(*_NSENTER), *own_user, f"--net=/proc/{holder}/ns/net", "--"]
+    return [_find("nsenter"), *own_user, f"--net=/proc/{holder}/ns/net", "--"]
 
 
 def take_snapshot(holder: int) -> Snapshot:
     """Raises NotInEffect where the namespace's disciplines cannot be read."""
     packets = _packets_sent(holder)
-    done = _run([*enter(holder), _find(*_TC), "-s", "-j", "qdisc", "show", "dev", INTERFACE])
+    done = _run([*enter(holder), _find("tc"), "-s", "-j", "qdisc", "show", "dev", INTERFACE])
     try:
         listed = json.loads(done.stdout) if done.returncode == 0 else None
     except ValueError:
@@ -428,7 +429,7 @@ def cannot_make_namespaces() -> str | None:
 def missing_discipline(kind: str) -> str | None:
     """Why a queueing discipline cannot be had, found out by making one in a namespace that is then gone."""
     arguments = {"tbf": "rate 1mbit burst 128kb latency 50ms", "netem": "delay 1ms"}[kind]
-    ip, tc = _find(*_IP), _find(*_TC)
+    ip, tc = _find("ip"), _find("tc")
     done = _run([*_unshare(), "sh", "-c", f"{ip} link set lo up && {tc} qdisc add dev lo root {kind} {arguments}"])
     if done.returncode == 0:
         return None
@@ -440,16 +441,16 @@ def missing_discipline(kind: str) -> str | None:
 
 
 def _unshare() -> list[str]:
-    return [_find(*_UNSHARE), *([] if _is_root() else ["--user", "--map-root-user"]), "--net", "--"]
+    return [_find("unshare"), *([] if _is_root() else ["--user", "--map-root-user"]), "--net", "--"]
 
 
 def _is_root() -> bool:
     return os.geteuid() == 0
 
 
-def _find(program: str, package: str) -> str:
+def _find(program: str) -> str:
     """Raises Unavailable."""
-    return str(programs.find(program, f"apt-get install {package}"))
+    return str(programs.find(program, f"apt-get install {_PACKAGES[program]}"))
 
 
 def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
@@ -480,11 +481,6 @@ def _packets_sent(pid: int) -> int:
     raise NotInEffect(f"the namespace has no {INTERFACE}")
 
 
-def _difference(before: Snapshot, after: Snapshot, key: str) -> int | None:
-    begin, end = before.count(key), after.count(key)
-    return None if begin is None or end is None else end - begin
-
-
 def _replaced(before: Snapshot, after: Snapshot, kinds: Sequence[str]) -> str | None:
     """Whether a discipline is gone, or is another one than before: its counters begin at 0."""
     for kind in kinds:
@@ -498,15 +494,12 @@ def _replaced(before: Snapshot, after: Snapshot, kinds: Sequence[str]) -> str | 
 
 def _options(before: Snapshot | None, after: Snapshot) -> dict[str, Any]:
     """The disciplines as the kernel gives them back, before and after the measured part."""
-    return {
-        when: None
-        if snapshot is None
-        else [
-            {key: found[key] for key in ("kind", "handle", "options") if key in found}
-            for found in snapshot.disciplines.values()
-        ]
-        for when, snapshot in (("before", before), ("after", after))
-    }
+
+    def told(snapshot: Snapshot) -> list[dict[str, Any]]:
+        keys = ("kind", "handle", "options")
+        return [{key: found[key] for key in keys if key in found} for found in snapshot.disciplines.values()]
+
+    return {"before": None if before is None else told(before), "after": told(after)}
 
 
 def _unshaped(achieved: Achieved) -> str | None:

@@ -231,12 +231,7 @@ class Burning(Applied):
                 if s.tid == tid
             ]
             unseen = None if of_thread else f"the monitor has not seen thread {tid} of {PROGRAM}"
-            asked = {
-                "policy": self.asked.policy,
-                "priority": self.asked.priority,
-                "nice": self.asked.nice,
-                "cpus": (cpu,),
-            }
+            asked = {key: getattr(self.asked, key) for key in ("policy", "priority", "nice")} | {"cpus": (cpu,)}
             problem = problem or unseen or differing(self.trial, label, window, {tid: asked}, PROGRAM)
             use, weak = demand.judge(self.trial, label, [tid], [cpu], self.asked.due, window)
             problem = problem or (f"CPU {cpu}: {weak}" if weak else None)

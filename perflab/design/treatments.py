@@ -396,11 +396,11 @@ def _check_of_workload(path: str, levels: Sequence[Scalar], document: Document) 
     own = workload.model.model_fields if isinstance(workload, GeneratedParameters) else {}
     if command is not None and key not in own and (not own or path.startswith((ENVIRONMENT, ARGUMENT))):
         _check_of_command(path, levels, command)
-    elif key not in (*own, *(GRAPH_LEVELS if command is None else ())):
+    elif key not in (known := dict.fromkeys((*own, *(GRAPH_LEVELS if command is None else ())))):
         if key == FORMER_TIMER_SPEED:
             raise BadInput(f"factor {path} is called {WORKLOAD}.{TIMER_SPEED} now: how many times as often timers fire")
         if isinstance(workload, GeneratedParameters):
-            hint = instead(key, dict.fromkeys((*own, *GRAPH_LEVELS)), most=2)
+            hint = instead(key, known, most=2)
             raise BadInput(f"factor {path}: workload {workload.name} has no parameter {key!r}; {hint}")
         known_paths = ", ".join(f"{WORKLOAD}.{k}" for k in GRAPH_LEVELS)
         raise BadInput(f"factor {path}: of a workload there are {known_paths}")

@@ -96,16 +96,29 @@ def available(kind: MiddlewareKind, native: Native) -> Availability:
     """Whether the middleware can be used here, its version, or why not and what to do."""
     if kind.runtime == "virtual":
         return Availability(True, None, None, "part of perflab-node")
-    if kind.rmw is not None:
-        return _ros_available(kind, kind.rmw, native)
-    library = kind.library or native.middleware_library(kind.name)
+    of_ros = kind.rmw is not None
+    library = native.runtime_library(rclcpp.RUNTIME) if of_ros else kind.library or native.middleware_library(kind.name)
+    missing = f"{library.name} is not in {library.parent}"
+
+    def lacks(text: str) -> Availability:
+        return Availability(False, library, None, text)
+
+    if of_ros and not rclcpp.sourced():
+        return lacks(rclcpp.NOT_SOURCED)
     if not library.is_file():
-        return Availability(False, library, None, f"{library.name} is not in {library.parent}; {kind.install}")
+        built = f"built without ROS 2: {missing}; run `make` again in this shell"
+        return lacks(built if of_ros else f"{missing}; {kind.install}")
+    if kind.rmw is not None and kind.rmw not in (there := rclcpp.installed()):
+        package = kind.rmw.replace("_", "-")
+        names = ", ".join(there) or "none"
+        return lacks(f"this ROS 2 has no {kind.rmw} but {names}; `apt install ros-$ROS_DISTRO-{package}`")
     answer = probe(library)
     if answer.error is not None:
-        return Availability(False, library, None, f"{library} cannot be used: {answer.error}; {kind.install}")
+        return lacks(f"{library} cannot be used: {answer.error}; {'run `make` again' if of_ros else kind.install}")
+    if of_ros:
+        return Availability(True, library, answer.version, kind.summary)
     if answer.name != kind.name:
-        return Availability(False, library, None, f"{library} is a plug-in for {answer.name}; {kind.install}")
+        return lacks(f"{library} is a plug-in for {answer.name}; {kind.install}")
     return Availability(True, library, answer.version, answer.summary or kind.summary, answer.across_processes)
 
 
@@ -128,23 +141,6 @@ def _side_by_side(mixture: Sequence[Middleware], names: str) -> tuple[Middleware
             )
         made.append(replace(middleware, options={**middleware.options, "transport": "udp"}))
     return tuple(made)
-
-
-def _ros_available(kind: MiddlewareKind, rmw: str, native: Native) -> Availability:
-    library = native.runtime_library(rclcpp.RUNTIME)
-    if not rclcpp.sourced():
-        return Availability(False, library, None, rclcpp.NOT_SOURCED)
-    if not library.is_file():
-        text = f"built without ROS 2: {library.name} is not in {library.parent}; run `make` again in this shell"
-        return Availability(False, library, None, text)
-    if rmw not in (there := rclcpp.installed()):
-        package = rmw.replace("_", "-")
-        text = f"this ROS 2 has no {rmw} but {', '.join(there) or 'none'}; `apt install ros-$ROS_DISTRO-{package}`"
-        return Availability(False, library, None, text)
-    answer = probe(library)
-    if answer.error is not None:
-        return Availability(False, library, None, f"{library} cannot be used: {answer.error}; run `make` again")
-    return Availability(True, library, answer.version, kind.summary)
 
 
 def name_of(word: str) -> str:

@@ -6,10 +6,12 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import Field
 
 from perflab.condition import Launch
 from perflab.design import treatments as design
@@ -17,9 +19,12 @@ from perflab.design.document import Document, Written, validate
 from perflab.errors import BadInput
 from perflab.experiment.clean import _guarded
 from perflab.experiment.command import CommandRun, environment, loaded_libraries
+from perflab.parameters import Parameters
+from perflab.results.outcome import SUCCESS, OwnOutcome
+from perflab.results.trial import OwnFigure, Trial
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import counted
-from perflab.workload import command
+from perflab.workload import Judgement, WorkloadKind, command, generated
 from perflab.workload.command import Command, CommandParameters
 
 S = 1_000_000_000
@@ -142,6 +147,60 @@ def test_factors_of_a_command_are_variables() -> None:
         check(workload__depth=[1, 10])
     with pytest.raises(BadInput, match="is there twice"):
         check(workload__environment__A=[1, 1])
+
+
+@dataclass(frozen=True)
+class Stack(Command):
+    """A command that says more of its trials than its kind does."""
+
+    def judged(self, trial: Trial, directory: Path) -> tuple[Judgement, OwnOutcome | None]:
+        return Judgement({"goals": float(self.parameters.command[1])}), None
+
+
+class StackParameters(Parameters):
+    goals: int = Field(1, ge=1, description="places")
+
+
+@pytest.fixture
+def stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = WorkloadKind(
+        "stack",
+        "a robot",
+        StackParameters,
+        lambda asked: Stack("robot", parameters(command=f"sleep {asked.goals}")),
+        figures={"goals": OwnFigure(words="goals")},
+    )
+    monkeypatch.setitem(generated.REGISTRY.kinds, "stack", kind)
+
+
+def test_a_kind_makes_a_command_anew_at_every_level(stack: None) -> None:
+    made = generated.load(generated.parse("stack:goals=2"))
+    assert isinstance(made, Stack)
+    assert (made.command, made.kind, made.name, made.parameters.command) == (made, "stack", "robot", ["sleep", "2"])
+    assert made.graph.document["own_figures"].keys() == {"goals"}
+    assert made.document()["parameters"] == {"goals": 2}
+    assert made.document()["command"]["command"] == ["sleep", "2"]
+    at = made.at({"workload.goals": 5, "workload.environment.A": "x", "cpu_load.load": 3}).command
+    assert isinstance(at, Stack)
+    assert (at.parameters.command, at.parameters.environment) == (["sleep", "5"], {"A": "x"})
+    assert at.judged(Trial(trial=1, order=1, outcome=SUCCESS), Path())[0].figures == {"goals": 5}
+
+
+def test_a_command_of_a_kind_has_its_parameters_and_variables_as_factors(stack: None) -> None:
+    def document(**factors: Any) -> Document:
+        factors = {key.replace("__", "."): levels for key, levels in factors.items()}
+        return Document.model_validate({"workload": {"stack": {}}, "factors": factors})
+
+    found = document(workload__goals=[1, 2], workload__environment__RMW_IMPLEMENTATION=["a", "b"])
+    design.check_factors(found)
+    assert [o.name for o in design.observers(found)] == ["tracing"], "its messages are measured as those of any command"
+    for factors, said in (
+        ({"workload__depth": [1, 10]}, "workload stack has no parameter 'depth'"),
+        ({"workload__goals": [0, 1]}, "goals: 0 must be at least 1"),
+        ({"workload__argument__x": [1, 2]}, "stands in no word of the command"),
+    ):
+        with pytest.raises(BadInput, match=said):
+            design.check_factors(document(**factors))
 
 
 def test_its_messages_are_traced_in_every_trial_unless_told_otherwise() -> None:

@@ -62,7 +62,7 @@ class Verified:
         self.condition = condition
         self._monkeypatch = monkeypatch
         self.namespaces = {100: 7}
-        monkeypatch.setattr(module, "_find", lambda program, package: program)
+        monkeypatch.setattr(module, "_find", lambda program: program)
         monkeypatch.setattr(module, "_namespace_of", lambda pid: self.namespaces.get(pid, 1))
         monkeypatch.setattr(module, "descendants", lambda pid: {})
         monkeypatch.setattr(module, "_is_root", lambda: True)
@@ -268,7 +268,7 @@ def test_only_the_loopback_and_once(rate: Verified) -> None:
 
 
 def test_what_the_kernel_lacks_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_find", lambda program, package: program)
+    monkeypatch.setattr(module, "_find", lambda program: program)
     monkeypatch.setattr(module, "cannot_make_namespaces", lambda: None)
     monkeypatch.setattr(module, "missing_discipline", lambda kind: "no netem here" if kind == "netem" else None)
     made(rate="1Mbit").check(Host(), graph_of("a"), "dds")

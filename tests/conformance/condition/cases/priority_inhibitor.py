@@ -43,7 +43,7 @@ CASES = (
             "the program is stopped": Sabotage(stop_the_program, "wanted .* of a CPU|CPU time"),
             "the policy is changed": Sabotage(change_the_policy, "had policy OTHER instead of FIFO"),
             "the priority is changed": Sabotage(change_the_priority, "had priority 3 instead of 5"),
-            "the burner is moved": Sabotage(move_the_burner, "had cpus \\[0\\], and", needs_cpus=2),
+            "the burner is moved": Sabotage(move_the_burner, "had cpus 0 instead of", needs_cpus=2),
         },
     ),
     Case("priority_inhibitor:policy=OTHER,nice=5,load=20,when=after", ("threads", "states")),
