@@ -36,13 +36,16 @@ native: | dependencies $(VENV)/.perflab
 demo: all ## A small experiment: a robot of ten nodes on each DDS, at rest, under load, flooded, on one CPU
 	@scripts/demo $(BIN)
 
-# From the start with the flags of scripts/test, or everything would be compiled twice.
-test test-all: override CMAKE_FLAGS += -DPERFLAB_WERROR=ON
-test: all $(VENV)/.test ## The check: builds, and runs all tests but the long ones
+# From the start with the flags of scripts/test, or everything would be compiled twice; pip works while the compiler does.
+.PHONY: test-parts
+test-parts:
+	@$(MAKE) --no-print-directory --jobs=2 all $(VENV)/.test CMAKE_FLAGS='-DPERFLAB_WERROR=ON $(CMAKE_FLAGS)'
+
+test: test-parts ## The check: builds, and runs all tests but the long ones
 	@scripts/install-dependencies --test
 	@scripts/test
 
-test-all: all $(VENV)/.test ## Everything: also the long tests, the sanitizers, fuzzing, and ROS 2 where it is sourced
+test-all: test-parts ## Everything: also the long tests, the sanitizers, fuzzing, and ROS 2 where it is sourced
 	@scripts/install-dependencies --test-all
 	@scripts/test --all
 

@@ -133,13 +133,14 @@ def test_the_watchdog_is_named(tmp_path: Path) -> None:
     assert companion.stopped == 1
 
 
-def test_what_the_kernel_refuses_is_unavailable(tmp_path: Path) -> None:
+def test_what_the_kernel_refuses_is_unavailable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "READY_LIMIT_S", 1.0)
     said = [{"type": "error", "kind": "unsupported", "text": "policy FIFO: Operation not permitted"}]
     trial = MadeTrial(tmp_path, MadeMonitor(tmp_path / "m.jsonl").reader(), MadeCompanion("x", 30, said))
     with pytest.raises(Unavailable, match="priority_inhibitor: policy FIFO: Operation not permitted"):
         made().begin(trial)
     silent = MadeTrial(tmp_path, trial.monitor, MadeCompanion("x", 30))
-    with pytest.raises(NotInEffect, match="perflab-burn was not ready within 20 s"):
+    with pytest.raises(NotInEffect, match="perflab-burn was not ready within 1 s"):
         made().begin(silent)
 
 
