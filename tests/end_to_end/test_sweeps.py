@@ -287,7 +287,7 @@ def test_a_real_sweep_under_a_flood(run: Run, tmp_path: Path) -> None:
 @pytest.mark.alone
 def test_curves_under_different_conditions_are_called_differently(run: Run, busy: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    conditions = ["--condition", "cpu_pinning:count=1", "--condition", "cpu_load:load=1,workers=1"]
+    conditions = ["--condition", "cpu_pinning:count=1", "--condition", "cpu_load:load=20,workers=1"]
     options = ["--factor", "message_flood.rate=20,50", *conditions, "--trials", "1", "--time", "1s"]
     done = run("sweep", busy, "--middleware", "sim", *options, "--cool-down", "0", "-o", out)
     assert done.returncode == 0, done.stderr
