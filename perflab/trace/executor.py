@@ -21,11 +21,9 @@ need that of both durations.
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import polars as pl
 
@@ -71,6 +69,7 @@ NO_IDENTITY = (
     "Which executor a thread belongs to is not in the trace; the threads of a MultiThreadedExecutor stand one by one"
 )
 NESTED = "of executors that a callback spins: their time is also that of the phase around it, and counts in both"
+NO_WAKERS = "wake-ups were not recorded: who held the lock is not known"
 NOT_COVERED = "the scheduler's events do not cover it"
 
 _PART_COVERED = f"the scheduler's events cover less than {MIN_KNOWN_PERCENT} % of it or of the whole"
@@ -130,6 +129,10 @@ _STATE_WORDS = {
     "executor_lock": "asleep until another thread of the same executor let go of its lock",
     "blocked_in_callbacks": "asleep in callbacks",
 }
+_NO_SLEEP = {
+    "executor_lock": f"a sleep in wait_for_work is the wait for work, or {_TOO_LITTLE}",
+    "blocked_in_callbacks": f"the phase calls no callbacks, or {_TOO_LITTLE}",
+}
 PHASES = Table(
     "phases",
     "Executor phases by thread state",
@@ -144,11 +147,11 @@ PHASES = Table(
             time("max_at", "when it began, from the beginning of the trace", of="wall"),
         ),
         *(
-            column
+            quantity(state, f"{what} {words}", _NO_SLEEP.get(state, empty))
             for state, words in _STATE_WORDS.items()
-            for column in (
-                time(state, f"time {words}", NOT_COVERED),
-                percent(state, f"share of the known time {words}", _TOO_LITTLE),
+            for quantity, what, empty in (
+                (time, "time", NOT_COVERED),
+                (percent, "share of the known time", _TOO_LITTLE),
             )
         ),
         *because(NOT_COVERED, _KNOWN),
@@ -225,9 +228,10 @@ def executor(trace: Source, largest: int | None = LARGEST, scope: Scope = EVERYT
     phases = phases.sort("thread_row", "start_ns", maintain_order=True).with_columns(pl.col("phase").cast(pl.String))
     lengths = _nested(trace, _with_split(trace, phases))
     inside = _callbacks_inside(trace, lengths)
+    rows = _phase_rows(trace, scope, lengths, inside)
     sections = [
-        _phase_table(trace, scope, lengths, inside, quality),
-        _phase_states(trace, lengths, inside),
+        _phase_table(trace, rows, lengths, quality),
+        _phase_states(trace, rows),
         _without_phases(trace, phases, scope),
     ]
     calls = _calls_within(trace, scope)
@@ -309,11 +313,18 @@ def _shares(rows: pl.DataFrame, trace: Source) -> pl.DataFrame:
 # Phases ---------------------------------------------------------------------------------------------------------------
 
 
-def _phase_table(trace: Source, scope: Scope, lengths: pl.DataFrame, inside: pl.DataFrame, quality: Quality) -> Section:
+def _phase_rows(trace: Source, scope: Scope, lengths: pl.DataFrame, inside: pl.DataFrame) -> pl.DataFrame:
+    """Of each thread the rows of _ROWS as a tree: how often they came, the sums of their stretches, the longest one."""
+    # How long a thread slept in the executor's own code, not for work, until another thread of the executor woke it. A
+    # phase does not end while its thread sleeps.
+    slept = Threads(trace).locked_by_its_executor().group_by("phase_row").agg(pl.col("slept_ns").sum())
     follows_wait = (pl.col("phase") == _WAIT).shift(1).over("thread_row").fill_null(False)
     stretches = pl.concat(
         [
-            lengths.with_columns(begins=(pl.col("phase") == _READY) & ~follows_wait),
+            lengths.join(slept, on="phase_row", how="left", maintain_order="left").with_columns(
+                begins=(pl.col("phase") == _READY) & ~follows_wait,
+                executor_lock_ns=pl.when(pl.col("on_cpu_ns").is_not_null()).then("slept_ns"),
+            ),
             inside.with_columns(phase=pl.lit(_IN_CALLBACKS) + pl.col("phase")),
         ],
         how="diagonal_relaxed",
@@ -324,14 +335,17 @@ def _phase_table(trace: Source, scope: Scope, lengths: pl.DataFrame, inside: pl.
         orient="row",
     ).with_row_index("place")
     is_spin = pl.col("function") == "spin"
+    longest = pl.col("wall_ns") == pl.col("wall_ns").max()
     parts = (
-        stretches.join(shape.select("function", "phase").explode("phase"), on="phase")
+        stretches.join(shape.select("function", "phase").explode("phase"), on="phase", maintain_order="left")
         .group_by("thread_row", "function")
         .agg(
-            *map(_sum, ("wall_ns", "on_cpu_ns")),
-            pl.col("told_ns", "begins").sum(),
+            *map(_sum, ("wall_ns", "on_cpu_ns", "blocked_ns", "stopped_ns", "preempted_ns", "wake_up_ns")),
+            pl.col("told_ns", "begins", "executor_lock_ns").sum(),
             count=pl.len(),
             span_ns=pl.max_horizontal(pl.col("end_ns").max(), pl.col("start_ns").max()) - pl.col("start_ns").min(),
+            wall_max_ns=pl.col("wall_ns").max(),
+            wall_max_at_ns=since_begin(trace, "start_ns").filter(longest).first(),
         )
         .with_columns(
             wall_ns=pl.when(is_spin).then("span_ns").otherwise("wall_ns"),
@@ -352,7 +366,7 @@ def _phase_table(trace: Source, scope: Scope, lengths: pl.DataFrame, inside: pl.
         lengths.select(pl.col("thread_row").unique(maintain_order=True))
         .join(shape, how="cross", maintain_order="left_right")
         .join(
-            pl.concat([life, parts.select(life.columns)], how="vertical_relaxed"),
+            pl.concat([life, parts], how="diagonal_relaxed"),
             on=["thread_row", "function"],
             how="left",
             maintain_order="left",
@@ -360,8 +374,11 @@ def _phase_table(trace: Source, scope: Scope, lengths: pl.DataFrame, inside: pl.
         .with_columns(pl.when(never).then(value).otherwise(name).alias(name) for name, value in nothing.items())
         .with_columns(node=first + pl.col("place"), parent=first + pl.col("above"))
     )
-    rows = _shares(rows, trace)
-    spin = rows.filter(is_spin)
+    return _shares(rows, trace)
+
+
+def _phase_table(trace: Source, rows: pl.DataFrame, lengths: pl.DataFrame, quality: Quality) -> Section:
+    spin = rows.filter(pl.col("function") == "spin")
     of_spin = pl.when(pl.col("depth") > 0).then(part_of(pl.col("wall_ns"), pl.col("spin_wall")))
     rows = rows.join(spin.select("thread_row", spin_wall="wall_ns"), on="thread_row", maintain_order="left")
     notes = _phase_notes(trace, lengths, spin, quality)
@@ -428,60 +445,42 @@ def _why_no_phases(trace: Source) -> str:
     return f"{nothing}: not recorded, or nothing spun that has them; {SILENT_EXECUTORS} have none"
 
 
-def _phase_states(trace: Source, lengths: pl.DataFrame, inside: pl.DataFrame) -> Section:
+def _phase_states(trace: Source, rows: pl.DataFrame) -> Section:
     """What threads do in each phase: run, wait for a CPU, sleep; and what they sleep for."""
-    parts = ("blocked_ns", "stopped_ns", "preempted_ns", "wake_up_ns", "on_cpu_ns", "told_ns")
-    by = ["thread_row", "phase"]
-    in_callbacks = inside.group_by(by).agg(_sum("blocked_ns").alias("blocked_in_callbacks_ns"))
-    longest = pl.col("wall_ns") == pl.col("wall_ns").max()
-    no_wakers = _why_no_wakers(trace.facts)
+    row = pl.col("function")
+    in_callbacks = rows.filter(row.str.starts_with(_IN_CALLBACKS)).select(
+        "thread_row", phase=row.str.strip_prefix(_IN_CALLBACKS), blocked_in_callbacks_ns="blocked_ns"
+    )
+    scheduler = trace.facts["scheduler"]
+    sees_wakers = scheduler is not None and scheduler["has_wakeups"]
     known_sleep, executes = pl.col("blocked_ns").is_not_null(), pl.col("phase").is_in(_WITH_CALLBACKS)
-    for_lock = known_sleep & (pl.col("phase") != _WAIT) & pl.lit(no_wakers is None)
+    for_lock = known_sleep & (pl.col("phase") != _WAIT) & pl.lit(sees_wakers)
+    told = pl.when(known_sleep).then("told_ns")
     rows = (
-        lengths.group_by(by)
-        .agg(
-            pl.len().alias("count"),
-            *map(_sum, ("wall_ns", *parts)),
-            wall_max_ns=pl.col("wall_ns").max(),
-            wall_max_at_ns=since_begin(trace, "start_ns").filter(longest).first(),
-        )
-        .join(in_callbacks, on=by, how="left")
-        .join(_slept_for_locks(trace, lengths), on=by, how="left")
+        rows.with_columns(phase=row.replace("get_next_ready_executable", _READY))
+        .filter(pl.col("phase").is_in(_PHASES) & (pl.col("count") > 0))
+        .join(in_callbacks, on=["thread_row", "phase"], how="left", maintain_order="left")
         .with_columns(
             pl.when(known_sleep & executes).then(pl.col("blocked_in_callbacks_ns").fill_null(0)),
-            pl.when(for_lock).then(pl.col("executor_lock_ns").fill_null(0)),
+            pl.when(for_lock).then("executor_lock_ns").alias("executor_lock_ns"),
             runnable_ns=pl.col("preempted_ns") + pl.col("wake_up_ns"),
+            known_percent=part_of(told, pl.col("wall_ns")),
         )
         .with_columns(
-            *(
-                _covered(part_of(pl.col(f"{state}_ns"), pl.col("told_ns"))).alias(f"{state}_percent")
-                for state in _STATE_WORDS
-            ),
-            known_percent=part_of(pl.col("told_ns"), pl.col("wall_ns")),
+            _covered(part_of(pl.col(f"{state}_ns"), pl.col("told_ns"))).alias(f"{state}_percent")
+            for state in _STATE_WORDS
         )
-        .sort("thread_row", pl.col("phase").cast(pl.Enum(_PHASES)))
     )
-    of_states = {state: (f"{state}_ns", f"{state}_percent") for state in _STATE_WORDS}
-    if trace.facts["scheduler"] is None:
-        why = dict.fromkeys((*itertools.chain(*of_states.values()), "known_percent"), NO_SCHEDULER)
-    else:
-        sleeps = {
-            "blocked_in_callbacks": "the phase calls no callbacks",
-            "executor_lock": no_wakers or "a sleep in wait_for_work is the wait for work",
-        }
-        why = {column: f"{said}, or {_TOO_LITTLE}" for state, said in sleeps.items() for column in of_states[state]}
-    hidden = {*(times for times, _ in of_states.values()), "preempted_percent", "wake_up_percent"}
+    times, shares = ([f"{state}_{unit}" for state in _STATE_WORDS] for unit in ("ns", "percent"))
+    why = {}
+    if scheduler is None:
+        why = dict.fromkeys((*times, *shares, "known_percent"), NO_SCHEDULER)
+    elif not sees_wakers:
+        why = dict.fromkeys(("executor_lock_ns", "executor_lock_percent"), NO_WAKERS)
+    hidden = {*times, "preempted_percent", "wake_up_percent"}
     if not rows["stopped_ns"].sum():
         hidden.add("stopped_percent")
     return section_of(trace, PHASES, rows, _state_notes(rows), why, hidden)
-
-
-def _why_no_wakers(facts: Mapping[str, Any]) -> str | None:
-    """Why it is not known who woke a thread; None where it is."""
-    scheduler = facts["scheduler"]
-    if scheduler is None:
-        return NO_SCHEDULER
-    return None if scheduler["has_wakeups"] else "wake-ups were not recorded: who held the lock is not known"
 
 
 def _state_notes(sums: pl.DataFrame) -> tuple[str, ...]:
@@ -505,19 +504,6 @@ def _state_notes(sums: pl.DataFrame) -> tuple[str, ...]:
             "another thread of the executor looked for work, or waited for it, meanwhile"
         )
     return tuple(notes)
-
-
-def _slept_for_locks(trace: Source, lengths: pl.DataFrame) -> pl.DataFrame:
-    """By thread and phase: how long a thread slept in the executor's own code, not for work, until another thread of
-    the executor woke it. A phase does not end while its thread sleeps.
-    """
-    slept = Threads(trace).locked_by_its_executor()
-    told = lengths.filter(pl.col("on_cpu_ns").is_not_null()).select("phase_row", "phase", "thread_row")
-    return (
-        slept.join(told, on="phase_row", how="inner")
-        .group_by("thread_row", "phase")
-        .agg(pl.col("slept_ns").sum().alias("executor_lock_ns"))
-    )
 
 
 def _without_phases(trace: Source, phases: pl.DataFrame, scope: Scope) -> Section:
