@@ -12,7 +12,7 @@ from perflab.errors import BadInput
 from perflab.option import Form, one_of
 from perflab.units import SIZE_UNITS, duration_text
 
-MAX_CPUS = 1024  # as the kernel's cpu_set_t
+MAX_CPUS = 8192  # that Linux can have
 
 
 class Parameters(BaseModel):

@@ -93,8 +93,10 @@ def _topologies() -> list[Row]:
 def _describe(about: Row | None) -> str:
     if about is None:
         return ""
+    from perflab.units import plural
+
     processes = f"{about['processes']} processes, " if about["processes"] > 1 else ""
-    nodes = "1 node" if about["nodes"] == 1 else f"{about['nodes']} nodes"
+    nodes = plural(about["nodes"], "node")
     clients = about.get("clients", 0)
     if about["publishers"] == 0 and not clients:
         return f"{processes}{nodes}, {about['subscriptions']} subscriptions; listens to another topology beside it"

@@ -12,7 +12,6 @@ from perflab.condition import Applied, Condition, Evidence, NotInEffect, Shown, 
 from perflab.condition.evidence import (
     allowed_cpus,
     catch_up,
-    count_words,
     cpu_words,
     longest_gap_s,
     require_cpus,
@@ -141,7 +140,7 @@ class CpuPinning(Condition):
 
     def choose(self, allowed: tuple[int, ...]) -> tuple[int, ...]:
         """The CPUs that the workload may use, of those that perflab may. Raises BadInput."""
-        here = f"this machine allows {len(allowed)} CPU{'' if len(allowed) == 1 else 's'}"
+        here = f"this machine allows {plural(len(allowed), 'CPU')}"
         if self.count is not None:
             if self.count > len(allowed) and not self.clip:
                 raise BadInput(f"{self.label}: count {self.count}, and {here}; clip=on uses as many as there are")
@@ -233,7 +232,7 @@ class Pinned(Applied):
             return seen, problem(r.tid, r.name, "ran", r.cpus, since(r.at_ns))
         if seen.never_watched:
             were = "were" if seen.never_watched > 1 else "was"
-            return seen, f"{count_words(seen.never_watched, 'thread')} of process {name!r} {were} never watched"
+            return seen, f"{plural(seen.never_watched, 'thread')} of process {name!r} {were} never watched"
         for _, tid, thread, cpus in at_end:
             if not cpus <= allowed:
                 return seen, problem(tid, thread, "could run", cpus, "at the end")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 import os
-import signal
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from perflab.condition import Companion, NotInEffect, Trial, Window
 from perflab.errors import BadInput
-from perflab.host import Host
+from perflab.processes import describe_status
 from perflab.units import NS_PER_S
 from perflab.waiting import Wait
 
@@ -56,11 +55,6 @@ def cpu_words(cpus: Iterable[int]) -> str:
     """For messages: "CPU 1", "CPUs 0,1,3"."""
     listed = sorted(cpus)
     return f"CPU{'' if len(listed) == 1 else 's'} {','.join(map(str, listed)) or 'none'}"
-
-
-def count_words(n: int, what: str) -> str:
-    """For messages: "1 worker", "2 workers"."""
-    return f"{n} {what}{'' if n == 1 else 's'}"
 
 
 def parts(window: Window) -> list[Window]:
@@ -181,24 +175,9 @@ def has_ended(companion: Companion | None, what: str) -> str | None:
     """How a program that had to run until now ended; None where it runs."""
     if companion is None:
         return f"{what} was not started"
-    return None if companion.status is None else f"{what} {_status_words(companion.status)} during the trial"
+    return None if companion.status is None else f"{what} {describe_status(companion.status)} during the trial"
 
 
 def rounded(value: float | None, digits: int = 4) -> float | None:
     """For evidence."""
     return None if value is None else round(value, digits)
-
-
-def available_memory(host: Host) -> int | None:
-    """MemAvailable in bytes."""
-    (available_kb,) = host.kb("proc/meminfo", "MemAvailable")
-    return None if available_kb is None else available_kb * 1024
-
-
-def _status_words(status: int) -> str:
-    if status >= 0:
-        return f"ended by itself with {status}"
-    try:
-        return f"was killed by {signal.Signals(-status).name}"
-    except ValueError:
-        return f"was killed by signal {-status}"

@@ -180,10 +180,11 @@ class Flood:
     @classmethod
     def of(cls, graph: Graph, label: str, parameters: FloodParameters) -> Flood:
         """Of the nodes in a graph that are marked with `label`."""
-        nodes = [n for process in graph.document["processes"] for n in process["nodes"] if n.get("condition") == label]
+        nodes = [node for _, node in graph.nodes_of(label)]
+        own = [node for _, node in graph.nodes_of(None)]
         ends = [publisher for node in nodes for publisher in node["publishers"]]
         # On topics of the workload those of other floods read nothing.
-        read = [s["topic"] for node in (*extend.own_nodes(graph), *nodes) for s in node["subscriptions"]]
+        read = [s["topic"] for node in (*own, *nodes) for s in node["subscriptions"]]
         sent = [end["topic"] for end in ends]
         topics = (
             FloodTopic(name, end["type"], end["size_bytes"], sent.count(name), read.count(name), end["qos"])
@@ -282,7 +283,7 @@ class _Names:
     def __init__(self, graph: Graph, label: str) -> None:
         self.base = re.sub(r"[^A-Za-z0-9_]+", "_", label).strip("_")
         self.namespace = f"/perflab/{self.base}"
-        self._taken = {*extend.node_names(graph), *extend.topic_names(graph), *graph.processes}
+        self._taken = extend.names_in(graph)
 
     def free(self, wanted: str) -> str:
         name = extend.free_name(wanted, self._taken)
@@ -312,7 +313,7 @@ def _topics(graph: Graph, parameters: FloodParameters, types: Sequence[MessageTy
 
 
 def _workload_topics(graph: Graph, parameters: FloodParameters, types: Sequence[MessageType]) -> list[FloodTopic]:
-    nodes = extend.own_nodes(graph)
+    nodes = [node for _, node in graph.nodes_of(None)]
     subscribed: dict[str, list[dict[str, Any]]] = {}
     for subscription in (s for node in nodes for s in node["subscriptions"]):
         subscribed.setdefault(subscription["topic"], []).append(subscription)

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from perflab.condition import Condition, Shown, Window
 from perflab.condition import cpu_demand as demand
 from perflab.condition.cpu_demand import CpuDemand
-from perflab.condition.evidence import allowed_cpus, available_memory, rounded
+from perflab.condition.evidence import allowed_cpus, rounded
 from perflab.condition.stress_ng import Load, LoadEvidence, StressNg, WorkersSeen
 from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
@@ -161,10 +161,10 @@ class MemoryPressure(StressNg):
         return achieved, reason
 
     def _available(self, host: Host) -> int:
-        available = available_memory(host)
-        if available is None:
+        (available_kb,) = host.kb("proc/meminfo", "MemAvailable")
+        if available_kb is None:
             raise Unavailable(f"{self.label}: /proc/meminfo does not say how much memory is available")
-        return available
+        return available_kb * 1024
 
     def _wanted(self, available: int) -> int:
         return self.bytes if self.bytes is not None else round(available * (self.percent or 0.0) / 100)

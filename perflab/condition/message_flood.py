@@ -126,7 +126,7 @@ class Flooded(Applied):
         if virtual:
             known = flood_evidence.in_virtual_time(counts, window)
         else:
-            own = [name for name, of in self.trial.graph.condition_nodes().items() if of == label]
+            own = [name for name, _ in self.trial.graph.nodes_of(label)]
             known = flood_evidence.account(folder, label, counts, window, own)
         return flood_evidence.judge(self.flood, known, window, seconds=not virtual)
 

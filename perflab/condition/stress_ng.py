@@ -14,7 +14,6 @@ from perflab import programs
 from perflab.condition import Applied, Companion, Condition, Evidence, Trial, Window, temporary
 from perflab.condition.evidence import (
     catch_up,
-    count_words,
     differing,
     has_ended,
     longest_gap_s,
@@ -26,6 +25,7 @@ from perflab.condition.evidence import (
 from perflab.errors import Unavailable
 from perflab.host import Host
 from perflab.processes import Process, descendants
+from perflab.units import plural
 from perflab.workload import Graph
 
 _ANSWER_LIMIT_S = 20.0
@@ -229,4 +229,4 @@ class Load(Applied):
         found = len(self.workers)
         if found == self.asked.workers:
             return None
-        return f"stress-ng has {count_words(found, 'worker')} instead of {self.asked.workers}"
+        return f"stress-ng has {plural(found, 'worker')} instead of {self.asked.workers}"

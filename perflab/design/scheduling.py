@@ -16,6 +16,7 @@ from perflab.parameters import cpus_of
 ROLES = ("executors", "middleware")
 POLICIES = ("OTHER", "FIFO", "RR")
 PRIORITIES = range(1, 100)
+MAX_CPUS = 1024  # as the kernel's cpu_set_t
 
 _WORD = re.compile(r"(?:([^=]*)\.)?(executors|middleware)=([^:@]*)(?::([^@]*))?(?:@(.*))?")
 _EXAMPLE = "e.g. executors=RR:98@1 or ping.middleware=OTHER@0-1"
@@ -79,6 +80,7 @@ def _request(word: str, processes: Sequence[str]) -> ThreadRequest:
     else:
         lacks = "there is no priority" if priority is None else f"priority {priority!r} is no number"
         raise wrong(f"{lacks} within {PRIORITIES[0]}..{PRIORITIES[-1]}, e.g. {policy}:{PRIORITIES[-1] - 1}")
-    if cpus is not None and cpus_of(cpus) is None:
+    named = () if cpus is None else cpus_of(cpus)
+    if named is None or any(cpu >= MAX_CPUS for cpu in named):
         raise wrong(f"{cpus!r} is no list of CPUs, e.g. 0-1,3")
-    return ThreadRequest(process, role, policy or None, level, () if cpus is None else cpus_of(cpus) or ())
+    return ThreadRequest(process, role, policy or None, level, named)

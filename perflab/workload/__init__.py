@@ -67,12 +67,7 @@ class Graph:
 
     def condition_nodes(self) -> dict[str, str]:
         """The nodes that conditions added, by their qualified names, with the label of the condition."""
-        return {
-            _qualified(node["namespace"], node["name"]): node["condition"]
-            for process in self.document["processes"]
-            for node in process["nodes"]
-            if node.get("condition")
-        }
+        return {name: node["condition"] for name, node in self.nodes() if node.get("condition")}
 
     @property
     def executors(self) -> list[str]:
@@ -82,26 +77,16 @@ class Graph:
     @property
     def phase(self) -> str | None:
         """Where in their periods its timers tick: one word, or several as "aligned+random"; None without timers."""
-        words = {
-            entry.get("phase") or ALIGNED
-            for _, node in self._nodes()
-            for entry in (*node["timers"], *node["reactions"])
-            if entry["period_ns"]
-        }
-        return "+".join(sorted(words)) or None
+        return "+".join(sorted({entry.get("phase") or ALIGNED for entry in self._cyclic()})) or None
 
     @property
     def shortest_period_ns(self) -> int | None:
         """Of its timers, those of clients included, and cyclic reactions; None where there is none."""
-        return min(
-            (
-                entry["period_ns"]
-                for _, node in self._nodes()
-                for entry in (*node["timers"], *node["reactions"])
-                if entry["period_ns"]
-            ),
-            default=None,
-        )
+        return min((entry["period_ns"] for entry in self._cyclic()), default=None)
+
+    def _cyclic(self) -> list[dict[str, Any]]:
+        entries = [entry for _, node in self.nodes_of(None) for entry in (*node["timers"], *node["reactions"])]
+        return [entry for entry in entries if entry["period_ns"]]
 
     @property
     def longest_work_ns(self) -> int:
@@ -109,7 +94,7 @@ class Graph:
         return max(
             (
                 entry["work_ns"]
-                for _, node in self._nodes()
+                for _, node in self.nodes_of(None)
                 for entry in (*node["timers"], *node["reactions"], *node.get("servers", ()))
             ),
             default=0,
@@ -117,11 +102,11 @@ class Graph:
 
     def publishers(self) -> list[tuple[str, str]]:
         """(node, topic) of every publisher."""
-        return [(node, p["topic"]) for node, entry in self._nodes() for p in entry["publishers"]]
+        return [(node, p["topic"]) for node, entry in self.nodes_of(None) for p in entry["publishers"]]
 
     def subscriptions(self) -> list[tuple[str, str]]:
         """(node, topic) of every subscription; a node's second one of a topic is "NODE#2"."""
-        return [(_reader(node, s), s["topic"]) for node, entry in self._nodes() for s in entry["subscriptions"]]
+        return [(_reader(node, s), s["topic"]) for node, entry in self.nodes_of(None) for s in entry["subscriptions"]]
 
     def edges(self) -> list[tuple[str, str, str]]:
         """(publisher, topic, subscription) of every connection."""
@@ -141,21 +126,21 @@ class Graph:
 
     def services(self) -> list[tuple[str, str, str]]:
         """(client, service, server) of every client whose service has a server."""
-        servers = {s["service"]: node for node, entry in self._nodes() for s in entry.get("servers", ())}
+        servers = {s["service"]: node for node, entry in self.nodes_of(None) for s in entry.get("servers", ())}
         return [
             (node, c["service"], servers[c["service"]])
-            for node, entry in self._nodes()
+            for node, entry in self.nodes_of(None)
             for c in entry.get("clients", ())
             if c["service"] in servers
         ]
 
-    def _nodes(self) -> list[tuple[str, dict[str, Any]]]:
-        return [
-            (_qualified(node["namespace"], node["name"]), node)
-            for process in self.document["processes"]
-            for node in process["nodes"]
-            if not node.get("condition")
-        ]
+    def nodes(self) -> list[tuple[str, dict[str, Any]]]:
+        """All nodes, those that conditions added included, each with its qualified name."""
+        return [(qualified_name(node), node) for process in self.document["processes"] for node in process["nodes"]]
+
+    def nodes_of(self, condition: str | None) -> list[tuple[str, dict[str, Any]]]:
+        """Those that a condition of this label added; None: the workload's own."""
+        return [(name, node) for name, node in self.nodes() if (node.get("condition") or None) == condition]
 
 
 @dataclass(frozen=True)
@@ -330,5 +315,6 @@ def _reader(node: str, subscription: dict[str, Any]) -> str:
     return node if number == 1 else f"{node}#{number}"
 
 
-def _qualified(namespace: str, name: str) -> str:
-    return f"{namespace.rstrip('/')}/{name}"
+def qualified_name(node: Mapping[str, Any]) -> str:
+    """Of a node of a graph: "/robot/camera"."""
+    return f"{node['namespace'].rstrip('/')}/{node['name']}"

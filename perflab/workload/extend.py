@@ -61,28 +61,11 @@ def process_of(graph: Graph, name: str) -> Document:
     raise KeyError(name)
 
 
-def own_nodes(graph: Graph) -> list[Document]:
-    """The nodes of the workload itself, without those that a condition added."""
-    return [node for process in graph.document["processes"] for node in process["nodes"] if not node.get("condition")]
-
-
-def node_names(graph: Graph) -> set[str]:
-    """The qualified names of all nodes."""
-    return {
-        f"{node['namespace'].rstrip('/')}/{node['name']}"
-        for process in graph.document["processes"]
-        for node in process["nodes"]
-    }
-
-
-def topic_names(graph: Graph) -> set[str]:
-    """Every topic that somebody publishes or subscribes to."""
-    return {
-        end["topic"]
-        for process in graph.document["processes"]
-        for node in process["nodes"]
-        for end in (*node["publishers"], *node["subscriptions"])
-    }
+def names_in(graph: Graph) -> set[str]:
+    """The names of all processes and nodes, and of every topic that somebody publishes or subscribes to."""
+    nodes = graph.nodes()
+    topics = {end["topic"] for _, node in nodes for end in (*node["publishers"], *node["subscriptions"])}
+    return topics | {name for name, _ in nodes} | set(graph.processes)
 
 
 def free_executor_id(process: Mapping[str, Any]) -> int:

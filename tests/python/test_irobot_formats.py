@@ -300,7 +300,7 @@ def test_targets_are_read_in_both_dialects(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("document", "complaint"),
     [
-        ([], "is not a JSON object"),
+        ([], "not a JSON object"),
         ({}, "bounds nothing"),
         ({"platfrom": "x", "resources": {}}, "unknown key 'platfrom'"),
         ({"resources": {"cpu": 1}}, r"unknown key 'cpu' in resources; there are cpu_perc or cpu\[%\]"),
@@ -323,9 +323,9 @@ def test_bad_targets_are_refused_in_one_line(document: object, complaint: str, t
 def test_a_target_that_is_no_json_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     path.write_text("{")
-    with pytest.raises(BadInput, match="is not JSON"):
+    with pytest.raises(BadInput, match="is damaged: "):
         targets.read(path)
-    with pytest.raises(BadInput, match="cannot read target"):
+    with pytest.raises(BadInput, match="cannot read .*missing.json"):
         targets.read(tmp_path / "missing.json")
 
 

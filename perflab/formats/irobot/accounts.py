@@ -25,6 +25,7 @@ from perflab.statistics import irobot
 from perflab.statistics.irobot import LATE, LOST, TOO_LATE, Delivery, Options, Row, Total
 from perflab.statistics.target import machine_cpus
 from perflab.version import __version__
+from perflab.workload import qualified_name
 
 Json = dict[str, Any]
 
@@ -102,7 +103,7 @@ class _Accounts:
             too_late_absolute_us=self.thresholds["too_late_ns"] // 1000,
         )
         graph = manifest["workload"]["graph"]["processes"]
-        self.nodes = {p["name"]: {_full_name(node): node for node in p["nodes"]} for p in graph}
+        self.nodes = {p["name"]: {qualified_name(node): node for node in p["nodes"]} for p in graph}
         self.executors = {e["kind"] for p in graph for e in p["executors"]}
         self.streams = self._streams()
         self.message_events = list(self._message_events(self.streams))
@@ -305,10 +306,6 @@ class _Accounts:
 
 def _switch(on: bool) -> str:
     return "on" if on else "off"
-
-
-def _full_name(node: Mapping[str, Any]) -> str:
-    return f"{str(node['namespace']).rstrip('/')}/{node['name']}"
 
 
 def _relative(name: str) -> str:
