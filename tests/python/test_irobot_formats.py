@@ -325,7 +325,7 @@ def test_a_target_that_is_no_json_is_refused(tmp_path: Path) -> None:
     path.write_text("{")
     with pytest.raises(BadInput, match="is damaged: "):
         targets.read(path)
-    with pytest.raises(BadInput, match="cannot read .*missing.json"):
+    with pytest.raises(BadInput, match=r"cannot read .*missing\.json"):
         targets.read(tmp_path / "missing.json")
 
 
