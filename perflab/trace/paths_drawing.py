@@ -36,13 +36,8 @@ class _Vertex:
     bottleneck: bool
 
 
-@dataclass(frozen=True)
-class _Drawing:
-    groups: tuple[tuple[str | None, list[_Vertex]], ...]  # node, its vertices
-    edges: tuple[_Edge, ...]
-
-
-def _drawing(p: Paths) -> _Drawing:
+def _drawing(p: Paths) -> tuple[list[tuple[str | None, list[_Vertex]]], list[_Edge]]:
+    """The vertices of each node, and the edges; None is the node of a vertex that stands alone."""
     slow_edges, slow_vertices = _bottlenecks(p)
     groups: dict[tuple[Any, ...], list[_Vertex]] = {}
     for row in vertices_of(p.flow).iter_rows(named=True):
@@ -63,7 +58,7 @@ def _drawing(p: Paths) -> _Drawing:
             lines.append(f"{format_count(row['not_arrived'])} not arrived")
         ends = (row["from_vertex"], row["to_vertex"])
         edges.append(_Edge(*ends, tuple(lines), CAUSAL, (*ends, row["topic"]) in slow_edges, not row["arrived"]))
-    return _Drawing(tuple((key[0], found) for key, found in groups.items()), tuple(dict.fromkeys(edges)))
+    return [(key[0], found) for key, found in groups.items()], list(dict.fromkeys(edges))
 
 
 def _n(n: int, p50_ns: int | None) -> str:
@@ -101,14 +96,14 @@ _SHAPES = {"timer": "ellipse", "code": "ellipse", "service": "hexagon", "take": 
 
 def dot(p: Paths) -> str:
     """A digraph for Graphviz."""
-    drawing = _drawing(p)
+    groups, edges = _drawing(p)
     out = [
         "digraph message_flow {",
         "  rankdir=LR;",
         '  node [shape=box, fontname="sans-serif", fontsize=11];',
         '  edge [fontname="sans-serif", fontsize=10];',
     ]
-    for i, (node, vertices) in enumerate(drawing.groups):
+    for i, (node, vertices) in enumerate(groups):
         indent = "  "
         if node is not None:
             out += [f"  subgraph cluster_{i} {{", f"    label={_dot_text((node,))};", '    color="#bbbbbb";']
@@ -120,7 +115,7 @@ def dot(p: Paths) -> str:
         if node is not None:
             out.append("  }")
     styles = {INFERRED: ", style=dashed", DECLARED: ", style=dotted", CAUSAL: ""}
-    for edge in drawing.edges:
+    for edge in edges:
         style = styles[edge.link]
         if edge.bottleneck:
             style += f', color="{_RED}", fontcolor="{_RED}", penwidth=2'
@@ -144,9 +139,9 @@ def _mermaid_text(lines: tuple[str, ...]) -> str:
 
 def mermaid(p: Paths) -> str:
     """A flowchart for Mermaid."""
-    drawing = _drawing(p)
+    groups, edges = _drawing(p)
     out = ["flowchart LR"]
-    for i, (node, vertices) in enumerate(drawing.groups):
+    for i, (node, vertices) in enumerate(groups):
         indent = "  "
         if node is not None:
             out.append(f"  subgraph g{i}[{_mermaid_text((node,))}]")
@@ -156,19 +151,16 @@ def mermaid(p: Paths) -> str:
             out.append(f"{indent}v{vertex.number}{left}{_mermaid_text(vertex.lines)}{right}")
         if node is not None:
             out.append("  end")
-    slow, silent = [], []
-    for i, edge in enumerate(drawing.edges):
+    for edge in edges:
         arrow = "-->" if edge.link == CAUSAL else "-.->"
         out.append(f"  v{edge.source} {arrow}|{_mermaid_text(edge.lines)}| v{edge.target}")
-        if edge.bottleneck:
-            slow.append(str(i))
-        elif edge.silent:
-            silent.append(str(i))
+    slow = [str(i) for i, edge in enumerate(edges) if edge.bottleneck]
+    silent = [str(i) for i, edge in enumerate(edges) if edge.silent and not edge.bottleneck]
     if slow:
         out.append(f"  linkStyle {','.join(slow)} stroke:{_RED},stroke-width:3px")
     if silent:
         out.append(f"  linkStyle {','.join(silent)} stroke:{_GREY}")
-    marked = [f"v{v.number}" for _, vertices in drawing.groups for v in vertices if v.bottleneck]
+    marked = [f"v{v.number}" for _, vertices in groups for v in vertices if v.bottleneck]
     if marked:
         out += [f"  classDef bottleneck stroke:{_RED},stroke-width:3px", f"  class {','.join(marked)} bottleneck"]
     return "\n".join(out) + "\n"

@@ -59,7 +59,8 @@ class Layer:
 
     def __init__(self, thread: Ints, start: Ints, end: Ints, row: Ints | None = None) -> None:
         row = np.arange(len(thread), dtype=np.int64) if row is None else row
-        if not _is_sorted(thread, start):  # the scheduler's tables are
+        same, later = thread[1:] == thread[:-1], start[1:] >= start[:-1]
+        if not ((thread[1:] > thread[:-1]) | (same & later)).all():  # the scheduler's tables are sorted
             order = np.lexsort((start, thread))
             thread, start, end, row = thread[order], start[order], end[order], row[order]
         self.thread, self.start, self.row, self.end = thread, start, row, end.copy()
@@ -140,11 +141,6 @@ class Layer:
         keep = ends > begins
         row = np.where(inside, self.row[within], NONE)
         return of[keep], begins[keep], ends[keep], row[keep]
-
-
-def _is_sorted(thread: Ints, start: Ints) -> bool:
-    same, later = thread[1:] == thread[:-1], start[1:] >= start[:-1]
-    return bool(((thread[1:] > thread[:-1]) | (same & later)).all())
 
 
 def cut_by(layer: Layer, pieces: Columns, where: Flags | None = None) -> tuple[Columns, Ints]:
@@ -331,21 +327,10 @@ class Threads:
         return flags
 
     @cached_property
-    def _throttled(self) -> Layer:
-        """Waits for a CPU that a quota caused."""
-        waits = np.isin(self._state["state"], (State.PREEMPTED, State.WOKEN))
-        return throttled(self._trace, self.states, waits)
-
-    @cached_property
     def _frozen(self) -> Layer:
         """Sleeps in frozen groups."""
         sleeps = np.isin(self._state["state"], (State.BLOCKED, State.UNINTERRUPTIBLE))
         return frozen(self._trace, self.states, sleeps)
-
-    @cached_property
-    def _holds(self) -> tuple[Layer, Ints]:
-        table = self._trace.table("holds")
-        return Layer.of(table), ints(table["holder"])
 
     @cached_property
     def stops(self) -> Layer:
@@ -449,12 +434,14 @@ class Threads:
         pieces |= dict(zip(("within", "within_row"), self.within(thread, pieces["start"]), strict=True))
         pieces, row = cut_by(self.states, pieces)
         pieces |= {column: of_rows(values, row) for column, values in self._state.items()}
-        for caused, layer in ((State.THROTTLED, self._throttled), (State.FROZEN, self._frozen)):
+        waits = (State.PREEMPTED, State.WOKEN)
+        of_quotas = throttled(self._trace, self.states, np.isin(self._state["state"], waits))
+        for caused, layer in ((State.THROTTLED, of_quotas), (State.FROZEN, self._frozen)):
             pieces, held = cut_by(layer, pieces)
             pieces["state"] = np.where(held >= 0, caused, pieces["state"])
-        layer, holders = self._holds
-        pieces, held = cut_by(layer, pieces, np.isin(pieces["state"], (State.PREEMPTED, State.WOKEN)))
-        pieces["holder"] = of_rows(holders, held)
+        holds = self._trace.table("holds")
+        pieces, held = cut_by(Layer.of(holds), pieces, np.isin(pieces["state"], waits))
+        pieces["holder"] = of_rows(ints(holds["holder"]), held)
         return pl.DataFrame(pieces).with_columns(pl.col("inferred") == 1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib
 import inspect
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from perflab.trace.answer import Answer, Section
     from perflab.trace.scope import Scope
     from perflab.trace.source import NativeTrace
-    from perflab.trace.why import Selection
 
 Paths = Annotated[
     list[Path],
@@ -220,18 +220,12 @@ def compare(
     """
     from perflab.trace.compare import EXECUTOR, compare
 
-    if _same(a, b):
-        raise BadInput(f"{b} is named twice, and is compared with itself; name another trace")
+    with contextlib.suppress(OSError, RuntimeError):  # the latter of links in a loop
+        if a.resolve() == b.resolve():
+            raise BadInput(f"{b} is named twice, and is compared with itself; name another trace")
     asked = Asked(**options)
     first, second = asked.open([a]), asked.open([b])
     return asked.show(compare(first, second, (asked.scope(first), asked.scope(second))), (EXECUTOR.name,))
-
-
-def _same(a: Path, b: Path) -> bool:
-    try:
-        return a.resolve() == b.resolve()
-    except (OSError, RuntimeError):  # the latter of links in a loop
-        return False
 
 
 @Asked.options()
@@ -357,21 +351,17 @@ def why(
         per_mille=None if quantile is None else _per_mille(quantile),
         slow_callbacks=slow_callbacks,
     )
-    if not said and not slow_callbacks:
-        selection = _of_run(paths) or selection
+    if not said and not slow_callbacks and len(paths) == 1:
+        from perflab.runs.traced import asked_of
+
+        # What the report of a run calls late, where the trace is that of one of its trials.
+        selection = asked_of(paths[0]) or selection
     asked = Asked(**options)
     trace = asked.open(paths)
     found = answer(trace, dataclasses.replace(selection, scope=asked.scope(trace)))
     if not (asked.whole or asked.as_json):
         found = dataclasses.replace(found, sections=tuple(s for s in found.sections if s.name != "parts"))
     return asked.show(found, ("causes",))
-
-
-def _of_run(paths: Sequence[Path]) -> Selection | None:
-    """What the report of a run calls late, where the trace is that of one of its trials."""
-    from perflab.runs.traced import asked_of
-
-    return asked_of(paths[0]) if len(paths) == 1 else None
 
 
 def _per_mille(quantile: float) -> int:
