@@ -166,11 +166,9 @@ def _statistics(data: Sequence[RunData], rules: Rules) -> _Statistics:
 
 def _between(first: RunData, run: RunData, rules: Rules, remarks: list[str]) -> list[RunFinding]:
     """What a run shows against the first; why it cannot show more goes to the remarks."""
-    from perflab.statistics.comparison import effect_of
-    from perflab.statistics.remarks import ONE_TRIAL
     from perflab.statistics.runs import compare_runs
     from perflab.statistics.selection import match, names_of
-    from perflab.statistics.verdicts import in_words
+    from perflab.statistics.verdicts import ONE_TRIAL, effect_of, in_words
 
     matches = match(first.summary.results, run.summary.results).pairs
     if not matches:
@@ -281,7 +279,7 @@ def _print_statistics(out: Console, statistics: _Statistics, margin: float) -> N
 def _grouped(comparisons: Sequence[RunFinding], margin: float) -> list[str]:
     """One sentence for each way in which no difference was shown; `words` of JSON say more of each."""
     from perflab.statistics.metrics import named
-    from perflab.statistics.remarks import no_difference_of, no_difference_words
+    from perflab.statistics.verdicts import no_difference_of, no_difference_words
 
     sentences = []
     for verdict, words in no_difference_words(margin).items():

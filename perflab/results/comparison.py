@@ -25,6 +25,11 @@ Kind = Literal["condition", "factor", "variant", "observer", "carry_over"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 CONDITION, FACTOR, VARIANT, OBSERVER, CARRY_OVER = KINDS
 
+ALPHA = 0.05
+MARGIN = 0.05  # a difference by a smaller factor is called none
+NOTABLE_RATIO = 2.0  # of standard deviations: worth a word
+NOT_POSITIVE = "a relative margin needs values above 0"
+
 DIFFERENCES: tuple[Verdict, ...] = ("higher", "lower")
 CLAIMS: tuple[Verdict, ...] = (*DIFFERENCES, "equivalent")
 

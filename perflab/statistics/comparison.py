@@ -20,13 +20,11 @@ import numpy as np
 
 from perflab.models import as_json
 from perflab.results.comparison import (
-    BETTER,
-    DIFFERENCES,
-    WORSE,
+    ALPHA,
+    MARGIN,
     Comparison,
     Described,
     Direction,
-    Effect,
     Equivalence,
     Estimate,
     Influence,
@@ -40,14 +38,12 @@ from perflab.results.comparison import (
 from perflab.statistics import difference, estimate, power
 from perflab.statistics.judgement import Judgement, Rules, judge, verdict_of
 from perflab.statistics.lattice import detect
-from perflab.statistics.metrics import LOWER, RATIO, Metric
+from perflab.statistics.metrics import RATIO, Metric
 from perflab.statistics.sample import Floats, Sample
 from perflab.statistics.spread import compare_spread, judged_spread, spread_influence
 
 Of = TypeVar("Of")
 
-ALPHA = 0.05
-MARGIN = 0.05  # a difference by a smaller factor is called none
 HISTOGRAM_CELLS = 1024  # at least, per doubling (docs/method.md): quantiles sit on lattices of their own
 MAX_LEFT_OUT = 120  # trials of both samples; one of more carries no conclusion by ranks
 
@@ -355,33 +351,6 @@ def compare_metric(
         ratio=None if is_ratio else False,
         find_lattice=partial(lattice_of, metric),
     )
-
-
-def effect_of(metric: Metric, comparison: Comparison) -> Effect | None:
-    """Whether what is shown is worse or better; None where no difference is."""
-    if comparison.verdict not in DIFFERENCES:
-        return None
-    return WORSE if (comparison.verdict == "higher") == (metric.better == LOWER) else BETTER
-
-
-def effect_words(metric: Metric, comparison: Comparison) -> str:
-    """ "1.80x [1.50, 2.20]", "+12 [+3, +20]"; without brackets where there is no interval."""
-    value, interval = comparison.estimate.value, comparison.estimate.interval
-    if value is None:
-        return "–"
-
-    def form(x: float | None) -> str:
-        if x is None:
-            return "–"
-        if comparison.scale == "ratio":
-            return f"{x:.2f}" if x < 9.995 else f"{x:.1f}" if x < 99.95 else f"{x:.0f}"
-        return f"{'+' if x > 0 else '−' if x < 0 else ''}{metric.format(abs(x))}"
-
-    if comparison.scale == "difference" and interval is not None and interval.low == interval.high == value:
-        return form(value)
-    unit = "x" if comparison.scale == "ratio" else ""
-    between = "" if interval is None else f" [{form(interval.low)}, {form(interval.high)}]"
-    return f"{form(value)}{unit}{between}"
 
 
 def lattice_of(metric: Metric, values: Sequence[float]) -> Lattice | None:

@@ -15,12 +15,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from perflab.results.comparison import Interval, Margin
+from perflab.results.comparison import ALPHA, MARGIN, Estimate, Interval, Margin
 from perflab.results.curve import Course, Curve, CurveLevel, CurveMetric, Knee, Saturation
 from perflab.results.outcome import Outcomes
 from perflab.results.trial import Result
 from perflab.statistics import estimate, knee, saturation
-from perflab.statistics.comparison import ALPHA, MARGIN, lattice_of
+from perflab.statistics.comparison import lattice_of
 from perflab.statistics.curves_trend import Trend, trend
 from perflab.statistics.difference import shift
 from perflab.statistics.judgement import Judgement, Rules, judge
@@ -29,8 +29,7 @@ from perflab.statistics.metrics import LOWER, RATIO, Metric, chosen
 from perflab.statistics.proportion import wilson
 from perflab.statistics.sample import Sample
 from perflab.statistics.selection import Placed, level_number, level_words, placed, sample_of
-from perflab.statistics.verdicts import factor as ratio_words
-from perflab.statistics.verdicts import p_in_words
+from perflab.statistics.verdicts import p_in_words, size_in_words
 from perflab.units import format_confidence
 
 LINEAR: Literal["linear"] = "linear"
@@ -310,13 +309,7 @@ def _may_be_none(change: Judgement) -> bool:
 
 def _size(of: OverLevels, change: Judgement) -> str:
     """ "27.1x [20.3, 35.0]", "+12 [3, 20]"; where there are too few trials for that interval, "[20.3, 35.0; 90 %]"."""
-    value = change.estimate.value
-    if value is None:
-        return "–"
     interval, level = _interval(change)
-
-    def form(x: float) -> str:
-        return ratio_words(math.exp(x)) if of.rules.logarithms else of.metric.format(x)
-
-    between = "" if interval is None else f" [{form(interval.low)}, {form(interval.high)}{level}]"
-    return f"{form(value)}x{between}" if of.rules.logarithms else f"{'+' if value > 0 else ''}{form(value)}{between}"
+    found, is_ratio = Estimate(change.estimate.value, interval), of.rules.logarithms
+    on_scale = found.mapped(math.exp) if is_ratio else found
+    return size_in_words(on_scale, of.metric.format, is_ratio=is_ratio, more=level) or "–"

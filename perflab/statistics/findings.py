@@ -13,7 +13,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from perflab.results.comparison import (
+    ALPHA,
     CARRY_OVER,
+    MARGIN,
     OBSERVER,
     Finding,
     Findings,
@@ -25,14 +27,14 @@ from perflab.results.comparison import (
 )
 from perflab.results.trial import Median, Result
 from perflab.statistics import estimate, remarks
-from perflab.statistics.comparison import ALPHA, MARGIN, Compared, compare_all, effect_of, lattice_of
+from perflab.statistics.comparison import Compared, compare_all, lattice_of
 from perflab.statistics.estimate import find_outliers
 from perflab.statistics.metrics import Metric, chosen
 from perflab.statistics.noise import noise_floor
 from perflab.statistics.pairs import Entering, Pair, Place, pairs_of, places_of
 from perflab.statistics.proportion import wilson
 from perflab.statistics.selection import sample_of
-from perflab.statistics.verdicts import in_words
+from perflab.statistics.verdicts import effect_of, in_words
 
 
 def intervals(

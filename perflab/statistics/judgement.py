@@ -15,11 +15,9 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from perflab.results.comparison import Direction, Equivalence, Estimate, Margin, Test, Verdict
+from perflab.results.comparison import NOT_POSITIVE, Direction, Equivalence, Estimate, Margin, Test, Verdict
 from perflab.statistics.difference import attainable_p, rank_p, rank_test, shift, shift_value
 from perflab.statistics.sample import Design, Sample, design
-
-NOT_POSITIVE = "a relative margin needs values above 0"
 
 
 @dataclass(frozen=True)

@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from perflab.results.comparison import (
     DIFFERENCES,
     OBSERVER,
-    Comparison,
     FoundLattice,
     FoundOutlier,
     Remark,
     Verdict,
 )
 from perflab.results.outcome import FAILED, HARNESS_ERROR, INVALID, Outcome
-from perflab.statistics.comparison import Compared, effect_of, effect_words
 from perflab.statistics.metrics import NOT_MEASURED, Metric, named
 from perflab.statistics.pairs import Pair, Place, observers_of
 from perflab.statistics.proportion import wilson
 from perflab.statistics.selection import why_missing
-from perflab.statistics.verdicts import in_words, scatter_in_words
+from perflab.statistics.verdicts import (
+    ONE_TRIAL,
+    SAME,
+    by_turns,
+    effect_of,
+    effect_words,
+    in_words,
+    no_difference_of,
+    no_difference_words,
+    scatter_in_words,
+    trials_advice,
+)
 from perflab.units import format_confidence, plural
 
+if TYPE_CHECKING:
+    from perflab.statistics.comparison import Compared
+
+    OfPair = Compared[Pair]
+
 T = TypeVar("T")
-OfPair = Compared[Pair]
 
-ONE_TRIAL = "one trial each: nothing can be said about differences; --trials 5 or more"
-
-SAME = "same"
 VIRTUAL = "virtual"  # the runtime of which nothing but the seed is random
 MAX_OUTLIERS = 4
 # What is said behind the cost of an observer that is not shown to differ from none.
@@ -155,21 +164,9 @@ def _missing(places: Sequence[Place], metrics: Sequence[Metric]) -> Iterator[Rem
 
 def _claims(compared: Sequence[OfPair]) -> Iterator[Remark]:
     """What is shown to differ: the largest difference of each pair, and then their others."""
-
-    def size(entry: OfPair) -> float:
-        c = entry.comparison
-        value = c.estimate.value
-        if value is None:
-            return 0.0
-        return abs(math.log(value)) if c.scale == "ratio" and value > 0 else math.inf
-
     shown = [e for e in compared if e.comparison.verdict in DIFFERENCES]
-    by_pair: dict[tuple[str, ...], list[OfPair]] = {}
-    for entry in sorted(shown, key=size, reverse=True):
-        by_pair.setdefault((entry.of.place, *entry.of.names), []).append(entry)
-    for row in itertools.zip_longest(*by_pair.values()):
-        for pair, metric, c in filter(None, row):
-            yield Remark(effect_of(metric, c) or SAME, pair.said(in_words(c, metric.format)))
+    for pair, metric, c in by_turns(shown, lambda e: e.comparison, lambda e: (e.of.place, *e.of.names)):
+        yield Remark(effect_of(metric, c) or SAME, pair.said(in_words(c, metric.format)))
 
 
 def _spreads(compared: Sequence[OfPair]) -> Iterator[Remark]:
@@ -195,22 +192,6 @@ def _by_place(kind: str, entries: Sequence[OfPair]) -> Iterator[Remark]:
             yield Remark(kind, pair.said(f"cost of {observers_of(pair.treatment)}: {figures}"))
 
 
-def no_difference_of(comparison: Comparison) -> str:
-    """The key of a comparison in no_difference_words()."""
-    return str(comparison.verdict) if comparison.constant is None else SAME
-
-
-def no_difference_words(margin: float) -> dict[str, str]:
-    """What to say of comparisons that show no difference, by their verdict; SAME: every trial gave the same value."""
-    return {
-        "equivalent": f"no difference larger than {100 * margin:.3g} %",
-        "below_noise_floor": "no more than baselines differ among themselves",
-        "not_shown": "neither a difference nor its absence is shown",
-        "too_few_trials": "not enough trials to tell",
-        SAME: "the same in every trial",
-    }
-
-
 def _others(compared: Sequence[OfPair], alpha: float, margin: float) -> Iterator[Remark]:
     """One sentence for each way in which no difference was shown."""
     pairs = {entry.of.words for entry in compared}
@@ -231,10 +212,6 @@ def _others(compared: Sequence[OfPair], alpha: float, margin: float) -> Iterator
         about = tuple(metric.name for metrics in by_metrics for metric in metrics) if all(everywhere) else ()
         needed = trials_needed(mine, alpha) if verdict == "too_few_trials" else None
         yield Remark(verdict, f"{words}: {what}{'' if needed is None else trials_advice(needed)}", what, about)
-
-
-def trials_advice(needed: int) -> str:
-    return f"; --trials {needed} or more"
 
 
 def trials_needed(compared: Sequence[OfPair], alpha: float) -> int | None:

@@ -13,22 +13,14 @@ from typing import Literal
 
 from scipy import stats
 
-from perflab.results.comparison import Direction
+from perflab.results.comparison import ALPHA, MARGIN, Direction
 from perflab.results.trial import Result
-from perflab.statistics.comparison import (
-    ALPHA,
-    MARGIN,
-    Analysed,
-    Compared,
-    compare_all,
-    compare_metric,
-    effect_words,
-    holm,
-)
+from perflab.statistics.comparison import Analysed, Compared, compare_all, compare_metric, holm
 from perflab.statistics.difference import attainable_p, rank_p
 from perflab.statistics.metrics import LOWER, RATIO, Metric
 from perflab.statistics.sample import Sample, design
 from perflab.statistics.selection import Match, sample_of
+from perflab.statistics.verdicts import effect_words
 
 SUCCESS = "success"
 

@@ -15,13 +15,11 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from perflab.results.comparison import Estimate, Interval, Spread, SpreadInfluence, SpreadLeftOut, Test
+from perflab.results.comparison import NOTABLE_RATIO, Estimate, Interval, Spread, SpreadInfluence, SpreadLeftOut, Test
 from perflab.statistics.estimate import RESAMPLES, bootstrap, mad
 from perflab.statistics.sample import Floats, Sample
 
-# A ratio of standard deviations that is worth a word, and what must be left of its logarithm without any one trial.
-NOTABLE_RATIO = 2.0
-LEFT = 0.5
+LEFT = 0.5  # what must be left of the logarithm of a notable ratio without any one trial
 
 
 def compare_spread(

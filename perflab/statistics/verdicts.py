@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, TypeVar
 
 from perflab.quantity import NUMBER, P
-from perflab.results.comparison import CLAIMS, Comparison, Estimate, Interval, Lattice, Margin
+from perflab.results.comparison import (
+    BETTER,
+    CLAIMS,
+    DIFFERENCES,
+    NOT_POSITIVE,
+    NOTABLE_RATIO,
+    WORSE,
+    Comparison,
+    Effect,
+    Estimate,
+    Interval,
+    Lattice,
+    Margin,
+)
 from perflab.results.trial import Result
-from perflab.statistics.judgement import NOT_POSITIVE
-from perflab.statistics.spread import NOTABLE_RATIO
-from perflab.statistics.summary_data import SummaryComparison
+from perflab.statistics.metrics import LOWER, Metric
 
+if TYPE_CHECKING:
+    from perflab.statistics.summary_data import SummaryComparison
+
+ONE_TRIAL = "one trial each: nothing can be said about differences; --trials 5 or more"
+SAME = "same"
+
+T = TypeVar("T")
 Form = Callable[[float], str]
 
 plain: Form = NUMBER.write  # a value without a unit, with three digits or all of its whole ones
@@ -116,7 +136,7 @@ def summary_in_words(comparison: SummaryComparison, form: Form = plain) -> str:
 
 def _verdict(c: Comparison, n: str, form: Form) -> str:
     value = c.estimate.value
-    size = "" if value is None else _size(c, form)
+    size = size_in_words(c.estimate, form, is_ratio=c.scale == "ratio")
     if c.verdict in ("not_shown", "too_few_trials") and c.constant is not None:
         return f"the same in every trial, {form(c.constant)} ({n}), so nothing can be tested"
     p = _p(c)
@@ -216,14 +236,12 @@ def _missing(c: Comparison) -> str:
     return words
 
 
-def _size(c: Comparison, form: Form) -> str:
-    """ "2.1x [1.8, 2.5]", "+3.1 ms [1.2 ms, 5 ms]"."""
-    value = c.estimate.value
-    if value is None:
+def size_in_words(found: Estimate, form: Form, *, is_ratio: bool, more: str = "") -> str:
+    """ "2.1x [1.8, 2.5]", "+3.1 ms [1.2 ms, 5 ms]"; `more` stands behind the interval; empty of no value."""
+    if found.value is None:
         return ""
-    if c.scale == "ratio":
-        return f"{factor(value)}x{_interval(c.estimate.interval, factor)}"
-    return f"{_signed(value, form)}{_interval(c.estimate.interval, form)}"
+    between = _interval(found.interval, factor if is_ratio else form, more)
+    return f"{factor(found.value)}x{between}" if is_ratio else f"{_signed(found.value, form)}{between}"
 
 
 def _on_scale(c: Comparison, value: float, form: Form) -> str:
@@ -234,8 +252,8 @@ def _nothing(c: Comparison) -> float:
     return 1.0 if c.scale == "ratio" else 0.0
 
 
-def _interval(interval: Interval | None, form: Form) -> str:
-    return "" if interval is None else f" [{form(interval.low)}, {form(interval.high)}]"
+def _interval(interval: Interval | None, form: Form, more: str = "") -> str:
+    return "" if interval is None else f" [{form(interval.low)}, {form(interval.high)}{more}]"
 
 
 def _signed(value: float, form: Form) -> str:
@@ -262,6 +280,72 @@ def _after_holm(size: int, p: float | None, adjusted: float) -> str:
 
 def _margin(margin: Margin, form: Form) -> str:
     return f"{margin.value * 100:.3g} %" if margin.relative else form(margin.value)
+
+
+# -- in short --------------------------------------------------------------------------------------------------------
+
+
+def effect_of(metric: Metric, comparison: Comparison) -> Effect | None:
+    """Whether what is shown is worse or better; None where no difference is."""
+    if comparison.verdict not in DIFFERENCES:
+        return None
+    return WORSE if (comparison.verdict == "higher") == (metric.better == LOWER) else BETTER
+
+
+def effect_words(metric: Metric, comparison: Comparison) -> str:
+    """ "1.80x [1.50, 2.20]", "+12 [+3, +20]"; without brackets where there is no interval."""
+    value, interval = comparison.estimate.value, comparison.estimate.interval
+    if value is None:
+        return "–"
+
+    def form(x: float | None) -> str:
+        if x is None:
+            return "–"
+        if comparison.scale == "ratio":
+            return f"{x:.2f}" if x < 9.995 else f"{x:.1f}" if x < 99.95 else f"{x:.0f}"
+        return f"{'+' if x > 0 else '−' if x < 0 else ''}{metric.format(abs(x))}"
+
+    if comparison.scale == "difference" and interval is not None and interval.low == interval.high == value:
+        return form(value)
+    unit = "x" if comparison.scale == "ratio" else ""
+    between = "" if interval is None else f" [{form(interval.low)}, {form(interval.high)}]"
+    return f"{form(value)}{unit}{between}"
+
+
+def by_turns(claims: Iterable[T], comparison: Callable[[T], Comparison], group: Callable[[T], object]) -> list[T]:
+    """The largest difference of each group, then the second largest of each, and so on."""
+
+    def amount(claim: T) -> float:
+        c = comparison(claim)
+        if c.estimate.value is None:
+            return 0.0
+        return abs(math.log(c.estimate.value)) if c.scale == "ratio" and c.estimate.value > 0 else math.inf
+
+    groups: dict[object, list[T]] = {}
+    for claim in sorted(claims, key=amount, reverse=True):
+        groups.setdefault(group(claim), []).append(claim)
+    longest = max(map(len, groups.values()), default=0)
+    return [members[i] for i in range(longest) for members in groups.values() if i < len(members)]
+
+
+def no_difference_of(comparison: Comparison) -> str:
+    """The key of a comparison in no_difference_words()."""
+    return str(comparison.verdict) if comparison.constant is None else SAME
+
+
+def no_difference_words(margin: float) -> dict[str, str]:
+    """What to say of comparisons that show no difference, by their verdict; SAME: every trial gave the same value."""
+    return {
+        "equivalent": f"no difference larger than {100 * margin:.3g} %",
+        "below_noise_floor": "no more than baselines differ among themselves",
+        "not_shown": "neither a difference nor its absence is shown",
+        "too_few_trials": "not enough trials to tell",
+        SAME: "the same in every trial",
+    }
+
+
+def trials_advice(needed: int) -> str:
+    return f"; --trials {needed} or more"
 
 
 def estimate_in_words(estimate: Estimate, form: Form = plain) -> str:

@@ -13,11 +13,11 @@ from typing import Any
 
 from perflab import models
 from perflab.results import summary as summaries
+from perflab.results.comparison import ALPHA, MARGIN
 from perflab.results.summary import Summary
 from perflab.results.trial import Result, Trial
 from perflab.runs import collect
 from perflab.statistics import findings
-from perflab.statistics.comparison import ALPHA, MARGIN
 from perflab.statistics.metrics import chosen
 
 Json = dict[str, Any]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from completion import completed
+from made_experiment import Effect, Made, write_run
 from support import SOURCE
 
 from perflab.cli import completion
@@ -136,3 +137,13 @@ def test_help_imports_nothing_that_calculates_or_draws(words: tuple[str, ...]) -
     )
     assert "Usage: perflab" in done.stdout
     assert not {"numpy", "polars", "scipy", "statsmodels", "matplotlib", "plotly"} & set(done.stderr.split())
+
+
+def test_what_a_run_showed_is_shown_without_what_calculates(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", Made({"cpu_load": Effect(2.0)}, blocks=2).summary())
+    script = "import sys; from perflab.cli import main; main(sys.argv[1:]); sys.stderr.write(' '.join(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", script, "show", str(run)], cwd=SOURCE, capture_output=True, text=True, check=True
+    )
+    assert "cpu_load" in done.stdout
+    assert not {"scipy", "statsmodels"} & set(done.stderr.split())

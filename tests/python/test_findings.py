@@ -15,10 +15,10 @@ from perflab.statistics import findings
 from perflab.statistics.comparison import holm
 from perflab.statistics.metrics import METRICS, Metric
 from perflab.statistics.proportion import wilson
-from perflab.statistics.remarks import ONE_TRIAL, no_difference_of, no_difference_words
 from perflab.statistics.runs import compare_runs
 from perflab.statistics.selection import match
 from perflab.statistics.spread import brown_forsythe
+from perflab.statistics.verdicts import ONE_TRIAL, no_difference_of, no_difference_words
 
 Json = dict[str, Any]
 

@@ -8,9 +8,8 @@ from perflab.condition.kinds import REGISTRY
 from perflab.errors import BadInput
 from perflab.results.comparison import Comparison
 from perflab.results.trial import BASELINE, Circumstances
-from perflab.statistics.comparison import effect_words
 from perflab.statistics.metrics import Metric
-from perflab.statistics.verdicts import p_in_words
+from perflab.statistics.verdicts import effect_words, p_in_words
 from perflab.units import NS_PER_S, format_duration
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,6 +25,7 @@ from perflab.results.comparison import (
     CONDITION,
     DIFFERENCES,
     FACTOR,
+    MARGIN,
     OBSERVER,
     WORSE,
     Comparison,
@@ -37,13 +36,11 @@ from perflab.results.comparison import (
 from perflab.results.curve import BreakingPoint, Curve, CurveMetric
 from perflab.results.outcome import FAILED, HARNESS_ERROR, INVALID, Outcome, Outcomes
 from perflab.results.trial import CONTROL, MEASURED, Result, Trial
-from perflab.statistics.comparison import MARGIN, effect_of
 from perflab.statistics.metrics import LOWER, Metric, chosen, find
-from perflab.statistics.remarks import SAME as SAME_EVERYWHERE
-from perflab.statistics.remarks import no_difference_words, trials_advice
 from perflab.statistics.runs import compare_runs
 from perflab.statistics.selection import UNITS, level_words, match, names_of, place_words
-from perflab.statistics.verdicts import caveats_in_words
+from perflab.statistics.verdicts import SAME as SAME_EVERYWHERE
+from perflab.statistics.verdicts import by_turns, caveats_in_words, effect_of, no_difference_words, trials_advice
 from perflab.units import format_count, plural
 
 MAX_CLAIMS = 10  # the others are folded
@@ -305,7 +302,8 @@ def _of_comparisons(run: ReportRun) -> tuple[list[Statement], list[Statement]]:
     comparisons = [c for c in run.comparisons if c.kind != OBSERVER]
     several = len({c.variant for c in comparisons if c.kind == CONDITION}) > 1
     names = in_words([r for r in run.results if r.is_disturbed])
-    claims = _by_turns([c for c in comparisons if c.verdict in DIFFERENCES])
+    shown = [c for c in comparisons if c.verdict in DIFFERENCES]
+    claims = by_turns(shown, lambda c: c, lambda c: (c.variant, c.treatment.name))
     found = [_claim(c, names, several) for c in sorted(claims, key=lambda c: c.effect != WORSE)]
     undecided = [(_place(c, names, several), find(c.metric), c) for c in comparisons if c.constant is None]
     return found, _not_decided(undecided, run.summary.findings.margin, run.summary.findings.trials_needed)
@@ -354,21 +352,6 @@ def _place(comparison: Finding, names: dict[str, str], several: bool) -> str:
         return f"{comparison.variant}: {against}" if comparison.kind == FACTOR and comparison.variant else against
     under = f"nder {names.get(name, name)}"
     return f"{comparison.variant}: u{under}" if several and comparison.variant else f"U{under}"
-
-
-def _by_turns(claims: Sequence[Finding]) -> list[Finding]:
-    """The largest difference of each treatment, then the second largest of each, and so on."""
-
-    def amount(comparison: Finding) -> float:
-        value = comparison.estimate.value
-        if value is None:
-            return 0.0
-        return abs(math.log(value)) if comparison.scale == "ratio" and value > 0 else math.inf
-
-    groups: dict[tuple[str | None, str], list[Finding]] = {}
-    for comparison in sorted(claims, key=amount, reverse=True):
-        groups.setdefault((comparison.variant, comparison.treatment.name), []).append(comparison)
-    return [one for turn in itertools.zip_longest(*groups.values()) for one in turn if one is not None]
 
 
 def _of_curves(run: ReportRun) -> list[Statement]:

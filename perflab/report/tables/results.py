@@ -11,6 +11,7 @@ from perflab.columns import Cell, Column, Read, Table, Tone
 from perflab.quantity import FACTOR, NUMBER, PLAIN, P
 from perflab.report.tables.messages import RUN
 from perflab.results.comparison import (
+    ALPHA,
     BETTER,
     CONDITION,
     DIFFERENCES,
@@ -31,6 +32,7 @@ from perflab.results.trial import BASELINE, Median, Result
 from perflab.statistics.metrics import DEFAULT, RATIO, Metric, find, named
 from perflab.statistics.pairs import Entering, places_of
 from perflab.statistics.proportion import wilson
+from perflab.statistics.verdicts import SAME, effect_words, no_difference_of
 
 # Beside every colour stands a sign: ▲ is worse, whatever the direction of the metric.
 SIGNS: Mapping[Tone, str] = {"bad": "▲", "good": "▼", "warn": "!", "faint": "", "": ""}
@@ -96,9 +98,6 @@ def _median(metric: Metric) -> Column[Beside]:
         found, finding = row.record.intervals.get(metric.name), row.findings.get(metric.name)
         if found is None or found.value is None or finding is None:
             return found
-        from perflab.statistics.comparison import effect_words  # scipy takes a second to import
-        from perflab.statistics.remarks import SAME, no_difference_of
-
         tone = _TONES[finding.effect]
         alike = finding.verdict == "equivalent" or no_difference_of(finding) == SAME
         sign = SIGNS[tone] if tone else "=" if alike else "≈" if finding.verdict == "below_noise_floor" else "?"
@@ -143,8 +142,6 @@ def _difference(metric: Metric) -> Column[Between]:
 
 def _change(metric: Metric, finding: Finding) -> Cell:
     """In a column of its own, so that marks stand below each other."""
-    from perflab.statistics.comparison import effect_words
-
     words = f"{effect_words(metric, finding)}{_MARKS.get(finding.verdict, '  ')}"
     return Cell(words, finding.estimate.value, _TONES[finding.effect])
 
@@ -183,8 +180,6 @@ def metrics_of(summary: Summary) -> list[Metric]:
 
 
 def confidence_of(summary: Summary) -> float:
-    from perflab.statistics.comparison import ALPHA
-
     return 1 - (ALPHA if summary.findings is None else summary.findings.alpha)
 
 
