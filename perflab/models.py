@@ -50,6 +50,11 @@ def as_json(value: object) -> Any:
     return value if value is None or isinstance(value, str | int) else str(value)
 
 
+def shared(record: type, source: object) -> dict[str, Any]:
+    """What a record has in common with another: the values in `source` of those fields that both have."""
+    return {f.name: getattr(source, f.name) for f in dataclasses.fields(record) if f.init and hasattr(source, f.name)}
+
+
 def read(record: type[T], document: object) -> T:
     """The record that a document of json holds. Raises Damaged."""
     from pydantic import ValidationError
@@ -139,7 +144,7 @@ def _adapter(record: type[T]) -> TypeAdapter[T]:
     from pydantic import ConfigDict, TypeAdapter
 
     if record not in _adapters:
-        config = ConfigDict(alias_generator=lambda name: name.rstrip("_"))
+        config = ConfigDict(alias_generator=lambda name: name.rstrip("_"), allow_inf_nan=False)
         record.__pydantic_config__ = config  # type: ignore[attr-defined]
         _adapters[record] = TypeAdapter(record)
     return _adapters[record]

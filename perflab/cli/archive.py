@@ -11,7 +11,6 @@ import typer
 
 from perflab.cli.options import complete_run
 from perflab.errors import BadInput
-from perflab.formats import json_file
 from perflab.output import write_json
 from perflab.units import format_bytes, format_count
 
@@ -80,7 +79,7 @@ def _write(word: str, output: Path | None, with_records: bool) -> Archive:
     from perflab.runs.controller import RUNNING, controller_state
 
     directory = rundir.open_run(word)
-    if controller_state(json_file.read_json(directory.manifest), Host()) == RUNNING:
+    if controller_state(directory.read_manifest(), Host()) == RUNNING:
         raise BadInput(f"{directory.path} is still going on; archive it when it has ended")
     target = output if output is not None else Path(f"{directory.path.resolve().name}{archives.SUFFIXES[0]}")
     return archives.write(directory, target, with_records=with_records)

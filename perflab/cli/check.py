@@ -211,7 +211,7 @@ def _result(data: RunData, target: Target, result: Result) -> Json:
     chosen = targets.processes_of(result, target.topology)
     names = [p.process for p in chosen]
     foreign = data.origin != PERFLAB
-    measured = targets.measured(result, chosen, machine_cpus(data.manifest), one_class_of_loss=foreign)
+    measured = targets.measured(result, chosen, machine_cpus(data.manifest.host), one_class_of_loss=foreign)
     mean, last = _current_rss(_trials_of(data, result), names)
     # What is not compared but belongs to it.
     beside: dict[str, Json] = {
@@ -284,9 +284,9 @@ def _notes(data: RunData, target: Target, results: Sequence[Result]) -> list[str
 def _machine(data: RunData) -> str:
     from perflab.statistics.target import machine_cpus
 
-    host = data.manifest.get("host") or {}
+    host = data.manifest.host
     words = [str(host[key]) for key in ("hardware_model", "cpu_model", "machine") if host.get(key)]
-    cpus = machine_cpus(data.manifest)
+    cpus = machine_cpus(data.manifest.host)
     if cpus is not None:
         words.append(f"{cpus} CPUs" if cpus > 1 else "1 CPU")
     return ", ".join(words) or "a machine that is not recorded"
@@ -307,10 +307,10 @@ def _differing(data: RunData, target: Target, results: Sequence[Result]) -> str 
     except ValueError:
         return None
     said = dict(itertools.pairwise(words))
-    thresholds = (data.manifest.get("settings") or {}).get("thresholds") or {}
+    thresholds = data.manifest.settings.thresholds
     differing = []
     for option, key, scale in _THRESHOLDS:
-        used = thresholds.get(key)
+        used = getattr(thresholds, key)
         wanted = said.get(option, "")
         if used is not None and wanted.isdigit() and used / scale != float(wanted):
             differing.append(f"{option} {wanted} (was {used / scale:g})")

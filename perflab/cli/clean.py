@@ -10,7 +10,6 @@ import typer
 
 from perflab.cli.options import complete_run
 from perflab.errors import BadInput, PerflabError
-from perflab.formats import json_file
 from perflab.output import write_json
 from perflab.runs import controller
 
@@ -70,7 +69,7 @@ def _found(path: Path, host: Host, *, named: bool, notes: list[str]) -> list[Lef
     from perflab.runs import rundir
 
     try:
-        state = controller.controller_state(json_file.read_json(path / rundir.MANIFEST), host)
+        state = controller.controller_state(rundir.RunDirectory(path, created=False).read_manifest(), host)
         if state == controller.RUNNING:
             notes.append(f"{path} is still going on: left alone")
         elif state == controller.ELSEWHERE and not (path / rundir.SUMMARY).exists():

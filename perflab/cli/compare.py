@@ -128,7 +128,7 @@ def _check_distinct(data: Sequence[RunData]) -> None:
 def is_paired(first: RunData, second: RunData) -> bool:
     """Whether the blocks of two runs belong together: only what simulates the same disturbances, from one seed."""
     runs = (first, second)
-    seeds = [(run.manifest.get("settings") or {}).get("seed") for run in runs]
+    seeds = [run.manifest.settings.seed for run in runs]
     return all(map(_is_virtual, runs)) and seeds[0] is not None and seeds[0] == seeds[1]
 
 

@@ -161,19 +161,19 @@ def _value(value: Any) -> str:
 def _differences(run: RunData, baseline: RunData, pairs: Sequence[Match]) -> list[str]:
     """What may be why the figures differ, other than what is being checked."""
     warnings = []
-    old_host, new_host = baseline.manifest.get("host") or {}, run.manifest.get("host") or {}
+    old_host, new_host = baseline.manifest.host, run.manifest.host
     for key in _HOST:
         old, new = old_host.get(key), new_host.get(key)
         if old is not None and new is not None and old != new:
             warnings.append(f"another machine: {key} is {new}, in {baseline.name} {old}")
-    old_settings, new_settings = baseline.manifest.get("settings") or {}, run.manifest.get("settings") or {}
+    old_settings, new_settings = as_json(baseline.manifest.settings), as_json(run.manifest.settings)
     warnings += [
         f"other settings: {key} is {new_settings[key]}, in {baseline.name} {old_settings[key]}"
         for key in _SETTINGS
-        if key in old_settings and key in new_settings and old_settings[key] != new_settings[key]
+        if None not in (old_settings[key], new_settings[key]) and old_settings[key] != new_settings[key]
     ]
-    graphs = [(r.manifest.get("workload") or {}).get("graph") for r in (baseline, run)]
-    if None not in graphs and graphs[0] != graphs[1]:
+    graphs = [r.manifest.workload.graph for r in (baseline, run)]
+    if all(graphs) and graphs[0] != graphs[1]:
         warnings.append(f"the graph of the workload is not that of {baseline.name}")
     for pair in pairs:
         warnings += [f"not the same was asked for: {words}" for words in pair.differing]

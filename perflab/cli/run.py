@@ -122,11 +122,9 @@ def _print(result: RunResult, *, as_json: bool, quiet: bool, edges: bool) -> Non
     elif quiet:
         sys.stdout.write(f"{path}\n")
     else:
-        from perflab.formats.json_file import read_json
         from perflab.report import terminal
 
-        manifest = read_json(result.directory.manifest) if result.directory.manifest.exists() else {}
-        terminal.print_summary(console(), result.summary, manifest, edges=edges or None)
+        terminal.print_summary(console(), result.summary, result.manifest, edges=edges or None)
         for page in sorted(result.directory.path.glob("trials/*/profile/index.html")):
             sys.stdout.write(f"Flame graphs:  {shlex.quote(str(page))}\n")
         sys.stdout.write(f"Run directory: {path}\nSee it again:  perflab show {path}\n")

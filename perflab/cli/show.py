@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from perflab import models, output
 from perflab.cli.options import MeasuredRun
-from perflab.errors import DAMAGE, BadInput
+from perflab.errors import BadInput
 from perflab.formats import json_file
 from perflab.models import Damaged
 from perflab.output import Styled, write_json
@@ -19,9 +19,8 @@ from perflab.results import summary as summaries
 from perflab.results.summary import Summary
 
 if TYPE_CHECKING:
+    from perflab.results.files import Manifest
     from perflab.results.run import RunData
-
-Json = dict[str, Any]
 
 
 def show(
@@ -43,11 +42,7 @@ def show(
         return 0
     directory = rundir.open_run(run)
     manifest = directory.read_manifest()
-    try:
-        running = not directory.summary.exists() and controller_state(manifest, Host()) == RUNNING
-        _check_shown(manifest)
-    except DAMAGE as error:
-        raise _damaged(directory.manifest, error) from error
+    running = not directory.summary.exists() and controller_state(manifest, Host()) == RUNNING
     summary: Summary | None = None
     notes: list[str] = []
     if not directory.summary.exists():
@@ -92,16 +87,7 @@ def _foreign_report(run: RunData) -> Styled:
     return _report(replace(run.summary, results=results), run.manifest, run.notes, True)
 
 
-def _check_shown(manifest: Json) -> None:
-    """Raises one of DAMAGE where the manifest does not have what a report shows of it."""
-    words = [m["name"] for m in manifest["middlewares"]]
-    words += [check[key] for check in manifest["preflight"] for key in ("name", "status")]
-    values = [check["value"] for check in manifest["preflight"]]
-    if not all(isinstance(word, str) for word in words) or not all(isinstance(v, str | None) for v in values):
-        raise TypeError("a middleware or check is not described in words")
-
-
-def _report(summary: Summary, manifest: Json, notes: Sequence[str], edges: bool) -> Styled:
+def _report(summary: Summary, manifest: Manifest, notes: Sequence[str], edges: bool) -> Styled:
     """The whole report, before any of it is printed."""
     from perflab.report import terminal
 
@@ -109,10 +95,6 @@ def _report(summary: Summary, manifest: Json, notes: Sequence[str], edges: bool)
     with output.captured(out) as report:
         terminal.print_summary(out, summary, manifest, notes, edges=edges or None)
     return report[0]
-
-
-def _damaged(path: Path, error: Exception) -> BadInput:
-    return BadInput(f"{path} is damaged: {type(error).__name__}: {error}")
 
 
 _ENDED_EARLY = "perflab was ended before this run was; the numbers are what its processes had recorded"

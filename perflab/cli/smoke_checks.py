@@ -19,7 +19,6 @@ from perflab.design.document import Written
 from perflab.errors import DAMAGE, Interrupted, NotAsExpected, PerflabError, Unavailable
 from perflab.experiment.build import build
 from perflab.experiment.run import RunResult, execute
-from perflab.formats import json_file
 from perflab.host import Host
 from perflab.middleware import REGISTRY as MIDDLEWARES
 from perflab.middleware import available
@@ -225,10 +224,10 @@ def recorded_by(observer: str) -> Judge:
     def judge(directory: RunDirectory, summary: Summary) -> str:
         def artifact(kind: str) -> Path:
             for trial in directory.trials():
-                for written in json_file.read_json(trial.trial_json)["artifacts"]:
-                    path = Path(written["path"])
-                    if written["kind"] == kind and path.exists():
-                        return path
+                file = trial.read()
+                for written in () if file is None else file.artifacts:
+                    if written.kind == kind and Path(written.path).exists():
+                        return Path(written.path)
             raise NotAsExpected(f"it left no {kind}")
 
         own = model.recorded(_trial(summary), artifact) if issubclass(model, Observer) else None

@@ -23,7 +23,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO, cast
 
 from perflab.errors import BadInput, PerflabError
-from perflab.formats.json_file import read_json
+from perflab.results.files import Manifest
 from perflab.runs.rundir import MANIFEST, RESERVE, SUMMARY, RunDirectory
 
 SUMS = "SHA256SUMS"
@@ -59,7 +59,7 @@ def write(run: RunDirectory, output: Path, *, with_records: bool = True) -> Arch
     _check_output(run, output)
     if not with_records and not run.summary.is_file():
         raise BadInput(f"{run.path} has no {SUMMARY}: its numbers are in the records alone, which must not be left out")
-    begun = _begun(read_json(run.manifest))
+    begun = _begun(run.read_manifest())
     name = run.path.resolve().name
     try:
         files = _files(run.path, with_records)
@@ -122,10 +122,10 @@ def _check_output(run: RunDirectory, output: Path) -> None:
         raise BadInput(f"--output {output} is within the run itself; name another place")
 
 
-def _begun(manifest: Mapping[str, Any]) -> int:
+def _begun(manifest: Manifest) -> int:
     """When the run began, in seconds since 1970; 0 where the manifest does not say."""
     try:
-        return int(datetime.fromisoformat(str(manifest.get("created_utc"))).timestamp())
+        return int(datetime.fromisoformat(str(manifest.created_utc)).timestamp())
     except ValueError:
         return 0
 

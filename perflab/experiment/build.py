@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +32,7 @@ from perflab.design.variant import (
 from perflab.errors import DAMAGE, BadInput, Unavailable
 from perflab.experiment import clean
 from perflab.experiment.command import DOMAIN
-from perflab.experiment.run import Earlier, finished_trials, planned_document, take_over
+from perflab.experiment.run import Earlier, finished_trials, planned_trials, take_over
 from perflab.host import Host
 from perflab.middleware import REGISTRY as MIDDLEWARES
 from perflab.middleware import Middleware, select
@@ -45,7 +44,7 @@ from perflab.statistics import key_figures
 from perflab.statistics.metrics import chosen, parse_criterion
 from perflab.statistics.target import machine_cpus
 from perflab.units import format_duration, format_time
-from perflab.workload import Graph, Made, Source, Workload, generated
+from perflab.workload import Graph, Made, Workload, generated
 from perflab.workload.command import ENVIRONMENT, Command, CommandParameters
 from perflab.workload.command import load as load_command
 from perflab.workload.generated import GeneratedParameters
@@ -147,40 +146,29 @@ def resumed(
 ) -> tuple[Experiment, Earlier]:
     """The experiment of a run that is not complete, and what it has already. Raises BadInput where it cannot go on."""
     manifest = directory.read_manifest()
-    try:
-        written = Written(dict(manifest["experiment"]["written"]))
-        kept = manifest["workload"]
-        sources = tuple(Source(s["path"], s["sha256"], s["text"]) for s in kept["sources"])
-        workload: Workload = Made(Graph(kept["graph"]), called=str(kept["name"]), sources=sources)
-        if kept["kind"] != workload.kind:
-            workload = _same(word, kept["kind"], validate(written), native, workload)
-        run_id, planned = str(manifest["run_id"]), list(manifest["trials"])
-        middlewares = {
-            (m["name"], json.dumps(m["options"], sort_keys=True)): m["version"] for m in manifest["middlewares"]
-        }
-        name = str(manifest["name"])
-    except (KeyError, TypeError) as error:
-        raise BadInput(
-            f"{directory.manifest} is damaged, or of a version that could not be resumed: {error}"
-        ) from error
+    if manifest.experiment.written is None or manifest.run_id is None:
+        raise BadInput(f"{directory.manifest} is of a version that could not be resumed; run it anew")
+    written, kept = Written(dict(manifest.experiment.written)), manifest.workload
+    workload: Workload = Made(Graph(dict(kept.graph)), called=kept.name, sources=kept.sources)
+    if kept.kind != workload.kind:
+        workload = _same(word, kept.kind, validate(written), native, workload)
     match controller.controller_state(manifest, host):
         case controller.RUNNING:
-            raise BadInput(f"run {word!r} is still running (pid {manifest['controller']['pid']})")
+            raise BadInput(f"run {word!r} is still running (pid {manifest.controller and manifest.controller.pid})")
         case controller.ELSEWHERE:
             raise BadInput(
                 f"run {word!r} is of another machine; its trials could not be compared with those of this one"
             )
-    experiment = build(written, native, output=None, command_line=command_line, workload=workload).named(name)
+    experiment = build(written, native, output=None, command_line=command_line, workload=workload).named(manifest.name)
     experiment = possible(experiment, host)
-    if [planned_document(experiment, p) for p in experiment.order] != planned:
+    if planned_trials(experiment) != manifest.trials:
         raise BadInput(f"run {word!r} was planned by another version of perflab, in another order; run it anew")
-    for variant in experiment.variants:
-        for m in variant.middlewares:
-            before = middlewares.get((m.name, json.dumps(dict(m.options), sort_keys=True)))
-            if before != m.version:
-                raise BadInput(
-                    f"run {word!r} had {m.name} {before}, and here is {m.version}: its trials could not be compared"
-                )
+    for now in (m.used for variant in experiment.variants for m in variant.middlewares):
+        known = (m.version for m in manifest.middlewares if (m.name, m.options) == (now.name, now.options))
+        if (before := next(known, None)) != now.version:
+            raise BadInput(
+                f"run {word!r} had {now.name} {before}, and here is {now.version}: its trials could not be compared"
+            )
     # What the killed run left would disturb this one.
     for left in clean.remove(clean.find([directory.path], host), host):
         if left.problem is not None:
@@ -190,7 +178,7 @@ def resumed(
         finished = finished_trials(directory, manifest)
     except DAMAGE as error:
         raise BadInput(f"{directory.path} is damaged: {type(error).__name__}: {error}") from error
-    return experiment, Earlier(directory, run_id, finished)
+    return experiment, Earlier(directory, manifest, manifest.run_id, finished)
 
 
 def _search(document: Document, asked: BreakingPoint, native: Native, workload: Workload) -> SearchPlan:
@@ -203,7 +191,7 @@ def _search(document: Document, asked: BreakingPoint, native: Native, workload: 
             f"--observer {apart[0]} gets trials of its own, and a search has none; use {apart[0]}:trials=all"
         )
     figures = key_figures.kinds(key_figures.declared(workload.graph.document))
-    goal = breaking_point.goal_of_document(document, asked, machine_cpus({"host": Host().facts()}), figures)
+    goal = breaking_point.goal_of_document(document, asked, machine_cpus(Host().facts()), figures)
 
     def at_level(level: Scalar) -> list[Treatment]:
         # Of the workload itself a level makes baselines, unless it is searched under conditions.

@@ -9,50 +9,50 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import shutil
 import signal
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from perflab import models
 from perflab.condition import temporary
-from perflab.errors import DAMAGE, BadInput, PerflabError
+from perflab.errors import BadInput, PerflabError
 from perflab.experiment import shared_memory
 from perflab.experiment.companion import left_behind
-from perflab.formats.json_file import read_json, write_json
+from perflab.formats.json_file import read_json
 from perflab.host import Host
 from perflab.kernel import Files
 from perflab.processes import LOOK_INTERVAL_S, Process, ancestors, kill_all, send, with_descendants
+from perflab.results.files import Manifest, TrialCompanion, TrialFile
 from perflab.results.run import TABLES
-from perflab.runs import trial_file
 from perflab.runs.controller import GONE, controller_state
-from perflab.runs.rundir import MANIFEST, RESERVE, TRIALS, RunDirectory, TrialDirectory
+from perflab.runs.rundir import RESERVE, TRIALS, RunDirectory, TrialDirectory
 from perflab.tracer import lttng
 from perflab.waiting import Wait
 
-Json = dict[str, Any]
-
 PROCESS, SHARED_MEMORY, TEMPORARY, FILE, TRIAL_LEFT = "process", "shared_memory", "temporary", "file", "trial"
 SESSION = "session"  # of LTTng
+VERBS = {PROCESS: ("end", "ended"), SESSION: ("destroy", "destroyed")}
+OTHERWISE = "remove", "removed"
 
 TERM_WAIT_S = 2.0
 
 
 @dataclass(frozen=True)
 class Leftover:
-    """One thing that a run left; `what` names it for people. The rest is what it is recognised by."""
+    """One thing that a run left; `what` names it for people."""
 
     kind: str
     run: Path
     what: str
-    trial: Path | None = None
-    process: Process | None = None
-    path: Path | None = None
-    identity: tuple[int, int] | None = None  # st_dev, st_ino
-    name: str | None = None
+    trial: Path | None
+    remove: Callable[[], str] = field(repr=False)
+    """Only what it was found to be, if it still is; what else is to be said. Raises OSError, PerflabError, _Not."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Removal:
     text: str
     problem: str | None = None
 
-    def document(self) -> Json:
+    def document(self) -> dict[str, Any]:
         left = self.leftover
         return {
             "kind": left.kind,
@@ -80,12 +80,10 @@ def find(runs: Iterable[Path], host: Host) -> list[Leftover]:
     found: list[Leftover] = []
     for path in runs:
         run = RunDirectory(path, created=False)
-        manifest = read_json(run.manifest)
+        manifest = run.read_manifest()
         try:
             if controller_state(manifest, host) == GONE:
                 found += _left_in(run, manifest, host)
-        except DAMAGE as error:
-            raise BadInput(f"{run.manifest} is damaged: {type(error).__name__}: {error}") from error
         except OSError as error:
             raise BadInput(f"cannot read {error.filename or path}: {error.strerror}") from error
     return found
@@ -99,7 +97,7 @@ def remove(leftovers: Iterable[Leftover], host: Host) -> list[Removal]:
     for left in leftovers:
         # Between finding and removing somebody may have resumed the run.
         if left.run not in states:
-            states[left.run] = controller_state(read_json(left.run / MANIFEST), host)
+            states[left.run] = controller_state(RunDirectory(left.run, created=False).read_manifest(), host)
         if states[left.run] != GONE:
             removal = Removal(left, f"left alone: {left.what}", "the run goes on")
         elif left.trial is not None and left.trial in stuck:
@@ -115,74 +113,82 @@ def remove(leftovers: Iterable[Leftover], host: Host) -> list[Removal]:
 # -- finding ---------------------------------------------------------------------------------------------------------
 
 
-def _left_in(run: RunDirectory, manifest: Json, host: Host) -> Iterator[Leftover]:
+def _left_in(run: RunDirectory, manifest: Manifest, host: Host) -> Iterator[Leftover]:
     here = host.boot_id()
-    run_boot = (manifest.get("controller") or {}).get("boot_id")
+    run_boot = None if manifest.controller is None else manifest.controller.boot_id
     for trial in run.trials():
-        document: Json = {}  # of a damaged one nothing can be recognised
+        file: TrialFile | None = None  # of a damaged one nothing can be recognised
         with contextlib.suppress(BadInput):
-            document = read_json(trial.trial_json) if trial.trial_json.exists() else {}
+            file = trial.read()
         # A resumed run has trials of more than one boot.
-        yield from _left_of(run, trial, document, here is not None and document.get("boot_id", run_boot) == here)
+        this_boot = here is not None and here == ((file and file.boot_id) or run_boot)
+
+        def left(kind: str, what: str, remove: Callable[[str], str], trial: TrialDirectory = trial) -> Leftover:
+            named = f"{what} of trial {trial.path.name}"
+            return Leftover(kind, run.path, named, trial.path, functools.partial(remove, named))
+
+        if file is not None and this_boot:
+            yield from _running(file, left)
+        yield from _made(run, trial, left, this_boot)
+        if file is not None and not file.finished:
+            what = f"trial {trial.path.name}, which was running"
+            yield Leftover(TRIAL_LEFT, run.path, what, trial.path, functools.partial(_mark_trial, trial, file))
         written = [trial.trial_json, *(trial.path / f"{table}.parquet" for table in (*TABLES, "cost"))]
-        written += [trial.config(str(name)) for name in document.get("processes") or ()]
+        written += [trial.config(name) for name in (file.processes if file else ())]
         yield from _unfinished(run, trial.path, written)
     yield from _unfinished(run, None, [run.manifest, run.summary])
     yield from _file(run, None, run.path / RESERVE, "reserve of disk space")
 
 
-def _left_of(run: RunDirectory, trial: TrialDirectory, document: Json, this_boot: bool) -> Iterator[Leftover]:
-    running = document.get("status") == "running"
-    processes = [(str(n), p) for n, p in (document.get("processes") or {}).items() if isinstance(p, dict)]
-    tracers = list(_records(trial, lttng.RECORD))
-
-    def left(kind: str, what: str, **known_by: Any) -> Leftover:
-        return Leftover(kind, run.path, f"{what} of trial {trial.path.name}", trial.path, **known_by)
-
-    if this_boot:
-        for name, recorded in processes:
-            pid, ticks = recorded.get("pid"), recorded.get("start_ticks")
-            guarded = recorded.get("mark") is not None  # a command, which is under a guard as companions are
-            if not guarded and isinstance(pid, int) and isinstance(ticks, int) and Process(pid, ticks).alive:
-                yield left(PROCESS, f"process {name} (pid {pid})", process=Process(pid, ticks))
-        for name, process in _guarded(document, processes):
-            yield left(PROCESS, f"process {name} (pid {process.pid})", process=process)
-        for _, record in tracers:
-            # In a daemon that was there before the run, and whose keeper was killed as well.
-            session = record.get("session")
-            ours = isinstance(session, str) and session.startswith(lttng.SESSION_PREFIX)
-            if ours and lttng.exists(str(session)):
-                yield left(SESSION, f"LTTng session {session}", name=session)
-        # After a trial that ended, the names may be somebody else's.
-        names = [name for _, process in processes for name in process.get("shared_memory") or () if running]
-        for name in names:
-            with contextlib.suppress(OSError):
-                if isinstance(name, str) and shared_memory.is_ours(name):
-                    yield left(SHARED_MEMORY, f"shared memory {name}", name=name)
-    made = [
-        {"path": str(path.parent / temporary.FOLDER), "st_dev": record.get("device"), "st_ino": record.get("inode")}
-        for path, record in _records(trial, temporary.RECORD)
-    ]
-    sockets = [home for _, record in tracers if isinstance(home := record.get("home"), dict)]
-    for entry in (*(document.get("temporary") or ()), *made, *sockets):
-        if (folder := _temporary(run, entry, this_boot)) is not None:
-            path, identity = folder
-            yield left(TEMPORARY, f"temporary folder {path}", path=path, identity=identity)
-    if running:
-        yield Leftover(TRIAL_LEFT, run.path, f"trial {trial.path.name}, which was running", trial.path)
+Left = Callable[[str, str, Callable[[str], str]], Leftover]
 
 
-def _guarded(document: Json, processes: list[tuple[str, Json]]) -> Iterator[tuple[Any, Process]]:
-    """What lives of the programs beside the workload, and of a command; of a tree the topmost alone."""
-    commands = [{"name": n, **p} for n, p in processes if p.get("mark") is not None]
-    for companion in (*commands, *(c for c in document.get("companions") or () if isinstance(c, dict))):
+def _running(file: TrialFile, left: Left) -> Iterator[Leftover]:
+    """Processes, and what they had made in memory."""
+
+    def of_process(name: str, process: Process) -> Leftover:
+        return left(PROCESS, f"process {name} (pid {process.pid})", functools.partial(end_process, process))
+
+    guarded = list(file.companions)  # a command is under a guard as companions are
+    for name, recorded in file.processes.items():
+        if recorded.mark is not None:
+            guarded.append(TrialCompanion(name=name, **models.shared(TrialCompanion, recorded)))
+        elif recorded.pid is not None and recorded.start_ticks is not None:
+            process = Process(recorded.pid, recorded.start_ticks)
+            if process.alive:
+                yield of_process(name, process)
+    for companion in guarded:
         # Looking for a mark means reading the environment of every process: only where something may be left.
-        searched = companion if document.get("status") == "running" else {**companion, "mark": None}
-        left = {process.pid: process for process in left_behind(searched)}
-        yield from ((companion.get("name"), process) for process in left.values() if process.parent not in left)
+        living = {p.pid: p for p in left_behind(companion, by_mark=not file.finished)}
+        # Of a tree the topmost alone.
+        yield from (of_process(companion.name, p) for p in living.values() if p.parent not in living)
+    if file.finished:
+        return  # the names may be somebody else's by now
+    for name in (name for process in file.processes.values() for name in process.shared_memory or ()):
+        with contextlib.suppress(OSError, ValueError):
+            if shared_memory.is_ours(name):
+                yield left(SHARED_MEMORY, f"shared memory {name}", functools.partial(_remove_shared_memory, name))
 
 
-def _records(trial: TrialDirectory, name: str) -> Iterator[tuple[Path, Json]]:
+def _made(run: RunDirectory, trial: TrialDirectory, left: Left, this_boot: bool) -> Iterator[Leftover]:
+    """What conditions and observers had made: sessions of LTTng, folders."""
+    folders = []
+    for _, record in _records(trial, lttng.RECORD):
+        # In a daemon that was there before the run, and whose keeper was killed as well.
+        session = str(record.get("session"))
+        if this_boot and session.startswith(lttng.SESSION_PREFIX) and lttng.exists(session):
+            yield left(SESSION, f"LTTng session {session}", functools.partial(_remove_session, session))
+        if isinstance(home := record.get("home"), dict):
+            folders.append((str(home.get("path")), (home.get("st_dev"), home.get("st_ino"))))
+    for path, record in _records(trial, temporary.RECORD):
+        folders.append((str(path.parent / temporary.FOLDER), (record.get("device"), record.get("inode"))))
+    for name, recorded in folders:
+        if (identity := _temporary(run, name, recorded, this_boot)) is not None:
+            folder = run.path.absolute() / name
+            yield left(TEMPORARY, f"temporary folder {folder}", functools.partial(_remove_temporary, folder, identity))
+
+
+def _records(trial: TrialDirectory, name: str) -> Iterator[tuple[Path, dict[str, Any]]]:
     """What conditions or observers recorded, each in a folder of its own."""
     for path in sorted(trial.path.absolute().glob(f"*/{name}")):
         with contextlib.suppress(BadInput):
@@ -199,32 +205,31 @@ def _file(run: RunDirectory, trial: Path | None, path: Path, kind: str) -> Itera
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         status = path.lstat()
         if stat.S_ISREG(status.st_mode):
-            yield Leftover(FILE, run.path, f"{kind} {path}", trial, path=path, identity=(status.st_dev, status.st_ino))
+            identity = status.st_dev, status.st_ino
+            yield Leftover(FILE, run.path, f"{kind} {path}", trial, functools.partial(_remove_file, path, identity))
 
 
-def _temporary(run: RunDirectory, entry: Any, this_boot: bool) -> tuple[Path, tuple[int, int]] | None:
-    """A recorded folder: one below the run, or elsewhere if it still has the recorded device and inode.
+Inode = tuple[int, int]  # st_dev, st_ino
+
+
+def _temporary(run: RunDirectory, name: str, recorded: tuple[Any, Any], this_boot: bool) -> Inode | None:
+    """The identity of a recorded folder, if it is still that one: below the run, or elsewhere.
 
     Elsewhere only of this boot, whose identity cannot be guessed: a run from somebody else must not name any folder.
     """
-    recorded: tuple[Any, Any] | None = None
-    if isinstance(entry, dict):
-        entry, recorded = entry.get("path"), (entry.get("st_dev"), entry.get("st_ino"))
-    if not isinstance(entry, str) or "\0" in entry or ".." in Path(entry).parts:
+    if "\0" in name or ".." in Path(name).parts:
         return None
-    path = run.path.absolute() / entry
+    path = run.path.absolute() / name
     try:
         status = path.lstat()
         root, parent = run.path.resolve(), path.parent.resolve(strict=True)
     except OSError:
         return None
-    identity = (status.st_dev, status.st_ino)
     trials = [trial.path.resolve() for trial in run.trials()]
     own = {root, root / TRIALS, *trials, *(trial / "processes" for trial in trials)}
-    below = parent.is_relative_to(root) and parent / path.name not in own
-    if not stat.S_ISDIR(status.st_mode) or recorded not in (None, identity):
-        return None
-    return (path, identity) if below or (recorded is not None and this_boot) else None
+    identity = status.st_dev, status.st_ino
+    known = stat.S_ISDIR(status.st_mode) and recorded == identity and parent / path.name not in own
+    return identity if known and (this_boot or parent.is_relative_to(root)) else None
 
 
 # -- removing --------------------------------------------------------------------------------------------------------
@@ -239,9 +244,9 @@ class _Not(Exception):
 
 
 def _removed(left: Leftover) -> Removal:
-    verb, done, remove = _REMOVERS[left.kind]
+    verb, done = VERBS.get(left.kind, OTHERWISE)
     try:
-        more = remove(left)
+        more = left.remove()
     except _Not as error:
         return Removal(left, str(error), error.problem)
     except FileNotFoundError:
@@ -252,10 +257,9 @@ def _removed(left: Leftover) -> Removal:
     return Removal(left, f"{done} {left.what}{more}")
 
 
-def _end_process(left: Leftover) -> str:
+def end_process(root: Process, what: str) -> str:
     """Ends it, what descends from it, and the sessions that these lead, by SIGTERM and then by SIGKILL."""
-    assert left.process is not None
-    root, known, own = left.process, set[Process](), set(ancestors())
+    known, own = set[Process](), set(ancestors())
 
     def living() -> list[Process]:
         leaders = {p.pid for p in known if p.session == p.pid and p.alive}
@@ -265,7 +269,7 @@ def _end_process(left: Leftover) -> str:
         return found
 
     if not root.alive:
-        raise _Not(f"{left.what} had ended already")
+        raise _Not(f"{what} had ended already")
     living()
     for process in living():  # with the sessions of those that were found first
         send(process, signal.SIGTERM)
@@ -274,70 +278,48 @@ def _end_process(left: Leftover) -> str:
         wait.say()
         time.sleep(LOOK_INTERVAL_S)
     if kill_all(living) or Process(*root.identity).alive:
-        raise _Not(f"{left.what} does not end", "it survives SIGKILL")
+        raise _Not(f"{what} does not end", "it survives SIGKILL")
     return f" and {len(known) - 1} of its descendants" if len(known) > 1 else ""
 
 
-def _remove_shared_memory(left: Leftover) -> str:
-    assert left.name is not None
-    removal = shared_memory.remove_left_over([left.name])
+def _remove_shared_memory(name: str, what: str) -> str:
+    removal = shared_memory.remove_left_over([name])
     if removal.problems:
         raise _Not(removal.problems[0], removal.problems[0])
     with contextlib.suppress(FileNotFoundError):
-        if not removal.removed and shared_memory.is_ours(left.name):
-            raise _Not(f"left alone: {left.what}: another process uses it by now")
+        if not removal.removed and shared_memory.is_ours(name):
+            raise _Not(f"left alone: {what}: another process uses it by now")
     return ""
 
 
-def _remove_session(left: Leftover) -> str:
-    assert left.name is not None
-    lttng.destroy(left.name)
+def _remove_session(name: str, _: str) -> str:
+    lttng.destroy(name)
     return ""
 
 
-def _is_the_same(left: Leftover, path: Path) -> bool:
+def _is_the_same(path: Path, identity: Inode) -> bool:
     status = path.lstat()
-    return (status.st_dev, status.st_ino) == left.identity
+    return (status.st_dev, status.st_ino) == identity
 
 
-def _remove_temporary(left: Leftover) -> str:
-    assert left.path is not None
-    if not _is_the_same(left, left.path):
-        raise _Not(f"left alone: {left.path} is another folder by now")
-    if (mounted := _mounted_below(left.path)) is not None:
-        raise OSError(errno.EBUSY, f"{mounted} is a mount point; unmount it first")
-    shutil.rmtree(left.path)
-    if (left.path.parent / temporary.RECORD).is_file():
-        temporary.remove(left.path)  # what is around it: a condition made it
-    return ""
-
-
-def _mounted_below(path: Path) -> Path | None:
-    """A mount point that is `path` or below it: what is mounted there is not the run's."""
+def _remove_temporary(path: Path, identity: Inode, _: str) -> str:
+    if not _is_the_same(path, identity):
+        raise _Not(f"left alone: {path} is another folder by now")
     whole = path.resolve()
-    return next((point for point, _ in Files().mounts() if point.is_relative_to(whole)), None)
-
-
-def _remove_file(left: Leftover) -> str:
-    assert left.path is not None
-    if _is_the_same(left, left.path):
-        left.path.unlink()
+    if mounted := next((point for point, _ in Files().mounts() if point.is_relative_to(whole)), None):
+        raise OSError(errno.EBUSY, f"{mounted} is a mount point; unmount it first")  # what is in it is not the run's
+    shutil.rmtree(path)
+    if (path.parent / temporary.RECORD).is_file():
+        temporary.remove(path)  # what is around it: a condition made it
     return ""
 
 
-def _mark_trial(left: Leftover) -> str:
-    assert left.trial is not None
-    trial = TrialDirectory(left.trial)
-    document = trial_file.ended_early(read_json(trial.trial_json))
-    write_json(trial.trial_json, document)
-    raise _Not(f"marked trial {trial.path.name} {document['outcome']}: {document['reason']}")
+def _remove_file(path: Path, identity: Inode) -> str:
+    if _is_the_same(path, identity):
+        path.unlink()
+    return ""
 
 
-_REMOVERS: dict[str, tuple[str, str, Callable[[Leftover], str]]] = {
-    PROCESS: ("end", "ended", _end_process),
-    SHARED_MEMORY: ("remove", "removed", _remove_shared_memory),
-    SESSION: ("destroy", "destroyed", _remove_session),
-    TEMPORARY: ("remove", "removed", _remove_temporary),
-    FILE: ("remove", "removed", _remove_file),
-    TRIAL_LEFT: ("mark", "marked", _mark_trial),
-}
+def _mark_trial(trial: TrialDirectory, file: TrialFile) -> str:
+    trial.write(file.ended)
+    raise _Not(f"marked trial {trial.path.name} {file.ended.outcome}: {file.ended.reason}")

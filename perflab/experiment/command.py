@@ -14,7 +14,6 @@ import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from perflab.condition import Launch, Window
 from perflab.errors import BadInput, PerflabError, Unavailable
@@ -26,6 +25,7 @@ from perflab.experiment.supervisor import CompanionEnded, Event
 from perflab.experiment.system import LOOK_INTERVAL_S, Failed, System
 from perflab.observer import Artifact
 from perflab.processes import describe_status, last_words, on_cpus
+from perflab.results.files import TrialCommand
 from perflab.results.outcome import FAILED, HARNESS_ERROR
 from perflab.runs.display import LiveProgress
 from perflab.units import NS_PER_S, format_duration
@@ -178,7 +178,8 @@ class CommandRun:
             return None
         return (self.ended_ns - self.started_ns) / NS_PER_S
 
-    def document(self) -> dict[str, Any]:
+    @property
+    def told(self) -> TrialCommand:
         """For trial.json."""
         begin_ns = self.started_ns
 
@@ -186,16 +187,16 @@ class CommandRun:
             return None if at_ns is None or begin_ns is None else (at_ns - begin_ns) / NS_PER_S
 
         parameters = self.command.parameters
-        return {
-            "words": self.words,
-            "ready_s": since_start(self.ready_ns),
-            "ready_line": self.ready_line,
-            "stop_signal": None if self.asked_to_end_ns is None else str(parameters.stop.signal),
-            "asked_to_end_s": since_start(self.asked_to_end_ns),
-            "ended_s": since_start(self.ended_ns),
-            "run_s": self.run_s,
-            "libraries": self.libraries,
-        }
+        return TrialCommand(
+            words=tuple(self.words),
+            ready_s=since_start(self.ready_ns),
+            ready_line=self.ready_line,
+            stop_signal=None if self.asked_to_end_ns is None else str(parameters.stop.signal),
+            asked_to_end_s=since_start(self.asked_to_end_ns),
+            ended_s=since_start(self.ended_ns),
+            run_s=self.run_s,
+            libraries=None if self.libraries is None else tuple(self.libraries),
+        )
 
 
 class CommandSystem(System):
@@ -204,7 +205,6 @@ class CommandSystem(System):
     def __init__(self, trial: RunningTrial, command: Command) -> None:
         name = trial.plan.names[command.name]
         self._trial = trial
-        self._outcome = trial.outcome
         self._limits = trial.plan.settings.limits
         self._run = CommandRun(command, name, trial.files.log(name))
         self._parameters = command.parameters
@@ -241,7 +241,7 @@ class CommandSystem(System):
     def start(self) -> None:
         self._beside.start()
         if self._parameters.ends_itself:
-            self._trial.wait(((self._outcome.start_at_ns or 0) - time.monotonic_ns()) / NS_PER_S)
+            self._trial.wait(((self._trial.start_at_ns or 0) - time.monotonic_ns()) / NS_PER_S)
             self._launch()
 
     def progress(self) -> None:
@@ -292,22 +292,22 @@ class CommandSystem(System):
             return [f"{self._words} could not be ended: {error}"]
         return []
 
-    def records(self, artifacts: Sequence[Artifact]) -> dict[str, Any]:
-        run, outcome = self._run, self._outcome
+    def records(self, artifacts: Sequence[Artifact]) -> None:
+        run, keeper = self._run, self._trial.keeper
         self._beside.records(artifacts)
         self._trial.note_end(run.name, run.status, run.log)
         killed = 0 if run.companion is None or run.asked_to_end_ns is None else run.companion.killed
         if killed:
             count = f"{killed} process{'es' if killed > 1 else ''}"
-            outcome.notes.append(f"{count} that {self._words} had started did not end before SIGKILL")
-        document = {"command": run.document()}
+            keeper.add_note(f"{count} that {self._words} had started did not end before SIGKILL")
+        keeper.note(command=run.told)
         try:
             messages, notes = command_records.write(self._trial, run.name, run.ready_line, self._measured, artifacts)
         except OSError as problem:
-            outcome.notes.append(f"the records of the command could not be written: {problem.strerror}")
-            return document
-        outcome.notes += notes
-        return {**document, "messages": messages}
+            keeper.add_note(f"the records of the command could not be written: {problem.strerror}")
+            return
+        keeper.note(messages=messages)
+        keeper.add_note(*notes)
 
     def hear(self, event: Event) -> bool:
         run = self._run
@@ -329,9 +329,13 @@ class CommandSystem(System):
         except BadInput as error:
             raise Failed(HARNESS_ERROR, str(error), last=True, error=error) from error
         trial.supervisor.watch(companion)
-        self._outcome.pids[run.name] = trial.processes[run.command.name] = run.pid
+        trial.processes[run.command.name] = run.pid
         self._watch_tree()
-        trial.listener.command_launched(run.name, companion.document())
+        told = companion.recorded
+        trial.keeper.note_process(
+            run.name, pid=told.pid, start_ticks=told.start_ticks, guard=told.guard, mark=told.mark
+        )
+        trial.keeper.write()
 
     def _watch_tree(self) -> None:
         """Lets the monitor watch the command, and what has left it meanwhile: that is then below the guard."""

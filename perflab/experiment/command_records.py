@@ -43,9 +43,9 @@ def write(
     group = f"workload/{plan.command.name}"
     messages, told = _messages(artifacts, window, _pids(monitor, group))
     notes += told if isinstance(messages, str) else messages.notes
-    started_ns = trial.outcome.start_at_ns or window.begin_ns
+    started_ns = trial.start_at_ns or window.begin_ns
     records = [
-        {"type": "process", "pid": trial.outcome.pids.get(name), "process": plan.command.name,
+        {"type": "process", "pid": trial.processes.get(plan.command.name), "process": plan.command.name,
          "started_ns": window.begin_ns, "executors": [], "intra_process": None, "clock_cost_ns": None,
          "middleware": {"name": plan.variant.middleware_name, "version": None, "effective": {}}},
         {"type": "start", "at_ns": window.begin_ns, "measured_from_ns": window.begin_ns,

@@ -42,6 +42,7 @@ from perflab.processes import (
     stat_fields,
     with_descendants,
 )
+from perflab.results.files import Guarded, Identity, TrialCompanion
 
 # In the environment of the guard, and so of all that it runs.
 MARK = "PERFLAB_COMPANION"
@@ -53,14 +54,10 @@ RECORD_INTERVAL_S = 1.0
 EXECUTE_LIMIT_S = 2.0
 
 
-def left_behind(document: Mapping[str, Any]) -> list[Process]:
-    """The processes of a companion that still live, from its `document()`; the caller compares the boot_id first."""
-    identities = {
-        (known["pid"], known["start_ticks"])
-        for known in (document, document.get("guard") or {})
-        if known.get("pid") is not None and known.get("start_ticks") is not None
-    }
-    mark = document.get("mark")
+def left_behind(recorded: Guarded, *, by_mark: bool = True) -> list[Process]:
+    """The processes of a companion, or of a command, that still live; the caller compares the boot_id first."""
+    identities = {(known.pid, known.start_ticks) for known in (recorded, recorded.guard or Identity())}
+    mark = recorded.mark if by_mark else None
     return with_descendants(lambda p: p.identity in identities or (mark is not None and _is_marked(p.pid, mark)))
 
 
@@ -143,17 +140,18 @@ class GuardedCompanion:
     def guard_pid(self) -> int:
         return self._guard.pid
 
-    def document(self) -> dict[str, Any]:
-        """For trial.json: with the boot_id of the manifest it tells what a crash has left (`left_behind`)."""
-        return {
-            "name": self.name,
-            "command": self.command,
-            "pid": self.pid,
-            "start_ticks": self.start_ticks,
-            "status": self.status,
-            "guard": {"pid": self._guard.pid, "start_ticks": self._guard_ticks},
-            "mark": self._mark,
-        }
+    @property
+    def recorded(self) -> TrialCompanion:
+        """For trial.json: with the boot_id of the trial it tells what a crash has left (`left_behind`)."""
+        return TrialCompanion(
+            name=self.name,
+            command=tuple(self.command),
+            pid=self.pid,
+            start_ticks=self.start_ticks,
+            status=self.status,
+            guard=Identity(pid=self._guard.pid, start_ticks=self._guard_ticks),
+            mark=self._mark,
+        )
 
     def poll(self) -> None:
         """Takes in what the guard said, without waiting. Raises ProtocolError, and PerflabError as stop() does.

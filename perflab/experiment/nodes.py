@@ -27,7 +27,7 @@ from perflab.experiment.system import LOOK_INTERVAL_S, Failed, System
 from perflab.experiment.trial_plan import TrialPlan
 from perflab.formats.json_file import write_json
 from perflab.observer import Artifact
-from perflab.processes import describe_status, last_words
+from perflab.processes import describe_status, last_words, start_ticks
 from perflab.results.outcome import FAILED, HARNESS_ERROR
 from perflab.runs.display import LiveProgress
 from perflab.units import NS_PER_S, format_duration
@@ -87,7 +87,6 @@ class Nodes(System):
         self._trial = trial
         self._plan = trial.plan
         self._supervisor = trial.supervisor
-        self._outcome = trial.outcome
         self._limits = trial.plan.settings.limits
         conditions = self._plan.graph.condition_processes
         self._of_conditions = {n: label for p, n in self._plan.node_names.items() if (label := conditions.get(p or ""))}
@@ -108,7 +107,7 @@ class Nodes(System):
 
     @property
     def scheduled(self) -> Window:
-        begin_ns = (self._outcome.start_at_ns or 0) + self._plan.settings.warmup_ns
+        begin_ns = (self._trial.start_at_ns or 0) + self._plan.settings.warmup_ns
         return Window(begin_ns, begin_ns + self._plan.settings.duration_ns)
 
     @property
@@ -142,11 +141,11 @@ class Nodes(System):
                 cpus=None if foreign else launch.cpus_of.get(process or "", launch.cpus),
                 environment=None if foreign else launch.environment,
             )
-            self._outcome.pids[name] = node.pid
+            trial.keeper.note_process(name, pid=node.pid, start_ticks=start_ticks(node.pid))
             known = process if process is not None else self._plan.graph.name
             (trial.condition_processes if foreign else trial.processes)[known] = node.pid
             trial.watch(f"condition/{foreign}" if foreign else f"workload/{known}", node.pid)
-        trial.listener.launched(self._outcome.pids)
+        trial.keeper.write()
 
     def ready(self) -> None:
         trial, timeout_ns = self._trial, self._plan.settings.discovery_timeout_ns
@@ -174,7 +173,7 @@ class Nodes(System):
         at_ns = time.monotonic_ns() + lead_ns
         writers = [writer for name in nodes for writer in self._created[name].writers]
         self._supervisor.send_all({"type": "start", "at_ns": at_ns, "writers": writers})
-        self._outcome.start_at_ns = at_ns
+        self._trial.keeper.note(start_at_ns=at_ns)
         self._heard_s = dict.fromkeys(nodes, time.monotonic() + lead_ns / NS_PER_S)
         # A message that the middleware holds back on purpose, or a callback that works, is no silence.
         held_back_ns = max(m.programmed_delay_ns for m in self._plan.variant.middlewares)
@@ -194,14 +193,14 @@ class Nodes(System):
 
     def drain(self) -> None:
         if self._plan.variant.runtime == "virtual":
-            self._outcome.drain = "rest"  # it says that it has published when no event is left
+            self._trial.keeper.note(drain="rest")  # it says that it has published when no event is left
         else:
             self._trial.waits_for("messages that are on their way")
-            self._outcome.drain = self.rest()
+            self._trial.keeper.note(drain=self.rest())
             late_ns = self._published_until_ns - self.scheduled.end_ns
             if late_ns > HEARD_WITHIN_NS:
                 late = format_duration(late_ns / NS_PER_S)
-                self._outcome.notes.append(f"the graph published {late} longer than planned: it was behind")
+                self._trial.keeper.add_note(f"the graph published {late} longer than planned: it was behind")
         self._reports = False
 
     def rest(self, limit_s: float = math.inf) -> str | None:
@@ -226,7 +225,7 @@ class Nodes(System):
             raise Failed(FAILED, f"process {node.name!r} (pid {node.pid}) did not end within {waited} after stop")
 
     def farewell(self) -> None:
-        if self._outcome.start_at_ns is None:
+        if self._trial.start_at_ns is None:
             return  # nothing was measured yet
         self._supervisor.send_all({"type": "stop"})
         limit_ns = self._limits.farewell_ns
@@ -236,11 +235,10 @@ class Nodes(System):
     def close(self) -> list[str]:
         return []  # they end with the supervisor: that a condition is taken away is no failure of theirs
 
-    def records(self, artifacts: Sequence[Artifact]) -> dict[str, Any]:
+    def records(self, artifacts: Sequence[Artifact]) -> None:
         del artifacts
         for name, node in self._supervisor.nodes.items():
             self._trial.note_end(name, node.status, node.log)
-        return {}
 
     # -- what they say -------------------------------------------------------------------------------------------------
 
@@ -258,7 +256,8 @@ class Nodes(System):
             case protocol.Created():
                 self._created[name] = line
                 if line.shared_memory is not None:
-                    self._trial.listener.created(name, line.shared_memory)
+                    self._trial.keeper.note_process(name, shared_memory=tuple(line.shared_memory))
+                    self._trial.keeper.write()
             case protocol.Waiting():
                 if line.unmatched:
                     count = "1 endpoint is" if len(line.unmatched) == 1 else f"{len(line.unmatched)} endpoints are"
@@ -363,8 +362,8 @@ class Nodes(System):
     def _fail_ended(self, event: Ended) -> NoReturn:
         node = self._node(event.process)
         when = ""
-        if self._outcome.start_at_ns is not None:
-            elapsed_ns = time.monotonic_ns() - self._outcome.start_at_ns
+        if self._trial.start_at_ns is not None:
+            elapsed_ns = time.monotonic_ns() - self._trial.start_at_ns
             when = f" {format_duration(max(0, elapsed_ns) / NS_PER_S)} after the start"
         elif event.process in self._done:
             when = " after it was done"

@@ -11,9 +11,10 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from perflab.results.files import CoolDown
 
 FLOOR_PERCENT = 5.0
 FACTOR = 1.5
@@ -25,25 +26,6 @@ _IDLE_COLUMNS = (3, 4)  # idle, iowait
 _COLUMNS = 8  # user nice system idle iowait irq softirq steal; the guests' columns are within user and nice
 
 Wait = Callable[[float], None]
-
-
-@dataclass(frozen=True)
-class Quiet:
-    """What a cool-down saw. Percentages are shares of all CPUs, None where it could not be observed.
-
-    `reached` is None where /proc/stat cannot be read, False where the limit came first. `runnable` is how many threads
-    of others wanted a CPU when it ended.
-    """
-
-    waited_s: float
-    busy_percent: float | None
-    reached: bool | None
-    runnable: int | None
-    threshold_percent: float
-
-    def document(self) -> dict[str, Any]:
-        """As trial.json keeps it, under `cool_down`."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -83,7 +65,9 @@ class QuietMachine:
         wait(seconds)
         return _busy_percent(before, self._sample())
 
-    def await_quiet(self, threshold_percent: float, wait: Wait, window_s: float = 0.1, limit_s: float = 10.0) -> Quiet:
+    def await_quiet(
+        self, threshold_percent: float, wait: Wait, window_s: float = 0.1, limit_s: float = 10.0
+    ) -> CoolDown:
         """Waits until the last `window_s` were at most that busy, and no longer than `limit_s`.
 
         `wait(seconds)` lets time pass; what it raises ends the wait. A machine that is quiet already takes one window.
@@ -91,14 +75,14 @@ class QuietMachine:
         begin_s = self._clock()
         first = self._sample()
         if first is None:
-            return Quiet(0.0, None, None, None, threshold_percent)
+            return CoolDown(0.0, None, None, None, threshold_percent)
         window = deque([first])
         while True:
             wait(window_s / STEPS_PER_WINDOW)
             waited_s = self._clock() - begin_s
             sample = self._sample()
             if sample is None:
-                return Quiet(waited_s, None, None, None, threshold_percent)
+                return CoolDown(waited_s, None, None, None, threshold_percent)
             window.append(sample)
             # The first one stays as long as it is needed to make the window whole.
             while sample.at_s - window[1].at_s >= window_s:
@@ -106,7 +90,7 @@ class QuietMachine:
             busy = _busy_percent(window[0], sample) if sample.at_s - window[0].at_s >= window_s else None
             reached = busy is not None and busy <= threshold_percent
             if reached or waited_s >= limit_s:
-                return Quiet(waited_s, busy, reached, sample.runnable, threshold_percent)
+                return CoolDown(waited_s, busy, reached, sample.runnable, threshold_percent)
 
     def _sample(self) -> _Sample | None:
         own_s = self._own_cpu_s()

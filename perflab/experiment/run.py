@@ -17,11 +17,9 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-from perflab import programs, tracer, waiting
+from perflab import models, programs, tracer, waiting
 from perflab.condition import Condition
 from perflab.design.settings import Experiment
 from perflab.design.sweep import possible
@@ -32,7 +30,7 @@ from perflab.experiment import domain
 from perflab.experiment.inventory import environment, inventory, package_version
 from perflab.experiment.nodes import node_configuration
 from perflab.experiment.quiet import QuietMachine, threshold_percent
-from perflab.experiment.running import Listener, TrialOutcome
+from perflab.experiment.running import Ended, Keeper
 from perflab.experiment.surroundings import needs_monitor
 from perflab.experiment.trial import run_trial
 from perflab.experiment.trial_plan import TrialPlan
@@ -43,9 +41,26 @@ from perflab.models import as_json
 from perflab.native import Native
 from perflab.processes import pid_namespace, start_ticks
 from perflab.results.curve import BreakingPoint
+from perflab.results.files import (
+    Clock,
+    Controller,
+    CoolDown,
+    DesignedTreatment,
+    DesignedTrial,
+    DesignedVariant,
+    LeftOutLevel,
+    Manifest,
+    TrialFile,
+    UsedExperiment,
+    UsedSettings,
+    UsedWorkload,
+    Versions,
+    utc_now,
+)
 from perflab.results.outcome import FAILED, HARNESS_ERROR, SUCCESS
 from perflab.results.summary import Summary
-from perflab.runs import rundir, traced, trial_file
+from perflab.results.trial import Asked
+from perflab.runs import rundir, traced
 from perflab.runs.collect import as_designed, collect, expected_of, own_trials, with_answers
 from perflab.runs.display import Display, FinishedTrial, LiveProgress, PlannedTrial, RunPlan
 from perflab.runs.rundir import RunDirectory, TrialDirectory
@@ -64,23 +79,23 @@ CHECK_TIMEOUT_S = 60.0
 RECORDED_FROM_OUTSIDE = "recorded by the trace in which perflab ran: the figures contain what that costs"
 REFERENCE_S = 0.3  # how long the machine is looked at before the first trial
 
-Json = dict[str, Any]
-
 
 @dataclass(frozen=True)
 class RunResult:
     """What a run ended with; `error` is None when every trial was a success."""
 
     directory: RunDirectory
+    manifest: Manifest
     summary: Summary
     error: PerflabError | None
 
 
 @dataclass(frozen=True)
 class Earlier:
-    """What a run that is resumed has already: its directory, its identity, and its finished trials by slot."""
+    """What a run that is resumed has already: its directory, its manifest, and its finished trials by slot."""
 
     directory: RunDirectory
+    manifest: Manifest
     run_id: str
     trials: Mapping[int, TrialData]
     seconds: float = 0.0
@@ -124,14 +139,15 @@ def execute(
     with Signals() as signals, waiting.told_to(display.waiting):
         context = _prepare(experiment, native, host, signals, display, earlier)
         # What takes time comes first: a directory without a manifest is of no use to anybody.
-        manifest = _manifest(context) if earlier is None else None
+        manifest = _manifest(context) if earlier is None else earlier.manifest
         directory = rundir.create(experiment.output, experiment.name) if earlier is None else earlier.directory
         trials: dict[int, TrialData] = dict(earlier.trials) if earlier is not None else {}
         error = next((failure for data in trials.values() if (failure := _failure(experiment, data))), None)
         begun = False
         try:
-            if manifest is not None:
-                write_json(directory.manifest, {"schema": rundir.SCHEMA, "run": directory.path.name, **manifest})
+            if earlier is None:
+                manifest = replace(manifest, run=directory.path.name)
+                directory.write_manifest(manifest)
             begun = True
             directory.reserve()
             display.begin(_run_plan(experiment, trials))
@@ -165,15 +181,15 @@ def execute(
             error = error or TrialFailed(f"cannot write {directory.summary}: {problem.strerror}")
         if signals.seen is not None:  # after the last trial: its run is whole, but what follows it must not begin
             error = error or Interrupted(signals.seen)
-    return RunResult(directory, summary, error)
+    return RunResult(directory, manifest, summary, error)
 
 
 def summary_of(name: str, experiment: Experiment, trials: Sequence[TrialData]) -> Summary:
     """With its findings."""
     planned = len(trials) if experiment.search is not None else len(experiment.order)
     summary = summarize(name, sorted(trials, key=lambda t: t.order), planned_trials=planned)
-    summary = as_designed(summary, [treatment_document(t) for t in experiment.treatments])
-    cpus = machine_cpus({"host": Host().facts()})
+    summary = as_designed(summary, list(map(_designed, experiment.treatments)))
+    cpus = machine_cpus(Host().facts())
     return with_answers(summary, experiment.document, experiment.settings.seed, trials, cpus)
 
 
@@ -297,10 +313,10 @@ def _run_trials(context: _Context, directory: RunDirectory, trials: dict[int, Tr
         with _domain(planned.treatment.variant, domain_before) as held:
             domain_before = held if held is not None else domain_before
             plan = _plan(context, planned, held)
-            data, outcome = _one_trial(context, plan, planned, directory)
+            data, ended = _one_trial(context, plan, planned, directory)
         trials[planned.order] = data
-        error = error or outcome.error or _failure(experiment, data, planned.treatment.words)
-        if outcome.last:
+        error = error or ended.error or _failure(experiment, data, planned.treatment.words)
+        if ended.last:
             break
         course.ended(planned, data)
     return error
@@ -324,103 +340,57 @@ def _admit(context: _Context, planned: Planned) -> None:
         context.display.planned(_planned_trial(context.experiment, planned.order, treatment))
 
 
-class _Keeper(Listener):
-    """Keeps trial.json up to date while the trial runs, so that it tells of processes even after a crash."""
-
-    def __init__(self, directory: TrialDirectory, document: Json) -> None:
-        self._directory = directory
-        self._document = document
-
-    def launched(self, pids: Mapping[str, int]) -> None:
-        for name, pid in pids.items():
-            self._document["processes"][name] |= {"pid": pid, "start_ticks": start_ticks(pid)}
-        self._write()
-
-    def command_launched(self, name: str, document: Mapping[str, object]) -> None:
-        self._document["processes"][name] |= {k: document[k] for k in ("pid", "start_ticks", "guard", "mark")}
-        self._write()
-
-    def created(self, name: str, shared_memory: Sequence[str]) -> None:
-        self._document["processes"][name]["shared_memory"] = list(shared_memory)
-        self._write()
-
-    def companion(self, document: Mapping[str, object]) -> None:
-        self._document["companions"].append(dict(document))
-        self._write()
-
-    def _write(self) -> None:
-        write_json(self._directory.trial_json, self._document)
-
-
-def _one_trial(
-    context: _Context, plan: TrialPlan, planned: Planned, run: RunDirectory
-) -> tuple[TrialData, TrialOutcome]:
+def _one_trial(context: _Context, plan: TrialPlan, planned: Planned, run: RunDirectory) -> tuple[TrialData, Ended]:
     """Runs one trial, collects what it recorded and closes its directory."""
     began = time.monotonic()
     experiment, display = context.experiment, context.display
     directory = run.new_trial(planned.treatment.label)
-    document = _trial_document(context, plan, planned, directory)
-    write_json(directory.trial_json, document)
+    keeper = Keeper(directory, _begun(context, plan, planned, directory))
+    keeper.write()
     plan.write(directory)
     display.trial_started(planned.order)
     if plan.variant.runtime != "virtual" and context.quiet_percent is not None and experiment.settings.quiet_limit_ns:
         display.progress(LiveProgress("waiting for quiet", 0, 0, 0, 0))
         try:
-            document["cool_down"] = _cool_down(context)
+            keeper.note(cool_down=_cool_down(context))
         except Interrupted as interrupt:
-            document |= {
-                "status": "finished",
-                "outcome": HARNESS_ERROR,
-                "reason": str(interrupt),
-                "interrupted": True,
-            }
-            write_json(directory.trial_json, document)
+            keeper.note(reason=str(interrupt))
+            keeper.file = keeper.file.ended
+            keeper.write()
             raise
-    outcome = run_trial(plan, directory, context.signals, display.progress, _Keeper(directory, document))
+    ended = run_trial(plan, directory, context.signals, display.progress, keeper)
     run.release_reserve()
-    _close(document, outcome)
     graph = plan.graph
     # Of a command it is not known which processes it starts.
-    pids = {p["pid"] for p in document["processes"].values() if plan.command is None and p["pid"] is not None}
+    processes = ended.file.processes.values() if plan.command is None else ()
+    pids = {process.pid for process in processes if process.pid is not None}
     told = traced.explain(directory.path, graph, plan.settings.thresholds, pids)
-    collected = collect(directory, document, graph.edges(), graph.services(), context.figures)
+    collected = collect(directory, ended.file, graph.edges(), graph.services(), context.figures)
     data = _judged(_judged_by_kind(collected.data, experiment.workload, directory.path), context.criteria)
-    document["outcome"], document["reason"] = data.outcome, data.reason
-    document["own_outcome"], document["own_figures"] = as_json(data.own_outcome), dict(data.own_figures)
-    document["criteria"] = [as_json(c) for c in data.criteria]
     recorded = [RECORDED_FROM_OUTSIDE] if tracer.is_recorded() and plan.variant.runtime != "virtual" else []
-    document["notes"] = [*recorded, *outcome.notes, *told, *collected.notes]
+    keeper.note(
+        outcome=data.outcome,
+        reason=data.reason,
+        own_outcome=data.own_outcome,
+        own_figures=data.own_figures,
+        criteria=data.criteria,
+        notes=(*recorded, *ended.file.notes, *told, *collected.notes),
+    )
     try:
-        document["tables"] = tables.write(directory.path, data.accounts, collected.processes)
+        keeper.note(tables=tuple(tables.write(directory.path, data.accounts, collected.processes)))
     except OSError as problem:
-        document["notes"].append(f"the tables could not be written: {problem.strerror}")
+        keeper.add_note(f"the tables could not be written: {problem.strerror}")
     try:
-        write_json(directory.trial_json, document)
-        if not outcome.last:
+        keeper.write()
+        if not ended.last:
             run.reserve()
     except OSError as problem:
         # What the nodes recorded is there; only our own last words are not.
-        outcome.last = True
+        ended = replace(ended, last=True)
         reason = data.reason or f"cannot write {directory.trial_json}: {problem.strerror}"
         data = replace(data, outcome=HARNESS_ERROR if data.outcome == SUCCESS else data.outcome, reason=reason)
     display.trial_finished(FinishedTrial(trial=figures_of(data), took_s=time.monotonic() - began))
-    return data, outcome
-
-
-def _close(document: Json, outcome: TrialOutcome) -> None:
-    """Puts what is known of a trial right after its end into trial.json."""
-    document["status"] = "finished"
-    document["ended_utc"] = _now()
-    document["outcome"], document["reason"] = outcome.outcome, outcome.reason
-    document["interrupted"] = isinstance(outcome.error, Interrupted)
-    document["evidence"] = outcome.evidence
-    document["artifacts"] = [{"kind": a.kind, "path": str(a.path)} for a in outcome.artifacts]
-    document["companions"] = outcome.companions
-    document["start_at_ns"], document["drain"] = outcome.start_at_ns, outcome.drain
-    document |= outcome.system
-    for name, status in outcome.statuses.items():
-        document["processes"][name]["status"] = status
-        document["processes"][name]["log_tail"] = outcome.log_tails.get(name, [])
+    return data, ended
 
 
 def _judged_by_kind(data: TrialData, workload: Workload, directory: Path) -> TrialData:
@@ -450,7 +420,7 @@ def _judged(data: TrialData, criteria: Sequence[Criterion]) -> TrialData:
     return replace(judged, outcome=FAILED, reason=str(missed[0])) if missed else judged
 
 
-def _cool_down(context: _Context) -> Json:
+def _cool_down(context: _Context) -> CoolDown:
     """Waits until the machine is as quiet as it was at first; what was seen. Raises Interrupted."""
     threshold = context.quiet_percent
     assert threshold is not None
@@ -462,7 +432,7 @@ def _cool_down(context: _Context) -> Json:
         time.sleep(seconds)
         shown.look()
 
-    return context.machine.await_quiet(threshold, limit_s=limit_s, wait=wait).document()
+    return context.machine.await_quiet(threshold, limit_s=limit_s, wait=wait)
 
 
 def _plan(context: _Context, planned: Planned, held: int | None) -> TrialPlan:
@@ -530,178 +500,124 @@ def _planned_trial(experiment: Experiment, order: int, treatment: Treatment | No
     return PlannedTrial(order, label, variant, warmup_s + experiment.settings.duration_ns / NS_PER_S, warmup_s)
 
 
-def _trial_document(context: _Context, plan: TrialPlan, planned: Planned, directory: TrialDirectory) -> Json:
-    """trial.json before the trial; what is not known yet is null."""
-    of_conditions = plan.graph.condition_processes
-    return {
-        "schema": 1,
-        "run_id": context.run_id,
-        "trial": directory.number,
-        "order": planned.order,
-        "block": planned.block,
-        "after": planned.after,
-        "status": "running",
-        "outcome": None,
-        "reason": None,
-        "interrupted": False,
-        "workload": context.experiment.workload.name,
-        "middleware": _middleware_document(plan, planned.treatment.graph),
-        **plan.variant.document(),
-        "service_framing": plan.variant.service_framing,
-        **planned.treatment.document(),
-        "phase": planned.treatment.graph.phase,
-        "evidence": {},
-        "criteria": [],
-        "artifacts": [],
-        "duration_s": plan.settings.duration_ns / NS_PER_S,
-        "warmup_s": plan.settings.warmup_ns / NS_PER_S,
-        "domain": plan.domain,
-        "boot_id": context.host.boot_id(),
-        "started_utc": _now(),
-        "ended_utc": None,
-        "start_at_ns": None,
-        "drain": None,
-        "cool_down": None,
-        "processes": {
-            name: {
-                "process": process,
-                "condition": of_conditions.get(process or ""),
-                "pid": None,
-                "start_ticks": None,
-                "shared_memory": None,
-            }
-            for process, name in plan.names.items()
-        },
-        "companions": [],
-    }
+def _begun(context: _Context, plan: TrialPlan, planned: Planned, directory: TrialDirectory) -> TrialFile:
+    """trial.json before the trial, with the trial's place in the run."""
+    return replace(
+        plan.begun(),
+        **models.shared(Asked, _designed(planned.treatment)),
+        run_id=context.run_id,
+        trial=directory.number,
+        order=planned.order,
+        block=planned.block,
+        after=planned.after,
+        workload=context.experiment.workload.name,
+        phase=planned.treatment.graph.phase,
+    )
 
 
-def _middleware_document(plan: TrialPlan, graph: Graph) -> Json:
-    """That of all processes; where each has its own, `processes` says which."""
-    first, *others = plan.variant.middlewares
-    if plan.command is not None:
-        return {"name": plan.variant.middleware_name, "version": None, "options": {}}
-    if not others:
-        return first.document()
-    each = zip(graph.processes, plan.variant.middlewares, strict=True)
-    return {
-        "name": plan.variant.middleware_name,
-        "version": None,
-        "options": {},
-        "processes": {process: middleware.document() for process, middleware in each},
-    }
-
-
-def _manifest(context: _Context) -> Json:
+def _manifest(context: _Context) -> Manifest:
     """What is known before the run has a directory."""
     experiment, host, native = context.experiment, context.host, context.native
     workload = experiment.workload
     middlewares = {
         (m.name, tuple(m.options.items())): m for variant in experiment.variants for m in variant.middlewares
     }
-    return {
-        "name": experiment.name,
-        "run_id": context.run_id,
-        "created_utc": _now(),
-        "command_line": list(experiment.command_line),
-        "experiment": {
-            "written": dict(experiment.written),
-            "document": experiment.document.model_dump(mode="json"),
-            "sources": [{"path": s.path, "sha256": s.sha256, "text": s.text} for s in experiment.sources],
-        },
-        "settings": experiment.settings.document(),
-        "workload": {
-            "kind": workload.kind,
-            "name": workload.name,
-            "sources": [{"path": s.path, "sha256": s.sha256, "text": s.text} for s in workload.sources],
+    return Manifest(
+        run="",
+        name=experiment.name,
+        run_id=context.run_id,
+        created_utc=utc_now(),
+        command_line=experiment.command_line,
+        experiment=UsedExperiment(
+            written=experiment.written,
+            document=experiment.document.model_dump(mode="json"),
+            sources=experiment.sources,
+        ),
+        settings=models.read(UsedSettings, experiment.settings.document()),
+        workload=UsedWorkload(
+            kind=workload.kind,
+            name=workload.name,
+            sources=tuple(workload.sources),
             **workload.document(),
-            "graph": workload.graph.document,
-            "edges": [list(edge) for edge in workload.graph.edges()],
-            "services": [list(service) for service in workload.graph.services()],
-        },
-        "middlewares": [m.document() for m in middlewares.values()],
-        "variants": [{"middleware": v.middleware_name, **v.document()} for v in experiment.variants],
-        "treatments": [treatment_document(t) for t in experiment.treatments],
-        "trials": [planned_document(experiment, planned) for planned in experiment.order],
-        "unavailable_levels": [dataclasses.asdict(level) for level in experiment.unavailable],
-        "versions": _versions(native),
-        "environment": environment(tracer.RECORDED),
-        "host": host.facts(),
-        "inventory": inventory(host, native, list(middlewares.values())),
-        "preflight": [check.document() for check in host.preflight()],
-        "controller": _controller(host),
-        "clock": {"monotonic_ns": time.monotonic_ns(), "wall_ns": time.time_ns()},
-    }
+            graph=workload.graph.document,
+            edges=tuple(workload.graph.edges()),
+            services=tuple(workload.graph.services()),
+        ),
+        middlewares=tuple(m.used for m in middlewares.values()),
+        variants=tuple(DesignedVariant(middleware=v.middleware_name, **v.document()) for v in experiment.variants),
+        treatments=tuple(map(_designed, experiment.treatments)),
+        trials=planned_trials(experiment),
+        unavailable_levels=tuple(LeftOutLevel(**dataclasses.asdict(level)) for level in experiment.unavailable),
+        versions=_versions(native),
+        environment=environment(tracer.RECORDED),
+        host=host.facts(),
+        inventory=inventory(host, native, list(middlewares.values())),
+        preflight=tuple(host.preflight()),
+        controller=_controller(host),
+        clock=Clock(monotonic_ns=time.monotonic_ns(), wall_ns=time.time_ns()),
+    )
 
 
-def treatment_document(treatment: Treatment) -> Json:
-    """One entry of the manifest's treatments, with the keys that results and trials have as well."""
-    return {"middleware": treatment.variant.middleware_name, **treatment.variant.document(), **treatment.document()}
+def _designed(treatment: Treatment) -> DesignedTreatment:
+    asked = {**treatment.variant.document(), **treatment.document()}
+    return models.read(DesignedTreatment, {"middleware": treatment.variant.middleware_name, **asked})
 
 
-def planned_document(experiment: Experiment, planned: Planned) -> Json:
-    """One entry of the plan in the manifest."""
-    return {
-        "order": planned.order,
-        "block": planned.block,
-        "after": planned.after,
-        **treatment_document(planned.treatment),
-        "seed": experiment.settings.seed + planned.block - 1,
-    }
+def planned_trials(experiment: Experiment) -> tuple[DesignedTrial, ...]:
+    """The plan in the manifest."""
+    return tuple(
+        DesignedTrial(
+            **models.shared(DesignedTreatment, _designed(planned.treatment)),
+            order=planned.order,
+            block=planned.block,
+            after=planned.after,
+            seed=experiment.settings.seed + planned.block - 1,
+        )
+        for planned in experiment.order
+    )
 
 
-def _controller(host: Host) -> Json:
+def _controller(host: Host) -> Controller:
     """This process, so that it is recognised while it lives and not mistaken for another afterwards."""
     pid = os.getpid()
-    return {
-        "pid": pid,
-        "start_ticks": start_ticks(pid),
-        "boot_id": host.boot_id(),
-        "pid_namespace": pid_namespace(),
-    }
+    namespace = pid_namespace()
+    return Controller(pid=pid, start_ticks=start_ticks(pid), boot_id=host.boot_id(), pid_namespace=namespace)
 
 
-def take_over(manifest: Json, directory: RunDirectory, host: Host) -> None:
+def take_over(manifest: Manifest, directory: RunDirectory, host: Host) -> None:
     """Makes this process the one that the run's manifest names as running it."""
-    controllers = [*manifest.get("earlier_controllers", []), manifest.get("controller")]
-    manifest["earlier_controllers"] = controllers
-    manifest["controller"] = _controller(host)
+    controllers = (*manifest.earlier_controllers, manifest.controller)
     try:
-        write_json(directory.manifest, manifest)
+        directory.write_manifest(replace(manifest, earlier_controllers=controllers, controller=_controller(host)))
     except OSError as error:
         raise PerflabError(
             f"cannot write {directory.manifest}: {error.strerror}; a run goes on in its own directory, or in a copy"
         ) from error
 
 
-def finished_trials(directory: RunDirectory, manifest: Json) -> dict[int, TrialData]:
+def finished_trials(directory: RunDirectory, manifest: Manifest) -> dict[int, TrialData]:
     """The trials of a run that need not be run again, by their place in the plan.
 
     A trial that was interrupted, or in progress when perflab ended, is no result: its directory is closed and stays,
     and its place is free again.
     """
     found: dict[int, TrialData] = {}
-    figures = key_figures.declared(manifest["workload"]["graph"])
-    for trial, document in own_trials(directory, manifest, []):
-        if document is None:
+    figures = key_figures.declared(manifest.workload.graph)
+    for trial, file in own_trials(directory, manifest, []):
+        if file is None:
             continue
-        if document["status"] != "finished":
-            document.update(trial_file.ended_early(document))
-            write_json(trial.trial_json, document)
-        if not document.get("interrupted"):
-            found[int(document["order"])] = collect(trial, document, *expected_of(trial, manifest), figures).data
+        if not file.finished:
+            trial.write(file.ended)
+        if not file.ended.interrupted:
+            found[file.order] = collect(trial, file, *expected_of(trial, manifest.workload), figures).data
     return found
 
 
-def _versions(native: Native) -> Json:
-    return {
-        "perflab": __version__,
-        "python": platform.python_version(),
-        "executable": sys.executable,
-        "native": str(native.folder),
-        "packages": {name: package_version(name) for name in ("numpy", "polars", "pydantic", "rich", "typer")},
-    }
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
+def _versions(native: Native) -> Versions:
+    return Versions(
+        perflab=__version__,
+        python=platform.python_version(),
+        executable=sys.executable,
+        native=str(native.folder),
+        packages={name: package_version(name) for name in ("numpy", "polars", "pydantic", "rich", "typer")},
+    )

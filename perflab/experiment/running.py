@@ -6,7 +6,7 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,8 @@ from perflab.experiment.supervisor import CompanionEnded, Event, Supervisor, Tic
 from perflab.experiment.trial_plan import TrialPlan
 from perflab.formats.monitor import MonitorReader
 from perflab.native import Native
-from perflab.observer import Artifact
 from perflab.processes import describe_status, last_words, log_tail
-from perflab.results.outcome import SUCCESS, Outcome
+from perflab.results.files import TrialFile, TrialProcess
 from perflab.runs.display import LiveProgress
 from perflab.runs.rundir import TrialDirectory
 from perflab.units import NS_PER_S
@@ -35,40 +34,37 @@ MONITOR_LAG_S = 5.0
 Report = Callable[[LiveProgress], None]
 
 
-@dataclass
-class TrialOutcome:
-    """How a trial went."""
+@dataclass(frozen=True)
+class Ended:
+    """How a trial went: trial.json, as far as the trial itself can tell."""
 
-    outcome: Outcome = SUCCESS
-    reason: str | None = None
-    last: bool = False
-    error: PerflabError | None = None
-    start_at_ns: int | None = None
-    drain: str | None = None
-    pids: dict[str, int] = field(default_factory=dict)
-    statuses: dict[str, int | None] = field(default_factory=dict)
-    log_tails: dict[str, list[str]] = field(default_factory=dict)
-    evidence: dict[str, dict[str, Any]] = field(default_factory=dict)
-    artifacts: list[Artifact] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    companions: list[dict[str, Any]] = field(default_factory=list)  # as they ended
-    system: dict[str, Any] = field(default_factory=dict)  # what trial.json says of this kind of system alone
+    file: TrialFile
+    last: bool = False  # no further trial makes sense
+    error: PerflabError | None = None  # what the command ends with, where that is not "a trial failed"
 
 
-class Listener:
-    """Told what is known of the processes of a trial as soon as it is. This one does not listen."""
+class Keeper:
+    """trial.json of a trial while it runs: whoever cleans up after a crash knows its processes from it."""
 
-    def launched(self, pids: Mapping[str, int]) -> None:
-        """The processes exist; `pids` by the names of their files."""
+    def __init__(self, directory: TrialDirectory, file: TrialFile) -> None:
+        self.directory = directory
+        self.file = file
 
-    def command_launched(self, name: str, document: Mapping[str, Any]) -> None:
-        """The command exists; `document` identifies it, its guard and all that it will start."""
+    def note(self, **known: Any) -> None:
+        """Members of trial.json that are known by now."""
+        self.file = replace(self.file, **known)
 
-    def created(self, name: str, shared_memory: Sequence[str]) -> None:
-        """The endpoints of a process exist; what its middleware made in /dev/shm, where it can tell."""
+    def note_process(self, name: str, **known: Any) -> None:
+        """Likewise of a process, by the name of its files."""
+        processes = self.file.processes
+        self.note(processes={**processes, name: replace(processes.get(name, TrialProcess()), **known)})
 
-    def companion(self, document: Mapping[str, Any]) -> None:
-        """A program beside the workload was started: its name, command and identity."""
+    def add_note(self, *notes: str) -> None:
+        self.note(notes=(*self.file.notes, *notes))
+
+    def write(self) -> None:
+        """Raises OSError."""
+        self.directory.write(self.file)
 
 
 @dataclass
@@ -79,8 +75,7 @@ class RunningTrial:
     files: TrialDirectory
     supervisor: Supervisor
     report: Report
-    listener: Listener
-    outcome: TrialOutcome
+    keeper: Keeper
     processes: dict[str, int] = field(default_factory=dict)
     condition_processes: dict[str, int] = field(default_factory=dict)
     launch: Launch = field(default_factory=Launch)
@@ -97,6 +92,11 @@ class RunningTrial:
     @property
     def directory(self) -> Path:
         return self.files.path
+
+    @property
+    def start_at_ns(self) -> int | None:
+        """The common start of all processes; None before it is known."""
+        return self.keeper.file.start_at_ns
 
     @property
     def graph(self) -> Graph:
@@ -169,9 +169,7 @@ class RunningTrial:
 
     def note_end(self, name: str, status: int | None, log: Path) -> None:
         """How a process of the system ended, with the end of its log where that was not in order."""
-        self.outcome.statuses[name] = status
-        if status != 0 and (tail := log_tail(log)):
-            self.outcome.log_tails[name] = tail
+        self.keeper.note_process(name, status=status, log_tail=() if status == 0 else tuple(log_tail(log)))
 
     def _hear(self, event: Event) -> None:
         if self.hear(event) or not isinstance(event, CompanionEnded):
@@ -218,15 +216,17 @@ class RunningTrial:
     def close(self) -> list[str]:
         """Ends every companion; what could not be ended, one line each."""
         problems = []
-        while self._companions:
-            companion = self._companions.pop()
+        for companion in reversed(self._companions):
             self.supervisor.forget(companion)
             try:
                 companion.stop()
             except (PerflabError, OSError) as error:
                 problems.append(f"{companion.name} could not be ended: {error}")
-            self.outcome.companions.insert(0, companion.document())
+        self._note_companions()
         return problems
+
+    def _note_companions(self) -> None:
+        self.keeper.note(companions=tuple(companion.recorded for companion in self._companions))
 
     def _start(self, name: str, command: Sequence[str | Path], *, control: bool = False) -> GuardedCompanion:
         folder = self.directory / COMPANIONS
@@ -238,5 +238,6 @@ class RunningTrial:
         )
         self._companions.append(companion)
         self.supervisor.watch(companion)
-        self.listener.companion(companion.document())
+        self._note_companions()
+        self.keeper.write()
         return companion

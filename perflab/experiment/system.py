@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
 
 from perflab.condition import Window
 from perflab.errors import PerflabError, one_line
@@ -75,8 +74,8 @@ class System(ABC):
         """Ends what is left while the conditions are still there; what could not be ended, one line each."""
 
     @abstractmethod
-    def records(self, artifacts: Sequence[Artifact]) -> dict[str, Any]:
-        """After everything has ended: completes the records and the outcome. What trial.json says of it."""
+    def records(self, artifacts: Sequence[Artifact]) -> None:
+        """After everything has ended: completes the records and trial.json."""
 
     @abstractmethod
     def hear(self, event: Event) -> bool:

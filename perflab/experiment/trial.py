@@ -8,12 +8,13 @@ from perflab.condition import NotInEffect, Window
 from perflab.errors import BadInput, Interrupted, PerflabError, Unavailable
 from perflab.experiment.command import CommandSystem
 from perflab.experiment.nodes import Nodes
-from perflab.experiment.running import Listener, Report, RunningTrial, TrialOutcome
+from perflab.experiment.running import Ended, Keeper, Report, RunningTrial
 from perflab.experiment.shared_memory import remove_left_over
 from perflab.experiment.supervisor import Supervisor
 from perflab.experiment.surroundings import Surroundings
 from perflab.experiment.system import Failed, System
 from perflab.experiment.trial_plan import TrialPlan
+from perflab.results.files import FINISHED, TrialArtifact, utc_now
 from perflab.results.outcome import FAILED, HARNESS_ERROR, INVALID, SUCCESS
 from perflab.runs.rundir import TrialDirectory
 from perflab.signals import Signals
@@ -23,22 +24,19 @@ LEAST_JUDGED_NS = NS_PER_S  # of a condition, in a trial that broke off
 
 
 def run_trial(
-    plan: TrialPlan,
-    directory: TrialDirectory,
-    signals: Signals,
-    report: Report,
-    listener: Listener | None = None,
-) -> TrialOutcome:
-    """Runs a trial to its end and leaves no process and no shared memory behind. What goes wrong is in the outcome.
+    plan: TrialPlan, directory: TrialDirectory, signals: Signals, report: Report, keeper: Keeper | None = None
+) -> Ended:
+    """Runs a trial to its end and leaves no process and no shared memory behind. What goes wrong is in its trial.json.
 
     Raises OSError where a file cannot be written before the processes run.
     """
-    outcome = TrialOutcome()
+    keeper = keeper or Keeper(directory, plan.begun())
     supervisor = Supervisor(signals)
-    trial = RunningTrial(plan, directory, supervisor, report, listener or Listener(), outcome)
+    trial = RunningTrial(plan, directory, supervisor, report, keeper)
     system = system_of(trial)
     trial.hear = system.hear
     surroundings = Surroundings(plan.conditions, plan.observers, trial)
+    failure: Failed | None = None
     problems: list[str] = []
     try:
         with supervisor:
@@ -53,21 +51,28 @@ def run_trial(
                 surroundings.verify(system.scheduled, system.published_until_ns)
                 system.end()
             except (Failed, PerflabError, NotInEffect) as error:
-                failure = _judged(_failure_of(error), system, surroundings, outcome)
-                _note(outcome, failure)
+                failure = _judged(_failure_of(error), system, surroundings, trial)
                 surroundings.note_failure(failure.reason, failure.condition)
                 system.farewell()
             finally:
                 problems = [*system.close(), *surroundings.close()]
     finally:
         # Whoever was killed could not take away what it had made; now nobody is left to use it.
-        outcome.notes += remove_left_over(system.shared_memory).notes
-    if problems and outcome.outcome == SUCCESS:
+        keeper.add_note(*remove_left_over(system.shared_memory).notes)
+    if problems and failure is None:
         interrupted = None if signals.seen is None else Interrupted(signals.seen)
-        _note(outcome, Failed(HARNESS_ERROR, problems[0], last=interrupted is not None, error=interrupted))
-    outcome.evidence, outcome.artifacts = surroundings.evidence, surroundings.artifacts
-    outcome.system = system.records(surroundings.artifacts)
-    return outcome
+        failure = Failed(HARNESS_ERROR, problems[0], last=interrupted is not None, error=interrupted)
+    keeper.note(
+        status=FINISHED,
+        ended_utc=utc_now(),
+        outcome=SUCCESS if failure is None else failure.outcome,
+        reason=None if failure is None else failure.reason,
+        interrupted=failure is not None and isinstance(failure.error, Interrupted),
+        evidence=surroundings.evidence,
+        artifacts=tuple(TrialArtifact(kind=a.kind, path=str(a.path)) for a in surroundings.artifacts),
+    )
+    system.records(surroundings.artifacts)
+    return Ended(keeper.file) if failure is None else Ended(keeper.file, failure.last, failure.error)
 
 
 def system_of(trial: RunningTrial) -> System:
@@ -87,9 +92,9 @@ def _failure_of(error: Failed | PerflabError | NotInEffect) -> Failed:
             return Failed(HARNESS_ERROR, str(error))
 
 
-def _judged(failure: Failed, system: System, surroundings: Surroundings, outcome: TrialOutcome) -> Failed:
+def _judged(failure: Failed, system: System, surroundings: Surroundings, trial: RunningTrial) -> Failed:
     """A failure of the workload is one only if its conditions were in effect up to then."""
-    if failure.outcome != FAILED or not surroundings.conditions or outcome.start_at_ns is None:
+    if failure.outcome != FAILED or not surroundings.conditions or trial.start_at_ns is None:
         return failure
     begin_ns, end_ns = system.scheduled.begin_ns, min(time.monotonic_ns(), system.scheduled.end_ns)
     if end_ns - begin_ns < LEAST_JUDGED_NS:
@@ -99,10 +104,5 @@ def _judged(failure: Failed, system: System, surroundings: Surroundings, outcome
     except NotInEffect as error:
         return Failed(INVALID, f"{error}; besides, {failure.reason}")
     except (PerflabError, Failed) as error:
-        outcome.notes.append(f"whether the conditions held up to the failure cannot be told: {error}")
+        trial.keeper.add_note(f"whether the conditions held up to the failure cannot be told: {error}")
     return failure
-
-
-def _note(outcome: TrialOutcome, failure: Failed) -> None:
-    outcome.outcome, outcome.reason = failure.outcome, failure.reason
-    outcome.last, outcome.error = failure.last, failure.error

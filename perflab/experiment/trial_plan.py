@@ -18,11 +18,14 @@ from perflab.design.settings import Settings
 from perflab.design.variant import Variant
 from perflab.errors import DAMAGE, BadInput
 from perflab.formats.json_file import read_json, write_json
+from perflab.host import Host
 from perflab.native import Native
 from perflab.observer import Observer
 from perflab.observer.kinds import REGISTRY as OBSERVERS
+from perflab.results.files import TrialFile, TrialProcess, UsedMiddleware, utc_now
 from perflab.runs.rundir import TrialDirectory
 from perflab.specification import written
+from perflab.units import NS_PER_S
 from perflab.workload import Graph, file_name
 from perflab.workload.command import Command, CommandParameters
 
@@ -68,6 +71,44 @@ class TrialPlan:
         """Likewise for those that perflab-node runs."""
         hosted = self.hosted.processes
         return {process: name for process, name in self.names.items() if process is None or process in hosted}
+
+    def begun(self) -> TrialFile:
+        """trial.json as it is before the trial, which stands alone."""
+        variant, of_conditions = self.variant, self.graph.condition_processes
+        return TrialFile(
+            trial=1,
+            order=1,
+            status="running",
+            outcome=None,
+            reason=None,
+            workload=self.graph.name if self.command is None else self.command.name,
+            middleware=self._middleware(),
+            **variant.document(),
+            service_framing=variant.service_framing,
+            conditions=tuple(c.name for c in self.conditions),
+            condition_parameters={c.label: c.parameters for c in self.conditions},
+            observers=tuple(o.name for o in self.observers),
+            duration_s=self.settings.duration_ns / NS_PER_S,
+            warmup_s=self.settings.warmup_ns / NS_PER_S,
+            domain=self.domain,
+            boot_id=Host().boot_id(),
+            started_utc=utc_now(),
+            processes={
+                name: TrialProcess(process=process, condition=of_conditions.get(process or ""))
+                for process, name in self.names.items()
+            },
+        )
+
+    def _middleware(self) -> UsedMiddleware:
+        """That of all processes; where each has its own, `processes` says which."""
+        first, *others = self.variant.middlewares
+        if not others and self.command is None:
+            return first.used
+        own = [process for process in self.graph.processes if process not in self.graph.condition_processes]
+        each = zip(own, self.variant.middlewares, strict=True) if others else ()
+        return UsedMiddleware(
+            name=self.variant.middleware_name, processes={process: m.used for process, m in each} or None
+        )
 
     def write(self, directory: TrialDirectory) -> None:
         """Into the trial's folder. Raises OSError."""

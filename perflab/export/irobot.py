@@ -42,7 +42,7 @@ class Irobot(Exporter):
 
         if data.origin != PERFLAB:
             raise BadInput(f"{data.path} is output of irobot_benchmark already; `--format csv` writes its tables")
-        if (data.manifest.get("workload") or {}).get("command") is not None:
+        if data.manifest.workload.command is not None:
             raise BadInput(
                 f"{data.path} measured a command: which of its messages were late, which the format needs, is not "
                 "known; `--format csv` writes its tables"

@@ -13,6 +13,7 @@ from perflab.middleware.kind import Availability, MiddlewareKind
 from perflab.middleware.probe import probe
 from perflab.native import Native
 from perflab.plugins import Registry
+from perflab.results.files import UsedMiddleware
 from perflab.units import parse_duration
 
 REGISTRY: Registry[MiddlewareKind] = Registry("middleware", "perflab.middleware", MiddlewareKind)
@@ -35,9 +36,10 @@ class Middleware:
     service_framings: tuple[str, ...] = ()
     rmw: str | None = None
 
-    def document(self) -> dict[str, Any]:
+    @property
+    def used(self) -> UsedMiddleware:
         """As the manifest and trial.json keep it."""
-        return {"name": self.name, "version": self.version, "options": dict(self.options)}
+        return UsedMiddleware(name=self.name, version=self.version, options=dict(self.options))
 
     def configuration(self, domain: int | None, network: str, seed: int) -> dict[str, Any]:
         """The `middleware` member of a node's configuration (docs/formats.md, section 2)."""

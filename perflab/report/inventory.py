@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from perflab.columns import Cell, Column, Table
+from perflab.results.files import Manifest
 from perflab.units import format_bytes
 
 Json = Mapping[str, Any]
@@ -27,10 +28,9 @@ class Row:
         return UNKNOWN if self.value is None else self.value
 
 
-def inventory_of(manifest: Json) -> Json | None:
+def inventory_of(manifest: Manifest) -> Json | None:
     """Of a run; of an older one what it knows of its host."""
-    found = manifest.get("inventory") or manifest.get("host")
-    return found if isinstance(found, Mapping) and found else None
+    return manifest.inventory or manifest.host or None
 
 
 def table(inventory: Json) -> Table[Row]:

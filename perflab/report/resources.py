@@ -51,7 +51,7 @@ def cpu(results: Sequence[Trials], target: Target | None = None) -> Figure | Non
     of_all = any(_knows_share_only(result) for result in results)
     if target is not None and target.cpu_percent is not None:
         bound, text = target.cpu_percent, f"{target.name}: {target.cpu_percent:g} % of all"
-        counts = sorted({n for r in results if (n := machine_cpus(r.run.manifest)) is not None})
+        counts = sorted({n for r in results if (n := machine_cpus(r.run.manifest.host)) is not None})
         if of_all:
             references = [Reference(f"{text} CPUs", bound)]
         elif counts:
@@ -74,7 +74,7 @@ def _share_of_one(_: Trials, trial: TrialTables, row: dict[str, Any]) -> float |
 def _share_of_machine(result: Trials, trial: TrialTables, row: dict[str, Any]) -> float | None:
     if row.get(_MACHINE) is not None:
         return float(row[_MACHINE])
-    one, cpus = _share_of_one(result, trial, row), machine_cpus(result.run.manifest)
+    one, cpus = _share_of_one(result, trial, row), machine_cpus(result.run.manifest.host)
     return None if one is None or cpus is None else one / cpus
 
 

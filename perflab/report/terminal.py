@@ -14,11 +14,13 @@ from rich.console import Console
 from rich.text import Text
 
 from perflab.columns import Table
+from perflab.host import WARN, Check
 from perflab.report.label import NO_MIDDLEWARE, labels, levels, observers
 from perflab.report.table import STYLES, print_declared, print_rows
 from perflab.report.tables import key_figures, messages
 from perflab.report.tables.messages import Of
 from perflab.report.totals import passing_in_words, replies_of, threads_in_words, totals_in_words
+from perflab.results.files import Manifest
 from perflab.results.outcome import SUCCESS, Outcomes
 from perflab.results.summary import Summary
 from perflab.results.trial import EdgeResult, Resources, Result, ServiceResult, Trial, received
@@ -40,7 +42,7 @@ _DRAIN_WORDS = {
 
 
 def print_summary(
-    out: Console, summary: Summary, manifest: Json, notes: Sequence[str] = (), *, edges: bool | None = None
+    out: Console, summary: Summary, manifest: Manifest, notes: Sequence[str] = (), *, edges: bool | None = None
 ) -> None:
     """The report of a run. `edges` says whether to print the tables of edges; None: where there are few results."""
     for note in notes:
@@ -50,7 +52,7 @@ def print_summary(
     if summary.breaking_points:
         _print_search(out, summary, manifest)
         return
-    versions = {m["name"]: m.get("version") for m in manifest.get("middlewares", ())}
+    versions = {m.name: m.version for m in manifest.middlewares}
     with_edges = len(summary.results) <= MAX_RESULTS_WITH_EDGES if edges is None else edges
     for result in summary.results:
         names = (result.middleware or NO_MIDDLEWARE).split("+")  # one for all processes, or one for each
@@ -67,10 +69,10 @@ def print_summary(
         _line(out, "No trial was recorded.", "yellow")
         out.print()
     if any(result.middleware != "virtual" for result in summary.results):
-        _print_noise(out, manifest.get("preflight", ()))
+        _print_noise(out, manifest.preflight)
 
 
-def _print_answers(out: Console, summary: Summary, manifest: Json) -> None:
+def _print_answers(out: Console, summary: Summary, manifest: Manifest) -> None:
     """What the results show together: beside each other, why messages were late, curves, findings."""
     swept = bool(summary.curves)
     several = len(summary.results) > 1
@@ -93,8 +95,8 @@ def _print_answers(out: Console, summary: Summary, manifest: Json) -> None:
 
         for table in costs.tables(summary):
             print_declared(out, table)
-    for level in manifest.get("unavailable_levels") or ():
-        _line(out, f"Left out: {level['factor']} at {level['level']}: {level['reason']}", "yellow")
+    for level in manifest.unavailable_levels:
+        _line(out, f"Left out: {level.factor} at {level.level}: {level.reason}", "yellow")
     if swept:
         from perflab.report.sweep import print_curves
 
@@ -105,7 +107,7 @@ def _print_answers(out: Console, summary: Summary, manifest: Json) -> None:
         print_findings(out, summary, tables=not swept)
 
 
-def _print_search(out: Console, summary: Summary, manifest: Json) -> None:
+def _print_search(out: Console, summary: Summary, manifest: Manifest) -> None:
     """A search has tried many levels a few times each: what it found, and not each of them, is what is read."""
     from perflab.report.sweep import print_breaking_points
 
@@ -118,7 +120,7 @@ def _print_search(out: Console, summary: Summary, manifest: Json) -> None:
     _print_reasons(out, [t for r in results for t in r.trials_detail if not t.outcome.judged and t.reason])
     print_breaking_points(out, summary)
     if any(result.middleware != "virtual" for result in results):
-        _print_noise(out, manifest.get("preflight", ()))
+        _print_noise(out, manifest.preflight)
 
 
 def _discovery(result: Result) -> str:
@@ -248,8 +250,8 @@ def _print_resources(out: Console, resources: Resources) -> None:
         out.print()
 
 
-def _print_noise(out: Console, preflight: Sequence[Json]) -> None:
-    warnings = [f"{c['name']} ({c['value']})" if c["value"] else c["name"] for c in preflight if c["status"] == "warn"]
+def _print_noise(out: Console, preflight: Sequence[Check]) -> None:
+    warnings = [f"{c.name} ({c.value})" if c.value else c.name for c in preflight if c.status == WARN]
     if warnings:
         out.print(Text(f"Noise on this machine: {', '.join(warnings)}; `perflab doctor` says what to do.", "yellow"))
         out.print()

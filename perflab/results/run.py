@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perflab.results.files import Manifest
 from perflab.results.outcome import FAILED, SUCCESS, Outcome
 from perflab.results.summary import Summary
 from perflab.results.trial import Circumstances
@@ -13,7 +14,6 @@ from perflab.results.trial import Circumstances
 if TYPE_CHECKING:
     import polars as pl
 
-Json = dict[str, Any]
 Tables = dict[str, Any]  # of polars, by name
 
 PERFLAB = "perflab"
@@ -58,15 +58,15 @@ class TrialTables(Circumstances):
 class RunData:
     """A run as its files tell it.
 
-    In `summary` is None what the source does not say; `manifest` is that
-    of perflab, or what a foreign directory says of its settings. `notes` say what a reader of the figures must know.
+    In `summary` is None what the source does not say; of a foreign directory `manifest` has its settings alone. `notes`
+    say what a reader of the figures must know.
     """
 
     name: str
     path: Path
     origin: str  # PERFLAB, IROBOT or IROBOT_LEGACY
     summary: Summary = field(repr=False)
-    manifest: Json = field(repr=False)
+    manifest: Manifest = field(repr=False)
     trials: tuple[TrialTables, ...] = field(repr=False)
     notes: tuple[str, ...]
 
@@ -77,5 +77,5 @@ class RunData:
 
     def is_paired(self, other: RunData) -> bool:
         """Whether the blocks of two runs belong together: only what simulates the same disturbances, from one seed."""
-        own, its = ((run.manifest.get("settings") or {}).get("seed") for run in (self, other))
+        own, its = (run.manifest.settings.seed for run in (self, other))
         return self.is_virtual and other.is_virtual and own is not None and own == its

@@ -10,7 +10,7 @@ from perflab import models
 from perflab.results.comparison import Findings
 from perflab.results.costs import ExecutorCosts
 from perflab.results.curve import BreakingPoint, Curve
-from perflab.results.trial import ALIGNED, OwnFigure, Result, know
+from perflab.results.trial import OwnFigure, Result, as_today, know
 
 SCHEMA: Literal[1] = 1
 
@@ -43,19 +43,12 @@ def read(document: Mapping[str, Any]) -> Summary:
     """The summary that a file holds, of older versions too. Raises models.Damaged, BadInput."""
     results = document.get("results")
     if isinstance(results, list) and all(isinstance(result, Mapping) for result in results):
-        document = {**document, "results": [_as_today(result) for result in results]}
+        document = {**document, "results": [as_today(result) for result in results]}
     summary = models.read(Summary, document)
     for name, figure in (item for result in summary.results for item in result.key_figures.items()):
         if isinstance(figure, OwnFigure):
             know(name, figure)
     return summary
-
-
-def _as_today(result: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Graphs that were run before there were phases had aligned timers."""
-    if "phase" in result or result.get("ipc") is None:
-        return result
-    return {**result, "phase": ALIGNED}
 
 
 def json_schema() -> dict[str, Any]:

@@ -8,6 +8,7 @@ not known. Services are apart from all that: a reply is no message of a topic.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
@@ -21,6 +22,7 @@ Value = TypeVar("Value", int, float)
 
 Drained = Literal["rest", "quiet", "limit"]
 Purpose = Literal["measured", "control", "extra"]
+Level = bool | int | float | str  # of a factor
 MEASURED: Purpose = "measured"
 
 # Phases of timers that other formats know too: as nodes create them, and all at once.
@@ -32,12 +34,9 @@ BASELINE = "baseline"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Circumstances:
-    """Under which trials ran; those that have the same ones make one result."""
+class Asked:
+    """What was asked of trials, but for workload and middleware."""
 
-    workload: str
-    middleware: str | None
-    """Joined with + where each process of the graph has its own. Null where a foreign run does not say."""
     executor: str | None = None
     """What replaced every executor of the graph, "multi_threaded:4" with a number of threads; null: as the graph
     says."""
@@ -46,9 +45,6 @@ class Circumstances:
     pass_by: str | None = None
     """What replaced the way of every publisher to hand over its messages, shared, unique or loaned; null: as the graph
     says."""
-    phase: str | None = None
-    """Where in their periods the timers ticked: as_created, aligned, staggered or random, or several as
-    "aligned+random"; null: there are none, or none is known."""
     conditions: tuple[str, ...] = ()
     """Empty for the baseline."""
     treatment: str | None = None
@@ -56,11 +52,28 @@ class Circumstances:
     treatments, and in foreign ones."""
     condition_parameters: Mapping[str, Any] = field(default_factory=dict)
     """Parameters of each condition, by its label."""
-    factors: Mapping[str, Any] = field(default_factory=dict)
+    factors: Mapping[str, Level] = field(default_factory=dict)
     """Levels of the factors, by their paths."""
     observers: tuple[str, ...] = ()
     purpose: Purpose | None = None
     """control: a baseline without the observers; extra: never in statistics. Null in foreign runs."""
+
+    def key(self, middleware: str | None) -> str:
+        """Equal for treatments, trials and results that belong together within a workload and a variant."""
+        asked = (self.executor, self.ipc, self.pass_by, self.treatment, dict(self.factors), self.observers)
+        return json.dumps([middleware, *asked, self.purpose], sort_keys=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Circumstances(Asked):
+    """Under which trials ran; those that have the same ones make one result."""
+
+    workload: str
+    middleware: str | None
+    """Joined with + where each process of the graph has its own. Null where a foreign run does not say."""
+    phase: str | None = None
+    """Where in their periods the timers ticked: as_created, aligned, staggered or random, or several as
+    "aligned+random"; null: there are none, or none is known."""
     duration_s: float | None = None
     """Measured time asked for, per trial. Null where a foreign run does not say."""
 
@@ -122,6 +135,13 @@ class Circumstances:
     @property
     def _outer_names(self) -> set[str]:
         return {"workload", "middleware", *(self.middleware or "").split("+")}
+
+
+def as_today(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A result or trial of an older version: graphs that were run before there were phases had aligned timers."""
+    if "phase" in document or document.get("ipc") is None:
+        return document
+    return {**document, "phase": ALIGNED}
 
 
 def level_values(factors: Mapping[str, Any]) -> dict[str, object]:
@@ -533,8 +553,8 @@ class HasCounts(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrialFacts:
-    """How a trial went, apart from its messages."""
+class TrialEnd:
+    """Where a trial stood in the plan and how it ended, as trial.json and the summary say."""
 
     order: Ordinal
     """Where it stood in the plan."""
@@ -543,7 +563,6 @@ class TrialFacts:
     purpose: Purpose | None = None
     after: str | None = None
     """The disturbing treatment that ran right before this trial."""
-    outcome: Outcome
     own_outcome: OwnOutcome | None = None
     """What the kind of workload says of it beside that."""
     reason: str | None = None
@@ -552,21 +571,28 @@ class TrialFacts:
     drain: Drained | None = None
     """How the wait for the last messages ended: everything had arrived, nothing moved for a while, or the bound was
     reached; null if it did not come to that."""
+    criteria: tuple[Judged, ...] = ()
+    evidence: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What each condition promised and achieved, by its label (docs/conditions.md)."""
+    messages: Mapping[str, Any] | None = None
+    """Of a command: `source` of the figures of its messages (trace), or null with the `reason`; docs/formats.md,
+    section 6. Null for a graph."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialFacts(TrialEnd):
+    """How a trial went, apart from its messages."""
+
+    outcome: Outcome
     measured_s: float | None = None
     """How much of the measured part its records cover."""
     discovery_ns: Discovery = Discovery()
     allocations: Count | None = None
     """Calls that allocate, in the measured part."""
-    criteria: tuple[Judged, ...] = ()
-    evidence: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """What each condition promised and achieved, by its label (docs/conditions.md)."""
     why: Why | None = None
     """Null where the trial was not traced, or it cannot be told."""
     run_s: float | None = None
     """How long a command ran that ends by itself."""
-    messages: Mapping[str, Any] | None = None
-    """Of a command: `source` of the figures of its messages (trace), or null with the `reason`; docs/formats.md,
-    section 6. Null for a graph."""
     cost: Cost | None = None
     """Null where it was not recorded."""
     ticks_per_s: float | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
@@ -15,20 +14,19 @@ from perflab.formats import records
 from perflab.formats.json_file import read_json
 from perflab.formats.records import ProcessRecords, RecordError
 from perflab.results.curve import Curve
-from perflab.results.outcome import HARNESS_ERROR, SUCCESS, Outcome, OwnOutcome
+from perflab.results.files import DesignedTreatment, Manifest, TrialFile, UsedWorkload
+from perflab.results.outcome import HARNESS_ERROR, SUCCESS
 from perflab.results.summary import Summary
 from perflab.results.trial import (
-    MEASURED,
     Cost,
     Discovery,
     Families,
-    Judged,
     Passing,
     ProcessResources,
     Result,
     ThreadGroup,
 )
-from perflab.runs import traced, trial_file
+from perflab.runs import traced
 from perflab.runs.rundir import RunDirectory, TrialDirectory
 from perflab.statistics import accounting, executor_costs, key_figures
 from perflab.statistics import histogram as hg
@@ -47,9 +45,6 @@ if TYPE_CHECKING:
     from perflab.design.breaking_point import Goal
 
 
-Json = dict[str, Any]
-
-
 @dataclass(frozen=True)
 class Collected:
     """A trial's data, the records they came from, and what was not whole about these."""
@@ -59,49 +54,38 @@ class Collected:
     notes: tuple[str, ...]
 
 
-def trial_document(directory: TrialDirectory) -> Json | None:
-    """trial.json, or None where perflab ended before it wrote one. Raises BadInput where it is damaged."""
-    if not directory.trial_json.exists():
-        return None
-    document = read_json(directory.trial_json)
-    if (problem := trial_file.what_is_wrong(document)) is not None:
-        raise BadInput(f"{directory.trial_json} is damaged: {problem}")
-    return document
-
-
 def own_trials(
-    run: RunDirectory, manifest: Json, notes: list[str], damaged: list[str] | None = None
-) -> Iterator[tuple[TrialDirectory, Json | None]]:
+    run: RunDirectory, manifest: Manifest, notes: list[str], damaged: list[str] | None = None
+) -> Iterator[tuple[TrialDirectory, TrialFile | None]]:
     """The trials that belong to a run, with their trial.json (None where perflab ended before it wrote one).
 
     Those of another run that were put there, and interrupted ones whose place was run again, are left out with a note.
     So are those with a damaged trial.json, named in `damaged`; without it BadInput is raised.
     """
-    run_id = manifest.get("run_id")
     found = []
     for trial in run.trials():
         try:
-            document = trial_document(trial)
-            if run_id is not None and document is not None and document.get("run_id") is None:
+            file = trial.read()
+            if manifest.run_id is not None and file is not None and file.run_id is None:
                 raise BadInput(f"{trial.trial_json} is damaged: it has no run_id")
         except BadInput as error:
             if damaged is None:
                 raise
             damaged.append(str(error))
             continue
-        found.append((trial, document))
-    if run_id is None:  # of a version that had neither identities nor places that are run again
+        found.append((trial, file))
+    if manifest.run_id is None:  # of a version that had neither identities nor places that are run again
         yield from found
         return
-    own = [(trial, d) for trial, d in found if d is None or d["run_id"] == run_id]
+    own = [(trial, file) for trial, file in found if file is None or file.run_id == manifest.run_id]
     notes += [f"{trial.path.name} is of another run and left out" for trial, d in found if (trial, d) not in own]
-    places = [None if d is None else d["order"] for _, d in own]
-    for number, (trial, document) in enumerate(own):
-        again = document is not None and document["order"] in places[number + 1 :]
-        if document is not None and again and (document.get("interrupted") or document["status"] != "finished"):
+    places = [None if file is None else file.order for _, file in own]
+    for number, (trial, file) in enumerate(own):
+        again = file is not None and file.order in places[number + 1 :]
+        if file is not None and again and (file.interrupted or not file.finished):
             notes.append(f"{trial.path.name} was interrupted and its place run again; it is left out")
             continue
-        yield trial, document
+        yield trial, file
 
 
 def left_out(problem: str, *, in_summary: bool = False) -> str:
@@ -110,14 +94,13 @@ def left_out(problem: str, *, in_summary: bool = False) -> str:
     return f"{problem}; {what} is left out"
 
 
-def expected_of(directory: TrialDirectory, manifest: Json) -> tuple[list[EdgeKey], list[ServiceKey]]:
+def expected_of(directory: TrialDirectory, workload: UsedWorkload) -> tuple[list[EdgeKey], list[ServiceKey]]:
     """The edges and services of a trial's graph: the run's, or of a generated one what the trial itself was given.
 
     Raises one of DAMAGE, OSError.
     """
-    workload = manifest["workload"]
-    if workload.get("kind", "topology") in PLAIN_KINDS:
-        return [tuple(e) for e in workload["edges"]], [tuple(s) for s in workload.get("services", ())]
+    if workload.kind in PLAIN_KINDS:
+        return list(workload.edges), list(workload.services)
     given = next(iter(sorted(directory.processes.glob("*.config.json"))), None)
     if given is None:  # it ended before anything was started
         return [], []
@@ -127,7 +110,7 @@ def expected_of(directory: TrialDirectory, manifest: Json) -> tuple[list[EdgeKey
 
 def collect(
     directory: TrialDirectory,
-    trial: Json,
+    trial: TrialFile,
     edges: Sequence[EdgeKey],
     services: Sequence[ServiceKey] = (),
     figures: Sequence[KeyFigure] = (),
@@ -136,15 +119,16 @@ def collect(
 
     A success whose records do not add up, or are not complete, becomes a harness_error that says where.
     """
+    trial = trial.ended
     notes: list[str] = []
     processes, problem = _read(directory, trial, notes)
     strangers = sum(int((p.checkpoint or {}).get("foreign_messages") or 0) for p in processes)
-    if strangers and trial["outcome"] == SUCCESS:
+    if strangers and trial.outcome == SUCCESS:
         problem = problem or (
             f"{strangers} messages came from writers that are not in the graph: somebody else uses domain "
-            f"{trial.get('domain')}"
+            f"{trial.domain}"
         )
-    drained = trial["outcome"] == SUCCESS or trial.get("drain") is not None
+    drained = trial.outcome == SUCCESS or trial.drain is not None
     accounts, accounting_problem = _account(processes, edges, services, drained)
     problem = problem or accounting_problem
     starts = [p.start for p in processes if p.start is not None]
@@ -173,51 +157,31 @@ def collect(
     except (KeyError, TypeError, ValueError) as error:
         problem = problem or f"a record of threads or of passing lacks {error}"
     data = TrialData(
-        number=int(trial["trial"]),
-        order=int(trial["order"]),
-        workload=str(trial["workload"]),
-        middleware=str(trial["middleware"]["name"]),
-        conditions=tuple(trial["conditions"]),
-        outcome=Outcome(trial["outcome"] or HARNESS_ERROR),
-        own_outcome=None if (own := trial.get("own_outcome")) is None else models.read(OwnOutcome, own),
-        own_figures=trial.get("own_figures") or {},
-        reason=trial["reason"],
-        interrupted=bool(trial.get("interrupted")),
-        drain=trial.get("drain"),
-        duration_s=float(trial["duration_s"]),
-        measured_s=measured_s,
-        started_ns=from_ns,
-        accounts=accounts,
-        resources=resources,
-        discovery_ns=Discovery(
-            participants=_discovery(processes, "all_participants_found"),
-            endpoints=_discovery(processes, "all_endpoints_matched"),
-        ),
-        executor=trial.get("executor"),
-        ipc=trial.get("ipc"),
-        pass_by=trial.get("pass_by"),
-        phase=trial_file.phase_of(trial),
-        threads=threads,
-        passing=passing,
-        treatment=trial.get("treatment"),
-        condition_parameters=trial.get("condition_parameters") or {},
-        factors=trial.get("factors") or {},
-        observers=tuple(trial.get("observers") or ()),
-        purpose=trial.get("purpose") or MEASURED,
-        block=int(trial.get("block") or trial.get("repetition") or 1),
-        after=trial.get("after"),
-        evidence=trial.get("evidence") or {},
-        hiccup=_hiccup(processes),
-        allocations=_allocations(processes, from_ns, until_ns),
-        criteria=tuple(Judged(**c) for c in trial.get("criteria") or ()),
-        key_figures=tuple(f.at_rate(timer_speed(trial.get("factors") or {})) for f in figures),
-        why=traced.why(directory.path),
-        run_s=(trial.get("command") or {}).get("run_s"),
-        messages=trial.get("messages"),
-        cost=cost,
-        ticks_per_s=_ticks_per_s(directory, trial, accounts),
-        families=_families(directory, processes),
-        phases=traced.phases(directory.path),
+        **models.shared(TrialData, trial)
+        | {
+            "number": trial.trial,
+            "middleware": trial.middleware.name,
+            "block": trial.block or 1,
+            "measured_s": measured_s,
+            "started_ns": from_ns,
+            "accounts": accounts,
+            "resources": resources,
+            "discovery_ns": Discovery(
+                participants=_discovery(processes, "all_participants_found"),
+                endpoints=_discovery(processes, "all_endpoints_matched"),
+            ),
+            "threads": threads,
+            "passing": passing,
+            "hiccup": _hiccup(processes),
+            "allocations": _allocations(processes, from_ns, until_ns),
+            "key_figures": tuple(f.at_rate(timer_speed(trial.factors)) for f in figures),
+            "why": traced.why(directory.path),
+            "run_s": None if trial.command is None else trial.command.run_s,
+            "cost": cost,
+            "ticks_per_s": _ticks_per_s(directory, trial, accounts),
+            "families": _families(directory, processes),
+            "phases": traced.phases(directory.path),
+        }
     )
     if data.outcome == SUCCESS:
         if problem is None and (accounts is None or not accounts.complete):
@@ -238,20 +202,16 @@ def collect_run(run: RunDirectory) -> tuple[Summary, list[str]]:
     damaged: list[str] = []
     reading = run.manifest
     try:
-        name, planned = str(manifest["run"]), len(manifest["trials"])
-        figures = key_figures.declared(manifest["workload"]["graph"])
+        figures = key_figures.declared(manifest.workload.graph)
         reading = run.path
-        for directory, document in own_trials(run, manifest, notes, damaged):
-            if document is None:
+        for directory, file in own_trials(run, manifest, notes, damaged):
+            if file is None:
                 notes.append(f"{directory.path.name} was being prepared and recorded nothing")
                 continue
-            if document["status"] != "finished":
-                document["outcome"] = document["outcome"] or HARNESS_ERROR
-                document["reason"] = document["reason"] or "perflab ended before the trial did"
             try:
-                collected = collect(directory, document, *expected_of(directory, manifest), figures)
+                collected = collect(directory, file, *expected_of(directory, manifest.workload), figures)
                 # What only calculation finds, or is of another type than a summary can hold, is of this trial.
-                models.read(Summary, models.as_json(summarize(name, [collected.data], planned_trials=1)))
+                models.read(Summary, models.as_json(summarize(manifest.run, [collected.data], planned_trials=1)))
             except DAMAGE as error:
                 damaged.append(f"{directory.path} is damaged: {type(error).__name__}: {error}")
                 continue
@@ -260,13 +220,14 @@ def collect_run(run: RunDirectory) -> tuple[Summary, list[str]]:
         if damaged and not trials:
             raise BadInput(damaged[0])
         notes += [left_out(problem) for problem in damaged]
-        written = (manifest.get("experiment") or {}).get("written")
+        written = manifest.experiment.written
         asked = None if written is None else validate(Written(dict(written)))
         searched = asked is not None and asked.breaking_point is not None
-        summary = summarize(name, trials, planned_trials=len(trials) if searched else planned)
-        summary = as_designed(summary, manifest.get("treatments", ()))
+        planned = len(trials) if searched else len(manifest.trials)
+        summary = as_designed(summarize(manifest.run, trials, planned_trials=planned), manifest.treatments)
         if asked is not None:
-            summary = with_answers(summary, asked, int(manifest["settings"]["seed"]), trials, machine_cpus(manifest))
+            seed = manifest.settings.seed or 0
+            summary = with_answers(summary, asked, seed, trials, machine_cpus(manifest.host))
         return summary, notes
     except DAMAGE as error:
         raise BadInput(f"{reading} is damaged: {type(error).__name__}: {error}") from error
@@ -274,15 +235,11 @@ def collect_run(run: RunDirectory) -> tuple[Summary, list[str]]:
         raise BadInput(f"cannot read {reading}: {error.strerror}") from error
 
 
-def as_designed(summary: Summary, treatments: Sequence[Json]) -> Summary:
+def as_designed(summary: Summary, treatments: Sequence[DesignedTreatment]) -> Summary:
     """With the results in the order of the design: they appear as their first trials ran."""
-    keys = ("middleware", "executor", "ipc", "pass_by", "treatment", "factors", "observers", "purpose")
-    places = {json.dumps([t[key] for key in keys], sort_keys=True): n for n, t in enumerate(treatments)}
-
-    def place(result: Result) -> int:
-        return places.get(json.dumps([getattr(result, key) for key in keys], sort_keys=True), len(places))
-
-    return replace(summary, results=tuple(sorted(summary.results, key=place)))
+    places = {treatment.key(treatment.middleware): n for n, treatment in enumerate(treatments)}
+    results = sorted(summary.results, key=lambda result: places.get(result.key(result.middleware), len(places)))
+    return replace(summary, results=tuple(results))
 
 
 def with_answers(
@@ -356,11 +313,13 @@ def _metrics(summary: Summary, asked: Sequence[str], figures: Mapping[str, str] 
     return (METRICS["run_time"], *found) if ends and not asked else found
 
 
-def _read(directory: TrialDirectory, trial: Json, notes: list[str]) -> tuple[tuple[ProcessRecords, ...], str | None]:
+def _read(
+    directory: TrialDirectory, trial: TrialFile, notes: list[str]
+) -> tuple[tuple[ProcessRecords, ...], str | None]:
     processes: list[ProcessRecords] = []
     problem: str | None = None
-    for name, told in trial["processes"].items():
-        if told.get("condition"):
+    for name, told in trial.processes.items():
+        if told.condition:
             continue
         path = directory.records(name)
         try:
@@ -401,11 +360,11 @@ def _exact(used: ProcessResources, costs: Sequence[ProcessCost | None]) -> Proce
     return used if percent is None else replace(used, cpu_percent_mean=percent)
 
 
-def _ticks_per_s(directory: TrialDirectory, trial: Json, accounts: Accounts | None) -> float | None:
+def _ticks_per_s(directory: TrialDirectory, trial: TrialFile, accounts: Accounts | None) -> float | None:
     """Of the workload's timers by their schedule, where no message counts what was done; None elsewhere."""
     if accounts is None or any(e.received != 0 for e in accounts.edges) or accounts.services:
         return None
-    for name in trial["processes"]:
+    for name in trial.processes:
         try:
             processes = read_json(directory.config(name))["graph"]["processes"]
             nodes = [node for process in processes for node in process["nodes"] if not node.get("condition")]

@@ -7,22 +7,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
+from perflab import models
 from perflab.errors import DAMAGE, BadInput
 from perflab.formats import json_file, tables
 from perflab.formats.tables import empty_tables
 from perflab.models import Damaged
 from perflab.results import summary as summaries
-from perflab.results.outcome import HARNESS_ERROR, Outcome
+from perflab.results.files import Manifest, TrialFile, UsedWorkload
 from perflab.results.run import PERFLAB, TABLES, RunData, Tables, TrialTables
 from perflab.results.summary import Summary
-from perflab.results.trial import MEASURED
-from perflab.runs import rundir, trial_file
+from perflab.runs import rundir
 from perflab.runs.collect import Collected, collect, collect_run, expected_of, left_out, own_trials
 from perflab.runs.rundir import RunDirectory, TrialDirectory
 
-Json = dict[str, Any]
 _LATER = ("services",)  # tables that runs of older versions do not have
 
 _ENDED_EARLY = "the run has no usable summary.json; these numbers are made from what its processes had recorded"
@@ -82,15 +80,13 @@ def _summary(directory: RunDirectory, notes: list[str]) -> Summary | None:
     return None
 
 
-def _trials(directory: RunDirectory, manifest: Json, notes: list[str]) -> list[TrialTables]:
-    if not isinstance(manifest["workload"]["edges"], list):
-        raise TypeError("edges of the workload are no list")
+def _trials(directory: RunDirectory, manifest: Manifest, notes: list[str]) -> list[TrialTables]:
     damaged: list[str] = []
     found: list[TrialTables] = []
-    for trial, document in own_trials(directory, manifest, [], damaged):
+    for trial, file in own_trials(directory, manifest, [], damaged):
         try:
-            if document is not None:
-                found.append(_trial(trial, document, manifest, notes))
+            if file is not None:
+                found.append(_trial(trial, file, manifest.workload, notes))
         except BadInput as error:
             damaged.append(str(error))
         except DAMAGE as error:
@@ -102,50 +98,29 @@ def _trials(directory: RunDirectory, manifest: Json, notes: list[str]) -> list[T
     return found
 
 
-def _trial(
-    directory: TrialDirectory,
-    document: Json,
-    manifest: Json,
-    notes: list[str],
-) -> TrialTables:
-    frames = _stored_tables(directory, document, notes)
+def _trial(directory: TrialDirectory, file: TrialFile, workload: UsedWorkload, notes: list[str]) -> TrialTables:
+    frames = _stored_tables(directory, file, notes)
     if frames is None:
-        if document["status"] != "finished":
-            document["outcome"] = document["outcome"] or HARNESS_ERROR
-        frames = _tables_of(collect(directory, document, *expected_of(directory, manifest)))
-    settings = manifest.get("settings", {})
+        frames = _tables_of(collect(directory, file, *expected_of(directory, workload)))
     return TrialTables(
-        number=int(document["trial"]),
-        workload=str(document["workload"]),
-        middleware=str(document["middleware"]["name"]),
-        executor=document.get("executor", settings.get("executor")),
-        ipc=document.get("ipc"),
-        pass_by=document.get("pass_by"),
-        phase=trial_file.phase_of(document),
-        conditions=tuple(document["conditions"]),
-        outcome=Outcome(document["outcome"] or HARNESS_ERROR),
-        started_ns=_measured_from_ns(directory, document),
-        duration_s=float(document["duration_s"]),
-        treatment=document.get("treatment"),
-        factors=document.get("factors") or {},
-        observers=tuple(document.get("observers") or ()),
-        purpose=document.get("purpose") or MEASURED,
-        block=document.get("block"),
-        order=document.get("order"),
-        after=document.get("after"),
-        missed_criterion=any(not c["met"] for c in document.get("criteria") or ())
-        or document.get("own_outcome") is not None,
-        **frames,
+        **models.shared(TrialTables, file.ended)
+        | {
+            "number": file.trial,
+            "middleware": file.middleware.name,
+            "started_ns": _measured_from_ns(directory, file),
+            "missed_criterion": any(not c.met for c in file.criteria) or file.own_outcome is not None,
+            **frames,
+        }
     )
 
 
-def _stored_tables(directory: TrialDirectory, document: Json, notes: list[str]) -> Tables | None:
+def _stored_tables(directory: TrialDirectory, file: TrialFile, notes: list[str]) -> Tables | None:
     """The Parquet files of a trial; None where they are not all there, so that the records must be read."""
     import polars as pl
 
     paths = {name: directory.path / f"{name}.parquet" for name in TABLES}
     missing = [name for name, path in paths.items() if not path.is_file()]
-    if document["status"] != "finished" or any(name not in _LATER for name in missing):
+    if not file.finished or any(name not in _LATER for name in missing):
         return None
     frames: Tables = {}
     for name, empty in empty_tables().items():
@@ -168,9 +143,9 @@ def _tables_of(collected: Collected) -> Tables:
     return {name: made[name] for name in TABLES}
 
 
-def _measured_from_ns(directory: TrialDirectory, document: Json) -> int | None:
+def _measured_from_ns(directory: TrialDirectory, file: TrialFile) -> int | None:
     """The earliest start of the measured part; its line stands near the beginning of every process's records."""
-    starts = [_start_of(directory.records(name)) for name in document["processes"]]
+    starts = [_start_of(directory.records(name)) for name in file.processes]
     return min((start for start in starts if start is not None), default=None)
 
 

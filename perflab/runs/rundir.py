@@ -9,17 +9,21 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from perflab import models
 from perflab.errors import BadInput, PerflabError
-from perflab.formats.json_file import read_json
+from perflab.formats.json_file import read_json, write_json
+from perflab.models import Damaged
+from perflab.results.files import SCHEMA, Manifest, TrialFile, read_trial
 from perflab.workload import file_name
 
-SCHEMA = 1  # of the manifest
+T = TypeVar("T")
+
 RUNS = "runs"
 MANIFEST = "manifest.json"
 SUMMARY = "summary.json"
@@ -44,6 +48,14 @@ class TrialDirectory:
     @property
     def trial_json(self) -> Path:
         return self.path / TRIAL
+
+    def read(self) -> TrialFile | None:
+        """trial.json, or None where perflab ended before it wrote one. Raises BadInput where it is damaged."""
+        return _read(self.trial_json, read_trial) if self.trial_json.exists() else None
+
+    def write(self, file: TrialFile) -> None:
+        """Raises OSError."""
+        write_json(self.trial_json, models.as_json(file))
 
     @property
     def plan(self) -> Path:
@@ -75,19 +87,22 @@ class RunDirectory:
     def manifest(self) -> Path:
         return self.path / MANIFEST
 
-    def read_manifest(self) -> dict[str, Any]:
+    def read_manifest(self) -> Manifest:
         """Raises BadInput where it is damaged, or of a version that this one does not read."""
-        manifest = read_json(self.manifest)
-        self.check_version(manifest)
-        return manifest
+        return _read(self.manifest, self.manifest_of)
 
-    def check_version(self, manifest: Mapping[str, Any]) -> None:
-        """Raises BadInput where this version does not read it."""
-        if (schema := manifest.get("schema")) != SCHEMA:
+    def manifest_of(self, document: Mapping[str, Any]) -> Manifest:
+        """Of what the file holds. Raises BadInput, models.Damaged."""
+        if (schema := document.get("schema")) != SCHEMA:
             raise BadInput(
                 f"{self.manifest} is damaged, or of another version: schema {schema!r} instead of {SCHEMA}; "
                 "read it with the perflab that made it"
             )
+        return models.read(Manifest, document)
+
+    def write_manifest(self, manifest: Manifest) -> None:
+        """Raises OSError."""
+        write_json(self.manifest, models.as_json(manifest))
 
     @property
     def summary(self) -> Path:
@@ -128,6 +143,13 @@ class RunDirectory:
                 shutil.rmtree(entry, ignore_errors=True)
             else:
                 entry.unlink(missing_ok=True)
+
+
+def _read(path: Path, record_of: Callable[[Mapping[str, Any]], T]) -> T:
+    try:
+        return record_of(read_json(path))
+    except Damaged as error:
+        raise BadInput(f"{path} is damaged: {error}") from error
 
 
 def create(output: Path | None, name: str, now: datetime | None = None) -> RunDirectory:

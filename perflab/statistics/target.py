@@ -50,9 +50,9 @@ def exceeded(
     return over, [key for key in bounds if values[key] is None]
 
 
-def machine_cpus(manifest: Mapping[str, Any]) -> int | None:
-    """How many CPUs the machine of a run had online."""
-    text = (manifest.get("host") or {}).get("cpus_online")
+def machine_cpus(host: Mapping[str, Any]) -> int | None:
+    """How many CPUs a machine had online, by its facts."""
+    text = host.get("cpus_online")
     return len(parse_cpu_list(text)) or None if isinstance(text, str) else None
 
 

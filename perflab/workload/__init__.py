@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from perflab import models
 from perflab.registry import Kind
+from perflab.results.files import Source as Source  # what a workload is made of
 from perflab.results.outcome import OwnOutcome
 from perflab.results.trial import ALIGNED, AS_CREATED, OwnFigure, Trial
 
@@ -20,15 +21,6 @@ FACTOR = "workload."  # factors of a workload begin so
 
 # Where in their periods timers tick (native/graph/phase.h).
 PHASES = (AS_CREATED, ALIGNED, "staggered", "random")
-
-
-@dataclass(frozen=True)
-class Source:
-    """A file that the user named, as it was when it was read."""
-
-    path: str
-    sha256: str
-    text: str
 
 
 @dataclass(frozen=True)

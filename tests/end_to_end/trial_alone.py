@@ -17,7 +17,9 @@ def main() -> None:
     into.processes.mkdir(parents=True)
     with Signals() as signals:
         outcome = run_trial(TrialPlan.read(given), into, signals, lambda progress: None)
-    print(json.dumps({"outcome": outcome.outcome, "reason": outcome.reason, "evidence": outcome.evidence}))
+    print(
+        json.dumps({"outcome": outcome.file.outcome, "reason": outcome.file.reason, "evidence": outcome.file.evidence})
+    )
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from support import graph, node
 
 from perflab.formats import tables
 from perflab.models import as_json
+from perflab.results.files import Manifest, UsedSettings, UsedWorkload, read_trial
 from perflab.runs.collect import collect, collect_run
 from perflab.runs.rundir import RunDirectory, TrialDirectory
 from perflab.statistics import histogram as hg
@@ -22,6 +23,12 @@ MS = 1_000_000
 US = 1_000
 
 THRESHOLDS = {"late_percent": 20.0, "late_ns": 5 * MS, "too_late_percent": 100.0, "too_late_ns": 50 * MS}
+
+
+# Of a run of which nothing is known.
+MANIFEST = Manifest(
+    run="r", settings=UsedSettings(), workload=UsedWorkload(name="w"), middlewares=(), trials=(), preflight=()
+)
 
 
 @dataclass(frozen=True)
@@ -139,7 +146,6 @@ def _write_trial(
         "schema": 1,
         "trial": number,
         "order": number,
-        "repetition": 1,
         "status": "finished",
         "outcome": "failed" if trial.missed else trial.outcome,
         "reason": trial.missed or (None if trial.outcome == "success" else "made so"),
@@ -162,7 +168,7 @@ def _write_trial(
         lines = _records(name, members, trial, duration_s)
         directory.records(name).write_text("".join(json.dumps(line) + "\n" for line in lines))
     if with_tables:
-        collected = collect(directory, document, [], [])
+        collected = collect(directory, read_trial(document), [], [])
         tables.write(directory.path, collected.data.accounts, collected.processes)
 
 

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from perflab.experiment import clean, shared_memory
 from perflab.host import Host
 from perflab.processes import read_process
 from perflab.runs.controller import ELSEWHERE, controller_state
+from perflab.runs.rundir import RunDirectory
 
 HOST = Host()
 WAIT_S = 30.0
@@ -66,9 +67,12 @@ def make_run(path: Path, trial: dict[str, Any] | None = None, **manifest: Any) -
     """A run with one trial that was running."""
     folder = path / "trials/0001_baseline"
     (folder / "processes").mkdir(parents=True)
-    document = {"schema": 1, "status": "running", "outcome": None, "reason": None, "processes": {}, **(trial or {})}
+    document = {"schema": 1, "trial": 1, "order": 1, "status": "running", "outcome": None, "reason": None}
+    document |= {"workload": "w", "middleware": {"name": "m"}, "duration_s": 1, "processes": {}, **(trial or {})}
     (folder / "trial.json").write_text(json.dumps(document))
-    manifest = {"schema": 1, "controller": controller(), "host": {"hostname": HOST.facts()["hostname"]}, **manifest}
+    usual = {"settings": {}, "workload": {"name": "w"}, "middlewares": [], "trials": [], "preflight": []}
+    host = {"hostname": HOST.facts()["hostname"]}
+    manifest = {"schema": 1, "run": path.name, **usual, "controller": controller(), "host": host, **manifest}
     (path / "manifest.json").write_text(json.dumps(manifest))
     return path
 
@@ -134,8 +138,8 @@ def test_a_number_that_somebody_else_has_by_now_is_never_hit(tmp_path: Path, spa
     run = make_run(tmp_path / "r", {"processes": {"a": recorded}, "companions": [{"name": "b", **recorded}]})
     assert [left.kind for left in clean.find([run], HOST)] == ["trial"]
     stale = processes.Process(recorded["pid"], recorded["start_ticks"])
-    left = clean.Leftover(clean.PROCESS, run, "it", run / "trials/0001_baseline", process=stale)
-    clean.remove([left], HOST)
+    with pytest.raises(Exception, match="had ended already"):
+        clean.end_process(stale, "it")
     assert somebody.poll() is None
 
 
@@ -206,7 +210,7 @@ def test_a_run_of_another_container_or_machine_is_not_touched(tmp_path: Path, el
     run = make_run(tmp_path / "r", **elsewhere)
     (run / ".reserve").touch()
     before = tree(run)
-    assert controller_state(json.loads((run / "manifest.json").read_text()), HOST) == ELSEWHERE
+    assert controller_state(RunDirectory(run, created=False).read_manifest(), HOST) == ELSEWHERE
     assert cleaned(run) == []
     assert tree(run) == before
 
@@ -221,7 +225,7 @@ def test_shared_memory_of_a_trial_that_was_running_goes(tmp_path: Path, monkeypa
     for name in ("mine", "others"):
         (shm / name).touch()
     monkeypatch.setattr(shared_memory, "FOLDER", shm)
-    names = ["mine", "gone", "../r/manifest.json", "", 7]
+    names = ["mine", "gone", "../r/manifest.json", ""]
     run = make_run(tmp_path / "r", {"processes": {"ping": {"pid": 1, "shared_memory": names}}})
     assert cleaned(run)[0] == "removed shared memory mine of trial 0001_baseline"
     assert [p.name for p in shm.iterdir()] == ["others"]
@@ -229,6 +233,20 @@ def test_shared_memory_of_a_trial_that_was_running_goes(tmp_path: Path, monkeypa
         tmp_path / "f", {"status": "finished", "processes": {"ping": {"pid": 1, "shared_memory": ["others"]}}}
     )
     assert cleaned(finished) == []
+
+
+def home(folder: Path, more: int = 0, **changes: Any) -> dict[str, Any]:
+    """A folder as an observer records it."""
+    status = folder.stat()
+    return {"path": str(folder), "st_dev": status.st_dev, "st_ino": status.st_ino + more, **changes}
+
+
+def record(run: Path, homes: Sequence[Any]) -> None:
+    """What observers of the trial recorded, each in a folder of its own."""
+    for number, one in enumerate(homes):
+        folder = run / f"trials/0001_baseline/observer_{number}"
+        folder.mkdir()
+        (folder / "session.json").write_text(json.dumps({"session": "somebody's", "home": one}))
 
 
 def test_temporary_folders_are_known_by_their_place_or_their_identity(tmp_path: Path) -> None:
@@ -243,17 +261,20 @@ def test_temporary_folders_are_known_by_their_place_or_their_identity(tmp_path: 
         folder.mkdir()
         (folder / "file").touch()
 
-    def entry(path: Path, more: int = 0) -> dict[str, Any]:
-        return {"path": str(path), "st_dev": path.stat().st_dev, "st_ino": path.stat().st_ino + more}
-
-    temporary = [str(inside), entry(recorded), entry(replaced, 1), str(foreign), "trials/0001_baseline/other"]
-    make_run(run, {"temporary": temporary})
-    inside.mkdir(parents=True)
-    (inside.parent.parent / "other").mkdir()
+    make_run(run)
+    other = run / "trials/0001_baseline/other"
+    for folder in (inside, other):
+        folder.mkdir(parents=True)
+    homes = [
+        home(inside),
+        home(recorded),
+        home(replaced, 1),
+        {"path": str(foreign)},
+        home(other, path="trials/0001_baseline/other"),
+    ]
+    record(run, homes)
     assert cleaned(run)[:3] == [
-        f"removed temporary folder {inside} of trial 0001_baseline",
-        f"removed temporary folder {recorded} of trial 0001_baseline",
-        f"removed temporary folder {inside.parent.parent / 'other'} of trial 0001_baseline",
+        f"removed temporary folder {folder} of trial 0001_baseline" for folder in (inside, recorded, other)
     ]
     assert not inside.exists()
     assert not recorded.exists()
@@ -279,9 +300,11 @@ def test_folders_of_conditions_go_with_their_records(tmp_path: Path) -> None:
 )
 def test_what_is_no_temporary_folder_of_the_run_stays(tmp_path: Path, name: str) -> None:
     (tmp_path / "x").mkdir()
-    run = make_run(tmp_path / "r", {"temporary": [name, 7, None, {}, {"path": name}]})
+    run = make_run(tmp_path / "r")
     (run / "a").mkdir()
     (run / "link").symlink_to(tmp_path / "x")
+    there = run / name if "\0" not in name and (run / name).exists() else run
+    record(run, [7, None, {}, {"path": name}, {"path": 7}, home(there, path=name)])
     before = tree(run)
     assert len(cleaned(run)) == 1  # the trial is marked
     assert tree(run) == before
@@ -291,9 +314,9 @@ def test_what_is_no_temporary_folder_of_the_run_stays(tmp_path: Path, name: str)
 def test_another_boot_names_no_folder_outside_the_run(tmp_path: Path) -> None:
     folder = tmp_path / "elsewhere"
     folder.mkdir()
-    status = folder.stat()
-    entry = {"path": str(folder), "st_dev": status.st_dev, "st_ino": status.st_ino}
-    cleaned(make_run(tmp_path / "r", {"temporary": [entry]}, controller=controller(boot_id="before")))
+    run = make_run(tmp_path / "r", controller=controller(boot_id="before"))
+    record(run, [home(folder)])
+    cleaned(run)
     assert folder.is_dir()
 
 

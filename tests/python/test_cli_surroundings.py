@@ -19,9 +19,9 @@ from perflab.cli import main
 from perflab.cli.app import LEAST_ADDRESS_SPACE
 from perflab.errors import PerflabError
 from perflab.experiment import run as experiment_run
-from perflab.formats.json_file import read_json
 from perflab.host import Host
 from perflab.report import live
+from perflab.runs import rundir
 from perflab.runs.display import FinishedTrial
 from perflab.runs.rundir import RunDirectory
 from tests.marks import long_but
@@ -132,9 +132,9 @@ def test_a_run_that_cannot_be_written_cannot_go_on(made: Path, monkeypatch: pyte
         raise OSError(30, "Read-only file system", "x")
 
     directory = RunDirectory(made, created=False)
-    monkeypatch.setattr(experiment_run, "write_json", refused)
+    monkeypatch.setattr(rundir, "write_json", refused)
     with pytest.raises(PerflabError, match=r"^cannot write .*/manifest\.json: Read-only file system; a run goes on in"):
-        experiment_run.take_over(read_json(directory.manifest), directory, Host())
+        experiment_run.take_over(directory.read_manifest(), directory, Host())
 
 
 @pytest.mark.parametrize("when", ["during", "after"])

@@ -17,9 +17,10 @@ from perflab.condition import Launch
 from perflab.design import treatments as design
 from perflab.design.document import Document, Written, validate
 from perflab.errors import BadInput
-from perflab.experiment.clean import _guarded
 from perflab.experiment.command import CommandRun, environment, loaded_libraries
+from perflab.experiment.companion import left_behind
 from perflab.parameters import Parameters
+from perflab.results.files import TrialProcess
 from perflab.results.outcome import SUCCESS, OwnOutcome
 from perflab.results.trial import OwnFigure, Trial
 from perflab.statistics import histogram as hg
@@ -290,9 +291,8 @@ def test_the_signal_reaches_the_group_or_the_first_process_alone(started: Any, t
 
 def test_what_a_command_left_is_found_by_its_mark(started: Any) -> None:
     run = started("sleep", "60")
-    document = {"status": "running", "processes": {"it": run.companion.document()}}
-    found = list(_guarded(document, [("it", run.companion.document())]))
-    assert [process.pid for _, process in found] == [run.companion.guard_pid]
+    found = left_behind(TrialProcess(mark=run.companion.recorded.mark))
+    assert {run.companion.guard_pid, run.pid} <= {process.pid for process in found}
 
 
 def test_the_middlewares_of_a_process_are_read_from_what_it_has_loaded() -> None:

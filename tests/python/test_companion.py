@@ -18,18 +18,21 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support import SOURCE
 
-from perflab import processes
+from perflab import models, processes
 from perflab.condition import Companion
 from perflab.errors import PerflabError, Unavailable
 from perflab.experiment import companion as companion_module
 from perflab.experiment.companion import GuardedCompanion, left_behind
+from perflab.models import as_json
 from perflab.processes import Process, children_of, read_process
+from perflab.results.files import Guarded, TrialCompanion
 
 pytestmark = pytest.mark.native
 
@@ -130,7 +133,7 @@ def test_it_is_a_companion_and_tells_of_its_program(start: Start) -> None:
     assert load.start_ticks == running.start_ticks
     assert load.status is None and not load.ended_by_itself and not load.finished
     assert os.getpgid(running.pid) == running.pid, "a process group of its own"
-    document = load.document()
+    document = as_json(load.recorded)
     assert json.loads(json.dumps(document)) == document
     assert {key: document[key] for key in ("name", "command", "pid", "start_ticks", "status")} == {
         "name": "load",
@@ -141,7 +144,7 @@ def test_it_is_a_companion_and_tells_of_its_program(start: Start) -> None:
     }
     assert load.stop() == -signal.SIGTERM
     assert is_gone(running)
-    assert load.document()["status"] == -signal.SIGTERM
+    assert load.recorded.status == -signal.SIGTERM
     assert not load.ended_by_itself
     assert load.killed == 0
     assert load.stop() == -signal.SIGTERM, "a second time changes nothing"
@@ -275,14 +278,15 @@ from perflab.experiment.companion import GuardedCompanion
 guard, log, document, *command = sys.argv[1:]
 load = GuardedCompanion("load", command, guard=Path(guard), log=Path(log))
 import json
-Path(document + ".part").write_text(json.dumps(load.document()))
+from perflab.models import as_json
+Path(document + ".part").write_text(json.dumps(as_json(load.recorded)))
 Path(document + ".part").rename(document)
 time.sleep(1000)
 """
 
 
 @pytest.fixture
-def stand_in(native: Path, tmp_path: Path) -> Iterator[tuple[Process, dict[str, Any], list[Process]]]:
+def stand_in(native: Path, tmp_path: Path) -> Iterator[tuple[Process, TrialCompanion, list[Process]]]:
     """Another process in perflab's place, with a companion; its process, the document, and all others."""
     guard, log, document, pids = (native / "perflab-guard", *(tmp_path / n for n in ("log", "document", "pids")))
     command = ["sh", "-c", ESCAPING, "sh", str(pids)]
@@ -293,15 +297,16 @@ def stand_in(native: Path, tmp_path: Path) -> Iterator[tuple[Process, dict[str, 
     try:
         sleepers = escaped(pids)
         until(document.exists, "the stand-in has written its document")
-        content = json.loads(document.read_text())
-        others = [known(content["pid"]), known(content["guard"]["pid"]), *sleepers]
-        yield known(process.pid), content, others
+        recorded = models.read(TrialCompanion, json.loads(document.read_text()))
+        assert recorded.pid is not None and recorded.guard is not None and recorded.guard.pid is not None
+        others = [known(recorded.pid), known(recorded.guard.pid), *sleepers]
+        yield known(process.pid), recorded, others
     finally:
         process.kill()
         process.wait()
 
 
-StandIn = tuple[Process, dict[str, Any], list[Process]]
+StandIn = tuple[Process, TrialCompanion, list[Process]]
 
 
 def test_kill_9_of_perflab_leaves_nothing(stand_in: StandIn) -> None:
@@ -327,9 +332,9 @@ def test_processes_of_the_same_number_but_another_start_are_not_taken_for_left_b
     own_child = subprocess.Popen(["sleep", LONG_S])
     try:
         process = known(own_child.pid)
-        document = {"pid": process.pid, "start_ticks": process.start_ticks, "guard": None, "mark": None}
-        assert left_behind(document) == [process]
-        assert left_behind({**document, "start_ticks": process.start_ticks - 1}) == []
+        recorded = Guarded(pid=process.pid, start_ticks=process.start_ticks)
+        assert left_behind(recorded) == [process]
+        assert left_behind(replace(recorded, start_ticks=process.start_ticks - 1)) == []
         processes.send(Process(process.pid, process.start_ticks - 1), signal.SIGKILL)
         assert not is_gone(process)
     finally:
@@ -475,7 +480,7 @@ def test_kill_9_at_any_instant_leaves_nothing(start: Start, tmp_path: Path, numb
     time.sleep(0.004 * number)
     os.kill(load.guard_pid, signal.SIGKILL)
     load.stop()
-    assert left_behind(load.document()) == []
+    assert left_behind(load.recorded) == []
 
 
 def test_the_guard_says_what_is_wrong_with_its_arguments(native: Path) -> None:

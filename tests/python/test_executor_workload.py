@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from perflab.experiment.build import build
 from perflab.middleware import Middleware
 from perflab.native import Native
 from perflab.results.comparison import FACTOR, VARIANT
+from perflab.results.files import UsedWorkload
 from perflab.runs.collect import expected_of
 from perflab.runs.rundir import TrialDirectory
 from perflab.statistics.pairs import pairs_of, places_of
@@ -337,14 +339,13 @@ def test_a_run_goes_on_with_the_graph_that_it_had() -> None:
 
 def test_what_a_trial_should_have_is_read_from_its_own_graph(tmp_path: Path) -> None:
     trial_directory = TrialDirectory(tmp_path)
-    manifest: dict[str, Any] = {"workload": {"kind": "executor", "edges": [["/a", "/t", "/b"]], "services": []}}
-    assert expected_of(trial_directory, manifest) == ([], [])
+    workload = UsedWorkload(kind="executor", name="w", edges=(("/a", "/t", "/b"),))
+    assert expected_of(trial_directory, workload) == ([], [])
     small = made("executor:nodes=2").graph
     trial_directory.processes.mkdir(exist_ok=True)
     trial_directory.config("executor").write_text(json.dumps({"graph": small.document}))
-    assert expected_of(trial_directory, manifest) == (small.edges(), [])
-    manifest["workload"]["kind"] = "topology"
-    assert expected_of(trial_directory, manifest) == ([("/a", "/t", "/b")], [])
+    assert expected_of(trial_directory, workload) == (small.edges(), [])
+    assert expected_of(trial_directory, replace(workload, kind="topology")) == ([("/a", "/t", "/b")], [])
 
 
 # -- what it demands of variants -------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from made_run import MANIFEST
 from numpy.typing import NDArray
 from support import checkpoint, edge, publisher
 
@@ -77,7 +78,7 @@ def trial(
 
 
 def run(*trials: TrialTables, name: str = "r", cpus: str | None = "0-3", path: Path = Path("nowhere")) -> RunData:
-    manifest = {"host": {"cpus_online": cpus}} if cpus else {}
+    manifest = replace(MANIFEST, host={"cpus_online": cpus})
     return RunData(name, path, PERFLAB, Summary(run=name, valid=True, results=()), manifest, tuple(trials), ())
 
 
@@ -501,7 +502,7 @@ def test_a_target_without_a_known_number_of_cpus_has_no_line() -> None:
 
 def test_shares_of_a_whole_machine_are_drawn_as_that() -> None:
     machine = [{"process": "q", "at_ns": S, "interval_ns": S, "cpu_percent_of_machine": 5.0, "rss_peak_kb": 1024}]
-    foreign = replace(run(trial(samples=machine, started_ns=None, middleware="n")), origin=IROBOT, manifest={})
+    foreign = replace(run(trial(samples=machine, started_ns=None, middleware="n")), origin=IROBOT, manifest=MANIFEST)
     figure = resources.cpu(results_of([run(trial(samples=[sample(1, 50)])), foreign]), Target("limit", 15.0, None))
     assert figure is not None
     assert figure.y.title == "CPU (% of all CPUs)"

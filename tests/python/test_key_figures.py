@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from made_run import MANIFEST
 from support import checkpoint, edge, publisher
 
 from perflab.errors import BadInput
@@ -327,7 +328,7 @@ def test_a_key_figure_is_not_called_like_a_metric(name: str) -> None:
 
 def shown(summary: Json) -> str:
     out = io.StringIO()
-    terminal.print_summary(console(out), read(summary), {"middlewares": [], "preflight": []})
+    terminal.print_summary(console(out), read(summary), MANIFEST)
     return out.getvalue()
 
 
@@ -356,8 +357,8 @@ def test_several_results_stand_in_one_table_for_each_figure() -> None:
 def test_the_page_has_a_table_for_each_figure() -> None:
     summary = read(summary_of(trial(1), trial(2, middleware="other")))
 
-    data: Any = SimpleNamespace(name="run", manifest={}, summary=summary)
-    run = ReportRun(data, ("m", "other"), {}, ())
+    data: Any = SimpleNamespace(name="run", manifest=MANIFEST, summary=summary)
+    run = ReportRun(data, ("m", "other"), {}, {}, ())
     made = tables(rows_of([run]))
     assert [table.title for table in made] == [
         "Key figure hot_path: response from front and rear to planner",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -15,12 +16,14 @@ from made_run import MadeTrial, Stream, arrivals, make_run
 from perflab import columns as columns_of
 from perflab.columns import Cell, Column
 from perflab.errors import BadInput, PerflabError
+from perflab.models import as_json
 from perflab.quantity import COUNT, FACTOR, PLAIN, TIME
 from perflab.report import latex
 from perflab.report.latex.table import Table, Value
 from perflab.report.latex.text import aligned, breakable, decimals, escape, number
 from perflab.results.comparison import CONDITION, Remark
 from perflab.results.curve import Bounds, BreakingPoint, Curve, CurveLevel, CurveMetric, Knee, LeftOutTrials, State
+from perflab.results.files import DesignedTrial
 from perflab.results.run import RunData
 from perflab.results.summary import Summary
 from perflab.results.trial import Median
@@ -333,8 +336,8 @@ def test_a_run_with_invalid_trials_says_so_first(tmp_path: Path) -> None:
 
 
 def test_a_run_that_was_not_finished_says_so_first(measured: RunData, tmp_path: Path) -> None:
-    measured.manifest["trials"] = [{}] * 8
-    body = texts(latex.write([measured], tmp_path / "out"))["report.tex"].partition(r"\end{center}")[2].strip()
+    planned = replace(measured, manifest=replace(measured.manifest, trials=(DesignedTrial(),) * 8))
+    body = texts(latex.write([planned], tmp_path / "out"))["report.tex"].partition(r"\end{center}")[2].strip()
     assert body.startswith(r"\textbf{The run was not finished: 1 of 8 planned trials are in it.}")
 
 
@@ -374,9 +377,10 @@ def test_nothing_to_tell_is_bad_input(tmp_path: Path) -> None:
 
 
 def test_a_damaged_manifest_is_bad_input(run: RunData, tmp_path: Path) -> None:
-    run.manifest["middlewares"] = [{"version": "1.0"}]
-    with pytest.raises(BadInput, match="is damaged: KeyError: 'name'"):
-        latex.write([run], tmp_path / "out")
+    document = {**as_json(run.manifest), "middlewares": [{"version": "1.0"}]}
+    (run.path / "manifest.json").write_text(json.dumps(document))
+    with pytest.raises(BadInput, match=r"is damaged: it has no middlewares\.0\.name"):
+        latex.write([open_run(run.path)], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -412,8 +416,12 @@ def hostile(summary: Summary) -> Summary:
 
 @pytest.fixture
 def nasty(run: RunData) -> RunData:
-    manifest = {**run.manifest, "command_line": ["perflab", "run", HOSTILE], "created_utc": "2026-01-02T03:04:05"}
-    manifest["inventory"] = {"cpu_model": HOSTILE, "environment": {"ROS_%_": HOSTILE}, "hypervisor": None}
+    manifest = replace(
+        run.manifest,
+        command_line=("perflab", "run", HOSTILE),
+        created_utc="2026-01-02T03:04:05",
+        inventory={"cpu_model": HOSTILE, "environment": {"ROS_%_": HOSTILE}, "hypervisor": None},
+    )
     return RunData(HOSTILE, run.path, run.origin, hostile(run.summary), manifest, run.trials, (HOSTILE,))
 
 

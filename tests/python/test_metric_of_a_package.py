@@ -90,7 +90,7 @@ def test_the_table_of_trials_has_it(tmp_path: Path) -> None:
     from perflab.report.tables.trials import TrialOf, measurements
 
     (result,) = read_results(Made(blocks=2).summary()["results"])
-    table = measurements([TrialOf(t, result, "made", {}) for t in result.trials_detail])
+    table = measurements([TrialOf(t, result, "made", None) for t in result.trials_detail])
     assert "tail" in [column.name for column in table.columns]
 
 

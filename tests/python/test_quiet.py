@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from perflab.experiment.quiet import Quiet, QuietMachine, threshold_percent
+from perflab.experiment.quiet import QuietMachine, threshold_percent
+from perflab.results.files import CoolDown
 
 CPUS = 2
 HZ = 100
@@ -50,7 +51,7 @@ class Machine:
 def test_a_quiet_machine_takes_one_window(tmp_path: Path) -> None:
     machine = Machine(tmp_path, lambda _: 0.0)
     quiet = machine.quiet.await_quiet(5.0, machine.wait, window_s=1.0)
-    assert quiet == Quiet(1.0, 0.0, True, 0, 5.0)
+    assert quiet == CoolDown(1.0, 0.0, True, 0, 5.0)
 
 
 def test_the_wait_ends_when_the_last_window_was_quiet(tmp_path: Path) -> None:
@@ -107,7 +108,7 @@ def test_a_machine_that_cannot_be_observed_is_not_waited_for(tmp_path: Path, con
     quiet = QuietMachine(tmp_path)
     waits: list[float] = []
     assert quiet.measure(0.0, waits.append) is None
-    assert quiet.await_quiet(5.0, waits.append) == Quiet(0.0, None, None, None, 5.0)
+    assert quiet.await_quiet(5.0, waits.append) == CoolDown(0.0, None, None, None, 5.0)
     assert waits == [0.0]
 
 
@@ -132,4 +133,4 @@ def test_this_machine_can_be_observed() -> None:
     assert 0 <= busy <= 100
     quiet = machine.await_quiet(100.0, time.sleep)
     assert quiet.reached
-    assert quiet.document()["runnable"] >= 0
+    assert quiet.runnable is not None and quiet.runnable >= 0

@@ -6,6 +6,7 @@ import io
 from dataclasses import replace
 from typing import Any
 
+import made_run
 import pytest
 from made_experiment import Effect, Made, with_findings
 from rich.cells import cell_len
@@ -14,10 +15,12 @@ from support import checkpoint, edge, publisher, service
 from test_summary import trial
 
 from perflab.columns import Column, Table
+from perflab.host import Check
 from perflab.quantity import PLAIN
 from perflab.report import terminal
 from perflab.report.live import LiveLine
 from perflab.report.table import print_rows
+from perflab.results.files import UsedMiddleware
 from perflab.results.outcome import FAILED, HARNESS_ERROR
 from perflab.results.trial import Judged, Passing, ThreadGroup
 from perflab.runs.display import LiveProgress
@@ -25,10 +28,11 @@ from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import account
 from perflab.statistics.summary import TrialData, summarize
 
-MANIFEST = {
-    "middlewares": [{"name": "m", "version": "1.2.3"}],
-    "preflight": [{"name": "load", "status": "warn", "value": "1.5 on 2 CPUs", "advice": "wait"}],
-}
+MANIFEST = replace(
+    made_run.MANIFEST,
+    middlewares=(UsedMiddleware(name="m", version="1.2.3"),),
+    preflight=(Check("load", "warn", "1.5 on 2 CPUs", "wait"),),
+)
 
 
 def large(edges: int = 12, namespace: str = "/") -> TrialData:
@@ -159,7 +163,7 @@ def test_the_comparison_says_that_it_pools_trials_where_findings_follow() -> Non
     )
     for findings, title in cases:
         out = io.StringIO()
-        terminal.print_summary(Console(file=out, width=160), replace(summary, findings=findings), {}, edges=False)
+        terminal.print_summary(Console(file=out, width=160), replace(summary, findings=findings), MANIFEST, edges=False)
         table = out.getvalue()[out.getvalue().index(title) :].split("\n\n")[0]
         assert [line.split()[:3] for line in table.splitlines() if line.startswith("ipc")] == [
             ["ipc", "off", "1"],

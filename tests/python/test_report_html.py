@@ -321,7 +321,7 @@ def test_whatever_is_called_what_stays_text_and_nothing_is_loaded(tmp_path: Path
     path = make_run(tmp_path / "<b>run", {"p": ["a", "b"]}, [MadeTrial(streams)], workload=EVIL)
     manifest = json.loads((path / "manifest.json").read_text())
     manifest |= {"command_line": ["perflab", "run", EVIL], "environment": {"LD_PRELOAD": EVIL}}
-    manifest["experiment"] = {"written": {"workload": EVIL}, "sources": [{"path": EVIL, "text": EVIL}]}
+    manifest["experiment"] = {"written": {"workload": EVIL}, "sources": [{"path": EVIL, "sha256": EVIL, "text": EVIL}]}
     manifest["preflight"] = [{"name": EVIL, "status": "warn", "value": EVIL, "advice": EVIL}]
     (path / "manifest.json").write_text(json.dumps(manifest))
     text = report(open_all([str(path)]), title=EVIL).page

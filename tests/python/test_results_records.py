@@ -15,10 +15,10 @@ from support import SOURCE
 
 from perflab import models
 from perflab.models import Damaged, as_json
-from perflab.results import comparison, costs, curve, outcome, summary, trial
+from perflab.results import comparison, costs, curve, files, outcome, summary, trial
+from perflab.results.files import Manifest, TrialFile
 
-PUBLISHED = json.loads((SOURCE / "docs/schema/summary.schema.json").read_text())
-MODULES = (comparison, costs, curve, outcome, summary, trial)
+MODULES = (comparison, costs, curve, files, outcome, summary, trial)
 RECORDS = [
     found
     for module in MODULES
@@ -27,8 +27,23 @@ RECORDS = [
 ]
 
 
-def test_the_published_schema_is_that_of_the_code() -> None:
-    assert json.loads(json.dumps(summary.json_schema())) == PUBLISHED
+def published(name: str) -> Any:
+    return json.loads((SOURCE / f"docs/schema/{name}.schema.json").read_text())
+
+
+PUBLISHED = published("summary")
+
+
+@pytest.mark.parametrize(
+    ("name", "of_code"),
+    [
+        ("summary", summary.json_schema()),
+        ("manifest", files.json_schema(Manifest)),
+        ("trial", files.json_schema(TrialFile)),
+    ],
+)
+def test_the_published_schema_is_that_of_the_code(name: str, of_code: Any) -> None:
+    assert json.loads(json.dumps(of_code)) == published(name)
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.__name__)

@@ -379,7 +379,7 @@ def test_a_damaged_trial_is_a_note_and_the_others_count(tmp_path: Path) -> None:
     assert found["run"]["results"][0]["trials"] == 1
     notes = "\n".join(found["run"]["notes"])
     assert "0001_baseline/trial.json is damaged" in notes
-    assert "0002_baseline is damaged" in notes
+    assert "0002_baseline/trial.json is damaged" in notes
     assert "0003_baseline is of another run and left out" in notes
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import made_experiment
 import pytest
 from conftest import Perflab
+from made_run import MANIFEST
 from made_sweep import made_breaking_point
 
 from perflab.cli import main, smoke_checks
@@ -105,7 +106,10 @@ def test_a_condition_must_have_evidence_of_its_effect() -> None:
 def test_a_trace_must_have_every_message(tmp_path: Path) -> None:
     trial = tmp_path / "trials/0001_baseline"
     (trial / "trace").mkdir(parents=True)
-    (trial / "trial.json").write_text(json.dumps({"artifacts": [{"kind": "trace", "path": str(trial / "trace")}]}))
+    usual = {"trial": 1, "order": 1, "status": "finished", "outcome": "success", "reason": None, "processes": {}}
+    usual |= {"workload": "w", "middleware": {"name": "m"}, "duration_s": 1}
+    artifacts = [{"kind": "trace", "path": str(trial / "trace")}]
+    (trial / "trial.json").write_text(json.dumps({**usual, "artifacts": artifacts}))
     directory = RunDirectory(tmp_path, created=False)
     traced_messages = recorded_by("tracing")
     made = summary()
@@ -173,7 +177,7 @@ class Made:
     def _execute(self, output: Path, *_: object) -> RunResult:
         if self._error is not None and self._raises:
             raise self._error
-        return RunResult(RunDirectory(output, created=True), read(summary()), self._error)  # type: ignore[arg-type]
+        return RunResult(RunDirectory(output, created=True), MANIFEST, read(summary()), self._error)  # type: ignore[arg-type]
 
 
 def answer(tmp_path: Path, judge: Any = exact_counts) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from test_trial import plan
 
 from perflab.condition import Applied, Condition, Evidence, NotInEffect, Trial, Window
 from perflab.errors import PerflabError, Unavailable
-from perflab.experiment.running import TrialOutcome
+from perflab.experiment.running import Ended
 from perflab.experiment.trial import run_trial
 from perflab.host import Host
 from perflab.native import Native
@@ -117,7 +117,7 @@ def log() -> list[str]:
     return LOG
 
 
-def run(native: Path, directory: TrialDirectory, signals: Signals, fake: str = "", **changes: str) -> TrialOutcome:
+def run(native: Path, directory: TrialDirectory, signals: Signals, fake: str = "", **changes: str) -> Ended:
     trial = replace(
         plan(native, fake),
         conditions=(Disturbance(called="first"), Disturbance(called="second", when="after", **changes)),
@@ -133,7 +133,7 @@ def test_the_order_of_a_good_trial(
     log: list[str],
 ) -> None:
     outcome = run(native_folder, directory, signals)
-    assert outcome.outcome == "success"
+    assert outcome.file.outcome == "success"
     assert log == [
         "begin watcher 0",
         "begin first 0",
@@ -149,8 +149,8 @@ def test_the_order_of_a_good_trial(
         "remove second 2",
         "remove first 2",
     ]
-    assert {label: e["in_effect"] for label, e in outcome.evidence.items()} == {"first": True, "second": True}
-    assert [a.kind for a in outcome.artifacts] == ["trace"]
+    assert {label: e["in_effect"] for label, e in outcome.file.evidence.items()} == {"first": True, "second": True}
+    assert [a.kind for a in outcome.file.artifacts] == ["trace"]
 
 
 @pytest.mark.parametrize("phase", ["begin", "settle", "verify", "in_effect"])
@@ -162,11 +162,11 @@ def test_a_condition_that_is_not_in_effect_makes_the_trial_invalid(
     phase: str,
 ) -> None:
     outcome = run(native_folder, directory, signals, fails_in=phase, error="not in effect")
-    assert outcome.outcome == "invalid"
-    assert re.fullmatch(r"(second: )?(no load seen|too weak)", outcome.reason or "")
-    assert outcome.evidence["second"]["in_effect"] is False
-    assert outcome.evidence["second"]["reason"] in ("no load seen", "too weak")
-    assert (outcome.start_at_ns is None) == (phase in ("begin", "settle"))
+    assert outcome.file.outcome == "invalid"
+    assert re.fullmatch(r"(second: )?(no load seen|too weak)", outcome.file.reason or "")
+    assert outcome.file.evidence["second"]["in_effect"] is False
+    assert outcome.file.evidence["second"]["reason"] in ("no load seen", "too weak")
+    assert (outcome.file.start_at_ns is None) == (phase in ("begin", "settle"))
     # Of one that did not begin there is nothing to remove.
     removed = ["remove second 2", "remove first 2"] if phase != "begin" else ["remove first 2"]
     assert log[-1 - len(removed) :] == ["stop watcher 2", *removed]
@@ -182,7 +182,7 @@ def test_where_a_condition_cannot_begin_the_others_are_removed(
     kind: type | None,
 ) -> None:
     outcome = run(native_folder, directory, signals, fails_in="begin", error=error)
-    assert (outcome.outcome, outcome.reason) == ("harness_error", str(ERRORS[error]))
+    assert (outcome.file.outcome, outcome.file.reason) == ("harness_error", str(ERRORS[error]))
     assert kind is None or isinstance(outcome.error, kind)
     assert [line for line in log if not line.startswith("configure")][-4:] == [
         "begin first 0",
@@ -199,8 +199,8 @@ def test_a_condition_that_stays_makes_the_trial_a_harness_error(
     log: list[str],
 ) -> None:
     outcome = run(native_folder, directory, signals, fails_in="remove")
-    assert outcome.outcome == "harness_error"
-    assert outcome.reason == "condition second could not be removed: on purpose"
+    assert outcome.file.outcome == "harness_error"
+    assert outcome.file.reason == "condition second could not be removed: on purpose"
     assert log[-1] == "remove first 2"
 
 
@@ -210,5 +210,5 @@ def test_conditions_are_removed_when_the_workload_dies(
     signals: Signals,
     log: list[str],
 ) -> None:
-    assert run(native_folder, directory, signals, fake="die:pong").outcome == "failed"
+    assert run(native_folder, directory, signals, fake="die:pong").file.outcome == "failed"
     assert log[-3:] == ["stop watcher 2", "remove second 2", "remove first 2"]

@@ -7,7 +7,7 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from support import two_processes
 from perflab.design.settings import Limits, Settings
 from perflab.design.variant import Variant
 from perflab.errors import BadInput, Interrupted, Unavailable
-from perflab.experiment.running import Listener, TrialOutcome
+from perflab.experiment.running import Ended, Keeper
 from perflab.experiment.trial import run_trial
 from perflab.experiment.trial_plan import TrialPlan
 from perflab.middleware import Middleware
@@ -59,11 +59,15 @@ def with_options(trial: TrialPlan, options: Mapping[str, str]) -> TrialPlan:
     return replace(trial, variant=Variant((middleware,)))
 
 
-def run(trial: TrialPlan, directory: TrialDirectory, signals: Signals) -> TrialOutcome:
+def run(trial: TrialPlan, directory: TrialDirectory, signals: Signals) -> Ended:
     outcome = run_trial(trial, directory, signals, lambda progress: None)
-    for pid in outcome.pids.values():
+    for pid in pids_of(outcome).values():
         assert is_gone(pid), "a process was left behind"
     return outcome
+
+
+def pids_of(outcome: Ended) -> dict[str, int]:
+    return {name: p.pid for name, p in outcome.file.processes.items() if p.pid is not None}
 
 
 def is_gone(pid: int) -> bool:
@@ -77,8 +81,8 @@ def is_gone(pid: int) -> bool:
 def test_a_trial_that_goes_well(native_folder: Path, directory: TrialDirectory, signals: Signals) -> None:
     reports: list[LiveProgress] = []
     outcome = run_trial(plan(native_folder), directory, signals, reports.append)
-    assert (outcome.outcome, outcome.reason, outcome.drain) == ("success", None, "rest")
-    assert outcome.statuses == {"ping": 0, "pong": 0}
+    assert (outcome.file.outcome, outcome.file.reason, outcome.file.drain) == ("success", None, "rest")
+    assert {name: p.status for name, p in outcome.file.processes.items()} == {"ping": 0, "pong": 0}
     assert {"starting", "measuring"} <= {r.phase for r in reports}
     assert reports[-1].received == reports[-1].sent == 60 * 2 + 30
     assert directory.log("ping").read_text() == "fake node is here\n"
@@ -88,7 +92,7 @@ def test_what_never_arrives_ends_the_drain_by_quiet(
     native_folder: Path, directory: TrialDirectory, signals: Signals
 ) -> None:
     outcome = run(plan(native_folder, "tail"), directory, signals)
-    assert (outcome.outcome, outcome.drain) == ("success", "quiet")
+    assert (outcome.file.outcome, outcome.file.drain) == ("success", "quiet")
 
 
 @pytest.mark.parametrize(
@@ -108,15 +112,15 @@ def test_a_node_that_fails_is_named(
     native_folder: Path, directory: TrialDirectory, signals: Signals, fault: str, expected: str
 ) -> None:
     outcome = run(plan(native_folder, fault), directory, signals)
-    assert outcome.outcome == "failed"
-    assert re.search(expected, outcome.reason or ""), outcome.reason
+    assert outcome.file.outcome == "failed"
+    assert re.search(expected, outcome.file.reason or ""), outcome.file.reason
 
 
 def test_the_others_still_write_their_last_checkpoint_when_one_dies(
     native_folder: Path, directory: TrialDirectory, signals: Signals
 ) -> None:
     outcome = run(plan(native_folder, "die:pong"), directory, signals)
-    assert outcome.statuses == {"ping": 0, "pong": -signal.SIGKILL}
+    assert {name: p.status for name, p in outcome.file.processes.items()} == {"ping": 0, "pong": -signal.SIGKILL}
     assert '"final": true' in directory.records("ping").read_text()
 
 
@@ -133,31 +137,31 @@ def test_a_node_that_hangs_is_named_and_killed(
 ) -> None:
     limits = replace(limits, farewell_ns=500 * MS)
     outcome = run(plan(native_folder, fault, limits), directory, signals)
-    assert outcome.outcome in ("failed", "harness_error")
-    assert re.search(expected, outcome.reason or ""), outcome.reason
+    assert outcome.file.outcome in ("failed", "harness_error")
+    assert re.search(expected, outcome.file.reason or ""), outcome.file.reason
 
 
 def test_discovery_that_never_ends(native_folder: Path, directory: TrialDirectory, signals: Signals) -> None:
     limits = replace(SHORT, silence_ns=1_000 * MS)
     outcome = run(plan(native_folder, "never_ready:ping", limits, discovery_timeout_ns=1), directory, signals)
-    assert outcome.outcome == "harness_error"
-    assert "'ping'" in (outcome.reason or "")
-    assert "did not finish discovery" in (outcome.reason or "")
+    assert outcome.file.outcome == "harness_error"
+    assert "'ping'" in (outcome.file.reason or "")
+    assert "did not finish discovery" in (outcome.file.reason or "")
 
 
 def test_endpoints_that_find_no_peer_are_named(
     native_folder: Path, directory: TrialDirectory, signals: Signals
 ) -> None:
     outcome = run(plan(native_folder, "unmatched:pong"), directory, signals)
-    assert outcome.outcome == "harness_error"
-    assert outcome.reason == "1 endpoint not matched within 30 s: /lyon subscription /amazon: 0 of 1 writers"
+    assert outcome.file.outcome == "harness_error"
+    assert outcome.file.reason == "1 endpoint not matched within 30 s: /lyon subscription /amazon: 0 of 1 writers"
     assert not outcome.last
 
 
 def test_a_full_disk_is_the_end_of_the_run(native_folder: Path, directory: TrialDirectory, signals: Signals) -> None:
     outcome = run(plan(native_folder, "disk_full:pong"), directory, signals)
-    assert outcome.outcome == "harness_error"
-    assert outcome.reason == "process 'pong' cannot write its records: No space left on device"
+    assert outcome.file.outcome == "harness_error"
+    assert outcome.file.reason == "process 'pong' cannot write its records: No space left on device"
     assert outcome.last
 
 
@@ -172,14 +176,14 @@ def test_what_the_node_refuses_becomes_the_exit_code(
 
 def test_a_broken_protocol_is_a_harness_error(native_folder: Path, directory: TrialDirectory, signals: Signals) -> None:
     outcome = run(plan(native_folder, "garbage:ping"), directory, signals)
-    assert outcome.outcome == "harness_error"
-    assert "not in the protocol" in (outcome.reason or "")
+    assert outcome.file.outcome == "harness_error"
+    assert "not in the protocol" in (outcome.file.reason or "")
 
 
 def test_what_a_node_started_ends_with_it(native_folder: Path, directory: TrialDirectory, signals: Signals) -> None:
     outcome = run_trial(plan(native_folder, "child"), directory, signals, lambda progress: None)
-    assert outcome.outcome == "success"
-    for leader in outcome.pids.values():
+    assert outcome.file.outcome == "success"
+    for leader in pids_of(outcome).values():
         deadline = time.monotonic() + 20
         while members(leader) and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -194,24 +198,20 @@ def left_over() -> set[str]:
 def test_no_shared_memory_is_left_behind(
     native_folder: Path, directory: TrialDirectory, signals: Signals, fault: str
 ) -> None:
-    told: dict[str, Sequence[str]] = {}
-
-    class Ears(Listener):
-        def created(self, name: str, shared_memory: Sequence[str]) -> None:
-            told[name] = shared_memory
-
     limits = replace(SHORT, done_ns=500 * MS, farewell_ns=500 * MS)
     trial = plan(native_folder, fault, limits)
     (middleware,) = trial.variant.middlewares
     options = {**middleware.options, "shared_memory": "on"}
     trial = with_options(trial, options)
-    outcome = run_trial(trial, directory, signals, lambda progress: None, Ears())
-    names = {name: f"perflab_double_{pid}" for name, pid in outcome.pids.items()}
-    assert told == {name: [file] for name, file in names.items()}
+    outcome = run_trial(trial, directory, signals, lambda progress: None)
+    names = {name: f"perflab_double_{pid}" for name, pid in pids_of(outcome).items()}
+    kept = directory.read()  # written while it ran: of a trial that was killed it is all there is
+    assert kept is not None
+    assert {n: p.shared_memory for n, p in kept.processes.items()} == {n: (file,) for n, file in names.items()}
     assert not left_over() & set(names.values())
     killed = {"": [], "die:pong": ["pong"], "linger": ["ping", "pong"]}[fault]
     expected = [f"the middleware left shared memory behind, removed: {', '.join(sorted(names[n] for n in killed))}"]
-    assert outcome.notes == (expected if killed else [])
+    assert outcome.file.notes == (tuple(expected) if killed else ())
 
 
 def test_shared_memory_that_nobody_had_heard_of_yet_is_removed(
@@ -223,18 +223,19 @@ def test_shared_memory_that_nobody_had_heard_of_yet_is_removed(
     options = {**middleware.options, "shared_memory": "on"}
     trial = with_options(trial, options)
 
-    class Slow(Listener):
-        def launched(self, pids: Mapping[str, int]) -> None:
+    class Slow(Keeper):
+        def write(self) -> None:
+            super().write()
             deadline = time.monotonic() + 20
             records = directory.records("pong")
             while not (records.exists() and '"threads"' in records.read_text()):  # written after that line
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
-            assert f"perflab_double_{pids['pong']}" in left_over()
+            assert f"perflab_double_{self.file.processes['pong'].pid}" in left_over()
 
-    outcome = run_trial(trial, directory, signals, lambda progress: None, Slow())
-    assert outcome.outcome == "harness_error"
-    assert f"perflab_double_{outcome.pids['pong']}" not in left_over()
+    outcome = run_trial(trial, directory, signals, lambda progress: None, Slow(directory, trial.begun()))
+    assert outcome.file.outcome == "harness_error"
+    assert f"perflab_double_{pids_of(outcome)['pong']}" not in left_over()
 
 
 def members(group: int) -> list[str]:
@@ -257,11 +258,11 @@ def test_an_interrupt_ends_the_trial_and_keeps_its_last_checkpoints(
             signal.raise_signal(signal.SIGINT)
 
     outcome = run_trial(plan(native_folder, duration_ns=60_000 * MS), directory, signals, interrupt)
-    assert (outcome.outcome, outcome.reason) == ("harness_error", "interrupted by SIGINT")
+    assert (outcome.file.outcome, outcome.file.reason) == ("harness_error", "interrupted by SIGINT")
     assert isinstance(outcome.error, Interrupted)
     assert outcome.error.exit_code == 130
     assert '"final": true' in directory.records("ping").read_text()
-    assert all(is_gone(pid) for pid in outcome.pids.values())
+    assert all(is_gone(pid) for pid in pids_of(outcome).values())
 
 
 def test_a_second_interrupt_does_not_wait(native_folder: Path, directory: TrialDirectory, signals: Signals) -> None:
@@ -278,8 +279,8 @@ def test_a_second_interrupt_does_not_wait(native_folder: Path, directory: TrialD
             timers[0].start()
 
     outcome = run_trial(trial, directory, signals, interrupt)
-    assert outcome.outcome == "harness_error"
-    assert all(is_gone(pid) for pid in outcome.pids.values())
+    assert outcome.file.outcome == "harness_error"
+    assert all(is_gone(pid) for pid in pids_of(outcome).values())
 
 
 def test_a_program_that_cannot_be_started_is_unavailable(

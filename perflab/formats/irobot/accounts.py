@@ -12,13 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from perflab.errors import BadInput
 from perflab.formats.irobot.dialect import DISCOVERY, Event, Output, Sample
 from perflab.formats.irobot.runs import ACCOUNTING, CPUS, MEASURED_BY, MIDDLEWARE, PHASE
 from perflab.formats.tables import histogram_of
 from perflab.middleware import rclcpp
+from perflab.models import as_json
+from perflab.results.files import Manifest
 from perflab.results.run import RunData, TrialTables
 from perflab.statistics import histogram as hg
 from perflab.statistics import irobot
@@ -85,15 +87,17 @@ def aggregate(outputs: Sequence[Output], accounting: Accounting) -> Total:
     return irobot.original_aggregate(totals) if accounting.is_original else irobot.corrected_aggregate(totals)
 
 
+T = TypeVar("T")
+
+
 class _Accounts:
     """A trial, counted in one of the two ways."""
 
-    def __init__(
-        self, manifest: Mapping[str, Any], trial: TrialTables, accounting: Accounting, *, tracking: bool
-    ) -> None:
+    def __init__(self, manifest: Manifest, trial: TrialTables, accounting: Accounting, *, tracking: bool) -> None:
         self.manifest, self.trial, self.original = manifest, trial, accounting.is_original
-        self.accounting, self.cpus = accounting, machine_cpus(manifest)
-        self.settings, self.thresholds = manifest["settings"], manifest["settings"]["thresholds"]
+        self.accounting, self.cpus = accounting, machine_cpus(manifest.host)
+        self.settings = manifest.settings
+        self.thresholds = {key: _known(value) for key, value in as_json(self.settings.thresholds).items()}
         # As the original's whole numbers; what it cannot express is cut down.
         self.options = Options(
             tracking=tracking,
@@ -102,7 +106,7 @@ class _Accounts:
             too_late_percentage=int(self.thresholds["too_late_percent"]),
             too_late_absolute_us=self.thresholds["too_late_ns"] // 1000,
         )
-        graph = manifest["workload"]["graph"]["processes"]
+        graph = manifest.workload.graph["processes"]
         self.nodes = {p["name"]: {qualified_name(node): node for node in p["nodes"]} for p in graph}
         self.executors = {e["kind"] for p in graph for e in p["executors"]}
         self.streams = self._streams()
@@ -273,18 +277,17 @@ class _Accounts:
     def _metadata(self, *, csv: bool) -> dict[str, str]:
         """The original's lines, and below them what tells where the figures come from."""
         trial, options = self.trial, self.options
-        sources = self.manifest["workload"].get("sources") or ()
         kind = trial.executor or "+".join(sorted(self.executors))
         ros = _of_ros(self.manifest, str(trial.middleware))
         lines = {
-            "topology_json_list": " ".join(Path(source["path"]).name for source in sources),
+            "topology_json_list": " ".join(Path(source.path).name for source in self.manifest.workload.sources),
             "system_executor": _EXECUTORS.get(kind, kind),
-            "node_type": _NODE_TYPES.get(ros.get("node") or self._setting("node_type", "node"), "Node"),
-            "ipc": trial.ipc or self._setting("ipc", "off"),
-            "ros_params": ros.get("parameter_services") or self._setting("ros_params", "off"),
-            "name_threads": self._setting("name_threads", "on"),
+            "node_type": _NODE_TYPES.get(ros.get("node", "node"), "Node"),
+            "ipc": trial.ipc or "off",
+            "ros_params": ros.get("parameter_services", "off"),
+            "name_threads": _switch(self.settings.name_threads is not False),
             "duration_sec": f"{trial.duration_s:g} seconds",
-            "resources_sampling_per_ms": f"{self.settings['sampling_ns'] / _NS_PER_MS:g}",
+            "resources_sampling_per_ms": f"{_known(self.settings.sampling_ns) / _NS_PER_MS:g}",
             "csv_out": _switch(csv),
             "tracking.is_enabled": _switch(options.tracking),
             "late_percentage": str(options.late_percentage),
@@ -299,9 +302,12 @@ class _Accounts:
         }
         return {key: text for key, text in lines.items() if text is not None}
 
-    def _setting(self, name: str, default: str) -> str:
-        value = self.settings.get(name)
-        return default if value is None else _switch(value) if isinstance(value, bool) else str(value)
+
+def _known(setting: T | None) -> T:
+    """Raises TypeError where the run does not say."""
+    if setting is None:
+        raise TypeError("a setting is missing")
+    return setting
 
 
 def _switch(on: bool) -> str:
@@ -312,10 +318,10 @@ def _relative(name: str) -> str:
     return name.removeprefix("/")
 
 
-def _of_ros(manifest: Mapping[str, Any], middleware: str) -> dict[str, str]:
+def _of_ros(manifest: Manifest, middleware: str) -> dict[str, str]:
     """What the nodes of ROS 2 were made with; nothing on another runtime. Several in one run are told together."""
     if not middleware.startswith(f"{rclcpp.NAME}/"):
         return {}
-    given = [m.get("options") or {} for m in manifest.get("middlewares") or () if m.get("name") == middleware]
+    given = [m.options for m in manifest.middlewares if m.name == middleware]
     found = {key: {str(one.get(key, default)) for one in given or [{}]} for key, default in rclcpp.DEFAULTS.items()}
     return {key: "+".join(sorted(values)) for key, values in found.items()}

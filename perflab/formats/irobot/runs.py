@@ -19,6 +19,7 @@ from perflab.formats.irobot import dialect
 from perflab.formats.irobot.dialect import DISCOVERY, SERVICE_UNAVAILABLE, Event, Output, Sample
 from perflab.formats.irobot.parse import parse
 from perflab.formats.tables import empty_tables
+from perflab.results.files import Manifest, UsedSettings, UsedThresholds, UsedWorkload
 from perflab.results.outcome import SUCCESS, Outcomes
 from perflab.results.run import IROBOT, IROBOT_LEGACY, UNKNOWN, RunData, Tables, TrialTables
 from perflab.results.summary import Summary
@@ -117,13 +118,14 @@ def read(path: Path, directories: Sequence[Path]) -> RunData:
         path=path,
         origin=origin,
         summary=Summary(run=name, valid=True, results=(result,)),
-        manifest={
-            "schema": 1,
-            "run": name,
-            "directories": [str(directory) for directory in directories],
-            "metadata": {output.process: output.metadata for output in outputs},
-            "settings": _settings(metadata, duration_s),
-        },
+        manifest=Manifest(
+            run=name,
+            settings=_settings(metadata, duration_s),
+            workload=UsedWorkload(kind=origin, name=asked["workload"]),
+            middlewares=(),
+            trials=(),
+            preflight=(),
+        ),
         trials=(trial,),
         notes=tuple(_notes(outputs, origin, tracked, duration_s)),
     )
@@ -166,22 +168,21 @@ def _executor(metadata: dict[str, str]) -> str | None:
     return None if not said or said.startswith("Unknown") else _EXECUTORS.get(said, said)
 
 
-def _settings(metadata: dict[str, str], duration_s: float | None) -> Json:
+def _settings(metadata: dict[str, str], duration_s: float | None) -> UsedSettings:
     def whole(key: str, scale: int = 1) -> int | None:
         text = metadata.get(key, "")
         return int(text) * scale if text.isdigit() else None
 
-    return {
-        "duration_ns": None if duration_s is None else round(duration_s * 1e9),
-        "sampling_ns": whole("resources_sampling_per_ms", 1_000_000),
-        "executor": _executor(metadata),
-        "thresholds": {
-            "late_percent": whole("late_percentage"),
-            "late_ns": whole("late_absolute_us", 1000),
-            "too_late_percent": whole("too_late_percentage"),
-            "too_late_ns": whole("too_late_absolute_us", 1000),
-        },
-    }
+    return UsedSettings(
+        duration_ns=None if duration_s is None else round(duration_s * 1e9),
+        sampling_ns=whole("resources_sampling_per_ms", 1_000_000),
+        thresholds=UsedThresholds(
+            late_percent=whole("late_percentage"),
+            late_ns=whole("late_absolute_us", 1000),
+            too_late_percent=whole("too_late_percentage"),
+            too_late_ns=whole("too_late_absolute_us", 1000),
+        ),
+    )
 
 
 def _samples(row: Row, tracked: bool | None) -> int | None:

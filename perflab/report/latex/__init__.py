@@ -17,6 +17,7 @@ from perflab.report.latex.figures import Picture, pictures
 from perflab.report.latex.tables import machine, tables
 from perflab.report.latex.text import breakable, escape
 from perflab.report.latex.values import COMMANDS, values
+from perflab.results.files import Manifest
 from perflab.results.outcome import SUCCESS, Outcomes
 from perflab.results.run import RunData
 from perflab.results.summary import Summary
@@ -134,7 +135,7 @@ def _document(parts: Sequence[_Part], drawn: Sequence[Picture]) -> str:
 
 def _date(parts: Sequence[_Part]) -> str:
     """Of the runs, not of the writing: the same run gives the same document."""
-    days = {str(p.run.manifest.get("created_utc") or "")[:10] for p in parts} - {""}
+    days = {(p.run.manifest.created_utc or "")[:10] for p in parts} - {""}
     return escape(", ".join(sorted(days)))
 
 
@@ -150,13 +151,11 @@ def _introduction(run: RunData) -> str:
     trials = sum(r.trials for r in found)
     of = f" of {' and '.join(format_duration(s) for s in seconds)}" if seconds else ""
     # Each once: with other options it is listed again.
-    middlewares = dict.fromkeys(
-        f"{m['name']} {m['version']}" if m.get("version") else str(m["name"]) for m in manifest.get("middlewares") or ()
-    )
+    middlewares = dict.fromkeys(f"{m.name} {m.version}" if m.version else m.name for m in manifest.middlewares)
     on = f" on {', '.join(middlewares)}" if middlewares else ""
     sentences.append(escape(f"{workloads}{on}: {'1 trial' if trials == 1 else f'{trials} trials'}{of}."))
     sentences += [escape(_sentence(note)) for note in run.notes]
-    command = manifest.get("command_line")
+    command = manifest.command_line
     if command:
         sentences.append(
             "\n\n\\begin{flushleft}\\ttfamily\\footnotesize\n" + breakable(_quoted(command)) + "\n\\end{flushleft}"
@@ -170,11 +169,11 @@ def _quoted(command: Sequence[str]) -> str:
     return shlex.join(str(word) for word in command)
 
 
-def _wrong(summary: Summary, manifest: Json) -> str:
+def _wrong(summary: Summary, manifest: Manifest) -> str:
     outcomes = Outcomes.together([r.outcomes for r in summary.results])
     parts = [f"{n} {outcome.counted}{outcomes.cases(outcome)}" for outcome, n in outcomes if outcome != SUCCESS]
     sentences = [f"Not every trial was a success: {', '.join(parts)}."] if parts else []
-    planned, ran = len(manifest.get("trials") or ()), sum(r.trials for r in summary.results)
+    planned, ran = len(manifest.trials), sum(r.trials for r in summary.results)
     if planned > ran:
         sentences.insert(0, f"The run was not finished: {ran} of {planned} planned trials are in it.")
     return " ".join(sentences)

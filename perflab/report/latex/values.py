@@ -19,6 +19,7 @@ from perflab.report.tables.curves import point
 from perflab.report.tables.results import confidence_of, effect, median_of, metrics_of, success
 from perflab.results.comparison import CONDITION, Finding
 from perflab.results.curve import BreakingPoint, Curve
+from perflab.results.files import Manifest
 from perflab.results.summary import Summary
 from perflab.statistics.metrics import Metric, find
 from perflab.statistics.pairs import Entering, places_of
@@ -40,7 +41,7 @@ COMMANDS = r"""% \perflab{NAME} prints a number of the list below, and complains
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.,=+:/@-]+")
 
 
-def values(summary: Summary, manifest: Json, prefix: str = "") -> str:
+def values(summary: Summary, manifest: Manifest, prefix: str = "") -> str:
     r"""One \perflabvalue for each number of a run."""
     seen: set[str] = set()
     lines = []
@@ -53,7 +54,7 @@ def values(summary: Summary, manifest: Json, prefix: str = "") -> str:
     return "".join(lines)
 
 
-def _all(summary: Summary, manifest: Json) -> Iterator[tuple[str, str]]:
+def _all(summary: Summary, manifest: Manifest) -> Iterator[tuple[str, str]]:
     places = places_of(summary.results)
     level = confidence_of(summary)
     for place in places:

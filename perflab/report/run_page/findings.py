@@ -443,9 +443,9 @@ def _nothing_to_compare(run: ReportRun) -> Iterator[Block]:
 
 def _workload(run: ReportRun) -> str:
     """As it was named on the command line; a command's own line is not repeated here."""
-    written = ((run.manifest.get("experiment") or {}).get("written") or {}).get("workload")
+    written = (run.manifest.experiment.written or {}).get("workload")
     names = written if isinstance(written, list) and all(isinstance(w, str) for w in written) else None
-    kind = (run.manifest.get("workload") or {}).get("kind")
+    kind = run.manifest.workload.kind
     return " ".join(map(shlex.quote, names)) if names and kind == "topology" else "WORKLOAD"
 
 

@@ -19,9 +19,8 @@ def section(runs: Sequence[ReportRun]) -> Iterator[Block]:
     room = MOST_BYTES
     for run in runs:
         for label, _, trial in run.trials:
-            file = run.files.get(trial.trial)
-            folder = None if file is None else file.path / FOLDER
-            if folder is None or not (folder / result.FILE).is_file():
+            folder = run.folders.get(trial.trial, Path()) / FOLDER
+            if trial.trial not in run.folders or not (folder / result.FILE).is_file():
                 continue
             title = f"{f'{run.name}, ' if len(runs) > 1 else ''}{label}, trial {trial.trial}"
             yield Heading(title)

@@ -28,7 +28,8 @@ def section(runs: Sequence[ReportRun]) -> Iterator[Block]:
 
 def _sentences(run: ReportRun) -> Iterator[str]:
     yield from (sentence(remark.words) for remark in run.remarks if remark.kind in OF_QUALITY)
-    if loud := [t.trial for _, _, t in run.trials if (run.file(t).get("cool_down") or {}).get("reached") is False]:
+    cooled = [(t.trial, file.cool_down) for _, _, t in run.trials if (file := run.file(t)) is not None]
+    if loud := [number for number, seen in cooled if seen is not None and seen.reached is False]:
         began = "It" if len(loud) == 1 else "They"
         yield (
             f"{numbered(loud).capitalize()}: the machine did not become quiet within the limit. {began} began on a "
@@ -37,8 +38,8 @@ def _sentences(run: ReportRun) -> Iterator[str]:
     yield from _traces(run)
     notes: dict[str, list[int]] = {}
     for _, _, trial in run.trials:
-        for note in run.file(trial).get("notes") or ():
-            notes.setdefault(str(note), []).append(trial.trial)
+        for note in () if (file := run.file(trial)) is None else file.notes:
+            notes.setdefault(note, []).append(trial.trial)
     yield from (sentence(f"{numbered(trials)}: {note}") for note, trials in notes.items())
     for label, _, trial in run.trials:
         if trial.drain not in (None, "rest") and trial.totals.lost.tail:
@@ -47,8 +48,8 @@ def _sentences(run: ReportRun) -> Iterator[str]:
 
 def _traces(run: ReportRun) -> Iterator[str]:
     """Events that tracers lost, as recording.json beside each trace says."""
-    for number, file in sorted(run.files.items()):
-        path = file.path / "trace" / FILE
+    for number, folder in sorted(run.folders.items()):
+        path = folder / "trace" / FILE
         if not path.is_file():
             continue
         try:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from perflab.errors import BadInput, PerflabError
 from perflab.report.label import labels
 from perflab.report.run_page.blocks import Heading
 from perflab.report.tables.trials import TrialOf
 from perflab.results.comparison import Finding, Remark
+from perflab.results.files import Manifest, TrialFile
 from perflab.results.outcome import HARNESS_ERROR
 from perflab.results.run import PERFLAB, RunData
 from perflab.results.summary import Summary
@@ -19,26 +19,17 @@ from perflab.results.trial import Result, Trial
 from perflab.runs.collect import left_out, own_trials
 from perflab.runs.rundir import SUMMARY, RunDirectory
 
-Json = dict[str, Any]
-
 VERBS = ("run", "sweep", "breaking-point")  # that make runs
 
 
 @dataclass(frozen=True)
-class TrialFile:
-    """trial.json and the folder it is in."""
-
-    path: Path
-    document: Json
-
-
-@dataclass(frozen=True)
 class ReportRun:
-    """`labels` are those of the results, by what these differ in; `files` are by the numbers of trials."""
+    """`labels` are those of the results, by what these differ in; `files` and `folders` go by the numbers of trials."""
 
     data: RunData
     labels: tuple[str, ...]
     files: dict[int, TrialFile] = field(repr=False)
+    folders: dict[int, Path] = field(repr=False)
     notes: tuple[str, ...]
 
     @property
@@ -46,7 +37,7 @@ class ReportRun:
         return self.data.name
 
     @property
-    def manifest(self) -> Json:
+    def manifest(self) -> Manifest:
         return self.data.manifest
 
     @property
@@ -75,14 +66,12 @@ class ReportRun:
     @property
     def planned(self) -> int | None:
         """How many trials the plan has; None of a foreign run, and of a search, which plans as it goes."""
-        plan = self.manifest.get("trials")
-        return len(plan) if self.own and isinstance(plan, list) and plan else None
+        return len(self.manifest.trials) or None if self.own else None
 
     @property
     def verb(self) -> str:
         """Of the command line that made it, and that makes it again."""
-        words = self.manifest.get("command_line")
-        verb = words[1] if isinstance(words, list) and len(words) > 1 else None
+        verb = "".join(self.manifest.command_line[1:2])
         return verb if verb in VERBS else "run"
 
     @property
@@ -110,17 +99,17 @@ class ReportRun:
         from perflab.host import Host
         from perflab.runs.controller import RUNNING, controller_state
 
-        if not self.own or "controller" not in self.manifest or (self.data.path / SUMMARY).exists():
+        if not self.own or self.manifest.controller is None or (self.data.path / SUMMARY).exists():
             return False
         return controller_state(self.manifest, Host()) == RUNNING
 
-    def file(self, trial: Trial) -> Json:
-        """trial.json of an entry of trials_detail; empty where there is none."""
-        found = self.files.get(trial.trial)
-        return {} if found is None else found.document
+    def file(self, trial: Trial) -> TrialFile | None:
+        """trial.json of an entry of trials_detail; None where there is none."""
+        return self.files.get(trial.trial)
 
     def is_interrupted(self, trial: Trial) -> bool:
-        return trial.interrupted or (trial.outcome == HARNESS_ERROR and bool(self.file(trial).get("interrupted")))
+        file = self.file(trial)
+        return trial.interrupted or (trial.outcome == HARNESS_ERROR and file is not None and file.interrupted)
 
 
 def read(data: RunData) -> ReportRun:
@@ -128,18 +117,19 @@ def read(data: RunData) -> ReportRun:
     results = data.summary.results
     names = labels(results, [data.name] * len(results)) if results else []
     notes: list[str] = list(data.notes)
-    files = dict(_files(data, notes)) if data.origin == PERFLAB else {}
-    return ReportRun(data, tuple(names), files, tuple(dict.fromkeys(notes)))
+    found = list(_files(data, notes)) if data.origin == PERFLAB else []
+    files, folders = {file.trial: file for _, file in found}, {file.trial: path for path, file in found}
+    return ReportRun(data, tuple(names), files, folders, tuple(dict.fromkeys(notes)))
 
 
-def _files(data: RunData, notes: list[str]) -> Iterator[tuple[int, TrialFile]]:
+def _files(data: RunData, notes: list[str]) -> Iterator[tuple[Path, TrialFile]]:
     """A trial.json that is damaged is a note: the summary has what matters of it."""
     directory = RunDirectory(data.path, created=False)
     damaged: list[str] = []
     try:
-        for trial, document in own_trials(directory, data.manifest, [], damaged):
-            if document is not None:
-                yield document["trial"], TrialFile(trial.path, document)
+        for trial, file in own_trials(directory, data.manifest, [], damaged):
+            if file is not None:
+                yield trial.path, file
     except (PerflabError, OSError) as error:
         notes.append(f"{error}; what trial.json says of this and later trials is missing here")
     notes += [left_out(problem, in_summary=True) for problem in damaged if left_out(problem) not in notes]

@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from perflab.columns import Cell, Column, Table
+from perflab.host import OK, WARN, Check
 from perflab.quantity import BYTES
 from perflab.report import inventory
 from perflab.report.run_page.blocks import Block, Facts, Fold, Group, Heading, Items, Known, Sheet, Source, Text
 from perflab.report.run_page.effects import in_words, plain, seconds
 from perflab.report.run_page.runs import ReportRun, each
 from perflab.results.curve import BreakingPoint
+from perflab.results.files import Manifest, UsedExperiment, UsedWorkload
+from perflab.results.files import Source as Read
 from perflab.statistics.selection import variant_words
 from perflab.units import format_duration, plural
 
@@ -56,8 +59,8 @@ def section(runs: Sequence[ReportRun]) -> Iterator[Block]:
 
 def when(run: ReportRun) -> str | None:
     """ "21 November 2026, 15:46 UTC"."""
-    text = run.manifest.get("created_utc")
-    if not isinstance(text, str):
+    text = run.manifest.created_utc
+    if text is None:
         return None
     try:
         return f"{datetime.fromisoformat(text).astimezone(UTC):%-d %B %Y, %H:%M} UTC"
@@ -67,50 +70,49 @@ def when(run: ReportRun) -> str | None:
 
 def _what(run: ReportRun) -> Facts:
     manifest, results = run.manifest, run.results
-    settings, workload = _at(manifest, "settings"), _at(manifest, "workload")
-    document = _at(manifest, "experiment", "document")
+    settings, workload, document = manifest.settings, manifest.workload, manifest.experiment.document
     lengths = sorted({r.duration_s for r in results if r.duration_s})
+    left = manifest.unavailable_levels
     known = " to ".join(map(format_duration, dict.fromkeys((lengths[0], lengths[-1])))) if lengths else ""
-    measured, warmup = seconds(settings.get("duration_ns")) or known, settings.get("warmup_ns")
+    measured, warmup = seconds(settings.duration_ns) or known, settings.warmup_ns
     names = dict.fromkeys(r.workload for r in results)
     after = f", after {seconds(warmup)} of warm-up" if warmup else ""
-    left = manifest.get("unavailable_levels") or ()
     return [
         ("run", run.name),
         ("began", when(run)),
-        ("workload", f"{', '.join(names)}{_size(workload)}" if names else workload.get("name")),
+        ("workload", f"{', '.join(names)}{_size(workload)}" if names else workload.name),
         ("variants", "; ".join(dict.fromkeys(variant_words(r) for r in results))),
         ("middlewares", _versions(manifest)),
         ("measured time", f"{measured} per trial{after}" if measured else None),
         ("trials", _trials(run, document)),
         ("searched", "; ".join(map(_searched, run.summary.breaking_points))),
         ("order", _order(document) if document else None),
-        ("seed", settings.get("seed")),
+        ("seed", settings.seed),
         ("factors", "; ".join(f"{path}: {plain(levels)}" for path, levels in _at(document, "factors").items())),
         ("observers", "; ".join(dict.fromkeys(o for r in results for o in r.observers))),
         ("success means", ", ".join(map(plain, document.get("success") or ()))),
-        ("cool-down", _cool_down(settings.get("quiet_limit_ns"))),
+        ("cool-down", _cool_down(settings.quiet_limit_ns)),
         ("statistics", _statistics(run)),
-        ("levels left out", "; ".join(f"{u['factor']} = {plain(u['level'])}: {u['reason']}" for u in left)),
+        ("levels left out", "; ".join(f"{u.factor} = {plain(u.level)}: {u.reason}" for u in left)),
     ]
 
 
-def _size(workload: Json) -> str:
-    processes = _at(workload, "graph").get("processes")
+def _size(workload: UsedWorkload) -> str:
+    processes = workload.graph.get("processes")
     if not isinstance(processes, list):
         return ""
     nodes = sum(len(p.get("nodes") or ()) for p in processes)
-    edges, services = len(workload.get("edges") or ()), len(workload.get("services") or ())
+    edges, services = len(workload.edges), len(workload.services)
     parts = [plural(len(processes), "process", "processes")]  # a command has no others that are known beforehand
     parts += [plural(n, what) for n, what in ((nodes, "node"), (edges, "edge"), (services, "service")) if n]
     return f" ({', '.join(parts)})"
 
 
-def _versions(manifest: Json) -> str:
+def _versions(manifest: Manifest) -> str:
     found = []
-    for middleware in manifest.get("middlewares") or ():
-        options = f" ({plain(middleware['options'])})" if middleware.get("options") else ""
-        found.append(f"{middleware['name']} {middleware.get('version') or ''}".strip() + options)
+    for middleware in manifest.middlewares:
+        options = f" ({plain(middleware.options)})" if middleware.options else ""
+        found.append(f"{middleware.name} {middleware.version or ''}".strip() + options)
     return "; ".join(dict.fromkeys(found))
 
 
@@ -195,14 +197,14 @@ def _treatment(title: str, labels: Sequence[str], given: Sequence[Json]) -> Fold
 
 def _machine(run: ReportRun) -> Iterator[Block]:
     manifest = run.manifest
-    host = {**_at(manifest, "host"), **_at(manifest, "inventory")}
+    host = {**manifest.host, **manifest.inventory}
     if not any(host.values()):
         yield Text("The run does not say what it was made on.", "faint")
         return
     known = {row.label: row.value for row in inventory.rows(host)}
-    whole = [row for row in inventory.rows(_at(manifest, "inventory")) if row.value]
-    checks = [c for c in manifest.get("preflight") or () if isinstance(c, Mapping)]
-    warned = [c for c in checks if c.get("status") != "ok"]
+    whole = [row for row in inventory.rows(manifest.inventory) if row.value]
+    checks = manifest.preflight
+    warned = [check for check in checks if check.status != OK]
     fine = len(checks) - len(warned)
     checked = f"{plural(fine, 'other check')} of the machine found nothing." if warned and fine else ""
     if checks and not warned:
@@ -225,21 +227,21 @@ _INVENTORY: list[Column[inventory.Row]] = [
     Column("value", "value", lambda row: row.value),
     Column("of", "of", lambda row: row.section),
 ]
-_NOISE: list[Column[Json]] = [
-    Column("name", "what", lambda check: check.get("name")),
-    Column("value", "value", lambda check: check.get("value")),
+_NOISE: list[Column[Check]] = [
+    Column("name", "what", lambda check: check.name),
+    Column("value", "value", lambda check: check.value),
     Column("state", "state", lambda check: Cell(_state(check), _state(check), "warn")),
-    Column("advice", "what helps", lambda check: check.get("advice")),
+    Column("advice", "what helps", lambda check: check.advice),
 ]
 
 
-def _state(check: Json) -> str:
-    return {"warn": "noisy"}.get(str(check["status"]), str(check["status"]))
+def _state(check: Check) -> str:
+    return {WARN: "noisy"}.get(check.status, check.status)
 
 
 def _differences(first: ReportRun, run: ReportRun) -> list[str]:
     """What the machine and the middlewares of a later run differ in from those of the first."""
-    hosts = [_at(of.manifest, "host") for of in (first, run)]
+    hosts = [of.manifest.host for of in (first, run)]
     pairs = [(key, *(host.get(key) for host in hosts)) for key in OF_HOST]
     pairs.append(("middlewares", _versions(first.manifest), _versions(run.manifest)))
     return [f"{key}: {plain(a)} in {first.name}, {plain(b)} in {run.name}" for key, a, b in pairs if a != b and a and b]
@@ -255,18 +257,17 @@ def repeat(runs: Sequence[ReportRun]) -> Iterator[Block]:
             yield from _again(run)
         else:
             yield Text("This run is not one of perflab's; it does not say how it was started.")
-            yield Known([(key, plain(v)) for key, v in run.manifest.items() if isinstance(v, str | int | float)])
+            yield Known([("run", run.manifest.run)])
 
 
 def _again(run: ReportRun) -> Iterator[Block]:
     manifest = run.manifest
-    experiment, workload = _at(manifest, "experiment"), _at(manifest, "workload")
-    software = _at(manifest, "inventory", "software")
+    experiment, workload, software = manifest.experiment, manifest.workload, _at(manifest.inventory, "software")
     if command := _command(manifest):
         yield Heading("Command line", 4)
         yield Source(command, "the command line")
-    written = _yaml(experiment.get("written"))
-    if files := _texts(experiment.get("sources"), "the experiment file"):
+    written = _yaml(experiment.written or {})
+    if files := _texts(experiment.sources, "the experiment file"):
         yield Heading("Experiment file", 4)
         yield from files
         yield Text("Options of the command line replace what the file says. The two together are:")
@@ -277,48 +278,46 @@ def _again(run: ReportRun) -> Iterator[Block]:
         yield Text(f"Save it as experiment.yaml; `perflab {run.verb} experiment.yaml` repeats the run.")
     yield Heading("Versions and seeds", 4)
     yield Known(_versions_and_seeds(manifest, software))
-    environment = {**_at(manifest, "environment"), **_at(manifest, "inventory", "environment")}
+    environment = {**manifest.environment, **_at(manifest.inventory, "environment")}
     none = Text("None of those that reach into middlewares, allocator or dynamic linker was set.", "faint")
     known = Known([(key, plain(value)) for key, value in sorted(environment.items())])
     yield Fold("Environment variables", [known if environment else none])
     checksums = list(_checksums(workload, experiment, software))
     yield Fold("Checksums of sources and programs", [Sheet(Table("checksums", "Checksums", _CHECKSUMS, checksums))])
-    yield Fold("Sources of the workload", _texts(workload.get("sources"), "this file"))
+    yield Fold("Sources of the workload", _texts(workload.sources, "this file"))
 
 
-def _versions_and_seeds(manifest: Json, software: Json) -> Facts:
-    own, git, versions = _at(software, "perflab"), _at(software, "perflab", "git"), _at(manifest, "versions")
+def _versions_and_seeds(manifest: Manifest, software: Json) -> Facts:
+    own, git, versions = _at(software, "perflab"), _at(software, "perflab", "git"), manifest.versions
     revision = f"{git['revision']}{', with changes' if git.get('modified') else ''}" if git.get("revision") else None
-    packages = software.get("packages") or versions.get("packages")
+    packages = software.get("packages") or versions.packages
     return [
-        ("perflab", own.get("version") or versions.get("perflab")),
+        ("perflab", own.get("version") or versions.perflab),
         ("git revision", revision),
         ("middlewares", _versions(manifest)),
-        ("python", software.get("python") or versions.get("python")),
+        ("python", software.get("python") or versions.python),
         ("packages", plain(packages) if packages else None),
         ("stress-ng", software.get("stress_ng")),
         ("C library", software.get("libc")),
-        ("first seed", _at(manifest, "settings").get("seed")),
-        ("identity of the run", manifest.get("run_id")),
+        ("first seed", manifest.settings.seed),
+        ("identity of the run", manifest.run_id),
     ]
 
 
-def _command(manifest: Json) -> str:
-    words = manifest.get("command_line")
-    if not isinstance(words, list) or not words:
+def _command(manifest: Manifest) -> str:
+    if not manifest.command_line:
         return ""
-    program, *others = map(str, words)
+    program, *others = manifest.command_line
     return shlex.join([Path(program).name if program.endswith("perflab") else program, *others])
 
 
-def _texts(sources: object, what: str) -> list[Block]:
+def _texts(sources: Sequence[Read], what: str) -> list[Block]:
     """Files as they were written, each below its path."""
-    known = [s for s in sources if isinstance(s, Mapping) and s.get("text")] if isinstance(sources, list) else []
-    return [block for s in known for block in (Text(s.get("path") or "", "faint"), Source(str(s["text"]), what))]
+    return [block for s in sources if s.text for block in (Text(s.path, "faint"), Source(s.text, what))]
 
 
-def _yaml(written: object) -> str:
-    if not isinstance(written, Mapping) or not written:
+def _yaml(written: Json) -> str:
+    if not written:
         return ""
     import yaml
 
@@ -333,10 +332,10 @@ _CHECKSUMS: list[Column[Json]] = [
 ]
 
 
-def _checksums(workload: Json, experiment: Json, software: Json) -> Iterator[Json]:
+def _checksums(workload: UsedWorkload, experiment: UsedExperiment, software: Json) -> Iterator[Json]:
     """Of sources, programs and libraries, each a row of _CHECKSUMS."""
-    for what, of in (("workload", workload), ("experiment", experiment)):
-        yield from ({**source, "what": what} for source in of.get("sources") or () if isinstance(source, Mapping))
+    for what, sources in (("workload", workload.sources), ("experiment", experiment.sources)):
+        yield from ({"path": source.path, "sha256": source.sha256, "what": what} for source in sources)
     for name, entry in _at(software, "programs").items():
         if _at(entry):
             yield {**entry, "path": name, "what": "program"}

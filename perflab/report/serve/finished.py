@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from perflab import models
 from perflab.errors import DAMAGE, BadInput
 from perflab.results.curve import BreakingPoint, Curve
+from perflab.results.files import DesignedTreatment, Manifest, TrialFile
 from perflab.results.outcome import Outcomes
 from perflab.results.trial import Circumstances, Coverage, Median, Result, Totals, added, least_lost, owners
-from perflab.runs import trial_file
 from perflab.runs.collect import collect, expected_of
 from perflab.runs.display import FinishedTrial
 from perflab.runs.rundir import TrialDirectory
@@ -41,7 +41,7 @@ class Finished(FinishedTrial):
     """A trial of the run, under which circumstances it ran, and what a search makes of it."""
 
     of: Circumstances
-    document: Json  # trial.json
+    file: TrialFile
     unfinished: bool  # its trial.json says that it runs; it may be closed yet
     figure: str  # "latency", or "round_trip" where there are services alone
     met: bool | None  # the criterion of a search; None: there is none, or the trial says nothing
@@ -59,43 +59,39 @@ class Finished(FinishedTrial):
         return METRICS[f"{self.figure}.{name}"].read(self.trial).value
 
 
-def circumstances(entry: Mapping[str, Any]) -> Circumstances:
-    """Of an entry of the plan, of a treatment, or of trial.json."""
-    found = {field.name: entry[field.name] for field in fields(Circumstances) if entry.get(field.name) is not None}
-    middleware = entry.get("middleware")
-    found["middleware"] = middleware["name"] if isinstance(middleware, dict) else middleware
-    return Circumstances(**{"workload": "", **found, "conditions": tuple(found.get("conditions", ()))})
+def circumstances(of: DesignedTreatment | TrialFile) -> Circumstances:
+    """Of a treatment, or of a trial."""
+    middleware = of.middleware.name if isinstance(of, TrialFile) else of.middleware
+    return Circumstances(**{"workload": "", **models.shared(Circumstances, of), "middleware": middleware})
 
 
 def place_of(of: Circumstances) -> str:
     """What trials of one result have in common."""
-    return json.dumps([getattr(of, key) for key in KEYS], sort_keys=True)
+    return of.key(of.middleware)
 
 
-def read(directory: TrialDirectory, document: Json, manifest: Json, goal: Goal | None = None) -> Finished:
+def read(directory: TrialDirectory, file: TrialFile, manifest: Manifest, goal: Goal | None = None) -> Finished:
     """`goal` is that of a search. Raises what damaged files raise: one of DAMAGE, BadInput, OSError."""
-    edges, services = expected_of(directory, manifest)
-    unfinished = document["status"] != "finished"
-    told = {**trial_file.ended_early(document), "interrupted": True} if unfinished else dict(document)
-    data = collect(directory, told, edges, services, key_figures.declared(manifest["workload"]["graph"])).data
+    edges, services = expected_of(directory, manifest.workload)
+    data = collect(directory, file, edges, services, key_figures.declared(manifest.workload.graph)).data
     return Finished(
         trial=figures_of(data),
-        took_s=None if unfinished else _took_s(directory, document),
-        of=circumstances(document),
-        document=document,
-        unfinished=unfinished,
+        took_s=_took_s(directory, file) if file.finished else None,
+        of=circumstances(file),
+        file=file,
+        unfinished=not file.finished,
         figure="latency" if edges or not services else "round_trip",
         met=None if goal is None else _judged(goal, data),
         data=None if goal is None else replace(data, **_WITHOUT_HISTOGRAMS),
     )
 
 
-def _took_s(directory: TrialDirectory, document: Mapping[str, Any]) -> float | None:
+def _took_s(directory: TrialDirectory, file: TrialFile) -> float | None:
     """From the beginning of the trial until its last file was written: its summary is part of what a trial takes."""
     try:
-        began = datetime.fromisoformat(str(document["started_utc"])).timestamp()
+        began = datetime.fromisoformat(str(file.started_utc)).timestamp()
         return round(max(0.0, directory.trial_json.stat().st_mtime - began), 1)
-    except (KeyError, ValueError, OSError):
+    except (ValueError, OSError):
         return None
 
 
@@ -198,13 +194,13 @@ def curves(results: Sequence[Result], figure: str, alpha: float) -> list[tuple[C
     return [(outline(path, curve, metrics, alpha), list(curve.levels.values())) for path, curve in found]
 
 
-def asked(manifest: Mapping[str, Any]) -> Json | None:
+def asked(manifest: Manifest) -> Json | None:
     """What a search was asked for; None of other runs."""
-    found = ((manifest.get("experiment") or {}).get("document") or {}).get("breaking_point")
+    found = manifest.experiment.document.get("breaking_point")
     return found if isinstance(found, dict) else None
 
 
-def goal_of(manifest: Mapping[str, Any]) -> Goal | None:
+def goal_of(manifest: Manifest) -> Goal | None:
     """None of runs without a search, and where its target is not on this machine. Raises one of DAMAGE."""
     if asked(manifest) is None:
         return None
@@ -213,11 +209,11 @@ def goal_of(manifest: Mapping[str, Any]) -> Goal | None:
     from perflab.statistics.target import machine_cpus
 
     try:
-        document = validate(Written(dict(manifest["experiment"]["written"])))
+        document = validate(Written(dict(manifest.experiment.written or {})))
         if document.breaking_point is None:
             return None
-        figures = key_figures.kinds(key_figures.declared(manifest["workload"]["graph"]))
-        return goal_of_document(document, document.breaking_point, machine_cpus(manifest), figures)
+        figures = key_figures.kinds(key_figures.declared(manifest.workload.graph))
+        return goal_of_document(document, document.breaking_point, machine_cpus(manifest.host), figures)
     except BadInput:
         return None
 
@@ -230,7 +226,7 @@ def _judged(goal: Goal, data: TrialData) -> bool | None:
         return None
 
 
-def breaking_points(goal: Goal | None, trials: Sequence[Finished], manifest: Mapping[str, Any]) -> list[BreakingPoint]:
+def breaking_points(goal: Goal | None, trials: Sequence[Finished], manifest: Manifest) -> list[BreakingPoint]:
     """Where they are, as far as a search knows by now."""
     if goal is None:
         return []
@@ -240,6 +236,6 @@ def breaking_points(goal: Goal | None, trials: Sequence[Finished], manifest: Map
     verdicts = {data.order: met for data, met in told}
     judged = replace(goal, judge=lambda data: verdicts[data.order])
     try:
-        return results(judged, [data for data, _ in told], int(manifest["settings"]["seed"]))
+        return results(judged, [data for data, _ in told], manifest.settings.seed or 0)
     except (BadInput, *DAMAGE):
         return []  # trials of another search, which the end of the run will tell

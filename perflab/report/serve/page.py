@@ -217,7 +217,7 @@ def _trials(run: SoFar) -> _Part:
     places = {row["number"]: row["result"] for row in run.document["trials"]}
     took = {t.trial.trial: t.took_s for t in run.trials}
     rows = [
-        TrialOf(t.trial, run.results[place], names[place], t.document)
+        TrialOf(t.trial, run.results[place], names[place], t.file)
         for t in sorted(run.trials, key=lambda t: -t.trial.order)[:MAX_ROWS]
         if (place := places[t.trial.trial]) is not None
     ]

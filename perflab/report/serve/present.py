@@ -16,6 +16,7 @@ from perflab.errors import DAMAGE
 from perflab.formats.checkpoints import difference
 from perflab.report.progress import quantiles
 from perflab.report.serve.tail import Tail
+from perflab.results.files import TrialFile
 from perflab.runs.rundir import TrialDirectory
 from perflab.statistics import histogram as hg
 from perflab.statistics.histogram import Histogram
@@ -148,16 +149,16 @@ class PresentTrial:
         self.seconds = Seconds()
         self._processes: dict[str, _Process] = {}
 
-    def refresh(self, document: Mapping[str, Any]) -> bool:
-        """Reads what is new of the workload's own processes, those of `document` (trial.json); whether there was."""
-        for name, told in document["processes"].items():
-            if not told.get("condition") and name not in self._processes:
+    def refresh(self, file: TrialFile) -> bool:
+        """Reads what is new of the workload's own processes, those of trial.json; whether there was."""
+        for name, told in file.processes.items():
+            if not told.condition and name not in self._processes:
                 self._processes[name] = _Process(name, self.directory.records(name))
         new = [process.read(self.seconds) for process in self._processes.values()]
         if any(process.tail.restarted for process in self._processes.values()):
             # Not the file that was followed: what came from it is forgotten, and everything read anew.
             self.seconds, self._processes = Seconds(), {}
-            return self.refresh(document)
+            return self.refresh(file)
         return any(new)
 
     @property

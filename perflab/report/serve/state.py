@@ -12,11 +12,11 @@ import json
 import shlex
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from perflab.errors import DAMAGE, BadInput
 from perflab.formats import json_file
@@ -28,6 +28,7 @@ from perflab.report.serve import finished
 from perflab.report.serve.finished import Finished, circumstances, place_of
 from perflab.report.serve.present import PresentTrial
 from perflab.results.curve import BreakingPoint, Curve
+from perflab.results.files import DesignedTrial, Manifest, TrialFile
 from perflab.results.outcome import SUCCESS
 from perflab.results.trial import Result, least_lost, owners, received
 from perflab.runs import rundir
@@ -93,12 +94,15 @@ class State:
         return b"{" + b",".join(b'"%s":%s' % (key.encode(), value) for key, value in parts.items()) + b"}"
 
 
-class _Document:
-    """A JSON file that is parsed again only when it has changed."""
+T = TypeVar("T")
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.content: Json | None = None
+
+class _Document(Generic[T]):
+    """A file that is read again only when it has changed. `read` raises BadInput."""
+
+    def __init__(self, path: Path, read: Callable[[], T | None]) -> None:
+        self.path, self._read = path, read
+        self.content: T | None = None
         self.problem: str | None = None
         self.signature: Signature | None = None
 
@@ -110,7 +114,7 @@ class _Document:
         self.signature, self.content, self.problem = found, None, None
         if found is not None:
             try:
-                self.content = json_file.read_json(self.path)
+                self.content = self._read()
             except BadInput as error:
                 self.problem = str(error)
 
@@ -183,8 +187,9 @@ class _Followed:
     def __init__(self, run: RunDirectory, host: Host) -> None:
         self.run = run
         self._host = host
-        self._manifest, self._summary = _Document(run.manifest), _Document(run.summary)
-        self._documents: dict[str, _Document] = {}  # trial.json, by the names of the trials' folders
+        self._manifest = _Document(run.manifest, run.read_manifest)
+        self._summary = _Document(run.summary, lambda: json_file.read_json(run.summary))
+        self._files: dict[str, _Document[TrialFile]] = {}  # trial.json, by the names of the trials' folders
         self._finished: dict[str, Finished] = {}
         self._notes: dict[str, str] = {}
         self._present: PresentTrial | None = None
@@ -201,7 +206,6 @@ class _Followed:
         manifest = self._manifest.content
         if manifest is None:
             raise BadInput(self._manifest.problem or f"{self.run.manifest} has gone")
-        self.run.check_version(manifest)
         if self._goal_of != self._manifest.signature:
             self._goal, self._goal_of = finished.goal_of(manifest), self._manifest.signature
         controller = controller_state(manifest, self._host)
@@ -239,30 +243,32 @@ class _Followed:
             return False
         return controller != RUNNING or made[0] >= begun[0]
 
-    def _own(self, manifest: Json) -> list[TrialDirectory]:
+    def _own(self, manifest: Manifest) -> list[TrialDirectory]:
         """The folders of the run's own trials whose trial.json can be read, in order."""
         own = []
         for directory in self.run.trials():
             name = directory.path.name
-            document = self._documents.setdefault(name, _Document(directory.trial_json))
+            document = self._files.setdefault(name, _Document(directory.trial_json, directory.read))
             known = self._finished.get(name)
             if known is None or known.unfinished:
                 document.refresh()
             if document.problem is not None:
                 self._notes[name] = document.problem
-            elif document.content is not None and manifest.get("run_id") not in (None, document.content.get("run_id")):
+            elif document.content is not None and manifest.run_id not in (None, document.content.run_id):
                 self._notes[name] = f"{name} is of another run and left out"
             elif document.content is not None:
                 own.append(directory)
         return own
 
-    def _told(self, directory: TrialDirectory) -> Json:
-        return self._documents[directory.path.name].content or {}
+    def _told(self, directory: TrialDirectory) -> TrialFile:
+        file = self._files[directory.path.name].content
+        assert file is not None, "it is one of the run's own"
+        return file
 
     def _over(self, directory: TrialDirectory) -> bool:
-        return self._told(directory).get("status") == "finished"
+        return self._told(directory).finished
 
-    def _read(self, directories: Sequence[TrialDirectory], manifest: Json) -> int:
+    def _read(self, directories: Sequence[TrialDirectory], manifest: Manifest) -> int:
         """Reads trials that are over and new, for a while; how many are left for the next time."""
         began = time.monotonic()
         unread = 0
@@ -288,16 +294,16 @@ class _Followed:
         again = {t.trial.order: t.trial.trial for t in trials}
         return [t for t in trials if not (t.trial.interrupted and again[t.trial.order] > t.trial.trial)]
 
-    def _whole(self, manifest: Json, trials: Sequence[Finished]) -> bool:
+    def _whole(self, manifest: Manifest, trials: Sequence[Finished]) -> bool:
         """Whether the run came to the end of its plan. A search has no plan; it ends where no trial was broken off."""
         if any(t.trial.interrupted for t in trials):
             return False
-        planned = {int(entry["order"]) for entry in manifest["trials"] if "order" in entry}
+        planned = {entry.order for entry in manifest.trials if entry.order is not None}
         return finished.asked(manifest) is not None or planned <= {t.trial.order for t in trials}
 
     # -- the slow part: changes when a trial begins or ends ----------------------------------------------------------
 
-    def _so_far(self, manifest: Json, trials: Sequence[Finished], current: TrialDirectory | None) -> SoFar:
+    def _so_far(self, manifest: Manifest, trials: Sequence[Finished], current: TrialDirectory | None) -> SoFar:
         key = (
             self._manifest.signature,
             tuple(t.trial.trial for t in trials),
@@ -308,40 +314,40 @@ class _Followed:
             self._made = (key, self._made_anew(manifest, trials, None if current is None else self._told(current)))
         return self._made[1]
 
-    def _made_anew(self, manifest: Json, trials: Sequence[Finished], current: Json | None) -> SoFar:
-        statistics = ((manifest.get("experiment") or {}).get("document") or {}).get("statistics") or {}
+    def _made_anew(self, manifest: Manifest, trials: Sequence[Finished], current: TrialFile | None) -> SoFar:
+        statistics = manifest.experiment.document.get("statistics") or {}
         alpha = float(statistics.get("alpha") or ALPHA)
         figure = trials[0].figure if trials else "latency"
-        treatments = [circumstances(entry) for entry in (*(manifest.get("treatments") or ()), current) if entry]
+        treatments = [circumstances(entry) for entry in (*manifest.treatments, current) if entry]
         metrics = dict.fromkeys(METRICS[name] for name in (f"{figure}.p50", f"{figure}.p99", "run_time"))
         with contextlib.suppress(BadInput):  # of a package that is not installed here
-            kinds = key_figures.kinds(key_figures.declared(manifest["workload"]["graph"]))
+            kinds = key_figures.kinds(key_figures.declared(manifest.workload.graph))
             metrics |= dict.fromkeys(chosen(statistics.get("metrics"), figures=kinds))
         results = finished.results(trials, treatments, list(metrics), alpha)
         names = labels(results) if results else []
         places = {place_of(result): n for n, result in enumerate(results)}
         curves = finished.curves(results, figure, alpha)
         points = finished.breaking_points(self._goal, trials, manifest)
-        settings, searched = manifest["settings"], finished.asked(manifest)
+        settings, searched = manifest.settings, finished.asked(manifest)
         document = {
-            "name": str(manifest["run"]),
+            "name": manifest.run,
             "path": str(self.run.path.absolute()),
-            "workload": str(manifest["workload"]["name"]),
-            "created_utc": manifest.get("created_utc"),
-            "command_line": shlex.join(map(str, manifest.get("command_line") or ())) or None,
-            "duration_s": _seconds(settings.get("duration_ns")),
-            "warmup_s": _seconds(settings.get("warmup_ns")) or 0.0,
+            "workload": manifest.workload.name,
+            "created_utc": manifest.created_utc,
+            "command_line": shlex.join(manifest.command_line) or None,
+            "duration_s": _seconds(settings.duration_ns),
+            "warmup_s": _seconds(settings.warmup_ns) or 0.0,
             "figure": figure,
             "confidence": 1 - alpha,
             "search": searched,
             "breaking_points": as_json(points),
-            "planned": None if searched is not None else len(manifest["trials"]),
-            "trials": _rows(manifest["trials"], trials, current, places),
+            "planned": None if searched is not None else len(manifest.trials),
+            "trials": _rows(manifest.trials, trials, current, places),
             "results": [
                 finished.document(r, name, figure, alpha) for r, name in zip(results, names, strict=True)
             ],
             "levels": _levels(curves, results),
-            "unavailable_levels": manifest.get("unavailable_levels") or [],
+            "unavailable_levels": as_json(manifest.unavailable_levels),
             "notes": list(self._notes.values()),
         }  # fmt: skip
         return SoFar(document, results, trials, [curve for curve, _ in curves], points)
@@ -355,7 +361,7 @@ class _Followed:
         if not going_on or not run["planned"] or not run["duration_s"]:
             return told
         seconds = run["duration_s"] + run["warmup_s"]
-        of_current = None if current is None else int(self._told(current)["order"])
+        of_current = None if current is None else self._told(current).order
         orders = [row["order"] for row in run["trials"]]
         # In the order in which they ran: of a resumed run that is not the plan's.
         orders.sort(key=lambda order: (order not in done, order != of_current, order))
@@ -364,54 +370,54 @@ class _Followed:
         progress = RunProgress(RunPlan(len(entries), entries), lambda: clock_s, [done[n] for n in orders[: len(done)]])
         if current is not None and of_current is not None:
             progress.start(of_current)
-            began_s = _epoch_s(self._told(current).get("started_utc"))
+            began_s = _epoch_s(self._told(current).started_utc)
             clock_s = max(0.0, time.time() - began_s) if began_s is not None else 0.0
         if progress.current is None and progress.next is None:
             return told  # its summary is being made
         return told | {"left_s": round(progress.left_s()), "left_words": progress.left_in_words()}
 
     def _trial(
-        self, directory: TrialDirectory, current: TrialDirectory | None, manifest: Json, controller: str, run: SoFar
+        self, directory: TrialDirectory, current: TrialDirectory | None, manifest: Manifest, controller: str, run: SoFar
     ) -> Json:
         """The present trial; where none runs, the last one."""
-        document = self._told(directory)
+        file = self._told(directory)
         if self._present is None or self._present.directory.path != directory.path:
             self._present, self._present_whole = PresentTrial(directory), False
         if not self._present_whole:
-            new = self._present.refresh(document)
+            new = self._present.refresh(file)
             self._present_whole = current is None and not new
         measured = self._present.measured
         elapsed_ns = self._present.elapsed_ns
-        of = circumstances(document)
+        of = circumstances(file)
         places = [place_of(result) for result in run.results]
         virtual = of.middleware == "virtual"
         return {
             "name": directory.path.name,
             "number": directory.number,
-            "order": int(document["order"]),
+            "order": file.order,
             "result": places.index(place_of(of)) if place_of(of) in places else None,
-            "treatment": document.get("treatment"),
+            "treatment": file.treatment,
             "variant": variant_words(of),
             "running": current is not None,
-            "phase": self._phase(document, manifest, controller, virtual) if current is not None else None,
-            "outcome": document.get("outcome"),
-            "reason": document.get("reason"),
-            "started_utc": document.get("started_utc"),
-            "duration_s": float(document["duration_s"]),
-            "warmup_s": float(document.get("warmup_s") or 0.0),
+            "phase": self._phase(file, manifest, controller, virtual) if current is not None else None,
+            "outcome": file.outcome,
+            "reason": file.reason,
+            "started_utc": file.started_utc,
+            "duration_s": file.duration_s,
+            "warmup_s": file.warmup_s,
             # Since when it has been measured, for a clock that goes on between two states.
             "measured_since": self._since(directory, measured, virtual, controller) if current is not None else None,
             "elapsed_s": None if elapsed_ns is None else round(max(0.0, elapsed_ns / NS_PER_S), 1),
             **self._present.document(),
         }
 
-    def _phase(self, document: Json, manifest: Json, controller: str, virtual: bool) -> str:
+    def _phase(self, file: TrialFile, manifest: Manifest, controller: str, virtual: bool) -> str:
         """What the trial does, as far as its files tell."""
         assert self._present is not None
         measured = self._present.measured
         if measured is None:
-            command = manifest["workload"].get("command") is not None
-            launched = any(p.get("pid") is not None for p in document["processes"].values())
+            command = manifest.workload.command is not None
+            launched = any(p.pid is not None for p in file.processes.values())
             if command and launched:
                 return COMMAND
             return "starting" if launched else "preparing"
@@ -419,7 +425,7 @@ class _Followed:
         if controller == RUNNING and not virtual:  # the clock of this machine is that of the records
             now_ns = time.monotonic_ns()
             if now_ns < measured[0]:
-                return "warming up" if document.get("warmup_s") else "starting"
+                return "warming up" if file.warmup_s else "starting"
             return "measuring" if now_ns < measured[1] else "draining"
         if elapsed_ns is None:
             return "warming up"
@@ -446,15 +452,15 @@ _ROW: Json = {
 
 
 def _rows(
-    plan: Sequence[Json], trials: Sequence[Finished], current: Json | None, places: Mapping[str, int]
+    plan: Sequence[DesignedTrial], trials: Sequence[Finished], current: TrialFile | None, places: Mapping[str, int]
 ) -> list[Json]:
     """The trials of the plan in its order, with their outcomes; those of a search, which has no plan, as they ran."""
 
-    def row(entry: Mapping[str, Any], **more: Any) -> Json:
-        return {**_ROW, "order": int(entry["order"]), "result": places.get(place_of(circumstances(entry))), **more}
+    def row(entry: DesignedTrial | TrialFile, **more: Any) -> Json:
+        return {**_ROW, "order": entry.order, "result": places.get(place_of(circumstances(entry))), **more}
 
     # Manifests from before there were experiments have empty entries.
-    rows = {int(entry["order"]): row(entry) for entry in plan if "order" in entry}
+    rows = {entry.order: row(entry) for entry in plan if entry.order is not None}
     for t in trials:
         trial = t.trial
         rows[trial.order] = _ROW | {
@@ -464,9 +470,9 @@ def _rows(
             "lost": least_lost(*owners(trial)), "met": t.met, "took_s": t.took_s,
         }  # fmt: skip
     if current is not None:
-        before = rows.get(int(current["order"]))
+        before = rows.get(current.order)
         if before is None or before["outcome"] is None or before["interrupted"]:
-            rows[int(current["order"])] = row(current, number=int(current["trial"]), outcome="running")
+            rows[current.order] = row(current, number=current.trial, outcome="running")
     return [rows[order] for order in sorted(rows)]
 
 

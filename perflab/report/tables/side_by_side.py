@@ -42,7 +42,7 @@ def _of_slowest(statistic: str) -> Column[Side]:
 
 
 def _of_machine(side: Side) -> float | None:
-    resources, cpus = side.result.resources, machine_cpus(side.run.manifest)
+    resources, cpus = side.result.resources, machine_cpus(side.run.manifest.host)
     if resources.cpu_percent_of_machine is None and resources.cpu_percent_mean is not None and cpus is not None:
         return resources.cpu_percent_mean / cpus
     return resources.cpu_percent_of_machine

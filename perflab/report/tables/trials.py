@@ -9,6 +9,7 @@ from typing import Any
 from perflab.columns import Cell, Column, Table
 from perflab.quantity import COUNT, DURATION, PLAIN, UNKNOWN
 from perflab.report.tables.messages import RUN, counted_column, cpu, times
+from perflab.results.files import CoolDown, TrialFile
 from perflab.results.trial import MEASURED, Result, Trial, least_lost, owners, received
 from perflab.statistics.metrics import METRICS, Metric, find, made_by
 
@@ -17,12 +18,12 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class TrialOf:
-    """A trial, its result, how that is called, and trial.json (empty where there is none)."""
+    """A trial, its result, how that is called, and trial.json (None where there is none)."""
 
     record: Trial
     of: Result
     result: str
-    document: Json
+    file: TrialFile | None
     run: str = ""
 
 
@@ -142,23 +143,23 @@ def _outcome(row: TrialOf) -> Cell:
 
 
 def _cooled(row: TrialOf) -> float | Cell | None:
-    cool_down = row.document.get("cool_down") or {}
-    waited = cool_down.get("waited_s")
+    cool_down = None if row.file is None else row.file.cool_down
+    waited = None if cool_down is None else cool_down.waited_s
     text = UNKNOWN if waited is None else DURATION.text(waited) if waited >= 0.0005 else "0 s"
-    if cool_down.get("reached") is False:
+    if cool_down is not None and cool_down.reached is False:
         return Cell(text, waited, "warn", (_busy(cool_down),), "!")
     return Cell(text, waited)
 
 
-def _busy(cool_down: Json) -> str:
-    busy = cool_down.get("busy_percent")
+def _busy(cool_down: CoolDown) -> str:
+    busy = cool_down.busy_percent
     return "not quiet" if busy is None else f"not quiet: {busy:.3g} % busy"
 
 
 def _began(row: TrialOf) -> Cell | None:
     """The time of day, of the instant that trial.json has."""
-    instant = row.document.get("started_utc")
-    return Cell(instant[11:19], instant) if isinstance(instant, str) and len(instant) >= 19 else None
+    instant = None if row.file is None else row.file.started_utc
+    return None if instant is None else Cell(instant[11:19], instant)
 
 
 AFTER: Column[TrialOf] = Column("after", "after", lambda row: row.record.after, help="the disturbance right before it")

@@ -1,0 +1,347 @@
+"""The files of a run beside summary.json: manifest.json, written first, and trial.json of each trial.
+
+Their schemas are made from these records: docs/schema/manifest.schema.json, docs/schema/trial.schema.json. What is not
+known, or not yet, is null. A run of an older version lacks what has a default here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from perflab import models
+from perflab.host import Check
+from perflab.models import Ordinal
+from perflab.results.outcome import HARNESS_ERROR, Outcome
+from perflab.results.trial import MEASURED, Asked, Level, Purpose, TrialEnd, as_today
+
+SCHEMA: Literal[1] = 1
+Status = Literal["running", "finished"]
+FINISHED: Status = "finished"
+ENDED_EARLY = "perflab ended before the trial did"
+Ends = tuple[str, str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class UsedMiddleware:
+    name: str
+    """Of several, joined with +; of a command RMW_IMPLEMENTATION, or own."""
+    version: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    processes: Mapping[str, UsedMiddleware] | None = None
+    """By process, where each has its own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identity:
+    """A process of the boot that the manifest or trial names; its number alone may be somebody else's by now."""
+
+    pid: int | None = None
+    start_ticks: int | None = None
+    """When it started, as proc(5) counts from boot."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarded(Identity):
+    """A program that runs under perflab-guard."""
+
+    status: int | None = None
+    """Exit status, or minus the number of the signal that killed it."""
+    guard: Identity | None = None
+    mark: str | None = None
+    """PERFLAB_COMPANION in the environment of its guard and of all that it started."""
+
+
+def utc_now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+# -- manifest.json ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file that the user named, as it was when it was read."""
+
+    path: str
+    sha256: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class UsedExperiment:
+    written: Mapping[str, Any] | None = None
+    """What file and options say together."""
+    document: Mapping[str, Any] = field(default_factory=dict)
+    """The same with every default (docs/schema/experiment.schema.json); times in nanoseconds."""
+    sources: tuple[Source, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class UsedThresholds:
+    late_percent: float | None = None
+    late_ns: int | None = None
+    too_late_percent: float | None = None
+    too_late_ns: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class UsedSettings:
+    """Of every trial."""
+
+    duration_ns: int | None = None
+    warmup_ns: int | None = None
+    sampling_ns: int | None = None
+    checkpoint_ns: int | None = None
+    discovery_timeout_ns: int | None = None
+    measure: tuple[str, ...] = ()
+    threads: tuple[Mapping[str, Any], ...] = ()
+    lock_memory: bool | None = None
+    name_threads: bool | None = None
+    network: str | None = None
+    seed: int | None = None
+    thresholds: UsedThresholds = UsedThresholds()
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """How long perflab waits for a node."""
+    quiet_limit_ns: int | None = None
+    """0: trials do not wait for a quiet machine."""
+    quiet_threshold: float | None = None
+    """Busy share of all CPUs in percent; null: by what was found at first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UsedWorkload:
+    kind: str = "topology"
+    name: str
+    sources: tuple[Source, ...] = ()
+    command: Mapping[str, Any] | None = None
+    """Parameters of a command; null of any other kind."""
+    parameters: Mapping[str, Any] | None = None
+    """Those of a generated graph."""
+    graph: Mapping[str, Any] = field(default_factory=dict)
+    """The resolved graph (docs/formats.md, section 1)."""
+    edges: tuple[Ends, ...] = ()
+    """Publisher, topic, subscription."""
+    services: tuple[Ends, ...] = ()
+    """Client, service, server."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignedVariant:
+    middleware: str
+    executor: str | None = None
+    ipc: str | None = None
+    pass_by: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignedTreatment(Asked):
+    middleware: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignedTrial(DesignedTreatment):
+    order: Ordinal | None = None
+    block: Ordinal | None = None
+    after: str | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeftOutLevel:
+    """A level of a factor that this machine could not do."""
+
+    factor: str
+    level: Level
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Versions:
+    perflab: str | None = None
+    python: str | None = None
+    executable: str | None = None
+    native: str | None = None
+    """The folder of the native programs."""
+    packages: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Controller(Identity):
+    """The perflab that ran it."""
+
+    boot_id: str | None = None
+    pid_namespace: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clock:
+    """The same instant on CLOCK_MONOTONIC and as the time of day."""
+
+    monotonic_ns: int
+    wall_ns: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """What is known before the first trial."""
+
+    schema: Literal[1] = SCHEMA
+    run: str
+    """Name of the run directory when it was made."""
+    name: str = ""
+    run_id: str | None = None
+    created_utc: str | None = None
+    command_line: tuple[str, ...] = ()
+    experiment: UsedExperiment = UsedExperiment()
+    settings: UsedSettings
+    workload: UsedWorkload
+    middlewares: tuple[UsedMiddleware, ...]
+    variants: tuple[DesignedVariant, ...] = ()
+    treatments: tuple[DesignedTreatment, ...] = ()
+    trials: tuple[DesignedTrial, ...]
+    """The plan; of a search empty."""
+    unavailable_levels: tuple[LeftOutLevel, ...] = ()
+    versions: Versions = Versions()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables that reach into what is measured."""
+    host: Mapping[str, Any] = field(default_factory=dict)
+    inventory: Mapping[str, Any] = field(default_factory=dict)
+    """`perflab inventory --json`."""
+    preflight: tuple[Check, ...]
+    """What disturbs measurements on this machine."""
+    controller: Controller | None = None
+    earlier_controllers: tuple[Controller | None, ...] = ()
+    """Of a run that was resumed."""
+    clock: Clock | None = None
+
+
+# -- trial.json ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialProcess(Guarded):
+    """One of the workload's or of a condition's. `guard` and `mark` are those of a command."""
+
+    process: str | None = None
+    """As the graph names it; null: all of them."""
+    condition: str | None = None
+    """Label of the one that it belongs to."""
+    shared_memory: tuple[str, ...] | None = None
+    """What its middleware made in /dev/shm, where it can tell."""
+    log_tail: tuple[str, ...] = ()
+    """Where its status is not 0."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialCompanion(Guarded):
+    """A program beside the workload."""
+
+    name: str
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialCommand:
+    """The command that is the workload; seconds are from its start."""
+
+    words: tuple[str, ...] = ()
+    ready_s: float | None = None
+    ready_line: str | None = None
+    """The line of its log that said so."""
+    stop_signal: str | None = None
+    asked_to_end_s: float | None = None
+    ended_s: float | None = None
+    run_s: float | None = None
+    """How long it ran, if it ends by itself."""
+    libraries: tuple[str, ...] | None = None
+    """Of middlewares that it had loaded; null: nobody could look."""
+
+
+@dataclass(frozen=True)
+class CoolDown:
+    """What was seen while the trial waited for a quiet machine; shares of all CPUs in percent (docs/runs.md)."""
+
+    waited_s: float
+    busy_percent: float | None
+    reached: bool | None
+    """Null where /proc/stat cannot be read, false where the limit came first."""
+    runnable: int | None
+    """How many threads of others wanted a CPU when it ended."""
+    threshold_percent: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialArtifact:
+    """What an observer left."""
+
+    kind: str
+    path: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialFile(Asked, TrialEnd):
+    """Written before the trial, whenever a process is started that somebody else may have to end, and at the end."""
+
+    schema: Literal[1] = SCHEMA
+    run_id: str | None = None
+    purpose: Purpose | None = MEASURED
+    trial: Ordinal
+    """Number of its directory."""
+    status: Status
+    outcome: Outcome | None
+    own_figures: Mapping[str, float | None] = field(default_factory=dict)
+    """What the kind of workload says of the trial, by name."""
+    reason: str | None
+    workload: str
+    middleware: UsedMiddleware
+    service_framing: str | None = None
+    phase: str | None = None
+    artifacts: tuple[TrialArtifact, ...] = ()
+    duration_s: float
+    warmup_s: float = 0.0
+    domain: int | None = None
+    boot_id: str | None = None
+    started_utc: str | None = None
+    ended_utc: str | None = None
+    start_at_ns: int | None = None
+    """The common start of its processes, CLOCK_MONOTONIC."""
+    cool_down: CoolDown | None = None
+    processes: Mapping[str, TrialProcess]
+    """By the names of their files."""
+    companions: tuple[TrialCompanion, ...] = ()
+    command: TrialCommand | None = None
+    notes: tuple[str, ...] = ()
+    """What was not whole."""
+    tables: tuple[str, ...] = ()
+    """The files with tables."""
+
+    @property
+    def finished(self) -> bool:
+        return self.status == FINISHED
+
+    @property
+    def ended(self) -> TrialFile:
+        """The same; of a trial that was not closed an interrupted one, whose place a resumed run takes again."""
+        if self.finished:
+            return self
+        return replace(
+            self,
+            status=FINISHED,
+            interrupted=self.outcome is None,
+            outcome=self.outcome or HARNESS_ERROR,
+            reason=self.reason or ENDED_EARLY,
+        )
+
+
+def read_trial(document: Mapping[str, Any]) -> TrialFile:
+    """Of trial.json, of older versions too. Raises models.Damaged."""
+    return models.read(TrialFile, as_today(document))
+
+
+def json_schema(record: type[Manifest | TrialFile]) -> dict[str, Any]:
+    """docs/schema/manifest.schema.json, docs/schema/trial.schema.json."""
+    name = {Manifest: "manifest.json of a perflab run", TrialFile: "trial.json of a trial of a perflab run"}[record]
+    return models.schema(record, name)
