@@ -387,9 +387,10 @@ _COMPARED = {
 }
 # None is a statement of its own here: there is none.
 _PRESENCE = {"hypervisor": "hypervisor", "container": "container"}
+_OF_CPUS = {"governor": "frequency governor", "khz_max": "highest frequency in kHz"}
+_OF_EACH = {"mitigations": "mitigation of", "sysctls": "sysctl"}
 _MEMORY_TOLERANCE = 0.01  # the kernel keeps a little more or less for itself at every boot
 _SHOWN_LETTERS = 60
-_MISSING = object()
 
 
 def difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
@@ -397,62 +398,55 @@ def difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
 
     What is not known of one of them is no difference. Python and its packages are in no measured path.
     """
-    lines = []
-    for path, label in _COMPARED.items():
-        lines += _against(label, _at(a, path), _at(b, path))
-    for path, label in _PRESENCE.items():
-        one, other = a.get(path, _MISSING), b.get(path, _MISSING)
-        if _MISSING not in (one, other):
-            lines += _against(label, one or "none", other or "none")
+    one, other = _facts(a), _facts(b)
     kb = [_at(inventory_, "memory_kb") for inventory_ in (a, b)]
     if None not in kb and abs(kb[0] - kb[1]) > _MEMORY_TOLERANCE * max(kb):
-        lines += _against("memory", f"{kb[0] >> 10} MiB", f"{kb[1] >> 10} MiB")
-    for key, label in (("governor", "frequency governor"), ("khz_max", "highest frequency in kHz")):
-        lines += _against(label, _of_cpus(a, key), _of_cpus(b, key))
-    for path, label in (("mitigations", "mitigation of"), ("sysctls", "sysctl")):
-        lines += _against_each(label, _at(a, path), _at(b, path))
-    one, other = _at(a, "environment"), _at(b, "environment")
-    if one is not None and other is not None:
-        for name in sorted(set(one) | set(other)):
-            lines += _against(f"environment variable {name}", one.get(name, "not set"), other.get(name, "not set"))
-    lines += _middlewares_against(_at(a, "software.middlewares") or {}, _at(b, "software.middlewares") or {})
-    return lines
+        one["memory"], other["memory"] = (f"{size >> 10} MiB" for size in kb)
+    variables = [_at(inventory_, "environment") for inventory_ in (a, b)]
+    for name in sorted(set().union(*variables)) if None not in variables else ():
+        label = f"environment variable {name}"
+        one[label], other[label] = (known.get(name, "not set") for known in variables)
+    lines = [
+        f"{label} {_shown(value)} against {_shown(other[label])}"
+        for label, value in one.items()
+        if label in other and other[label] != value
+    ]
+    return lines + _libraries_against(a, b)
 
 
-def _middlewares_against(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
-    """Only those that both runs used."""
+def _facts(inventory_: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known and compared, by what it is called."""
+    found = {label: _at(inventory_, path) for path, label in _COMPARED.items()}
+    found |= {label: inventory_[path] or "none" for path, label in _PRESENCE.items() if path in inventory_}
+    for key, label in _OF_CPUS.items():
+        values = {str(cpu[key]) for cpu in _at(inventory_, "cpus") or () if cpu.get(key) is not None}
+        found[label] = ", ".join(sorted(values)) or None
+    for path, label in _OF_EACH.items():
+        found |= {f"{label} {name}": value for name, value in (_at(inventory_, path) or {}).items()}
+    for name, middleware in (_at(inventory_, "software.middlewares") or {}).items():
+        found |= {name: middleware.get("version"), f"plug-in of {name}": _at(middleware, "plugin.sha256")}
+    return {label: value for label, value in found.items() if value is not None}
+
+
+def _libraries_against(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
+    """Those of the middlewares that both runs used; versions of one library are compared with each other."""
+    sides = [_at(inventory_, "software.middlewares") or {} for inventory_ in (a, b)]
     lines = []
-    for name in sorted(set(a) & set(b)):
-        lines += _against(name, a[name].get("version"), b[name].get("version"))
-        lines += _against(f"plug-in of {name}", _at(a[name], "plugin.sha256"), _at(b[name], "plugin.sha256"))
-        one, other = ({_stem(lib["path"]): lib for lib in side[name].get("libraries") or ()} for side in (a, b))
+    for name in sorted(set(sides[0]) & set(sides[1])):
+        # By "libddsc" of libddsc.so.0.10.2.
+        known = [
+            {Path(lib["path"]).name.split(".so")[0]: lib for lib in of[name].get("libraries") or ()} for of in sides
+        ]
+        one, other = known
         for library in sorted(set(one) & set(other)):
-            if one[library]["sha256"] != other[library]["sha256"]:
-                versions = [side[library].get("package_version") for side in (one, other)]
-                told = versions if None not in versions and versions[0] != versions[1] else None
-                lines += _against(f"{library} of {name}", *(told or (one[library]["sha256"], other[library]["sha256"])))
+            digests, versions = ([of[library].get(key) for of in known] for key in ("sha256", "package_version"))
+            if digests[0] != digests[1]:
+                told = versions if None not in versions and versions[0] != versions[1] else digests
+                lines.append(f"{library} of {name} {_shown(told[0])} against {_shown(told[1])}")
         if one and other:
             lines += [f"{library} of {name} in the first alone" for library in sorted(set(one) - set(other))]
             lines += [f"{library} of {name} in the second alone" for library in sorted(set(other) - set(one))]
     return lines
-
-
-def _stem(path: str) -> str:
-    """ "libddsc" of libddsc.so.0.10.2: versions of one library are compared with each other."""
-    return Path(path).name.split(".so")[0]
-
-
-def _against(label: str, one: Any, other: Any) -> list[str]:
-    if one is None or other is None or one == other:
-        return []
-    return [f"{label} {_shown(one)} against {_shown(other)}"]
-
-
-def _against_each(label: str, one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> list[str]:
-    one, other = one or {}, other or {}
-    return [
-        line for name in sorted(set(one) & set(other)) for line in _against(f"{label} {name}", one[name], other[name])
-    ]
 
 
 def _shown(value: Any) -> str:
@@ -467,8 +461,3 @@ def _at(document: Mapping[str, Any], path: str) -> Any:
     for key in path.split("."):
         value = value.get(key) if isinstance(value, Mapping) else None
     return value
-
-
-def _of_cpus(document: Mapping[str, Any], key: str) -> str | None:
-    found = sorted({str(cpu[key]) for cpu in _at(document, "cpus") or () if cpu.get(key) is not None})
-    return ", ".join(found) or None
