@@ -73,7 +73,8 @@ def find(
     curve = _curve(levels, samples, log_levels, logarithms, higher_is_worse)
     if len(curve.x) < MIN_LEVELS:
         return NotShown(f"it takes {MIN_LEVELS} levels with values, there are {len(curve.x)}")
-    if _is_constant(curve.values):
+    together = np.concatenate(curve.values)
+    if np.ptp(together) <= _NOISE * float(np.abs(together).max()):
         return NotShown("the same in every trial")
     bends = _Bends.of(curve)
     if 0.5**bends.blocks > alpha:
@@ -127,11 +128,6 @@ def _level(at: float, curve: _Curve, log_levels: bool) -> float:
     if len(exact := np.flatnonzero(curve.x == at)):
         return float(curve.levels[exact[0]])
     return float(f"{first * (last / first) ** at if log_levels else first + (last - first) * at:.3g}")
-
-
-def _is_constant(values: Sequence[Floats]) -> bool:
-    together = np.concatenate(values)
-    return bool(np.ptp(together) <= _NOISE * float(np.abs(together).max()))
 
 
 @dataclass(frozen=True)

@@ -34,27 +34,21 @@ def noise_floor(baseline: Sample, n_baseline: int, n_treatment: int, seed: int =
     if trials < MIN_TRIALS or min(n_baseline, n_treatment) < 1:
         return None
     splits, exact = _splits(groups, seed)
-
-    def floor(values: Floats) -> float:
-        centred = values.copy()
-        for group in groups:
-            centred[group] -= values[group].mean()
-        return _scaled(centred, groups, splits, n_baseline, n_treatment)
-
-    ratio = math.exp(floor(np.log(baseline.array))) if baseline.positive else None
-    return NoiseFloor(floor(baseline.array), ratio, trials, len(splits), exact, n_baseline, n_treatment)
-
-
-def _scaled(
-    values: Floats, groups: list[list[int]], splits: list[list[int]], n_baseline: int, n_treatment: int
-) -> float:
     everything = {i for group in groups for i in group}
     halves = np.asarray(splits)  # each has the same number of trials of each group
     others = np.asarray([sorted(everything.difference(half)) for half in splits])
     scale = math.sqrt((1 / n_baseline + 1 / n_treatment) / (1 / halves.shape[1] + 1 / others.shape[1]))
     parts = np.array_split(np.arange(len(splits)), math.ceil(len(splits) / SPLITS_AT_ONCE))
-    shifts = np.concatenate([hodges_lehmann(values[halves[part]], values[others[part]]) for part in parts])
-    return float(np.quantile(np.abs(shifts) * scale, QUANTILE, method="higher"))
+
+    def floor(values: Floats) -> float:
+        centred = values.copy()
+        for group in groups:
+            centred[group] -= values[group].mean()
+        shifts = np.concatenate([hodges_lehmann(centred[halves[part]], centred[others[part]]) for part in parts])
+        return float(np.quantile(np.abs(shifts) * scale, QUANTILE, method="higher"))
+
+    ratio = math.exp(floor(np.log(baseline.array))) if baseline.positive else None
+    return NoiseFloor(floor(baseline.array), ratio, trials, len(splits), exact, n_baseline, n_treatment)
 
 
 def _groups(baseline: Sample) -> list[list[int]]:

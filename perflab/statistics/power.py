@@ -69,7 +69,8 @@ def trials_needed(
     """Trials of either sample that find the shift with that power; None above MAX_TRIALS."""
     if not effect:
         return None
-    low = 2 if efficiency == 1 else _least(alpha)  # fewer cannot reach alpha at all
+    # Fewer cannot reach alpha at all; by ranks, 2 / (2n over n) is the least p.
+    low = 2 if efficiency == 1 else next(n for n in range(2, MAX_TRIALS) if 2 / math.comb(2 * n, n) <= alpha)
 
     def finds(n: int) -> bool:
         return t_power(effect, sd, n, n, alpha, efficiency=efficiency) >= target
@@ -115,8 +116,3 @@ def plan(design: Design, effect: float | None, alpha: float, target: float = TAR
         needed = trials_needed(effect, sd, alpha, target)
     detectable = detectable_shift(sd, n_a, n_b, alpha, target) if reachable else None
     return Power(sd, detectable, effect, power, needed, alpha, target)
-
-
-def _least(alpha: float) -> int:
-    """The fewest trials of either sample with which the rank test can reach alpha."""
-    return next(n for n in range(2, MAX_TRIALS) if 2 / math.comb(2 * n, n) <= alpha)

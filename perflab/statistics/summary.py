@@ -137,15 +137,11 @@ def threads_of(process: str, states: Iterable[Mapping[str, Any]]) -> list[Thread
     ]
 
 
-def distribution(histogram: Histogram | None, started_ns: int | None = None) -> Distribution | None:
-    """The numbers of one histogram; None where it was not measured, null members where it has no values.
+def distribution(parts: Sequence[Timed[Histogram]]) -> Distribution | None:
+    """The numbers of histograms together; None where there are none, null members where they have no values.
 
     A percentile is HdrHistogram's value, which is the top of a cell, and never above the exact maximum.
     """
-    return _distribution([] if histogram is None else [(histogram, started_ns)])
-
-
-def _distribution(parts: Sequence[Timed[Histogram]]) -> Distribution | None:
     if not parts:
         return None
     merged = hg.merge(histogram for histogram, _ in parts)
@@ -153,26 +149,21 @@ def _distribution(parts: Sequence[Timed[Histogram]]) -> Distribution | None:
     for name, percentile in PERCENTILES.items():
         value = hg.value_at_percentile(merged, percentile)
         found[name] = None if value is None or merged.max is None else min(value, merged.max)
+    instants = [
+        (h.max_at_ns - started_ns) / 1e9
+        for h, started_ns in parts
+        if h.max == merged.max and h.max_at_ns is not None and started_ns is not None
+    ]
     return Distribution(
         count=merged.count,
         min=merged.min,
         mean=hg.mean(merged),
         **found,
         max=merged.max,
-        max_at_s=_max_at_s(parts, merged.max),
+        max_at_s=min(instants, default=None),  # of the first one, from the start of the measured part of its trial
         saturated=merged.saturated,
         negative=merged.negative,
     )
-
-
-def _max_at_s(parts: Sequence[Timed[Histogram]], maximum: int | None) -> float | None:
-    """Seconds from the start of the measured part of its trial to the first maximum."""
-    instants = [
-        (h.max_at_ns - started_ns) / 1e9
-        for h, started_ns in parts
-        if h.max == maximum and h.max_at_ns is not None and started_ns is not None
-    ]
-    return min(instants, default=None)
 
 
 def _result(trials: Sequence[TrialData]) -> Result:
@@ -213,7 +204,7 @@ def _together(trials: Sequence[TrialData]) -> dict[str, Any]:
         "totals": Totals(**_figures(edges, publishers)),
         "services": _services(trials),
         "resources": _resources(trials),
-        "hiccup_ns": _distribution([(t.hiccup, t.started_ns) for t in trials if t.hiccup is not None]),
+        "hiccup_ns": distribution([(t.hiccup, t.started_ns) for t in trials if t.hiccup is not None]),
     }
 
 
@@ -273,7 +264,7 @@ def _key_figures(trials: Sequence[TrialData]) -> dict[str, KeyFigureResult]:
     return key_figures.of_trials(
         trials[0].key_figures,
         [(t.accounts, t.started_ns) for t in trials if t.accounts is not None],
-        lambda owners, name: _distribution(_parts(owners, name)),
+        lambda owners, name: distribution(_parts(owners, name)),
         [t.own_figures for t in trials],
     )
 
@@ -296,8 +287,8 @@ def _figures(edges: Sequence[Timed[Edge]], publishers: Sequence[Timed[Publisher]
         **{name: added(getattr(e, name) for e, _ in edges) for name in _OF_EDGES},
         "lost": Lost(**lost),
         **{name: added(getattr(p, own) for p, _ in publishers) for name, own in _OF_PUBLISHERS.items()},
-        **{f"{name}_ns": _distribution(_parts(edges, name)) for name in EDGE_HISTOGRAMS},
-        **{f"{name}_ns": _distribution(_parts(publishers, name)) for name in PUBLISHER_HISTOGRAMS},
+        **{f"{name}_ns": distribution(_parts(edges, name)) for name in EDGE_HISTOGRAMS},
+        **{f"{name}_ns": distribution(_parts(publishers, name)) for name in PUBLISHER_HISTOGRAMS},
     }
 
 

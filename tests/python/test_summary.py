@@ -207,16 +207,16 @@ def test_resources_are_summed_over_processes_and_averaged_over_trials() -> None:
 
 
 def test_a_percentile_is_never_above_the_exact_maximum() -> None:
-    summary = as_json(distribution(hg.from_values([1_000_001])))
+    summary = as_json(distribution([(hg.from_values([1_000_001]), None)]))
     assert summary is not None
     assert summary["p50"] == summary["max"] == 1_000_001
 
 
 def test_quantiles_of_an_empty_histogram_are_null() -> None:
-    summary = as_json(distribution(hg.empty()))
+    summary = as_json(distribution([(hg.empty(), None)]))
     assert summary is not None
     assert (summary["count"], summary["p50"], summary["mean"], summary["max_at_s"]) == (0, None, None, None)
-    assert as_json(distribution(None)) is None
+    assert as_json(distribution([])) is None
 
 
 def test_resource_samples_count_where_they_lie_in_the_measured_part() -> None:
