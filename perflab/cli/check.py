@@ -5,32 +5,40 @@ from __future__ import annotations
 import inspect
 import itertools
 import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perflab import output
+from perflab import models, output
 from perflab.cli import options
 from perflab.cli.options import AsJson, MeasuredRun, complete_run, with_options
 from perflab.errors import BadInput, PerflabError, damage_of
-from perflab.output import Styled, write_json
+from perflab.output import write_json
 from perflab.quantity import PLAIN
 from perflab.results.trial import Result, added
 
 if TYPE_CHECKING:
-    from perflab.columns import Table
+    from rich.console import Console
+
+    from perflab.cli.compare import Rules
+    from perflab.columns import Table, Tone
     from perflab.formats.irobot.target import Target
     from perflab.report.junit import Suite
     from perflab.results.run import RunData, TrialTables
+    from perflab.statistics.runs import GateCheck
+    from perflab.statistics.selection import Match
 
 Json = dict[str, Any]
 
 MET = "met"
 MISSED = "missed"
 NOT_MEASURED = "not measured"
+_TONES: dict[str, Tone] = {
+    **{MET: "good", MISSED: "bad", NOT_MEASURED: "warn"},
+    **{"passed": "good", "failed": "bad", "undecided": "warn"},
+}
 
 _WORDS = {
     "cpu_perc": ("CPU", "% of all CPUs"),
@@ -92,7 +100,6 @@ def check(
     With a target no figure may be above its bound; one that was not measured is a miss. With a baseline a figure fails
     that is shown to be worse by more than the margin. Exit code 1 where anything fails.
     """
-    from perflab.cli import gate
     from perflab.cli.compare import Rules
     from perflab.runs.rundata import open_run
 
@@ -108,32 +115,36 @@ def check(
     runs = [data] if earlier is None else [data, earlier]
     with damage_of(*(opened.path for opened in runs)):
         rules = Rules.of(options.statistics(values), runs)
-    with damage_of(data.path):
-        checked = _check(data, wanted)
-        reports = [] if as_json or wanted is None else [_report(checked)]
-    gated = None
-    if earlier is not None:
-        with damage_of(data.path, earlier.path):
-            gated = gate.check(data, earlier, rules, strict=strict)
-            reports += [] if as_json else [gate.report(gated)]
-        checked["baseline"] = gated
+    out = output.console()
+    with output.captured(out) as report:
+        with damage_of(data.path):
+            checked = _check(data, wanted)
+            suites, failures = [], []
+            if wanted is not None:
+                _print(out, checked)
+                suites, failures = [_suite(checked)], _missed(checked)
+        if earlier is not None:
+            with damage_of(data.path, earlier.path):
+                gated = checked["baseline"] = _gate(data, earlier, rules, strict=strict)
+                if wanted is not None:
+                    out.print()
+                _print_gate(out, gated)
+                suites.append(_suite_of_gate(gated))
+                failures += _failures(gated)
     if junit is not None:
         from perflab.report import junit as xml
 
-        suites = [
-            *([_suite(checked)] if wanted is not None else []),
-            *([gate.suite(gated)] if gated is not None else []),
-        ]
         xml.write(junit, f"perflab check {data.name}", suites)
     if as_json:
         write_json(checked)
-    for number, report in enumerate(reports):
-        sys.stdout.write("\n" if number else "")
-        output.write_captured(report)
-    failures = [*_missed(checked), *([] if gated is None else gate.failures(gated))]
+    else:
+        output.write_captured(report[0])
     if failures:
         raise PerflabError("; ".join(failures))
     return 0
+
+
+# -- against a target --------------------------------------------------------------------------------------------------
 
 
 def _missed(checked: Json) -> list[str]:
@@ -325,30 +336,26 @@ def _differing(data: RunData, target: Target, results: Sequence[Result]) -> str 
     return f"the target asks for {', '.join(differing)}" if differing else None
 
 
-def _report(checked: Json) -> Styled:
+def _print(out: Console, checked: Json) -> None:
     from rich.text import Text
 
     from perflab.report.table import print_rows
 
-    out = output.console()
-    with output.captured(out) as report:
-        for note in checked["notes"]:
-            out.print(Text(f"Note: {note}", "yellow"))
-        for result in checked["results"]:
-            if checked["notes"] or len(checked["results"]) > 1:
-                out.print()
-            of = f" (resources of {', '.join(result['processes'])})" if result["processes"] else ""
-            out.print(Text(f"{result['workload']}, {result['label']}{of}", "bold"))
+    for note in checked["notes"]:
+        out.print(Text(f"Note: {note}", "yellow"))
+    for result in checked["results"]:
+        if checked["notes"] or len(checked["results"]) > 1:
             out.print()
-            print_rows(out, _table(result["figures"]))
-    return report[0]
+        of = f" (resources of {', '.join(result['processes'])})" if result["processes"] else ""
+        out.print(Text(f"{result['workload']}, {result['label']}{of}", "bold"))
+        out.print()
+        print_rows(out, _table(result["figures"]))
 
 
 def _table(figures: Sequence[Json]) -> Table[Json]:
     """The figures of a target, and whether each was met."""
-    from perflab.columns import Cell, Column, Table, Tone
+    from perflab.columns import Cell, Column, Table
 
-    tones: dict[str, Tone] = {MET: "good", MISSED: "bad", NOT_MEASURED: "warn"}
     return Table(
         "target",
         "Figures",
@@ -357,7 +364,7 @@ def _table(figures: Sequence[Json]) -> Table[Json]:
             Column("unit", "unit", lambda f: Cell(f["unit"], f["unit"]), rank=2),
             Column("target", "target", lambda f: Cell(_number(f["target"]), f["target"]), PLAIN, rank=1),
             Column("measured", "measured", lambda f: Cell(_number(f["measured"]), f["measured"]), PLAIN, rank=1),
-            Column("verdict", "verdict", lambda f: Cell(f["verdict"], tone=tones[f["verdict"]]), rank=1),
+            Column("verdict", "verdict", lambda f: Cell(f["verdict"], tone=_TONES[f["verdict"]]), rank=1),
             Column("beside", "", lambda f: Cell(_beside_text(f["beside"])), rank=3, called="beside"),
         ],
         figures,
@@ -376,3 +383,178 @@ def _beside_text(beside: Json) -> str:
     }
     parts = [words[key][0].format(words[key][1].format(v)) for key, v in beside.items() if v is not None]
     return ", ".join(parts)
+
+
+# -- against an earlier run --------------------------------------------------------------------------------------------
+
+_HOST = ("hardware_model", "cpu_model", "cpus_online", "machine")
+_SETTINGS = ("thresholds", "warmup_ns", "network", "sampling_ns")
+
+
+def _gate(run: RunData, baseline: RunData, rules: Rules, *, strict: bool) -> Json:
+    """Every verdict on a run, as JSON. Raises BadInput where the runs cannot be compared."""
+    from perflab.statistics.runs import UNDECIDED, gate
+    from perflab.statistics.selection import match, names_of
+
+    if run.path.resolve() == baseline.path.resolve():
+        raise BadInput(f"--baseline {baseline.name} is the run itself; name an earlier one")
+    found = match(baseline.summary.results, run.summary.results)
+    if not found.pairs:
+        raise BadInput(f"{run.name} and {baseline.name} have no result in common: nothing to check")
+    _check_comparable(found.pairs, run, baseline)
+    names = dict(zip(map(id, found.pairs), names_of([m.second for m in found.pairs]), strict=True))
+    checks = gate(
+        found.pairs,
+        rules.metrics,
+        (baseline.name, run.name),
+        alpha=rules.alpha,
+        margin=rules.margin,
+        paired=baseline.is_paired(run),
+    )
+    warnings = _other_circumstances(run, baseline, found.pairs)
+    warnings += [f"{name} is in {baseline.name} alone" for name in _names(found.only_first, baseline)]
+    undecided = sum(c.verdict == UNDECIDED for c in checks)
+    return {
+        "baseline": baseline.name,
+        "run": run.name,
+        "margin": rules.margin,
+        "alpha": rules.alpha,
+        "strict": strict,
+        "checks": [_document(c, names[id(c.match)]) for c in checks],
+        "undecided": undecided,
+        "warnings": warnings,
+        "notes": [f"{name} is in {run.name} alone" for name in _names(found.only_second, run)],
+    }
+
+
+def _failures(gated: Json) -> list[str]:
+    """What the command ends with, one line for each kind; nothing where the run passes."""
+    checks, lines = gated["checks"], []
+    failed = [c for c in checks if c["verdict"] == "failed"]
+    if failed:
+        named = ", ".join(f"{c['result']} {c['metric']}" for c in failed)
+        lines.append(f"{len(failed)} of {len(checks)} figures are worse than in {gated['baseline']}: {named}")
+    if gated["strict"]:
+        undecided = [f"{c['result']} {c['metric']}" for c in checks if c["verdict"] == "undecided"]
+        if undecided:
+            lines.append(f"{len(undecided)} of {len(checks)} figures are undecided (--strict): {', '.join(undecided)}")
+        if gated["warnings"]:
+            lines.append(f"the runs differ (--strict): {'; '.join(gated['warnings'])}")
+    return lines
+
+
+def _print_gate(out: Console, gated: Json) -> None:
+    from rich.text import Text
+
+    from perflab.report.table import print_rows
+
+    for warning in gated["warnings"]:
+        out.print(Text(f"Warning: {warning}", "yellow"))
+    for note in gated["notes"]:
+        out.print(Text(f"Note: {note}"))
+    for name in dict.fromkeys(c["result"] for c in gated["checks"]):
+        checks = [c for c in gated["checks"] if c["result"] == name]
+        out.print(Text(f"{name}, against {gated['baseline']}", "bold"))
+        out.print()
+        print_rows(out, _table_of_gate(checks))
+        for c in checks:  # a narrow terminal leaves out the column that says why
+            if c["verdict"] == "failed":
+                out.print(Text(f"{c['words']}: {c['reason']}", "red"))
+        out.print()
+    if gated["undecided"]:
+        what = f"{gated['undecided']} of {len(gated['checks'])} figures are undecided"
+        passes = "and fail (--strict)" if gated["strict"] else "and pass; with --strict they fail"
+        out.print(Text(f"Warning: {what}: the trials are too few or scatter too much, {passes}.", "yellow"))
+
+
+def _table_of_gate(checks: Sequence[Json]) -> Table[Json]:
+    """The figures of one result, and whether each is worse."""
+    from perflab.columns import Cell, Column, Table
+
+    return Table(
+        "baseline",
+        "Figures",
+        [
+            Column("figure", "figure", lambda c: c["words"], rank=0),
+            Column("baseline", "baseline", lambda c: c["baseline"], PLAIN, rank=2),
+            Column("measured", "measured", lambda c: c["measured"], PLAIN, rank=2),
+            Column("verdict", "verdict", lambda c: Cell(c["verdict"], tone=_TONES[c["verdict"]]), rank=1),
+            Column("reason", "", lambda c: c["reason"], rank=3, called="reason"),
+        ],
+        checks,
+    )
+
+
+def _suite_of_gate(gated: Json) -> Suite:
+    """For JUnit. What is undecided is skipped, or a failure if strict."""
+    from perflab.report.junit import Case, Suite
+
+    cases = []
+    for c in gated["checks"]:
+        words = f"{c['words']}: {c['measured']}, in {gated['baseline']} {c['baseline']}; {c['reason']}"
+        fails = c["verdict"] == "failed" or (gated["strict"] and c["verdict"] == "undecided")
+        skipped = words if c["verdict"] == "undecided" and not fails else None
+        cases.append(Case(c["metric"], c["result"], words if fails else None, skipped, output=words))
+    if gated["strict"]:
+        cases += [Case(f"comparable: {w}", "runs", f"the runs differ: {w}") for w in gated["warnings"]]
+    properties = {"run": gated["run"], "baseline": gated["baseline"], "margin": f"{100 * gated['margin']:g} %"}
+    properties |= {f"warning {n}": warning for n, warning in enumerate(gated["warnings"], start=1)}
+    return Suite(f"baseline {gated['baseline']}", cases, properties)
+
+
+def _check_comparable(pairs: Sequence[Match], run: RunData, baseline: RunData) -> None:
+    """Figures of other workloads or of longer trials are other figures: maxima and counts grow with the length."""
+    for pair in pairs:
+        for old, new, what in (
+            (pair.first.workload, pair.second.workload, "workload"),
+            (pair.first.duration_s, pair.second.duration_s, "duration of a trial"),
+        ):
+            if old != new:
+                differ = f"the {what} is {_value(new)}, there {_value(old)}"
+                raise BadInput(f"{run.name} cannot be checked against {baseline.name}: {differ}")
+
+
+def _value(value: Any) -> str:
+    return f"{value:g} s" if isinstance(value, int | float) else str(value)
+
+
+def _other_circumstances(run: RunData, baseline: RunData, pairs: Sequence[Match]) -> list[str]:
+    """What may be why the figures differ, other than what is being checked."""
+    warnings = []
+    old_host, new_host = baseline.manifest.host, run.manifest.host
+    for key in _HOST:
+        old, new = old_host.get(key), new_host.get(key)
+        if old is not None and new is not None and old != new:
+            warnings.append(f"another machine: {key} is {new}, in {baseline.name} {old}")
+    old_settings, new_settings = models.as_json(baseline.manifest.settings), models.as_json(run.manifest.settings)
+    warnings += [
+        f"other settings: {key} is {new_settings[key]}, in {baseline.name} {old_settings[key]}"
+        for key in _SETTINGS
+        if None not in (old_settings[key], new_settings[key]) and old_settings[key] != new_settings[key]
+    ]
+    graphs = [r.manifest.workload.graph for r in (baseline, run)]
+    if all(graphs) and graphs[0] != graphs[1]:
+        warnings.append(f"the graph of the workload is not that of {baseline.name}")
+    for pair in pairs:
+        warnings += [f"not the same was asked for: {words}" for words in pair.differing]
+    return list(dict.fromkeys(warnings))
+
+
+def _names(results: Sequence[Result], run: RunData) -> list[str]:
+    from perflab.statistics.selection import place_words
+
+    return [f"{place_words(r)}, {r.label}" for r in results]
+
+
+def _document(check: GateCheck, name: str) -> Json:
+    return {
+        "result": name,
+        "metric": check.metric,
+        "words": check.words,
+        "verdict": check.verdict,
+        "reason": check.reason,
+        "baseline": check.baseline,
+        "measured": check.measured,
+        "p_adjusted": check.p,
+        "comparison": None if check.comparison is None else models.as_json(check.comparison.alone()),
+    }

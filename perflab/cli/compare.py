@@ -76,7 +76,7 @@ def compare(
             raise BadInput(f"nothing was recorded in {' nor in '.join(str(run.path) for run in data)}")
         statistics = _statistics(data, rules)
         said = [] if statistics.tested else [NO_INTERVALS]
-        said += [SESSIONS] if len(data) > 1 and not all(map(_is_virtual, data)) else []
+        said += [SESSIONS] if len(data) > 1 and not all(run.is_virtual for run in data) else []
         if not as_json:
             _print(found, notes, [*_alike(sides, per_trial=per_trial), *said], per_trial=per_trial)
             _print_statistics(console(), statistics, rules.margin)
@@ -123,18 +123,6 @@ def _check_distinct(data: Sequence[RunData]) -> None:
     for number, path in enumerate(paths):
         if path in paths[:number]:
             raise BadInput(f"{data[number].name} is named twice, and is compared with itself; name another run")
-
-
-def is_paired(first: RunData, second: RunData) -> bool:
-    """Whether the blocks of two runs belong together: only what simulates the same disturbances, from one seed."""
-    runs = (first, second)
-    seeds = [run.manifest.settings.seed for run in runs]
-    return all(map(_is_virtual, runs)) and seeds[0] is not None and seeds[0] == seeds[1]
-
-
-def _is_virtual(run: RunData) -> bool:
-    """Whether nothing of it is of a machine that could drift."""
-    return all(r.middleware == "virtual" for r in run.summary.results)
 
 
 # -- what is tested --------------------------------------------------------------------------------------------------
@@ -186,7 +174,7 @@ def _between(first: RunData, run: RunData, rules: Rules, remarks: list[str]) -> 
     if pairs and max(min(len(m.first.entering), len(m.second.entering)) for m in pairs) <= 1:
         remarks.append(f"{first.name} and {run.name}: {ONE_TRIAL}")
         return []
-    between, paired = (first.name, run.name), is_paired(first, run)
+    between, paired = (first.name, run.name), first.is_paired(run)
     found = compare_runs(pairs, rules.metrics, between, alpha=rules.alpha, margin=rules.margin, paired=paired)
     by_result = {id(m): name for name, m in zip(names, matches, strict=True)}
     comparisons = []
@@ -258,9 +246,7 @@ def _alike(sides: Sequence[Side], *, per_trial: bool) -> list[str]:
 
 def _print_statistics(out: Console, statistics: _Statistics, margin: float) -> None:
     """What was shown to differ first; of what was not, why."""
-    from rich.text import Text
-
-    from perflab.report.findings import sentences
+    from perflab.report.answers import print_sentences, sentences
 
     if statistics.findings is not None:
         said = sentences(statistics.findings.remarks)
@@ -272,8 +258,7 @@ def _print_statistics(out: Console, statistics: _Statistics, margin: float) -> N
         said += [("yellow", words) for words in statistics.remarks]
     if said:
         out.print()
-    for style, words in said:
-        out.print(Text(f"- {words.removesuffix('.')}", style))
+    print_sentences(out, said)
 
 
 def _grouped(comparisons: Sequence[RunFinding], margin: float) -> list[str]:

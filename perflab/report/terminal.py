@@ -87,9 +87,9 @@ def _print_answers(out: Console, summary: Summary, manifest: Manifest) -> None:
     if several:
         for table in key_figures.tables(_named(summary.results)):
             print_declared(out, table)
-    from perflab.report.why import print_why
+    from perflab.report import answers
 
-    print_why(out, summary.results)
+    answers.print_why(out, summary.results)
     if summary.executor_costs:
         from perflab.report.tables import costs
 
@@ -97,19 +97,13 @@ def _print_answers(out: Console, summary: Summary, manifest: Manifest) -> None:
             print_declared(out, table)
     for level in manifest.unavailable_levels:
         _line(out, f"Left out: {level.factor} at {level.level}: {level.reason}", "yellow")
-    if swept:
-        from perflab.report.sweep import print_curves
-
-        print_curves(out, summary)
-    if summary.findings:
-        from perflab.report.findings import print_findings
-
-        print_findings(out, summary, tables=not swept)
+    answers.print_curves(out, summary)
+    answers.print_findings(out, summary, with_tables=not swept)
 
 
 def _print_search(out: Console, summary: Summary, manifest: Manifest) -> None:
     """A search has tried many levels a few times each: what it found, and not each of them, is what is read."""
-    from perflab.report.sweep import print_breaking_points
+    from perflab.report.answers import print_breaking_points
 
     results = summary.results
     counts = Outcomes.together([r.outcomes for r in results]).words

@@ -12,7 +12,7 @@ from made_sweep import curve_document, made_breaking_point, made_curve
 from rich.console import Console
 
 from perflab.models import as_json
-from perflab.report.sweep import print_breaking_points, print_curves
+from perflab.report.answers import print_breaking_points, print_curves
 from perflab.results.summary import read
 from perflab.statistics import curves
 

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 from made_experiment import Effect, Made, with_findings
 
-from perflab.report import findings as report
+from perflab.output import plain_console
+from perflab.report import answers
 from perflab.results.comparison import Remark
 from perflab.results.summary import Summary, read
+
+
+def printed(summary: Summary, width: int = 100) -> list[str]:
+    target = io.StringIO()
+    answers.print_findings(plain_console(target, width), summary)
+    return [line.rstrip() for line in target.getvalue().rstrip().splitlines()]
 
 
 @pytest.fixture(scope="module")
@@ -68,11 +77,11 @@ fastdds against cyclonedds)
 
 
 def test_a_terminal_of_80_columns(experiment: Summary) -> None:
-    assert "\n".join(report.lines(experiment, 80)) + "\n" == GOLDEN_80
+    assert "\n".join(printed(experiment, 80)) + "\n" == GOLDEN_80
 
 
 def test_a_wide_terminal_has_every_metric(experiment: Summary) -> None:
-    lines = report.lines(experiment, 140)
+    lines = printed(experiment, 140)
     header = next(line for line in lines if "latency p99" in line)
     assert header.split() == [
         "n", "success", "latency", "p50", "latency", "p99", "response", "p99", "lost", "CPU",
@@ -82,7 +91,7 @@ def test_a_wide_terminal_has_every_metric(experiment: Summary) -> None:
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 160])
 def test_tables_never_wrap(experiment: Summary, width: int) -> None:
-    lines = report.lines(experiment, width)
+    lines = printed(experiment, width)
     assert all(len(line) <= width for line in lines)
     rows = [line for line in lines if line.startswith(("baseline  ", "cpu_load  ", "message_flood  "))]
     assert len(rows) == 6
@@ -91,7 +100,7 @@ def test_tables_never_wrap(experiment: Summary, width: int) -> None:
 def test_no_more_than_eight_sentences_and_what_is_left_out_is_said() -> None:
     remarks = [Remark("worse", f"claim {n}.") for n in range(10)]
     remarks += [Remark("equivalent", "no difference"), Remark("outliers", "far")]
-    shown = [words for _, words in report.sentences(remarks)]
+    shown = [words for _, words in answers.sentences(remarks)]
     assert shown == [*(f"claim {n}." for n in range(6)), "no difference", "far",
                      "… and 4 more differences; `--json` has all of them"]  # fmt: skip
 
@@ -99,13 +108,13 @@ def test_no_more_than_eight_sentences_and_what_is_left_out_is_said() -> None:
 def test_one_trial_each_prints_one_sentence_and_no_table() -> None:
     made = Made({"cpu_load": Effect(latency=9)}, blocks=1).summary()
     made["results"][0]["trials_detail"] = made["results"][0]["trials_detail"][:1]
-    assert report.lines(with_findings(made)) == [
+    assert printed(with_findings(made)) == [
         "- one trial each: nothing can be said about differences; --trials 5 or more"
     ]
 
 
 def test_a_summary_without_findings_prints_nothing() -> None:
-    assert report.lines(read(Made(blocks=1).summary())) == []
+    assert printed(read(Made(blocks=1).summary())) == []
 
 
 def test_the_success_column_names_what_is_not_counted() -> None:
@@ -113,9 +122,9 @@ def test_the_success_column_names_what_is_not_counted() -> None:
     disturbed = made["results"][1]
     disturbed["trials_detail"][2] |= {"outcome": "invalid", "measured": False, "reason": "the load was killed"}
     disturbed["outcomes"] |= {"success": 2, "invalid": 1}
-    lines = report.lines(with_findings(made), 140)
+    lines = printed(with_findings(made), 140)
     assert "2/2 (+1 invalid)" in next(line for line in lines if line.startswith("cpu_load "))
     disturbed["trials_detail"][1] |= {"outcome": "harness_error", "measured": False, "reason": "disk full"}
     disturbed["outcomes"] |= {"success": 1, "harness_error": 1}
-    lines = report.lines(with_findings(made), 140)
+    lines = printed(with_findings(made), 140)
     assert "1/1 (+1 invalid, +1 harness error)" in next(line for line in lines if line.startswith("cpu_load "))

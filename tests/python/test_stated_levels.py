@@ -16,7 +16,7 @@ from rich.console import Console
 from support import SOURCE
 
 from perflab.models import as_json, read
-from perflab.report import levels, sweep
+from perflab.report import answers, levels
 from perflab.report.figures import Figure
 from perflab.report.latex.table import Table
 from perflab.report.latex.tables import of_curves
@@ -106,7 +106,7 @@ def test_a_share_without_an_interval_gets_none_made_up() -> None:
     entry = made_breaking_point(confidence=0.8)
     entry = replace(entry, levels=tuple(replace(level, low=None, high=None) for level in entry.levels))
     out = io.StringIO()
-    sweep.print_breaking_points(
+    answers.print_breaking_points(
         Console(file=out, width=120), Summary(run="r", valid=True, results=(), breaking_points=(entry,))
     )
     shares = [line for line in out.getvalue().splitlines() if re.search(r"\d/\d+ .*%", line)]

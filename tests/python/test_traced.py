@@ -13,7 +13,7 @@ from made_experiment import read_results
 from rich.console import Console
 
 from perflab.design.document import Thresholds
-from perflab.report.why import print_why
+from perflab.report.answers import print_why
 from perflab.runs import traced
 from perflab.workload import Graph
 
