@@ -13,7 +13,7 @@ import typer
 
 from perflab import models, output
 from perflab.cli import options
-from perflab.cli.options import AsJson, MeasuredRun, complete_run, with_options
+from perflab.cli.options import AsJson, MeasuredRun, TargetName, complete_run, with_options
 from perflab.errors import BadInput, PerflabError, damage_of
 from perflab.output import write_json
 from perflab.quantity import PLAIN
@@ -53,12 +53,6 @@ _WORDS = {
 }
 
 
-def complete_target(incomplete: str) -> list[str]:
-    from perflab import catalog
-
-    return [entry.name for entry in catalog.targets() if entry.name.startswith(incomplete)]
-
-
 def _parameters() -> list[inspect.Parameter]:
     return options.of_statistics("With --baseline")
 
@@ -67,15 +61,7 @@ def _parameters() -> list[inspect.Parameter]:
 def check(
     context: typer.Context,
     run: MeasuredRun,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE|NAME",
-            help="A target of irobot_benchmark, or a name of the catalog (`perflab list targets`).",
-            autocompletion=complete_target,
-            show_default=False,
-        ),
-    ] = None,
+    target: TargetName = None,
     baseline: Annotated[
         str | None,
         typer.Option(

@@ -5,13 +5,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from perflab import models
 from perflab.cli import options
-from perflab.cli.options import AsJson, complete_run, with_options
+from perflab.cli.options import AsJson, MeasuredRuns, with_options
 from perflab.errors import BadInput, damage_of
 from perflab.output import console, write_json
 from perflab.results.comparison import BETTER, WORSE, Findings, RunFinding
@@ -41,15 +39,7 @@ def _parameters() -> list[inspect.Parameter]:
 
 @with_options(_parameters)
 def compare(
-    runs: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="RUN...",
-            help="Run directories, names in runs/, or output of irobot_benchmark; also one run with several results.",
-            autocompletion=complete_run,
-            show_default=False,
-        ),
-    ],
+    runs: MeasuredRuns,
     as_json: AsJson = False,
     **values: Any,
 ) -> int:

@@ -15,7 +15,7 @@ import typer
 
 from perflab.cli.commands import PARAMETERS
 from perflab.errors import DAMAGE, BadInput
-from perflab.option import Declared, Form, Group, declared
+from perflab.option import Declared, Form, Group, declared, form_of, one_of
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -52,6 +52,42 @@ MeasuredRun = Annotated[
         metavar="RUN",
         help="A run directory, its name in runs/, or output of irobot_benchmark.",
         autocompletion=complete_run,
+    ),
+]
+MeasuredRuns = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="RUN...",
+        help="Run directories, or their names in runs/; also output of irobot_benchmark.",
+        autocompletion=complete_run,
+        show_default=False,
+    ),
+]
+THEMES = ("auto", "light", "dark")
+Theme = Annotated[
+    str | None,
+    typer.Option(
+        metavar="T",
+        help="light, dark, or auto: the page follows the screen, pictures beside it are light.",
+        show_default="auto",
+        autocompletion=one_of(THEMES),
+    ),
+]
+
+
+def complete_target(incomplete: str) -> list[str]:
+    from perflab import catalog
+
+    return [entry.name for entry in catalog.targets() if entry.name.startswith(incomplete)]
+
+
+TargetName = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|NAME",
+        help="A target of irobot_benchmark, or a name of the catalog (`perflab list targets`).",
+        autocompletion=complete_target,
+        show_default=False,
     ),
 ]
 
@@ -215,6 +251,13 @@ def read(model: type[BaseModel], options: Iterable[Declared], values: Mapping[st
         return model.model_validate(chosen)
     except ValidationError as error:
         first = error.errors()[0]
-        name = next(o.name for o in options if o.path[-1] == first["loc"][0])
-        said = what_is_wrong(first) or str(first["msg"]).removeprefix("Value error, ")
-        raise BadInput(f"{name} {said}") from error
+        option = next(o for o in options if o.path[-1] == first["loc"][0])
+        said = what_is_wrong(first, form_of(option.field).text) or str(first["msg"]).removeprefix("Value error, ")
+        raise BadInput(f"{option.name} {said}") from error
+
+
+def check_theme(theme: str | None) -> str:
+    """Raises BadInput."""
+    if theme is not None and theme not in THEMES:
+        raise BadInput(f"--theme {theme!r} is not one of {', '.join(THEMES)}")
+    return theme or "auto"

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from perflab.cli.check import complete_target, open_target
-from perflab.cli.options import complete_run
+from perflab.cli.check import open_target
+from perflab.cli.options import MeasuredRuns, TargetName, Theme, check_theme
 from perflab.errors import BadInput, damage_of
-from perflab.option import one_of, some_of
+from perflab.option import some_of
 from perflab.output import write_json
 from perflab.report import whole_file
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from perflab.results.run import RunData
 
 FORMATS = ("html", "svg", "png", "pdf")
-THEMES = ("auto", "light", "dark")
 DEFAULT_FORMATS = ("html", "svg")
 MIN_DPI, MAX_DPI = 50, 600
 PAGE = "plots.html"
@@ -31,15 +30,7 @@ FOLDER = "plots"
 
 
 def plot(
-    run: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="RUN...",
-            help="Run directories, or their names in runs/; also output of irobot_benchmark.",
-            autocompletion=complete_run,
-            show_default=False,
-        ),
-    ],
+    run: MeasuredRuns,
     kind: Annotated[
         str,
         typer.Option(
@@ -75,23 +66,8 @@ def plot(
             show_default=False,
         ),
     ] = None,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE|NAME",
-            help="A target of irobot_benchmark, drawn over CPU and memory.",
-            autocompletion=complete_target,
-            show_default=False,
-        ),
-    ] = None,
-    theme: Annotated[
-        str,
-        typer.Option(
-            metavar="T",
-            help="light, dark, or auto: the page follows the screen, pictures are light.",
-            autocompletion=one_of(THEMES),
-        ),
-    ] = "auto",
+    target: TargetName = None,
+    theme: Theme = "auto",
     output: Annotated[
         Path | None,
         typer.Option(
@@ -113,8 +89,7 @@ def plot(
     named = None if figure is None else _chosen(figure, FIGURES, "--figure", "figure")
     if named is not None and len(named) > 2:
         raise BadInput(f"--figure {figure!r} names {len(named)} figures; one or two fit into a picture")
-    if theme not in THEMES:
-        raise BadInput(f"--theme {theme!r} is not one of {', '.join(THEMES)}")
+    shown = check_theme(theme)
     if not MIN_DPI <= dpi <= MAX_DPI:
         raise BadInput(f"--dpi {dpi} is not within {MIN_DPI}..{MAX_DPI}")
     formats = _formats(fmt, output)
@@ -134,7 +109,7 @@ def plot(
         if not pictures.drawn:
             raise BadInput(f"nothing to draw: {'; '.join(missing)}")
         files = _files(pictures, formats, output, runs[0].path / FOLDER)
-        _write(files, pictures, missing, runs, theme, dpi)
+        _write(files, pictures, missing, runs, shown, dpi)
     if as_json:
         document = {
             "files": [str(path) for path, _ in files],

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from perflab.cli.options import complete_run
+from perflab.cli.options import MeasuredRuns, Theme, check_theme
 from perflab.errors import BadInput
-from perflab.option import one_of
 from perflab.output import write_json
 from perflab.report import whole_file
 
@@ -19,20 +18,11 @@ if TYPE_CHECKING:
     from perflab.report.draw_html import Choice
     from perflab.report.run_page.runs import ReportRun
 
-THEMES = ("auto", "light", "dark")
 PAGE = "report.html"
 
 
 def report(
-    run: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="RUN...",
-            help="Run directories, or their names in runs/; also output of irobot_benchmark.",
-            autocompletion=complete_run,
-            show_default=False,
-        ),
-    ],
+    run: MeasuredRuns,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -46,15 +36,7 @@ def report(
     title: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Above the page; default the workload.", show_default=False)
     ] = None,
-    theme: Annotated[
-        str | None,
-        typer.Option(
-            metavar="T",
-            help="light, dark, or auto: the page follows the screen.",
-            show_default="auto",
-            autocompletion=one_of(THEMES),
-        ),
-    ] = None,
+    theme: Theme = None,
     still: Annotated[
         bool, typer.Option("--still", help="Pictures that do not move: a page of some 100 kB instead of 1 MB.")
     ] = False,
@@ -74,8 +56,7 @@ def report(
 
     Example: perflab report RUN ANOTHER_RUN --output both.html --title "Before and after"
     """
-    if theme is not None and theme not in THEMES:
-        raise BadInput(f"--theme {theme!r} is not one of {', '.join(THEMES)}")
+    shown = cast("Choice", check_theme(theme))
     of_page = {"--output": output, "--title": title, "--theme": theme, "--still": still or None}
     _check({**of_page, "--latex": latex, "--json": as_json or None}, port, serve)
     if as_json and output == whole_file.STDOUT:
@@ -99,7 +80,7 @@ def report(
         from perflab.report.run_page.page import report as made
 
         files = [_target(runs, output)]
-        whole = made(runs, title=title, theme=cast("Choice", theme or "auto"), still=still)
+        whole = made(runs, title=title, theme=shown, still=still)
         whole_file.write(files[0], whole.page, parents=True)
         notes += whole.notes
     if as_json:

@@ -82,11 +82,6 @@ def percentile_ticks(high: float) -> Ticks:
     return tuple((p, f"{p:.10g}") for p in PERCENTILE_TICKS if p <= high + 1e-12)
 
 
-def percentile_name(percentile: float) -> str:
-    """ "50 %", "99.9 %"; as many digits as it takes."""
-    return f"{percentile:.10g} %"
-
-
 def number(value: float) -> str:
     """A number without needless digits, thousands set apart: "0.5", "20", "10 000"."""
     if value and abs(value) < 1e-3:

@@ -12,12 +12,12 @@ import json
 import math
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from perflab.report import axes
-from perflab.report.figures import Axis, Figure, Key, Series, Sign
+from perflab.report.figures import Axis, Figure, Key, Series, Sign, Span
 from perflab.report.palette import BAND_OPACITY, SHADES, THEMES, Background, Theme, mark
 
 Format = Literal["svg", "png", "pdf"]
@@ -269,14 +269,13 @@ def specification(figure: Figure) -> Spec:
         height = len(figure.y.ticks) * (ROW_HEIGHT_PX + MORE_PER_RESULT_PX * (lanes - 1))
     hidden = "indexof(hidden, datum.group) < 0"
     tables = {
-        "points": _points(figure),
-        "rules": _rules(figure),
-        "spans": _spans(figure),
-        "labels": _labels(figure),
-        "references": {"y": [r.value for r in figure.references], "text": [r.label for r in figure.references]},
-        "names": {"y": [at - 0.5 for at, _ in figure.y.ticks], "text": [name for _, name in figure.y.ticks]}
-        if is_rows else {"y": [], "text": []},
-    }  # fmt: skip
+        "points": _table("s x y low high size text", _points(figure)),
+        "rules": _table("group tone x y x2 y2 dx dy width opacity", _rules(figure)),
+        "spans": _table("group tone share x x2 y y2 label text", _spans(figure)),
+        "labels": _table("group tone x y text below right", _labels(figure)),
+        "references": _table("y text", ((r.value, r.label) for r in figure.references)),
+        "names": _table("y text", ((at - 0.5, name) for at, name in figure.y.ticks if is_rows)),
+    }
     data: list[Spec] = [{"name": name, "columns": columns} for name, columns in tables.items()]
     data += [
         {"name": f"seen_{name}", "source": name, "transform": [{"type": "filter", "expr": hidden}]}
@@ -520,79 +519,64 @@ def _is_faint(series: Series) -> bool:
     return series.shape == "line" and series.weight == "thin" and series.stroke != "dotted"
 
 
-def _points(figure: Figure) -> Table:
+def _table(names: str, found: Iterable[Sequence[Any]]) -> Table:
+    """A table with these columns, of its rows."""
+    columns = zip(*found, strict=True)
+    return {name: list(next(columns, ())) for name in names.split()}
+
+
+def _points(figure: Figure) -> Iterator[Sequence[Any]]:
     """Each point of each series: `s` says which; `size` is the factor of its sign or 0, `text` what a reader sees."""
-    table: Table = {name: [] for name in ("s", "x", "y", "low", "high", "size", "text")}
     for number, series in enumerate(figure.series):
         count = len(series.x)
-        signed = range(count) if series.signed is None else series.signed
-        has_sign = set(signed) if series.sign != "none" else set()
-        table["s"] += [number] * count
-        table["x"] += _places(figure.x, series.x)
-        table["y"] += _places(figure.y, series.y)
-        is_band = series.shape == "band"
-        for name, values in (("low", series.low), ("high", series.high)):
-            table[name] += _places(figure.y, values) if is_band else [None] * count
-        sizes = series.sizes or (1.0,) * count
-        table["size"] += [round(sizes[i], 3) if i in has_sign else 0 for i in range(count)]
-        table["text"] += [None] * count if _is_faint(series) or not series.hover else list(series.hover)
-    return table
+        signed = set(range(count) if series.signed is None else series.signed) if series.sign != "none" else set()
+        nothing = [None] * count
+        low, high = (
+            _places(figure.y, ends) if series.shape == "band" else nothing for ends in (series.low, series.high)
+        )
+        sizes = [round(factor, 3) if i in signed else 0 for i, factor in enumerate(series.sizes or (1.0,) * count)]
+        texts = nothing if _is_faint(series) or not series.hover else series.hover
+        places = (_places(figure.x, series.x), _places(figure.y, series.y))
+        yield from zip([number] * count, *places, low, high, sizes, texts, strict=True)
 
 
-def _rules(figure: Figure) -> Table:
+def _rules(figure: Figure) -> Iterator[Sequence[Any]]:
     """Whiskers: a rule and its two caps, whose ends stand `dx` and `dy` px aside."""
-    table: Table = {name: [] for name in ("group", "tone", "x", "y", "x2", "y2", "dx", "dy", "width", "opacity")}
     for series in figure.series:
         if series.shape != "whiskers":
             continue
-        width = {"thick": 2.6, "normal": 1.6, "thin": 1.1}[series.weight]
+        width, opacity = {"thick": (2.6, 1.0), "normal": (1.6, 1.0), "thin": (1.1, 0.5)}[series.weight]
+        dx, dy = (0, _CAP_PX) if series.across else (_CAP_PX, 0)
         for x, y, low, high in zip(series.x, series.y, series.low, series.high, strict=True):
             if x is None or y is None or low is None or high is None:
                 continue
             ends = [(low, y), (high, y)] if series.across else [(x, low), (x, high)]
-            (x1, y1), (x2, y2) = ((_place(figure.x, a), _place(figure.y, b)) for a, b in ends)
-            dx, dy = (0, _CAP_PX) if series.across else (_CAP_PX, 0)
-            for row in ((x1, y1, x2, y2, 0, 0), (x1, y1, x1, y1, dx, dy), (x2, y2, x2, y2, dx, dy)):
-                said = (series.group, tone_of(series.group), *row, width, 0.5 if series.weight == "thin" else 1.0)
-                for column, value in zip(table.values(), said, strict=True):
-                    column.append(value)
-    return table
+            begin, end = ((_place(figure.x, a), _place(figure.y, b)) for a, b in ends)
+            for row in ((*begin, *end, 0, 0), (*begin, *begin, dx, dy), (*end, *end, dx, dy)):
+                yield series.group, tone_of(series.group), *row, width, opacity
 
 
-def _spans(figure: Figure) -> Table:
+def _spans(figure: Figure) -> Iterator[Sequence[Any]]:
     """Areas: stretches of groups, and cells, whose `share` is what they are shaded by."""
-    table: Table = {name: [] for name in ("group", "tone", "share", "x", "x2", "y", "y2", "label", "text")}
-
-    def add(*said: Any) -> None:
-        for column, value in zip(table.values(), said, strict=True):
-            column.append(value)
-
     for cells in figure.cells:
         for strip in cells.strips:
             shares = [None if value is None else round(value) for value in strip.values]
             for first, last, share in axes.runs(shares):
                 begin, end = cells.begin + first * cells.step, cells.begin + last * cells.step
                 text = f"{cells.name}<br>{begin:.4g} to {end:.4g} s: {share} %"
-                add(None, "none", share, *_area(figure, begin, end, strip.top, strip.bottom), "", text)
+                area = _area(figure, Span(begin, end, strip.top, strip.bottom))
+                yield None, "none", share, *area, "", text
     for spans in figure.spans:
         tone = "ground" if spans.group is None else tone_of(spans.group)
         for span in spans.spans:
-            area = _area(figure, span.begin, span.end, span.top, span.bottom)
-            add(spans.group, tone, None, *area, span.label, span.hover or None)
-    return table
+            yield spans.group, tone, None, *_area(figure, span), span.label, span.hover or None
 
 
-def _area(figure: Figure, begin: float, end: float, top: float, bottom: float) -> tuple[float, float, float, float]:
-    return (_place(figure.x, begin), _place(figure.x, end), _place(figure.y, top), _place(figure.y, bottom))
+def _area(figure: Figure, span: Span) -> Sequence[float | None]:
+    return [*_places(figure.x, (span.begin, span.end)), *_places(figure.y, (span.top, span.bottom))]
 
 
-def _labels(figure: Figure) -> Table:
-    return {
-        "group": [label.group for label in figure.labels],
-        "tone": [tone_of(label.group) for label in figure.labels],
-        "x": [_place(figure.x, label.x) for label in figure.labels],
-        "y": [_place(figure.y, label.y) for label in figure.labels],
-        "text": [label.text for label in figure.labels],
-        "below": [label.below for label in figure.labels],
-        "right": [figure.x.is_right(label.x) for label in figure.labels],
-    }
+def _labels(figure: Figure) -> Iterator[Sequence[Any]]:
+    for label in figure.labels:
+        place = (_place(figure.x, label.x), _place(figure.y, label.y))
+        yield label.group, tone_of(label.group), *place, label.text, label.below, figure.x.is_right(label.x)

@@ -24,6 +24,7 @@ from perflab.report.results import (
 from perflab.results.run import PERFLAB, RunData
 from perflab.results.trial import EXTRA
 from perflab.statistics import histogram as hg
+from perflab.units import plural
 
 T = TypeVar("T")
 
@@ -194,11 +195,19 @@ def build(
     Curves and breaking points are those of `runs`; None: of the runs of the results. `others` says how to see results
     that are not drawn.
     """
-    kept = measured_ones(results)
+    kept = [result for result in results if result.trials[0].purpose != EXTRA] or list(results)
     shown = _shown(kept, measured[0] if measured else None, chosen)
     several = list({id(result.run): result.run for result in kept}.values()) if runs is None else runs
     subject = Subject(kept, shown, measured, several, target, together)
-    notes = _notes(results, subject, chosen, others)
+    notes = []
+    if len(shown) < len(kept):
+        figure = f"p99 of {words(measured[0])}" if measured else "order"
+        over = "levels" if chosen is not None else figure
+        slowest = ", the slowest among them" if measured else ""
+        notes.append(f"{len(shown)} of {len(kept)} results are drawn, evenly over their {over}{slowest}; {others}.")
+    if extra := len(results) - len(kept):
+        count = plural(extra, "result")
+        notes.append(f"{count} of extra trials not drawn: an observer (tracing, a profiler) disturbed them.")
     drawn: list[tuple[str, Figure]] = []
     missing: dict[Missing, None] = {}
     for kind in (BY_NAME[name] for name in kinds):
@@ -209,64 +218,34 @@ def build(
             if isinstance(found, str):
                 missing[Missing(kind.name, found)] = None
             else:
-                figure = found if kind.special else replace(found, notes=(*notes, *found.notes))
-                drawn.append((kind.name, figure))
+                own = found if kind.special else replace(found, notes=(*notes, *found.notes))
+                drawn.append((kind.name, own))
     return Pictures(tuple(drawn), tuple(missing), tuple(notes))
 
 
 def _shown(results: Sequence[Trials], name: str | None, chosen: Sequence[Trials] | None) -> list[Trials]:
+    """At most MAX_RESULTS results in their order, the slowest by the p99 of a figure among them.
+
+    Of those that are `chosen` it replaces the one that lies next to it.
+    """
+    if len(results) <= MAX_RESULTS and chosen is None:
+        return list(results)
+    places = {id(result): place for place, result in enumerate(results)}
+    by_p99 = sorted(results, key=lambda result: _p99(result, name))
     if chosen is None:
-        return from_fastest_to_slowest(results, name)
-    kept = {id(result) for result in results}
-    return with_slowest([result for result in chosen if id(result) in kept], results, name)
-
-
-def _notes(every: Sequence[Trials], subject: Subject, chosen: Sequence[Trials] | None, others: str) -> list[str]:
-    """Which results are not drawn. `every`: those of extra trials, too."""
-    notes = []
-    shown, results, measured = subject.shown, subject.results, subject.measured
-    if len(shown) < len(results):
-        figure = f"p99 of {words(measured[0])}" if measured else "order"
-        over = "levels" if chosen is not None else figure
-        slowest = ", the slowest among them" if measured else ""
-        notes.append(f"{len(shown)} of {len(results)} results are drawn, evenly over their {over}{slowest}; {others}.")
-    if extra := len(every) - len(results):
-        count = "1 result" if extra == 1 else f"{extra} results"
-        notes.append(f"{count} of extra trials not drawn: an observer (tracing, a profiler) disturbed them.")
-    return notes
+        return sorted(evenly(by_p99, MAX_RESULTS), key=lambda result: places[id(result)])
+    kept = [result for result in chosen if id(result) in places]
+    slowest = by_p99[-1]
+    if name is None or not kept or len(kept) >= len(results) or any(result is slowest for result in kept):
+        return kept
+    nearest = min(kept, key=lambda result: abs(places[id(result)] - places[id(slowest)]))
+    return [slowest if result is nearest else result for result in kept]
 
 
 def _named(found: Iterable[tuple[str, Sequence[T]]]) -> list[tuple[str, T]]:
     """Each with the name of its run, where several runs have some."""
     having = [(name, entries) for name, entries in found if entries]
     return [(name if len(having) > 1 else "", entry) for name, entries in having for entry in entries]
-
-
-def measured_ones(results: Sequence[Trials]) -> list[Trials]:
-    """Results without those of extra trials; these where there are no others."""
-    kept = [result for result in results if result.trials[0].purpose != EXTRA]
-    return kept or list(results)
-
-
-def from_fastest_to_slowest(results: Sequence[Trials], name: str | None) -> list[Trials]:
-    """At most MAX_RESULTS results in their order, which lie evenly between the lowest and the highest p99 of a figure,
-    both among them."""
-    if len(results) <= MAX_RESULTS:
-        return list(results)
-    kept = {id(result) for result in evenly(sorted(results, key=lambda result: _p99(result, name)), MAX_RESULTS)}
-    return [result for result in results if id(result) in kept]
-
-
-def with_slowest(chosen: Sequence[Trials], results: Sequence[Trials], name: str | None) -> list[Trials]:
-    """`chosen` with the slowest of all in place of the one that lies next to it, where it is not among them."""
-    if name is None or not chosen or len(chosen) >= len(results):
-        return list(chosen)
-    places = {id(result): place for place, result in enumerate(results)}
-    slowest = max(results, key=lambda result: _p99(result, name))
-    if any(result is slowest for result in chosen):
-        return list(chosen)
-    nearest = min(chosen, key=lambda result: abs(places[id(result)] - places[id(slowest)]))
-    return [slowest if result is nearest else result for result in chosen]
 
 
 def _p99(result: Trials, name: str | None) -> float:

@@ -93,6 +93,7 @@ def _troubles(places: Sequence[Place], alpha: float) -> Iterator[Remark]:
     for place, result in ((p, r) for p in places for r in p.results):
         outcomes, trials = result.result.outcomes, result.result.trials_detail
         of = f"of {plural(result.result.trials, 'trial')}"
+        others = "; what is said here is of the others" if result.trials else ""
         interrupted = sum(t.interrupted for t in trials)
         failed = outcomes.harness_error - interrupted
         early = sum(t.outcome == FAILED for t in trials) - sum(t.outcome == FAILED for t in result.trials)
@@ -108,7 +109,7 @@ def _troubles(places: Sequence[Place], alpha: float) -> Iterator[Remark]:
             (
                 "ended_early",
                 early,
-                f"{early} {of} failed before their end and have no figures; what is said here is of the others",
+                f"{early} {of} failed before their end and have no figures{others}",
                 None,
             ),
             ("success", outcomes.failed, succeeded, FAILED),

@@ -237,7 +237,7 @@ def test_runs_of_something_else_are_refused(
     ("arguments", "complaint"),
     [
         (["--margin", "none"], "--margin 'none' is not a percentage"),
-        (["--margin", "-5%"], "--margin -5 must be more than 0"),
+        (["--margin", "-5%"], "--margin -5% must be more than 0%"),
         (["--alpha", "0.9"], "--alpha 0.9 must be less than 0.5"),
         (["--metric", "latency.p98"], "--metric: no metric 'latency.p98'; did you mean"),
         (["--baseline", "nowhere"], "no run 'nowhere'"),

@@ -42,7 +42,7 @@ def drawn() -> None:
 @pytest.fixture(autouse=True)
 def _undrawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if "drawn" not in request.fixturenames:
-        monkeypatch.setattr(latex, "pictures", lambda runs: [])
+        monkeypatch.setattr(latex, "pictures", lambda runs: {})
 
 
 def with_curves(summary: Summary) -> Summary:

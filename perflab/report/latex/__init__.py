@@ -5,6 +5,8 @@ Every file of tables needs `booktabs` alone. What is printed comes from summary.
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,11 +14,13 @@ from typing import Any
 
 from perflab.errors import BadInput, PerflabError, damage_of
 from perflab.report import whole_file
+from perflab.report.draw import draw
+from perflab.report.figures import Figure
 from perflab.report.inventory import inventory_of
-from perflab.report.latex.figures import Picture, pictures
 from perflab.report.latex.tables import machine, tables
 from perflab.report.latex.text import breakable, escape
 from perflab.report.latex.values import COMMANDS, values
+from perflab.report.pictures import of_report
 from perflab.results.files import Manifest
 from perflab.results.outcome import SUCCESS, Outcomes
 from perflab.results.run import RunData
@@ -59,15 +63,21 @@ def write(runs: Sequence[RunData], folder: Path) -> list[Path]:
     with damage_of(*(run.path for run in runs)):
         drawn = pictures(runs)
         parts = [_part(run, f"{_letter(i)}_" if len(runs) > 1 else "") for i, run in enumerate(runs)]
-        files: dict[str, bytes] = {DOCUMENT: _document(parts, drawn).encode()}
+        files: dict[str, bytes] = {DOCUMENT: _document(parts, bool(drawn)).encode()}
         listed = "".join(values(p.run.summary, p.run.manifest, p.prefix.replace("_", "/")) for p in parts)
     for part in parts:
         files |= {f"{name}.tex": text.encode() for name, text in part.tables.items()}
     files[VALUES] = (_HEAD_OF_VALUES + COMMANDS + listed).encode()
     if drawn:
-        files[FIGURES] = (_HEAD_OF_FIGURES + "\n".join(_figure(p) for p in drawn)).encode()
-    files |= {f"{picture.name}.pdf": picture.content for picture in drawn}
-    return _write(files, folder)
+        files[FIGURES] = (_HEAD_OF_FIGURES + "\n".join(_figure(*named) for named in drawn.items())).encode()
+    files |= {f"{name}.pdf": draw(figure, "pdf", "light") for name, figure in drawn.items()}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise PerflabError(f"cannot make {folder}: {error.strerror}; choose another place with --latex") from error
+    for name, content in files.items():
+        whole_file.write(folder / name, content, "--latex")
+    return [folder / name for name in files]
 
 
 def machine_file(inventory: Json) -> str:
@@ -114,7 +124,7 @@ _PREAMBLE = r"""% Written by perflab; it is written anew with the run. pdflatex 
 """
 
 
-def _document(parts: Sequence[_Part], drawn: Sequence[Picture]) -> str:
+def _document(parts: Sequence[_Part], has_figures: bool) -> str:
     names = " and ".join(breakable(name) for name in dict.fromkeys(p.run.name for p in parts))
     lines = [
         _PREAMBLE,
@@ -128,7 +138,7 @@ def _document(parts: Sequence[_Part], drawn: Sequence[Picture]) -> str:
     several = len(parts) > 1
     lines.append(r"\section{Tables}" if not several else r"\section{All tables}")
     lines += [rf"\input{{{name}}}" for part in parts for name in part.tables]
-    if drawn:
+    if has_figures:
         lines += [r"\clearpage", r"\section{Figures}", r"\input{figures}"]
     return "\n".join([*lines, r"\end{document}", ""])
 
@@ -157,16 +167,9 @@ def _introduction(run: RunData) -> str:
     sentences += [escape(_sentence(note)) for note in run.notes]
     command = manifest.command_line
     if command:
-        sentences.append(
-            "\n\n\\begin{flushleft}\\ttfamily\\footnotesize\n" + breakable(_quoted(command)) + "\n\\end{flushleft}"
-        )
+        words = breakable(shlex.join(command))
+        sentences.append(f"\n\n\\begin{{flushleft}}\\ttfamily\\footnotesize\n{words}\n\\end{{flushleft}}")
     return "\n".join(sentences) + "\n"
-
-
-def _quoted(command: Sequence[str]) -> str:
-    import shlex
-
-    return shlex.join(str(word) for word in command)
 
 
 def _wrong(summary: Summary, manifest: Manifest) -> str:
@@ -185,14 +188,10 @@ def _sentence(text: str) -> str:
 
 def _findings(run: RunData) -> str:
     remarks = () if run.summary.findings is None else run.summary.findings.remarks
-    of_curves = [
-        f"{c.variant}, {c.factor}: {words}"
-        for c in run.summary.curves
-        for of in c.metrics.values()
-        for words in of.words
-    ]
-    of_points = [words for p in run.summary.breaking_points for words in p.words]
-    sentences = [*(r.words for r in remarks), *of_curves, *of_points]
+    sentences = [r.words for r in remarks]
+    for c in run.summary.curves:
+        sentences += [f"{c.variant}, {c.factor}: {words}" for of in c.metrics.values() for words in of.words]
+    sentences += [words for p in run.summary.breaking_points for words in p.words]
     if not sentences:
         return ""
     items = "\n".join(rf"\item {breakable(_sentence(s))}" for s in sentences)
@@ -201,24 +200,20 @@ def _findings(run: RunData) -> str:
     )
 
 
-def _figure(picture: Picture) -> str:
-    caption = escape(_sentence(f"{picture.title}: {picture.subtitle}" if picture.subtitle else picture.title))
+def pictures(runs: Sequence[RunData]) -> dict[str, Figure]:
+    """Everything that can be drawn of runs, in the order of a report, by the names of files."""
+    found: dict[str, Figure] = {}
+    for figure in of_report(runs).figures:
+        stem = re.sub(r"[^A-Za-z0-9_-]+", "-", figure.name)
+        names = (stem, *(f"{stem}_{number}" for number in range(2, len(found) + 2)))
+        found[next(name for name in names if name not in found)] = figure
+    return found
+
+
+def _figure(name: str, figure: Figure) -> str:
+    caption = escape(_sentence(f"{figure.title}: {figure.subtitle}" if figure.subtitle else figure.title))
     return (
         "\\begin{\\perflabfigure}[htbp]\n\\centering\n"
-        f"\\includegraphics[width=0.85\\linewidth,height=0.85\\textheight,keepaspectratio]{{{picture.name}}}\n"
-        f"\\caption{{{caption}}}\n\\label{{{_label('fig', picture.name)}}}\n\\end{{\\perflabfigure}}\n"
+        f"\\includegraphics[width=0.85\\linewidth,height=0.85\\textheight,keepaspectratio]{{{name}}}\n"
+        f"\\caption{{{caption}}}\n\\label{{{_label('fig', name)}}}\n\\end{{\\perflabfigure}}\n"
     )
-
-
-# -- files -----------------------------------------------------------------------------------------------------------
-
-
-def _write(files: dict[str, bytes], folder: Path) -> list[Path]:
-    """Each whole or not at all."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise PerflabError(f"cannot make {folder}: {error.strerror}; choose another place with --latex") from error
-    for name, content in files.items():
-        whole_file.write(folder / name, content, "--latex")
-    return [folder / name for name in files]
