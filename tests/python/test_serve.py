@@ -16,9 +16,8 @@ from made_run import make_run
 from perflab.errors import BadInput
 from perflab.report.progress import quantiles
 from perflab.report.serve import finished, present, state
-from perflab.report.serve.present import MAX_POINTS, Seconds
+from perflab.report.serve.present import MAX_POINTS, Seconds, Tail
 from perflab.report.serve.state import Watch
-from perflab.report.serve.tail import Tail
 from perflab.statistics import histogram as hg
 
 Json = dict[str, Any]
@@ -64,7 +63,7 @@ def test_a_tail_gives_each_line_once_and_waits_for_the_rest_of_one(tmp_path: Pat
 
 
 def test_a_tail_reads_large_files_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("perflab.report.serve.tail.CHUNK_BYTES", 5)
+    monkeypatch.setattr("perflab.report.serve.present.CHUNK_BYTES", 5)
     path = tmp_path / "f"
     path.write_bytes(b"".join(b"line %d\n" % n for n in range(9)))
     tail, found = Tail(path), []

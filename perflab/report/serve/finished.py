@@ -88,10 +88,15 @@ def read(directory: TrialDirectory, file: TrialFile, manifest: Manifest, goal: G
 
 def _took_s(directory: TrialDirectory, file: TrialFile) -> float | None:
     """From the beginning of the trial until its last file was written: its summary is part of what a trial takes."""
+    began_s = epoch_s(file.started_utc)
+    return None if began_s is None else round(max(0.0, directory.trial_json.stat().st_mtime - began_s), 1)
+
+
+def epoch_s(text: str | None) -> float | None:
+    """Of an instant in a file; None where it is none."""
     try:
-        began = datetime.fromisoformat(str(file.started_utc)).timestamp()
-        return round(max(0.0, directory.trial_json.stat().st_mtime - began), 1)
-    except (ValueError, OSError):
+        return datetime.fromisoformat(str(text)).timestamp()
+    except ValueError:
         return None
 
 

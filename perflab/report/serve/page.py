@@ -19,7 +19,8 @@ from perflab.report.axes import linear_ticks
 from perflab.report.figures import Axis, Figure, Key, Place, Plot, Side, Sign, fixed, from_zero, seconds, times
 from perflab.report.run_page.blocks import Block, Group, Heading, Items, Picture, Sheet, Text
 from perflab.report.serve.finished import needed
-from perflab.report.serve.state import ALPHA, COMMAND, CRASHED, DAMAGED, ENDED_EARLY, FINISHED, WAITING, SoFar, State
+from perflab.report.serve.present import COMMAND
+from perflab.report.serve.state import ALPHA, CRASHED, DAMAGED, ENDED_EARLY, FINISHED, WAITING, SoFar, State
 from perflab.report.tables.results import SUCCESS as SUCCESSES
 from perflab.report.tables.results import Beside, results
 from perflab.report.tables.trials import TrialOf, trials

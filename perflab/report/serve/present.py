@@ -7,23 +7,28 @@ long trial neighbouring seconds are put together, which is as exact.
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from perflab.errors import DAMAGE
 from perflab.formats.checkpoints import difference
 from perflab.report.progress import quantiles
-from perflab.report.serve.tail import Tail
 from perflab.results.files import TrialFile
+from perflab.results.trial import added
 from perflab.runs.rundir import TrialDirectory
 from perflab.statistics import histogram as hg
 from perflab.statistics.histogram import Histogram
 from perflab.units import NS_PER_S
 
+CHUNK_BYTES = 8 << 20  # of a file at a time; what is more comes with the next look
+LONGEST_LINE_BYTES = 64 << 20
 MAX_POINTS = 300  # of a curve; more than a telephone or a column of a page can show
 MAX_PROCESSES = 8  # whose CPU use is shown
+COMMAND = "running"  # the phase of a command, whose figures are known after the trial
 
 # Most lines are events and checkpoints, which cost time to parse and say nothing more here.
 _TYPE = re.compile(rb'"type": ?"(\w+)"')
@@ -31,6 +36,40 @@ _CODE = re.compile(rb'"code": ?"(\w+)"')
 
 Json = dict[str, Any]
 Point = tuple[float, float | None, float | None, float | None]
+
+
+class Tail:
+    """Follows one file that somebody else appends to: nothing is read twice, and a half-written line waits.
+
+    The file may not exist yet, and may be replaced.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.restarted = False  # the last look found another file under the name, or one that had become shorter
+        self._offset = 0
+        self._rest = b""
+        self._identity: tuple[int, int] | None = None
+
+    def lines(self) -> list[bytes]:
+        """The whole lines that are new, without their ends; none where the file cannot be read."""
+        self.restarted = False
+        try:
+            with self.path.open("rb", buffering=0) as file:
+                status = os.fstat(file.fileno())
+                identity = (status.st_dev, status.st_ino)
+                if self._identity is not None and (identity != self._identity or status.st_size < self._offset):
+                    self._offset, self._rest, self.restarted = 0, b"", True
+                self._identity = identity
+                file.seek(self._offset)
+                new = file.read(CHUNK_BYTES)
+        except OSError:
+            return []
+        self._offset += len(new)
+        *lines, self._rest = (self._rest + new).split(b"\n")
+        if len(self._rest) > LONGEST_LINE_BYTES:
+            self._rest = b""  # no line of anybody's records; what follows it is damaged, and told
+        return lines
 
 
 class Seconds:
@@ -142,57 +181,78 @@ class _Process:
 
 
 class PresentTrial:
-    """One trial's records, followed from their beginning."""
+    """One trial's records, followed from their beginning. `here`: the clock of these is that of this machine."""
 
     def __init__(self, directory: TrialDirectory) -> None:
         self.directory = directory
-        self.seconds = Seconds()
+        self._seconds = Seconds()
         self._processes: dict[str, _Process] = {}
+        self._whole = False
+        self._since: float | None = None
 
-    def refresh(self, file: TrialFile) -> bool:
-        """Reads what is new of the workload's own processes, those of trial.json; whether there was."""
+    def refresh(self, file: TrialFile, *, running: bool) -> None:
+        """Reads what is new of the workload's own processes, those of trial.json."""
+        if self._whole:
+            return
         for name, told in file.processes.items():
             if not told.condition and name not in self._processes:
                 self._processes[name] = _Process(name, self.directory.records(name))
-        new = [process.read(self.seconds) for process in self._processes.values()]
+        new = [process.read(self._seconds) for process in self._processes.values()]
         if any(process.tail.restarted for process in self._processes.values()):
             # Not the file that was followed: what came from it is forgotten, and everything read anew.
-            self.seconds, self._processes = Seconds(), {}
-            return self.refresh(file)
-        return any(new)
+            self._seconds, self._processes = Seconds(), {}
+            self.refresh(file, running=running)
+        else:
+            self._whole = not running and not any(new)
 
     @property
-    def measured(self) -> tuple[int, int] | None:
+    def _measured(self) -> tuple[int, int] | None:
         """Begin and end of the measured part, CLOCK_MONOTONIC (virtual time on the virtual runtime)."""
         starts = [p.start for p in self._processes.values() if p.start is not None]
         return (min(s[0] for s in starts), max(s[1] for s in starts)) if starts else None
 
     @property
-    def elapsed_ns(self) -> int | None:
-        """How far the processes say that they are."""
-        return max((int(p.last["elapsed_ns"]) for p in self._processes.values() if p.last is not None), default=None)
+    def _told(self) -> list[Json]:
+        """The last progress of each process that said any."""
+        return [p.last for p in self._processes.values() if p.last is not None]
 
-    @property
-    def publishing(self) -> bool:
-        """Whether any process says that it still sends."""
-        return any(p.last["publishing"] for p in self._processes.values() if p.last is not None)
+    def phase(self, file: TrialFile, *, here: bool, command: bool) -> str:
+        """What the trial does, as far as its files tell."""
+        if self._measured is None:
+            launched = any(p.pid is not None for p in file.processes.values())
+            return COMMAND if command and launched else "starting" if launched else "preparing"
+        if here:
+            now_ns, (begin_ns, end_ns) = time.monotonic_ns(), self._measured
+            if now_ns < begin_ns:
+                return "warming up" if file.warmup_s else "starting"
+            return "measuring" if now_ns < end_ns else "draining"
+        if not self._told:
+            return "warming up"
+        return "measuring" if any(record["publishing"] for record in self._told) else "draining"
+
+    def since(self, *, here: bool) -> float | None:
+        """Since when it has been measured, in seconds since the epoch, for a clock that goes on between two states."""
+        if not here or self._measured is None:
+            return None
+        if self._since is None:
+            self._since = round(time.time() - (time.monotonic_ns() - self._measured[0]) / NS_PER_S, 2)
+        return self._since
 
     def document(self) -> Json:
         """The figures so far; null is what nobody has told yet."""
-        processes = list(self._processes.values())
-        told = [p.last for p in processes if p.last is not None]
+        processes, told = list(self._processes.values()), self._told
         latencies = [p.latency for p in processes if p.latency is not None]
         p50, p99 = quantiles(hg.merge(latencies)) if latencies else (None, None)
         return {
+            # How far the processes say that they are.
+            "elapsed_s": max((round(max(0.0, r["elapsed_ns"] / NS_PER_S), 1) for r in told), default=None),
             "p50_ns": p50,
             "p99_ns": p99,
-            "received": _total(told, "received"),
-            "sent": _total(told, "sent"),
-            "lost": _total(told, "lost"),
+            **{key: added(record.get(key) for record in told) for key in ("received", "sent", "lost")},
             "late": sum(p.late for p in processes) if told else None,
             "too_late": sum(p.too_late for p in processes) if told else None,
-            "seconds_per_point": self.seconds.width,
-            "latency": self.seconds.points(),
+            "seconds_per_point": self._seconds.width,
+            "latency": self._seconds.points(),
             "cpu": self._cpu(processes),
             "processes_not_shown": max(0, len(processes) - MAX_PROCESSES),
             "unreadable_lines": sum(p.unreadable for p in processes),
@@ -200,12 +260,7 @@ class PresentTrial:
 
     def _cpu(self, processes: Sequence[_Process]) -> list[Json]:
         """Of the processes that used most; in the order of the graph, so that their marks stay."""
-        if self.measured is None:
+        if self._measured is None:
             return []
         busiest = sorted(processes, key=lambda p: -sum(s[2] for s in p.usage.samples))[:MAX_PROCESSES]
-        return [{"process": p.name, "points": p.usage.points(*self.measured)} for p in processes if p in busiest]
-
-
-def _total(records: Sequence[Mapping[str, Any]], key: str) -> int | None:
-    known = [n for r in records if (n := r.get(key)) is not None]
-    return sum(known) if known and len(known) == len(records) else None
+        return [{"process": p.name, "points": p.usage.points(*self._measured)} for p in processes if p in busiest]

@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -50,7 +49,6 @@ ALPHA = 0.05  # of runs from before there were statistics
 
 # States of a run beside RUNNING and ELSEWHERE.
 WAITING, FINISHED, ENDED_EARLY, CRASHED, DAMAGED = "waiting", "finished", "ended_early", "crashed", "damaged"
-COMMAND = "running"  # the phase of a command, whose figures are known after the trial
 ENDED = (FINISHED, ENDED_EARLY, CRASHED)
 
 Json = dict[str, Any]
@@ -123,6 +121,25 @@ class _Document(Generic[T]):
         return self.signature is not None
 
 
+class _Seen(_Document[TrialFile]):
+    """The folder of a trial: trial.json, what was read when it was over, or why that cannot be."""
+
+    def __init__(self, directory: TrialDirectory) -> None:
+        super().__init__(directory.trial_json, directory.read)
+        self.directory = directory
+        self.finished: Finished | None = None
+        self.note: str | None = None
+
+    @property
+    def file(self) -> TrialFile:
+        assert self.content is not None, "it is one of the run's own"
+        return self.content
+
+    @property
+    def unread(self) -> bool:
+        return self.note is None and (self.finished is None or (self.finished.unfinished and self.file.finished))
+
+
 class Watch:
     """One run, looked at when `state` is called; from any thread."""
 
@@ -189,12 +206,8 @@ class _Followed:
         self._host = host
         self._manifest = _Document(run.manifest, run.read_manifest)
         self._summary = _Document(run.summary, lambda: json_file.read_json(run.summary))
-        self._files: dict[str, _Document[TrialFile]] = {}  # trial.json, by the names of the trials' folders
-        self._finished: dict[str, Finished] = {}
-        self._notes: dict[str, str] = {}
+        self._trials: dict[str, _Seen] = {}  # by the names of their folders
         self._present: PresentTrial | None = None
-        self._present_whole = False
-        self._measured_from: dict[str, float] = {}
         self._made: tuple[object, SoFar] | None = None
         self._goal: Goal | None = None
         self._goal_of: Signature | None = None  # the manifest that it is of
@@ -210,17 +223,17 @@ class _Followed:
             self._goal, self._goal_of = finished.goal_of(manifest), self._manifest.signature
         controller = controller_state(manifest, self._host)
         ended = self._has_summary(controller)
-        directories = self._own(manifest)
-        present = directories[-1] if directories else None
+        own = self._own(manifest)
+        present = own[-1] if own else None
         going_on = controller != GONE and not ended
-        unread = self._read([d for d in directories if d is not present or not going_on or self._over(d)], manifest)
+        unread = self._read([t for t in own if t is not present or not going_on or t.file.finished], manifest)
         trials = self._valid()
         kind = RUNNING if controller == RUNNING else ELSEWHERE
         if ended:
             kind = FINISHED if self._whole(manifest, trials) or unread else ENDED_EARLY
         elif controller == GONE:
             kind = CRASHED
-        current = present if going_on and present is not None and not self._over(present) else None
+        current = present if going_on and present is not None and not present.file.finished else None
         run = self._so_far(manifest, trials, current)
         resumed = kind in (CRASHED, ENDED_EARLY)
         now = {
@@ -230,7 +243,7 @@ class _Followed:
             "unread": unread,
             "report": kind in ENDED and not unread and any(received(t.trial) is not None for t in trials),
             **self._time_left(run.document, trials, current if kind == RUNNING else None, going_on),
-            "trial": None if present is None else self._trial(present, current, manifest, controller, run),
+            "trial": None if present is None else self._trial(present, manifest, run, current, controller),
         }
         return State(run, now)
 
@@ -243,54 +256,41 @@ class _Followed:
             return False
         return controller != RUNNING or made[0] >= begun[0]
 
-    def _own(self, manifest: Manifest) -> list[TrialDirectory]:
-        """The folders of the run's own trials whose trial.json can be read, in order."""
+    def _own(self, manifest: Manifest) -> list[_Seen]:
+        """The run's own trials whose trial.json can be read, in order."""
         own = []
         for directory in self.run.trials():
             name = directory.path.name
-            document = self._files.setdefault(name, _Document(directory.trial_json, directory.read))
-            known = self._finished.get(name)
-            if known is None or known.unfinished:
-                document.refresh()
-            if document.problem is not None:
-                self._notes[name] = document.problem
-            elif document.content is not None and manifest.run_id not in (None, document.content.run_id):
-                self._notes[name] = f"{name} is of another run and left out"
-            elif document.content is not None:
-                own.append(directory)
+            seen = self._trials.setdefault(name, _Seen(directory))
+            if seen.finished is None or seen.finished.unfinished:
+                seen.refresh()
+            if seen.problem is not None:
+                seen.note = seen.problem
+            elif seen.content is not None and manifest.run_id not in (None, seen.content.run_id):
+                seen.note = f"{name} is of another run and left out"
+            elif seen.content is not None:
+                own.append(seen)
         return own
 
-    def _told(self, directory: TrialDirectory) -> TrialFile:
-        file = self._files[directory.path.name].content
-        assert file is not None, "it is one of the run's own"
-        return file
-
-    def _over(self, directory: TrialDirectory) -> bool:
-        return self._told(directory).finished
-
-    def _read(self, directories: Sequence[TrialDirectory], manifest: Manifest) -> int:
+    def _read(self, trials: Sequence[_Seen], manifest: Manifest) -> int:
         """Reads trials that are over and new, for a while; how many are left for the next time."""
         began = time.monotonic()
-        unread = 0
-        for directory in directories:
-            name = directory.path.name
-            known = self._finished.get(name)
-            if name in self._notes or (known is not None and not (known.unfinished and self._over(directory))):
-                continue
+        new = [seen for seen in trials if seen.unread]
+        for place, seen in enumerate(new):
             if time.monotonic() - began > READING_S:
-                unread += 1
-                continue
+                return len(new) - place
             try:
-                self._finished[name] = finished.read(directory, self._told(directory), manifest, self._goal)
+                seen.finished = finished.read(seen.directory, seen.file, manifest, self._goal)
             except (BadInput, OSError) as error:
-                self._notes[name] = str(error)
+                seen.note = str(error)
             except DAMAGE as error:
-                self._notes[name] = f"{name} is damaged: {type(error).__name__}: {error}"
-        return unread
+                seen.note = f"{seen.directory.path.name} is damaged: {type(error).__name__}: {error}"
+        return 0
 
     def _valid(self) -> list[Finished]:
         """Trials that were read, without those that were interrupted and whose place was run again."""
-        trials = sorted(self._finished.values(), key=lambda t: t.trial.trial)
+        read = [seen.finished for seen in self._trials.values() if seen.finished is not None]
+        trials = sorted(read, key=lambda t: t.trial.trial)
         again = {t.trial.order: t.trial.trial for t in trials}
         return [t for t in trials if not (t.trial.interrupted and again[t.trial.order] > t.trial.trial)]
 
@@ -303,18 +303,16 @@ class _Followed:
 
     # -- the slow part: changes when a trial begins or ends ----------------------------------------------------------
 
-    def _so_far(self, manifest: Manifest, trials: Sequence[Finished], current: TrialDirectory | None) -> SoFar:
-        key = (
-            self._manifest.signature,
-            tuple(t.trial.trial for t in trials),
-            None if current is None else current.path.name,
-            tuple(self._notes.items()),
-        )
+    def _so_far(self, manifest: Manifest, trials: Sequence[Finished], current: _Seen | None) -> SoFar:
+        notes = [seen.note for seen in self._trials.values() if seen.note is not None]
+        key = (self._manifest.signature, [t.trial.trial for t in trials], current and current.path, notes)
         if self._made is None or self._made[0] != key:
-            self._made = (key, self._made_anew(manifest, trials, None if current is None else self._told(current)))
+            self._made = (key, self._made_anew(manifest, trials, None if current is None else current.file, notes))
         return self._made[1]
 
-    def _made_anew(self, manifest: Manifest, trials: Sequence[Finished], current: TrialFile | None) -> SoFar:
+    def _made_anew(
+        self, manifest: Manifest, trials: Sequence[Finished], current: TrialFile | None, notes: Sequence[str]
+    ) -> SoFar:
         statistics = manifest.experiment.document.get("statistics") or {}
         alpha = float(statistics.get("alpha") or ALPHA)
         figure = trials[0].figure if trials else "latency"
@@ -348,20 +346,20 @@ class _Followed:
             ],
             "levels": _levels(curves, results),
             "unavailable_levels": as_json(manifest.unavailable_levels),
-            "notes": list(self._notes.values()),
+            "notes": notes,
         }  # fmt: skip
         return SoFar(document, results, trials, [curve for curve, _ in curves], points)
 
     # -- the quick part ----------------------------------------------------------------------------------------------
 
-    def _time_left(self, run: Json, trials: Sequence[Finished], current: TrialDirectory | None, going_on: bool) -> Json:
+    def _time_left(self, run: Json, trials: Sequence[Finished], current: _Seen | None, going_on: bool) -> Json:
         """As the terminal tells it (report/progress.py); null where nothing runs, or nobody knows how many will."""
         done = {t.trial.order: t for t in trials if not t.trial.interrupted}
         told: Json = {"done": len(done), "left_s": None, "left_words": None}
         if not going_on or not run["planned"] or not run["duration_s"]:
             return told
         seconds = run["duration_s"] + run["warmup_s"]
-        of_current = None if current is None else self._told(current).order
+        of_current = None if current is None else current.file.order
         orders = [row["order"] for row in run["trials"]]
         # In the order in which they ran: of a resumed run that is not the plan's.
         orders.sort(key=lambda order: (order not in done, order != of_current, order))
@@ -370,27 +368,21 @@ class _Followed:
         progress = RunProgress(RunPlan(len(entries), entries), lambda: clock_s, [done[n] for n in orders[: len(done)]])
         if current is not None and of_current is not None:
             progress.start(of_current)
-            began_s = _epoch_s(self._told(current).started_utc)
-            clock_s = max(0.0, time.time() - began_s) if began_s is not None else 0.0
+            began_s = finished.epoch_s(current.file.started_utc)
+            clock_s = 0.0 if began_s is None else max(0.0, time.time() - began_s)
         if progress.current is None and progress.next is None:
             return told  # its summary is being made
         return told | {"left_s": round(progress.left_s()), "left_words": progress.left_in_words()}
 
-    def _trial(
-        self, directory: TrialDirectory, current: TrialDirectory | None, manifest: Manifest, controller: str, run: SoFar
-    ) -> Json:
+    def _trial(self, seen: _Seen, manifest: Manifest, run: SoFar, current: _Seen | None, controller: str) -> Json:
         """The present trial; where none runs, the last one."""
-        file = self._told(directory)
+        file, directory, running = seen.file, seen.directory, current is not None
         if self._present is None or self._present.directory.path != directory.path:
-            self._present, self._present_whole = PresentTrial(directory), False
-        if not self._present_whole:
-            new = self._present.refresh(file)
-            self._present_whole = current is None and not new
-        measured = self._present.measured
-        elapsed_ns = self._present.elapsed_ns
-        of = circumstances(file)
+            self._present = PresentTrial(directory)
+        self._present.refresh(file, running=running)
+        of, command = circumstances(file), manifest.workload.command is not None
+        here = controller == RUNNING and of.middleware != "virtual"
         places = [place_of(result) for result in run.results]
-        virtual = of.middleware == "virtual"
         return {
             "name": directory.path.name,
             "number": directory.number,
@@ -398,50 +390,16 @@ class _Followed:
             "result": places.index(place_of(of)) if place_of(of) in places else None,
             "treatment": file.treatment,
             "variant": variant_words(of),
-            "running": current is not None,
-            "phase": self._phase(file, manifest, controller, virtual) if current is not None else None,
+            "running": running,
+            "phase": self._present.phase(file, here=here, command=command) if running else None,
             "outcome": file.outcome,
             "reason": file.reason,
             "started_utc": file.started_utc,
             "duration_s": file.duration_s,
             "warmup_s": file.warmup_s,
-            # Since when it has been measured, for a clock that goes on between two states.
-            "measured_since": self._since(directory, measured, virtual, controller) if current is not None else None,
-            "elapsed_s": None if elapsed_ns is None else round(max(0.0, elapsed_ns / NS_PER_S), 1),
+            "measured_since": self._present.since(here=here) if running else None,
             **self._present.document(),
         }
-
-    def _phase(self, file: TrialFile, manifest: Manifest, controller: str, virtual: bool) -> str:
-        """What the trial does, as far as its files tell."""
-        assert self._present is not None
-        measured = self._present.measured
-        if measured is None:
-            command = manifest.workload.command is not None
-            launched = any(p.pid is not None for p in file.processes.values())
-            if command and launched:
-                return COMMAND
-            return "starting" if launched else "preparing"
-        elapsed_ns = self._present.elapsed_ns
-        if controller == RUNNING and not virtual:  # the clock of this machine is that of the records
-            now_ns = time.monotonic_ns()
-            if now_ns < measured[0]:
-                return "warming up" if file.warmup_s else "starting"
-            return "measuring" if now_ns < measured[1] else "draining"
-        if elapsed_ns is None:
-            return "warming up"
-        return "measuring" if self._present.publishing else "draining"
-
-    def _since(
-        self, directory: TrialDirectory, measured: tuple[int, int] | None, virtual: bool, controller: str
-    ) -> float | None:
-        """Seconds since the epoch; null where the records' clock is not that of this machine."""
-        if measured is None or virtual or controller != RUNNING:
-            return None
-        name = directory.path.name
-        if name not in self._measured_from:
-            ago_s = (time.monotonic_ns() - measured[0]) / NS_PER_S
-            self._measured_from = {name: round(time.time() - ago_s, 2)}
-        return self._measured_from[name]
 
 
 # Of a trial of the plan that is to come.
@@ -541,10 +499,3 @@ def _signature(path: Path) -> Signature | None:
 
 def _seconds(ns: object) -> float | None:
     return ns / NS_PER_S if isinstance(ns, int | float) else None
-
-
-def _epoch_s(text: object) -> float | None:
-    try:
-        return datetime.fromisoformat(str(text)).timestamp()
-    except ValueError:
-        return None
