@@ -4,7 +4,6 @@
   "use strict";
   const NARROW_PX = 900;
   const root = document.documentElement;
-  const dark = matchMedia("(prefers-color-scheme: dark)");
   const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 
   // ---- tables
@@ -89,14 +88,6 @@
 
   // ---- flame graphs
 
-  let printing = false;
-  const hosts = [];
-  const scheme = () => {
-    if (printing) return "light";
-    return root.dataset.theme === "light" || root.dataset.theme === "dark" ? root.dataset.theme : dark.matches ? "dark" : "light";
-  };
-  const paint = () => hosts.forEach((host) => (host.dataset.scheme = scheme()));
-
   // Each in a tree of its own, where the script finds what it needs by its id.
   function drawFlame(details) {
     const host = details.querySelector(".graph");
@@ -105,8 +96,6 @@
     for (const source of [document.getElementById("flame-style"), details.querySelector("template")]) {
       shadow.append(source.content.cloneNode(true));
     }
-    hosts.push(host);
-    paint();
     drawFlameGraph({
       getElementById: (id) => shadow.getElementById(id),
       addEventListener: (kind, listener) => shadow.addEventListener(kind, listener),
@@ -136,8 +125,6 @@
   // ---- theme, contents, paper
 
   document.getElementById("theme")?.addEventListener("change", (event) => (root.dataset.theme = event.target.value));
-  new MutationObserver(paint).observe(root, { attributeFilter: ["data-theme"] });
-  dark.addEventListener("change", paint);
 
   const contents = document.querySelector(".contents");
   const narrow = matchMedia(`(max-width: ${NARROW_PX}px)`);
@@ -175,19 +162,13 @@
       dispatchEvent(new Event("beforeprint")); // once more, for who listens since now
       return;
     }
-    printing = true;
     opened = all("main details:not([open]):not(.screen)");
     for (const details of opened) {
       details.open = true;
       if (details.matches(".flame")) drawFlame(details);
     }
-    paint();
   });
-  addEventListener("afterprint", () => {
-    printing = false;
-    for (const details of opened) details.open = false;
-    paint();
-  });
+  addEventListener("afterprint", () => opened.forEach((details) => (details.open = false)));
   root.dataset.ready = "true";
   requestAnimationFrame(() => setTimeout(loadPlots));
 })();

@@ -245,7 +245,7 @@ def test_a_flame_graph_is_drawn_when_it_is_opened(run: Run, page: Page, tmp_path
     page.ask(f"{box}.dispatchEvent(new MouseEvent('click', {{bubbles: true}}))")
     out = "[...document.querySelectorAll('.graph')].map((h) => h.shadowRoot.getElementById('out').disabled)"
     assert page.ask(out) == [False, True]
-    ground = "getComputedStyle(document.querySelector('.graph')).getPropertyValue('--b1')"
+    ground = "getComputedStyle(document.querySelector('.graph').shadowRoot.querySelector('pattern rect')).fill"
     dark = page.ask(ground)
     page.dark(False)
     page.wait_for(f"{ground} !== '{dark}'")

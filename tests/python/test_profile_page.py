@@ -106,7 +106,7 @@ def test_each_family_has_a_pair_of_colour_and_pattern_of_its_own() -> None:
     families = {f"f{number}": f"f{number}" for number in range(40)}
     text = page("t", STACKS, unit="ns", families=families)
     patterns = dict(re.findall(r'<pattern id="p(\d+)".*?<path d="([^"]*)"', text))
-    grounds = dict(re.findall(r"--b(\d+): (hsl\([^)]*\));", text))
+    grounds = dict(re.findall(r"--b(\d+): light-dark\((hsl\([^)]*\)),", text))
     pairs = {(patterns[number], grounds[number]) for number in patterns}
     assert len(pairs) == len(families)
 
@@ -123,8 +123,9 @@ def luminance(hue: float, saturation: float, lightness: float) -> float:
 def test_names_are_readable_on_every_colour_in_both_schemes() -> None:
     families = {name: name for name in (*(f"f{number}" for number in range(8)), "unknown")}
     text = page("t", STACKS, unit="ns", families=families)
-    found = re.findall(r"--[bl]\d+: hsl\((\d+) (\d+)% (\d+)%\);", text)
-    light, dark = found[: len(found) // 2], found[len(found) // 2 :]
+    one = r"hsl\((\d+) (\d+)% (\d+)%\)"
+    found = re.findall(rf"--[bl]\d+: light-dark\({one}, {one}\);", text)
+    light, dark = [tones[:3] for tones in found], [tones[3:] for tones in found]
     assert len(light) == len(dark) == 2 * len(families)
     for colors, ink in ((light, 0x1C1F24), (dark, 0xECEEF2)):
         bright = [((ink >> shift) & 255) / 255 for shift in (16, 8, 0)]
