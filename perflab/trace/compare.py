@@ -332,11 +332,12 @@ def _described(side: _Side, table: Table, *values: tuple[pl.DataFrame, dict[str,
         .drop_nulls("value")
         for frame, figures in values
     )
-    place = pl.int_range(pl.len()).over(by) * BATCHES // pl.len().over(by)
+    place, n = pl.int_range(pl.len()), pl.len()
     medians = (
-        frame.filter(pl.len().over(by) >= BATCHES * MIN_IN_BATCH)
-        .sort("at_ns", maintain_order=True)
-        .with_columns(batch=place)
+        frame.group_by(by)
+        .agg(pl.col("value").sort_by("at_ns", maintain_order=True), batch=place * BATCHES // n, n=n)
+        .filter(pl.col("n") >= BATCHES * MIN_IN_BATCH)
+        .explode("value", "batch")
         .group_by(*by, "batch", maintain_order=True)
         .agg(medians=pl.col("value").median())
         .group_by(by, maintain_order=True)
@@ -377,17 +378,14 @@ def _callbacks(side: _Side) -> tuple[pl.DataFrame, str]:
 
 
 def _messages(side: _Side) -> tuple[pl.DataFrame, str]:
-    trace = side.trace
-    handled = side.scope.within(messages_answer.Deliveries(trace, side.quality).handled, "published_ns")
-    left_out = int(handled["left_out"].sum())
+    found = messages_answer.Deliveries(side.trace, side.quality, side.scope)
+    left_out = int(found.handled["left_out"].sum())
     note = f"{plural(left_out, 'message')} left out: events are missing between publish() and callback_start"
-    publishers = names.objects(trace, "publishers").select("topic", publisher_row="row", publisher="node")
-    subscriptions = names.objects(trace, "subscriptions").select(subscription_row="row", subscription="node")
+    edges = found.pairs.select(*messages_answer.EDGE, "topic", "publisher", "subscription")
     legs = (messages_answer.LATENCY, *(leg for leg in messages_answer.LEGS_OF_LATENCY if leg.name != "take"))
     frame = (
-        handled.filter(~pl.col("left_out"))
-        .join(publishers, on="publisher_row", how="left", maintain_order="left")
-        .join(subscriptions, on="subscription_row", how="left", maintain_order="left")
+        found.handled.filter(~pl.col("left_out"))
+        .join(edges, on=messages_answer.EDGE, how="left", maintain_order="left")
         .with_columns(
             *(leg.time for leg in legs),
             # No part of the key: whether delivery within the process pays is what many compare two traces for.
@@ -396,9 +394,8 @@ def _messages(side: _Side) -> tuple[pl.DataFrame, str]:
             at_ns="published_ns",
         )
     )
-    return _described(side, MESSAGES, (side.scope.edges(frame), {leg.name: leg.name for leg in legs})), (
-        note if left_out else ""
-    )
+    figures = {leg.name: leg.name for leg in legs}
+    return _described(side, MESSAGES, (side.scope.edges(frame), figures)), note if left_out else ""
 
 
 def _wake_ups(side: _Side) -> tuple[pl.DataFrame, str]:

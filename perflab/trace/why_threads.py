@@ -89,13 +89,7 @@ class Layer:
 
     def at(self, thread: Ints, time: Ints) -> Ints:
         """The row within whose interval that thread is at that time; NONE where it is in none."""
-        place = self._place(thread, time)
-        return of_rows(self.row, place)
-
-    def start_at(self, thread: Ints, time: Ints) -> Ints:
-        """Where the interval of `at` begins; -FOREVER where there is none."""
-        place = self._place(thread, time)
-        return np.where(place >= 0, self.start[place] if len(self) else -FOREVER, -FOREVER)
+        return of_rows(self.row, self.place(thread, time))
 
     def next_start(self, thread: Ints, time: Ints) -> Ints:
         """The first start on that thread after that time; FOREVER where there is none."""
@@ -106,7 +100,8 @@ class Layer:
         found = (after < len(self)) & (self.thread[at] == thread)
         return np.where(found, self.start[at], FOREVER)
 
-    def _place(self, thread: Ints, time: Ints) -> Ints:
+    def place(self, thread: Ints, time: Ints) -> Ints:
+        """Which of the intervals, as they are sorted, that is; NONE where it is in none."""
         if not len(self):
             return np.full(len(thread), NONE, dtype=np.int64)
         last = np.searchsorted(self._keys, self._key(thread, time, right=True), side="right") - 1
@@ -250,11 +245,12 @@ class Threads:
         row = np.full(len(thread), NONE, dtype=np.int64)
         began = np.full(len(thread), -FOREVER, dtype=np.int64)
         for name, layer in self.contexts:
-            found = layer.start_at(thread, time)
-            later = (found >= began) & (found > -FOREVER)
+            place = layer.place(thread, time)
+            start = of_rows(layer.start, place)
+            later = (place >= 0) & (start >= began)
             kind = np.where(later, name, kind)
-            row = np.where(later, layer.at(thread, time), row)
-            began = np.where(later, found, began)
+            row = np.where(later, of_rows(layer.row, place), row)
+            began = np.where(later, start, began)
         return kind, row
 
     def _works(self, thread: Ints, time: Ints) -> Flags:
