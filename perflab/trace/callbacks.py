@@ -139,11 +139,11 @@ def callbacks(trace: Source, scope: Scope = EVERYTHING) -> Answer:
     instances = scope.within(instances_of(trace, quality), "start_ns")
     if (chosen := scope.callbacks(trace)) is not None:
         known, instances = (frame.filter(pl.col("callback_row").is_in(chosen)) for frame in (known, instances))
-    split = _split(trace, instances)
+    instances = split_of(trace, instances, "thread")
     sections = (
         _durations(trace, instances, known, quality, scope),
-        _where_time_went(trace, split, known),
-        _preempted_by(trace, instances, split, known),
+        _where_time_went(trace, instances, known),
+        _preempted_by(trace, instances, known),
     )
     figures = ("callbacks", "callback owners", "thread states", "wake-ups", "migrations")
     return quality.answer("callbacks", sections, *figures, scope=scope)
@@ -267,21 +267,14 @@ def _duration_notes(frame: pl.DataFrame, callbacks_known: int, quality: Quality)
     return tuple(notes)
 
 
-def _split(trace: Source, instances: pl.DataFrame) -> pl.DataFrame:
-    """Of each instance how its time was spent; null where that is not known. The same rows."""
-    spent = split_of(trace, instances["thread"], instances["start_ns"], instances["end_ns"])
-    return pl.concat([instances.select("callback_row", "duration_ns"), spent], how="horizontal")
-
-
-def _where_time_went(trace: Source, split: pl.DataFrame, known: pl.DataFrame) -> Section:
+def _where_time_went(trace: Source, instances: pl.DataFrame, known: pl.DataFrame) -> Section:
     facts = trace.facts
     no_scheduler, no_wake_ups, no_migrations = (
         reason(facts) for reason in (scheduler_reason, wake_up_reason, migration_reason)
     )
     is_known = pl.col("on_cpu_ns").is_not_null()
-    ended = split.filter(pl.col("duration_ns").is_not_null())
     frame = describe(
-        ended,
+        instances.filter(pl.col("duration_ns").is_not_null()),
         ["callback_row"],
         {"on_cpu": pl.col("on_cpu_ns"), "waiting": pl.col("preempted_ns") + pl.col("wake_up_ns")},
         [
@@ -315,7 +308,7 @@ def _where_time_went(trace: Source, split: pl.DataFrame, known: pl.DataFrame) ->
     return Section(SPLIT, frame, (notes,), why, hidden)
 
 
-def _preempted_by(trace: Source, instances: pl.DataFrame, split: pl.DataFrame, known: pl.DataFrame) -> Section:
+def _preempted_by(trace: Source, instances: pl.DataFrame, known: pl.DataFrame) -> Section:
     """Who ran while a callback's thread could have run: one row per callback, state and thread that had the CPU."""
     schema = {
         "interval": pl.UInt32, "state": pl.String, "holder": pl.Int32, "held_ns": pl.Int64,
@@ -327,7 +320,7 @@ def _preempted_by(trace: Source, instances: pl.DataFrame, split: pl.DataFrame, k
         holds = trace.holds(instances["thread"], instances["start_ns"], instances["end_ns"])
         holds = holds.select("interval", pl.col("state").cast(pl.String), "holder", "held_ns")
     waited = (
-        split.lazy()
+        instances.lazy()
         .group_by("callback_row")
         .agg(waited_ns=pl.col("preempted_ns").sum() + pl.col("wake_up_ns").sum())
         .collect()

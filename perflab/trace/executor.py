@@ -27,6 +27,7 @@ from collections.abc import Iterable, Sequence
 
 import polars as pl
 
+from perflab.trace import names
 from perflab.trace.answer import Answer, Section
 from perflab.trace.columns import Table, because, count, percent, symbol, text, time
 from perflab.trace.names import NO_SCHEDULER, SILENT_EXECUTORS
@@ -257,9 +258,8 @@ def _calls_within(trace: Source, scope: Scope) -> pl.DataFrame:
 
 def _with_split(trace: Source, frame: pl.DataFrame) -> pl.DataFrame:
     """The stretches with their duration, what the scheduler says of it, and `told_ns`: the duration where it does."""
-    split = split_of(trace, frame["thread_row"], frame["start_ns"], frame["end_ns"]).drop("migrations")
     return (
-        pl.concat([frame, split], how="horizontal")
+        split_of(trace, frame)
         .with_columns(wall_ns=pl.col("end_ns") - pl.col("start_ns"))
         .with_columns(told_ns=pl.when(pl.col("on_cpu_ns").is_not_null()).then("wall_ns"))
     )
@@ -524,7 +524,8 @@ def _without_phases(trace: Source, phases: pl.DataFrame, scope: Scope) -> Sectio
     who = identities(trace)
     seen = pl.concat([phases.select("thread_row"), instances.select("thread_row")]).unique()
     active = who.join(seen, on="thread_row", how="semi").select("host", "process", "pid").unique()
-    of_ros = who.join(_ros_processes(trace), on=["process", "pid"], how="semi", nulls_equal=True)
+    nodes = names.processes(trace).filter(pl.col("process_row").is_in(trace.table("nodes")["process"].implode()))
+    of_ros = who.join(nodes, on=["process", "pid"], how="semi", nulls_equal=True)
     silent = of_ros.join(active, on=["host", "process", "pid"], how="anti", nulls_equal=True)
     silent = silent.select("process", "pid").unique(maintain_order=True)
     if scope.has_names:
@@ -538,13 +539,6 @@ def _without_phases(trace: Source, phases: pl.DataFrame, scope: Scope) -> Sectio
             f"Processes with nodes but neither phases nor callbacks, as programs in Python have none: {listed}"
         )
     return section_of(trace, WITHOUT_PHASES, rows, notes)
-
-
-def _ros_processes(trace: Source) -> pl.DataFrame:
-    """Name and number of the processes that have nodes."""
-    processes = trace.table("processes").with_row_index("process")
-    rows = trace.table("nodes").select(pl.col("process").cast(pl.UInt32)).unique()
-    return processes.join(rows, on="process", how="semi").select(pl.col("name").alias("process"), "pid")
 
 
 # Functions ------------------------------------------------------------------------------------------------------------
@@ -613,23 +607,25 @@ def _tree(trace: Source, lengths: pl.DataFrame, chosen: Sequence[bool], labels: 
     """The calls of the chosen functions: those of a thread with the same chain of callers among them are one node. A
     row each, in the order of the tree, below one of the thread itself; `recursive`: the function is in the chain.
     """
-    nodes: dict[tuple[int, ...], int] = {}  # by their chains: the row of the thread, then functions
-    chains: list[tuple[int, ...]] = []  # of each call; one that is not chosen is a part of the one around it
+    nodes: dict[tuple[int, int], int] = {}  # by the node above, of a thread -1 - its row, and the function
+    node_of: list[int] = []  # of each call; one that is not chosen is a part of the one around it
     callers: list[int | None] = []  # of each call the one that counts: itself, or the nearest around it
-    for call, (thread, label, parent) in enumerate(lengths.select("thread_row", "label", "parent").iter_rows()):
-        chain, caller = ((thread,), None) if parent is None else (chains[parent], callers[parent])
+    columns = (lengths[name].to_list() for name in ("thread_row", "label", "parent"))
+    for call, (thread, label, parent) in enumerate(zip(*columns, strict=True)):
+        node, caller = (-1 - thread, None) if parent is None else (node_of[parent], callers[parent])
         if chosen[label]:
-            chain, caller = (*chain, label), call
-            nodes.setdefault(chain, len(nodes))
-        chains.append(chain)
+            node, caller = nodes.setdefault((node, label), len(nodes)), call
+        node_of.append(node)
         callers.append(caller)
+    chains: dict[int, tuple[int, ...]] = {}
+    for (above, label), node in nodes.items():
+        chains[node] = (*chains.get(above, ()), label)
     rows = [
-        (node, nodes.get(chain[:-1], -1 - chain[0]), chain[-1], len(chain) - 1, chain[-1] in chain[1:-1])
-        for chain, node in nodes.items()
+        (node, above, label, len(chains[node]), label in chains[node][:-1]) for (above, label), node in nodes.items()
     ]
     counted = lengths.with_columns(
         call=pl.int_range(pl.len()),
-        node=pl.Series(map(nodes.get, chains), dtype=pl.Int64),
+        node=pl.Series(node_of, dtype=pl.Int64),
         caller=pl.Series(callers, dtype=pl.Int64),
         above=pl.Series(callers, dtype=pl.Int64).gather(lengths["parent"]),
     )
@@ -665,7 +661,7 @@ def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
     """Each node before those below it, siblings by their duration."""
     below: dict[int | None, list[tuple[int, int]]] = defaultdict(list)
     by_duration = rows.with_row_index("row").sort("wall_ns", descending=True, nulls_last=True, maintain_order=True)
-    for parent, row, node in by_duration.select("parent", "row", "node").iter_rows():
+    for parent, row, node in zip(*(by_duration[name].to_list() for name in ("parent", "row", "node")), strict=True):
         below[parent].append((row, node))
     order, waiting = [], below[None]
     while waiting:

@@ -5,7 +5,7 @@ Worked out once, for all answers (docs/tracing.md, Data quality). Nothing here c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -236,15 +236,13 @@ class Quality:
 
     def warnings(self, *figures: str) -> tuple[str, ...]:
         """What to read before the tables: that events are missing, and which of these figures rest on little."""
-        missing = f"events are missing in the trace: {'; '.join(self.losses)}"
-        return (*((missing,) if self.losses else ()), *self._poor(figures))
-
-    def _poor(self, figures: Sequence[str]) -> tuple[str, ...]:
-        return tuple(
+        missing = [f"events are missing in the trace: {'; '.join(self.losses)}"] if self.losses else []
+        poor = (
             f"the figures of {c.figure} rest on a part of the data: {c.basis()}"
             for c in self.coverage
             if c.figure in figures and c.percent is not None and c.percent < POOR_PERCENT
         )
+        return (*missing, *poor)
 
     def doubts(self, *, with_scheduler: bool = True) -> tuple[str, ...]:
         """What is missing and what does not fit together, one sentence each; of the scheduler only if it is used."""
@@ -284,7 +282,7 @@ def quality_of(trace: Source) -> Quality:
     facts = trace.facts
     ledger = LEDGER.frame({column: entry.get(column) for column in LEDGER.names} for entry in facts["ledger"])
     coverage = tuple(_coverage(trace))
-    return Quality(_losses(facts), _contradictions(facts), _clocks(facts), coverage, ledger, *_gaps(facts))
+    return Quality(_losses(facts), _contradictions(facts), list(_clocks(facts)), coverage, ledger, *_gaps(facts))
 
 
 def sections(trace: Source, quality: Quality, scope: Scope) -> tuple[Section, ...]:
@@ -428,14 +426,13 @@ def _contradictions(facts: Json) -> str | None:
     )
 
 
-def _clocks(facts: Json) -> list[tuple[str, str]]:
+def _clocks(facts: Json) -> Iterator[tuple[str, str]]:
     """What about the clocks of the parts of a trace may make figures across them wrong: kinds and sentences."""
-    found: list[tuple[str, str]] = []
     traces = [t for t in facts["traces"] if t.get("events")]
     frequencies = sorted({t["clock"]["frequency_hz"] for t in traces if t.get("clock")})
     if len(frequencies) > 1:
         words = ", ".join(f"{f:,} Hz".replace(",", " ") for f in frequencies)
-        found.append(("frequencies", f"the traces have clocks of different frequencies ({words})"))
+        yield "frequencies", f"the traces have clocks of different frequencies ({words})"
     hosts: dict[str | None, list[Json]] = {}
     for trace in traces:
         hosts.setdefault(trace.get("host"), []).append(trace)
@@ -445,25 +442,20 @@ def _clocks(facts: Json) -> list[tuple[str, str]]:
         offsets = [c["offset_ns"] for c in clocks if c.get("offset_ns") or c.get("absolute")]
         if len(offsets) > 1 and (difference := max(offsets) - min(offsets)):
             text = f"offsets of the clocks of {_of_host(host)} to the epoch differ by {format_time(difference)}; "
-            found.append(("offsets", f"{text}their readings are joined without them"))
-    found += [
-        ("shift", f"the clock of {trace['path']} was shifted by {format_time(shift)} to fit the others")
-        for trace in traces
-        if (shift := trace.get("shift_ns"))
-    ]
+            yield "offsets", f"{text}their readings are joined without them"
+    for trace in traces:
+        if shift := trace.get("shift_ns"):
+            yield "shift", f"the clock of {trace['path']} was shifted by {format_time(shift)} to fit the others"
     if len(hosts) > 1:
         words = ", ".join(sorted(map(_of_host, hosts)))
-        found.append(
-            ("hosts", f"the trace has several hosts ({words}): figures across them are as good as their clocks")
-        )
+        yield "hosts", f"the trace has several hosts ({words}): figures across them are as good as their clocks"
     for host, parts in hosts.items():
         # User space and scheduler that were recorded one after the other say nothing of each other.
         user, kernel = (_span(t for t in parts if t.get("domain") == domain) for domain in ("ust", "kernel"))
         apart = max(user[0], kernel[0]) - min(user[1], kernel[1]) if user and kernel else 0
         if apart > 0:
             text = f"user space and kernel of {_of_host(host)} do not overlap: {format_time(apart)} lie between them"
-            found.append(("no_overlap", f"{text}; were both recorded with CLOCK_MONOTONIC?"))
-    return found
+            yield "no_overlap", f"{text}; were both recorded with CLOCK_MONOTONIC?"
 
 
 def _span(traces: Iterable[Json]) -> tuple[int, int] | None:

@@ -84,13 +84,14 @@ def known_time(states: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
     return clipped.group_by("thread_row").agg(*sums, known_ns=pl.col("length").sum()).collect()
 
 
-def split_of(trace: Source, thread: pl.Series, start_ns: pl.Series, end_ns: pl.Series) -> pl.DataFrame:
-    """`Source.split` with `stopped_ns`: the times of SPLIT_STATES, which add up to the stretch, and `migrations`."""
-    found = trace.split(thread, start_ns, end_ns)
+def split_of(trace: Source, frame: pl.DataFrame, thread: str = "thread_row") -> pl.DataFrame:
+    """Stretches with how they were spent by `Source.split`: times of SPLIT_STATES, which add up, and `migrations`."""
+    found = trace.split(frame[thread], frame["start_ns"], frame["end_ns"])
     others = pl.sum_horizontal("on_cpu_ns", "preempted_ns", "blocked_ns", "wake_up_ns")
-    rest = pl.lit(end_ns - start_ns) - pl.when(pl.col("on_cpu_ns").is_not_null()).then(others)
-    times = [f"{state}_ns" for state in SPLIT_STATES]
-    return found.with_columns(rest.alias("stopped_ns")).select(*times, "migrations")
+    length = pl.col("end_ns") - pl.col("start_ns")
+    return pl.concat([frame, found], how="horizontal").with_columns(
+        stopped_ns=length - pl.when(pl.col("on_cpu_ns").is_not_null()).then(others)
+    )
 
 
 def part_of(part: pl.Expr, whole: pl.Expr) -> pl.Expr:

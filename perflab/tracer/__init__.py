@@ -269,13 +269,11 @@ def abilities(native: Native) -> list[Ability]:
         "scheduler by lttng": lambda: check(RecordingSettings(user_space=None, scheduler=LTTNG), native),
         "CPU profiles": lambda: programs.find("perf", "`apt install linux-perf` (Ubuntu: linux-tools-generic)"),
     }
-    return [_ability(name, look) for name, look in ways.items()]
-
-
-def _ability(name: str, look: Callable[[], object]) -> Ability:
-    """`look` may return what was found as text, and raises Unavailable."""
-    try:
-        found = look()
-    except Unavailable as error:
-        return Ability(name, False, str(error))
-    return Ability(name, True, found if isinstance(found, str) else "")
+    found = []
+    for name, look in ways.items():
+        try:
+            said = look()
+            found.append(Ability(name, True, said if isinstance(said, str) else ""))
+        except Unavailable as error:
+            found.append(Ability(name, False, str(error)))
+    return found
