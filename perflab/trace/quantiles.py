@@ -56,7 +56,11 @@ def describe(
     maximum becomes duration_max_at_ns.
     """
     keys = list(by)
-    others = [*others, *(_at_maximum(name, figures[name], instant) for name, instant in (at or {}).items())]
+    first_maxima = (
+        instant.filter(figures[name] == figures[name].max()).first().alias(f"{name}_{MAX_AT}_ns")
+        for name, instant in (at or {}).items()
+    )
+    others = [*others, *first_maxima]
     sorted_lists = [values.drop_nulls().sort().alias(_list(name)) for name, values in figures.items()]
     lazy = frame.lazy()
     if keys:
@@ -72,11 +76,6 @@ def describe(
         largest = instant.replace(MAX_AT, "max")
         order.insert(order.index(largest) + 1, instant)
     return found.select(order)
-
-
-def _at_maximum(name: str, values: pl.Expr, instant: pl.Expr) -> pl.Expr:
-    """The first instant at which the maximum happened; null where there is no value."""
-    return instant.filter(values == values.max()).first().alias(f"{name}_{MAX_AT}_ns")
 
 
 def columns_of(name: str, statistics: Sequence[str] = STATISTICS, unit: str = "ns") -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from collections.abc import Callable
 import polars as pl
 
 from perflab.kernel import cpu_list
+from perflab.trace import names
 from perflab.trace.answer import Answer, Section
 from perflab.trace.columns import Table, because, count, distribution, flag, identity, percent, text, time
 from perflab.trace.names import HOST, NO_SCHEDULER
@@ -382,43 +383,34 @@ def _periodic(trace: Source, states: pl.DataFrame) -> Section:
 
 
 def _cpus(trace: Source, states: pl.DataFrame, scope: Scope) -> Section:
-    covered = covered_ns(trace, scope)
-    host = pl.DataFrame(
-        {"thread_row": range(trace.table("threads").height), "host_row": trace.table("threads")["host"]},
-        schema={"thread_row": pl.Int32, "host_row": pl.Int32},
-    )
+    covered = pl.lit(covered_ns(trace, scope), pl.Int64)
     lossy = _cpus_with_losses(trace)
+    whole = ~pl.col("cpu").is_in(list(lossy)) if lossy is not None else pl.lit(False)
     frame = (
         states.filter(pl.col("state") == "running")
-        .join(host, on="thread_row", how="left", maintain_order="left")
-        .group_by("host_row", "cpu")
+        .join(names.threads(trace), on="thread_row", how="left", maintain_order="left")
+        .group_by("host_row", "host", "cpu")
         .agg(
             (pl.col("end_ns") - pl.col("start_ns")).sum().alias("busy_ns"),
             pl.col("thread_row").n_unique().alias("threads"),
             pl.len().alias("switches"),
         )
         .sort("host_row", "cpu", nulls_last=True)
-        .with_columns(busy_percent=part_of(pl.col("busy_ns"), pl.lit(covered, pl.Int64)))
+        .with_columns(busy_percent=part_of(pl.col("busy_ns"), covered))
+        .with_columns(idle_percent=pl.when(whole).then(100.0 - pl.col("busy_percent")))
+        .select(CPUS.names)
     )
-    hosts = trace.table("hosts").with_row_index("host_row").with_columns(pl.col("host_row").cast(pl.Int32))
-    whole = ~pl.col("cpu").is_in(list(lossy)) if lossy is not None else pl.lit(False)
-    frame = frame.join(hosts, on="host_row", how="left", maintain_order="left").select(
-        pl.col("name").alias("host"), "cpu", "busy_percent",
-        pl.when(whole).then(100.0 - pl.col("busy_percent")).alias("idle_percent"), "threads", "switches", "busy_ns",
-    )  # fmt: skip
     note = "CPUs on which no thread ran in the trace are not listed" if frame.height else NO_SCHEDULER
-    return Section(CPUS, frame, (note,), hidden={"busy_ns"} if hosts.height > 1 else {"busy_ns", "host"})
+    return Section(CPUS, frame, (note,), hidden={"busy_ns"} if trace.table("hosts").height > 1 else {"busy_ns", "host"})
 
 
 def _cpus_with_losses(trace: Source) -> set[int] | None:
     """CPUs of which scheduler events were lost; null where nobody knows of which."""
-    lossy: set[int] = set()
-    for part in trace.facts["traces"]:
-        if part["domain"] == "ust":
-            continue
-        for stream in part["streams"]:
-            if stream.get("lossy") or stream["discarded_events"] or stream["lost_packets"]:
-                if stream["cpu"] is None:
-                    return None
-                lossy.add(stream["cpu"])
-    return lossy
+    lossy = {
+        stream["cpu"]
+        for part in trace.facts["traces"]
+        if part["domain"] != "ust"
+        for stream in part["streams"]
+        if stream.get("lossy") or stream["discarded_events"] or stream["lost_packets"]
+    }
+    return None if None in lossy else lossy
