@@ -109,6 +109,27 @@ def test_every_request_gets_its_reply(run: Run, tmp_path: Path, rmw: str, execut
         assert services["/one", "/add", "/far"]["round_trip_ns"]["min"] >= 100_000
 
 
+def test_every_trigger_is_answered_on_every_executor(run: Run, tmp_path: Path) -> None:
+    """Ticks that a timer of rclcpp left out trigger nothing, and are counted."""
+    executors = [executor for executor in EXECUTORS if not lacking(run, tmp_path, executor)]
+    workload = "executor:nodes=3,waitables=4,triggered=2,interval=10ms"
+    done = run("run", workload, "-t", "2", "--middleware", "rclcpp", "--executor", ",".join(executors), "-o", "guarded")
+    assert done.returncode == 0, done.stderr
+    seen = set()
+    for records in tmp_path.glob("guarded/trials/*/processes/*.jsonl"):
+        lines = [json.loads(line) for line in records.read_text().splitlines()]
+        (process,) = (line for line in lines if line["type"] == "process")
+        seen.add(process["executors"][0]["kind"])
+        (final,) = (line for line in lines if line["type"] == "checkpoint" and line["final"])
+        assert len(final["waitables"]) == 12
+        for one in final["waitables"]:
+            idle = one["name"] in ("waitable_2", "waitable_3")
+            assert one["triggers"] + one["not_triggered"] == (0 if idle else 200), (seen, one)
+            assert one["triggers"] == one["executed"] + one["coalesced"], (seen, one)
+            assert idle or one["executed"] > 0, (seen, one)
+    assert seen == {executor.partition(":")[0] for executor in executors}
+
+
 def test_fast_dds_answers_in_either_framing(run: Run, tmp_path: Path) -> None:
     """Cyclone DDS's RMW frames services in its own way, which perflab's Fast DDS can speak as well."""
     if reason := missing("rmw_cyclonedds_cpp"):

@@ -1,4 +1,4 @@
-// Waitables: every trigger is answered by a callback that begins after it, once, alone or together with others.
+// Waitables: every trigger is answered by a callback that begins after it, alone or together with others.
 #include "lab.h"
 
 namespace perflab::runtime::conformance {
@@ -126,11 +126,13 @@ TEST_P(QueuedWaitables, TriggersWhileTheCallbackRunsAreAnsweredByOneMore) {
     if (due == 1) hold(20ms, [&] { return released.load(); });
   };
   at(10ms, [&] { one.endpoint->trigger(1); });
-  at(15ms, [&] {
+  // Of an executor of its own: it waits for what the other timer does.
+  Ticks& other = timer(Lab::node(ExecutorKind::kSingleThreaded), 1h, 1, 1, false, {}, 15ms - 1h);
+  other.on_each = [&](Nanoseconds) {
     hold(0ms, [&] { return one.answers->entered() == 1; });
     for (Nanoseconds next = 2; next <= 11; ++next) one.endpoint->trigger(next);
     released = true;
-  });
+  };
   start();
   EXPECT_TRUE(eventually([&] { return one.answers->executed() == 2; })) << one.answers->executed();
   EXPECT_TRUE(timers_done());
@@ -141,6 +143,8 @@ TEST_P(QueuedWaitables, TriggersWhileTheCallbackRunsAreAnsweredByOneMore) {
 
 // One that triggers itself again and again takes turns with all others.
 TEST_P(QueuedWaitables, NoneHoldsUpTimersAndMessages) {
+  if (GetParam().kind == ExecutorKind::kStaticSingleThreaded)
+    GTEST_SKIP() << "rclcpp's runs one callback after each wait, of all waitables the first that is ready";
   constexpr std::uint64_t kMessages = 20;
   const Node on = node();
   const Guarded restless = waitable(on);

@@ -106,7 +106,7 @@ TEST(Check, RefusesWaitablesAndTriggersThatCannotBe) {
       node(g).waitables = {{.name = "v"}, {.name = "w"}};
       node(g).timers[0].trigger = {0, 1};
       node(g).timers[1].trigger = {0};
-      EXPECT_NO_THROW(check(g, [](const Item&) { return std::string(); })) << "several timers may trigger one";
+      EXPECT_NO_THROW(check(g, [](const Item&) { return std::string(); })) << "two timers may trigger one";
       change(node(g));
     });
   };
