@@ -35,7 +35,8 @@ from perflab.units import NS_PER_S, format_duration
 # From the start line to the start instant: the line must have reached every process by then.
 START_LEAD_NS = 400_000_000
 START_LEAD_PER_PROCESS_NS = 5_000_000
-START_LEAD_DISTURBED_NS = 400_000_000  # more, where something makes the machine busy
+START_LEAD_DISTURBED_NS = 400_000_000  # more, where something is about to make the machine busy
+START_LEAD_PER_WAITING_NS = 50_000_000  # more, for each thread beyond the CPUs that wanted one in the last minute
 UNMATCHED_SHOWN = 3
 HEARD_WITHIN_NS = NS_PER_S // 4  # after it, perflab hears that the last message was published
 
@@ -168,6 +169,7 @@ class Nodes(System):
         lead_ns = START_LEAD_NS + START_LEAD_PER_PROCESS_NS * len(nodes)
         if self._plan.conditions:
             lead_ns += START_LEAD_DISTURBED_NS
+        lead_ns += round(START_LEAD_PER_WAITING_NS * max(0.0, os.getloadavg()[0] - (os.cpu_count() or 1)))
         if not nodes:
             lead_ns = 0  # nobody has to hear of it
         at_ns = time.monotonic_ns() + lead_ns

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
-import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.lttng_daemon import session_daemon
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDED = ROOT / "tests" / "data" / "traces" / "functions"
@@ -41,40 +39,13 @@ def ran(command: list[str], **more: object) -> str:
 
 @pytest.fixture(scope="module")
 def environment() -> Iterator[dict[str, str]]:
-    """One with a session daemon: the one that runs, or one of this test, which is ended."""
-    for program, package in (("lttng", "lttng-tools"), ("lttng-sessiond", "lttng-tools"), ("g++", "g++")):
-        if shutil.which(program) is None:
-            pytest.skip(f"no {program}: install {package}")
+    """One with a session daemon."""
+    if shutil.which("g++") is None:
+        pytest.skip("no g++: install g++")
     if LIBRARY not in subprocess.run(["ldconfig", "-p"], capture_output=True, text=True, check=False).stdout:
         pytest.skip(f"no {LIBRARY}: install liblttng-ust-dev")
-    # Sockets have short paths.
-    with tempfile.TemporaryDirectory(prefix="perflab-lttng-", dir="/tmp") as home:
-        own = os.environ | {"LTTNG_HOME": home}
-        if answers(own):
-            yield own
-            return
-        log = (Path(home) / "daemon.log").open("w")
-        daemon = subprocess.Popen(["lttng-sessiond", "--no-kernel"], env=own, stdout=log, stderr=log)
-        try:
-            deadline = time.monotonic() + LIMIT_S
-            while not answers(own):
-                assert daemon.poll() is None, (Path(home) / "daemon.log").read_text()
-                assert time.monotonic() < deadline, "the session daemon does not answer"
-                time.sleep(0.1)
-            yield own
-        finally:
-            daemon.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                daemon.wait(LIMIT_S)
-            daemon.kill()
-            daemon.wait()
-            log.close()
-
-
-def answers(environment: dict[str, str]) -> bool:
-    command = ["lttng", "--no-sessiond", "list"]
-    run = subprocess.run(command, capture_output=True, env=environment, timeout=LIMIT_S, check=False)
-    return run.returncode == 0
+    with session_daemon() as answering:
+        yield answering
 
 
 def built(folder: Path) -> Path:

@@ -9,8 +9,6 @@ import re
 import shutil
 import struct
 import subprocess
-import tempfile
-import time
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -35,6 +33,7 @@ from perflab.experiment import domain
 from perflab.trace import names, quality
 from perflab.trace.executor import executor
 from perflab.trace.source import NativeTrace
+from tests.lttng_daemon import session_daemon
 from tests.marks import long_but
 
 from .conftest import NATIVE, PINGPONG, SOURCE
@@ -51,41 +50,13 @@ def ran(command: list[str], environment: dict[str, str]) -> str:
     return run.stdout
 
 
-def answers(environment: dict[str, str]) -> bool:
-    command = ["lttng", "--no-sessiond", "list"]
-    return subprocess.run(command, capture_output=True, env=environment, timeout=LIMIT_S, check=False).returncode == 0
-
-
 @pytest.fixture(scope="module")
 def lttng() -> Iterator[dict[str, str]]:
-    """An environment with a session daemon: the one that runs, or one of this test, which is ended."""
-    for program in ("lttng", "lttng-sessiond"):
-        if shutil.which(program) is None:
-            pytest.skip(f"no {program}: install lttng-tools")
+    """An environment with a session daemon."""
     if not (Path(NATIVE) / LIBRARY).exists():
         pytest.skip(f"no {LIBRARY} in {NATIVE}: install liblttng-ust-dev and build it")
-    # Sockets have short paths.
-    with tempfile.TemporaryDirectory(prefix="perflab-lttng-", dir="/tmp") as home:
-        own = os.environ | {"LTTNG_HOME": home}
-        if answers(own):
-            yield own
-            return
-        log = (Path(home) / "daemon.log").open("w")
-        daemon = subprocess.Popen(["lttng-sessiond", "--no-kernel"], env=own, stdout=log, stderr=log)
-        try:
-            deadline = time.monotonic() + LIMIT_S
-            while not answers(own):
-                assert daemon.poll() is None, (Path(home) / "daemon.log").read_text()
-                assert time.monotonic() < deadline, "the session daemon does not answer"
-                time.sleep(0.1)
-            yield own
-        finally:
-            daemon.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                daemon.wait(LIMIT_S)
-            daemon.kill()
-            daemon.wait()
-            log.close()
+    with session_daemon() as environment:
+        yield environment
 
 
 @contextmanager
