@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from perflab import models
 from perflab.condition import Launch, Window
 from perflab.errors import BadInput, PerflabError, Unavailable
 from perflab.experiment import command_records
@@ -25,7 +26,7 @@ from perflab.experiment.supervisor import CompanionEnded, Event
 from perflab.experiment.system import LOOK_INTERVAL_S, Failed, System
 from perflab.observer import Artifact
 from perflab.processes import describe_status, last_words, on_cpus
-from perflab.results.files import TrialCommand
+from perflab.results.files import Guarded, TrialCommand
 from perflab.results.outcome import FAILED, HARNESS_ERROR
 from perflab.runs.display import LiveProgress
 from perflab.units import NS_PER_S, format_duration
@@ -55,75 +56,51 @@ def _discovery(network: str) -> dict[str, str]:
     return found
 
 
-class CommandRun:
+class CommandRun(GuardedCompanion):
     """One life of the command. `name` is that of its files."""
 
-    def __init__(self, command: Command, name: str, log: Path) -> None:
-        self.command = command
-        self.words = command.parameters.command
-        self.name = name
-        self.log = log
-        self.companion: GuardedCompanion | None = None
+    def __init__(
+        self, command: Command, name: str, log: Path, launch: Launch, variables: Mapping[str, str], guard: Path
+    ) -> None:
+        """Starts it as conditions and observers want it. Raises BadInput where it cannot be executed."""
+        self.parameters = command.parameters
         self.ready_ns: int | None = None
         self.ready_line: str | None = None
         self.asked_to_end_ns: int | None = None
         self.libraries: list[str] | None = None
         self._roots: set[int] = set()
         self._read = 0  # bytes of the log that were searched
-        self._closed = False
-
-    @property
-    def pid(self) -> int:
-        assert self.companion is not None and self.companion.pid is not None, "launch comes first"
-        return self.companion.pid
-
-    @property
-    def started_ns(self) -> int | None:
-        return None if self.companion is None else self.companion.started_ns
-
-    @property
-    def ended_ns(self) -> int | None:
-        """When its first process ended; what that had started may still run."""
-        return None if self.companion is None else self.companion.ended_ns
-
-    def has_ended(self) -> bool:
-        return self.ended_ns is not None
-
-    @property
-    def status(self) -> int | None:
-        return None if self.companion is None else self.companion.status
-
-    def launch(self, launch: Launch, variables: Mapping[str, str], guard: Path) -> GuardedCompanion:
-        """Starts it as conditions and observers want it. Raises BadInput where it cannot be executed."""
-        with on_cpus(launch.cpus_of.get(self.command.name, launch.cpus)):
+        with on_cpus(launch.cpus_of.get(command.name, launch.cpus)):
             try:
-                self.companion = GuardedCompanion(
-                    self.name,
-                    [*launch.prefix, *self.words],
+                super().__init__(
+                    name,
+                    [*launch.prefix, *self.parameters.command],
                     guard=guard,
-                    log=self.log,
+                    log=log,
                     environment={**variables, **launch.environment},
-                    directory=self.command.parameters.folder,
+                    directory=self.parameters.folder,
                 )
             except Unavailable as error:
                 raise BadInput(f"{error}: name a program for this machine, or a script with its interpreter") from error
-        return self.companion
+
+    def has_ended(self) -> bool:
+        """Its first process; what that had started may still run."""
+        return self.ended_ns is not None
 
     def new_roots(self) -> list[int]:
         """The first process, and daemons that have left the tree below it, each once."""
-        assert self.companion is not None
-        found = [pid for pid in (self.pid, *self.companion.children()) if pid not in self._roots]
+        tops = (*(() if self.pid is None else (self.pid,)), *self.children())
+        found = list(dict.fromkeys(pid for pid in tops if pid not in self._roots))
         self._roots.update(found)
-        return list(dict.fromkeys(found))
+        return found
 
     def not_ready(self) -> str | None:
         """What is still missing until measuring may begin, without waiting; None once it is ready."""
         if self.ready_ns is not None:
             return None
-        assert self.started_ns is not None
-        ready, now_ns = self.command.parameters.ready_when, time.monotonic_ns()
+        ready, now_ns = self.parameters.ready_when, time.monotonic_ns()
         if ready.after is not None:
-            if now_ns < self.started_ns + ready.after:
+            if now_ns < (self.started_ns or now_ns) + ready.after:
                 return f"{format_duration(ready.after / NS_PER_S)} have not passed"
         elif ready.log is not None and (line := self._line_like(ready.log)) is not None:
             self.ready_line = line
@@ -146,71 +123,58 @@ class CommandRun:
         return None
 
     def ask_to_end(self) -> None:
-        assert self.companion is not None
-        stop = self.command.parameters.stop
+        stop = self.parameters.stop
         self.asked_to_end_ns = time.monotonic_ns()
-        self.companion.signal(stop.number, group=stop.to == "group")
-
-    def close(self) -> None:
-        """Ends whatever is left of it. Raises PerflabError where that cannot be done. Idempotent."""
-        if self.companion is not None and not self._closed:
-            self._closed = True
-            self.companion.stop()
+        self.signal(stop.number, group=stop.to == "group")
 
     def note_libraries(self) -> None:
         """What carries its messages, while it runs."""
-        assert self.companion is not None
-        self.libraries = loaded_libraries(self.companion.processes())
+        self.libraries = loaded_libraries(self.processes())
 
     def how_it_ended(self) -> str:
         """ "exited with 3 0.52 s after it was started; its log ends with: ..."."""
-        assert self.companion is not None
         how = "was ended" if self.status is None else describe_status(self.status)
-        after = ""
-        if self.started_ns is not None and self.ended_ns is not None:
-            after = f" {format_duration((self.ended_ns - self.started_ns) / NS_PER_S)} after it was started"
+        after_s = self._since_start_s(self.ended_ns)
+        after = "" if after_s is None else f" {format_duration(after_s)} after it was started"
         return f"{how}{after}{last_words(self.log)}"
-
-    @property
-    def run_s(self) -> float | None:
-        """How long it ran, of one that ends by itself and has."""
-        if not self.command.parameters.ends_itself or self.ended_ns is None or self.started_ns is None:
-            return None
-        return (self.ended_ns - self.started_ns) / NS_PER_S
 
     @property
     def told(self) -> TrialCommand:
         """For trial.json."""
-        begin_ns = self.started_ns
-
-        def since_start(at_ns: int | None) -> float | None:
-            return None if at_ns is None or begin_ns is None else (at_ns - begin_ns) / NS_PER_S
-
-        parameters = self.command.parameters
+        ended_s = self._since_start_s(self.ended_ns)
         return TrialCommand(
-            words=tuple(self.words),
-            ready_s=since_start(self.ready_ns),
+            words=tuple(self.parameters.command),
+            ready_s=self._since_start_s(self.ready_ns),
             ready_line=self.ready_line,
-            stop_signal=None if self.asked_to_end_ns is None else str(parameters.stop.signal),
-            asked_to_end_s=since_start(self.asked_to_end_ns),
-            ended_s=since_start(self.ended_ns),
-            run_s=self.run_s,
+            stop_signal=None if self.asked_to_end_ns is None else str(self.parameters.stop.signal),
+            asked_to_end_s=self._since_start_s(self.asked_to_end_ns),
+            ended_s=ended_s,
+            run_s=ended_s if self.parameters.ends_itself else None,
             libraries=None if self.libraries is None else tuple(self.libraries),
         )
+
+    def _since_start_s(self, at_ns: int | None) -> float | None:
+        return None if at_ns is None or self.started_ns is None else (at_ns - self.started_ns) / NS_PER_S
 
 
 class CommandSystem(System):
     """A command, and the nodes of conditions beside it."""
 
     def __init__(self, trial: RunningTrial, command: Command) -> None:
-        name = trial.plan.names[command.name]
         self._trial = trial
+        self._command = command
+        self._name = trial.plan.names[command.name]  # of its files
+        self._launched: CommandRun | None = None
         self._limits = trial.plan.settings.limits
-        self._run = CommandRun(command, name, trial.files.log(name))
         self._parameters = command.parameters
         self._beside = Nodes(trial)
         self._ended_ns: int | None = None  # when one had ended that ends by itself
         self._measured: Window | None = None
+
+    @property
+    def _run(self) -> CommandRun:
+        assert self._launched is not None, "launch comes first"
+        return self._launched
 
     @property
     def scheduled(self) -> Window:
@@ -274,8 +238,8 @@ class CommandSystem(System):
 
     def farewell(self) -> None:
         """Lets a command that still runs write what it has, as long as it may take to end."""
-        run = self._run
-        if run.companion is not None and not run.has_ended():
+        run = self._launched
+        if run is not None and not run.has_ended():
             if run.asked_to_end_ns is None:
                 run.ask_to_end()
             self._trial.waits_for(lambda: f"{self._words} to end")
@@ -283,26 +247,26 @@ class CommandSystem(System):
         self._beside.farewell()
 
     def close(self) -> list[str]:
-        if self._run.companion is None:
+        if self._launched is None:
             return []
-        self._trial.supervisor.forget(self._run.companion)
+        self._trial.supervisor.forget(self._launched)
         try:
-            self._run.close()
+            self._launched.stop()
         except (PerflabError, OSError) as error:
             return [f"{self._words} could not be ended: {error}"]
         return []
 
     def records(self, artifacts: Sequence[Artifact]) -> None:
-        run, keeper = self._run, self._trial.keeper
+        run, keeper = self._launched, self._trial.keeper
         self._beside.records(artifacts)
-        self._trial.note_end(run.name, run.status, run.log)
-        killed = 0 if run.companion is None or run.asked_to_end_ns is None else run.companion.killed
-        if killed:
+        self._trial.note_end(self._name, None if run is None else run.status, self._trial.files.log(self._name))
+        if run is not None and run.asked_to_end_ns is not None and (killed := run.killed):
             count = f"{killed} process{'es' if killed > 1 else ''}"
             keeper.add_note(f"{count} that {self._words} had started did not end before SIGKILL")
-        keeper.note(command=run.told)
+        keeper.note(command=TrialCommand(words=tuple(self._parameters.command)) if run is None else run.told)
         try:
-            messages, notes = command_records.write(self._trial, run.name, run.ready_line, self._measured, artifacts)
+            line = None if run is None else run.ready_line
+            messages, notes = command_records.write(self._trial, self._name, line, self._measured, artifacts)
         except OSError as problem:
             keeper.add_note(f"the records of the command could not be written: {problem.strerror}")
             return
@@ -310,8 +274,8 @@ class CommandSystem(System):
         keeper.add_note(*notes)
 
     def hear(self, event: Event) -> bool:
-        run = self._run
-        if not isinstance(event, CompanionEnded) or event.companion is not run.companion:
+        run = self._launched
+        if run is None or not isinstance(event, CompanionEnded) or event.companion is not run:
             return self._beside.hear(event)
         if not self._parameters.ends_itself and run.asked_to_end_ns is None:
             hint = "" if run.status else "; with `ends: itself` (--ends itself) that is no failure"
@@ -321,26 +285,27 @@ class CommandSystem(System):
     # -- how -----------------------------------------------------------------------------------------------------------
 
     def _launch(self) -> None:
-        trial, plan, run = self._trial, self._trial.plan, self._run
+        trial, plan, command = self._trial, self._trial.plan, self._command
         trial.enter("starting", lambda: f"{self._words} to be started")
-        variables = environment(run.command, plan.domain, plan.settings.network, trial.directory)
+        variables = environment(command, plan.domain, plan.settings.network, trial.directory)
+        guard = plan.native.program("perflab-guard")
         try:
-            companion = run.launch(trial.launch, variables, plan.native.program("perflab-guard"))
+            run = CommandRun(command, self._name, trial.files.log(self._name), trial.launch, variables, guard)
         except BadInput as error:
             raise Failed(HARNESS_ERROR, str(error), last=True, error=error) from error
-        trial.supervisor.watch(companion)
-        trial.processes[run.command.name] = run.pid
+        self._launched = run
+        trial.supervisor.watch(run)
+        told = run.recorded
+        assert told.pid is not None, "it was started"
+        trial.processes[command.name] = told.pid
         self._watch_tree()
-        told = companion.recorded
-        trial.keeper.note_process(
-            run.name, pid=told.pid, start_ticks=told.start_ticks, guard=told.guard, mark=told.mark
-        )
+        trial.keeper.note_process(self._name, **models.shared(Guarded, told))
         trial.keeper.write()
 
     def _watch_tree(self) -> None:
         """Lets the monitor watch the command, and what has left it meanwhile: that is then below the guard."""
         for root in self._run.new_roots():
-            self._trial.watch(f"workload/{self._run.command.name}", root)
+            self._trial.watch(f"workload/{self._command.name}", root)
 
     def _await_ready(self) -> None:
         trial, run, when = self._trial, self._run, self._parameters.ready_when
@@ -397,8 +362,8 @@ class CommandSystem(System):
 
     @property
     def _words(self) -> str:
-        pid = "" if self._run.companion is None else f" (pid {self._run.pid})"
-        return f"command {self._run.command.name!r}{pid}"
+        pid = "" if self._launched is None else f" (pid {self._launched.pid})"
+        return f"command {self._command.name!r}{pid}"
 
 
 def loaded_libraries(pids: Iterable[int]) -> list[str] | None:

@@ -239,14 +239,14 @@ def started(tmp_path: Path, guard: Path) -> Iterator[Any]:
     runs: list[CommandRun] = []
 
     def start(*words: str, **keys: Any) -> CommandRun:
-        run = CommandRun(Command("it", parameters(command=list(words), **keys)), "it", tmp_path / f"{len(runs)}.log")
-        runs.append(run)
-        run.launch(Launch(), {"MINE": "1"}, guard)
-        return run
+        command = Command("it", parameters(command=list(words), **keys))
+        log = tmp_path / f"{len(runs)}.log"
+        runs.append(CommandRun(command, "it", log, Launch(), {"MINE": "1"}, guard))
+        return runs[-1]
 
     yield start
     for run in runs:
-        run.close()
+        run.stop()
 
 
 @pytest.fixture
@@ -283,16 +283,16 @@ def test_the_signal_reaches_the_group_or_the_first_process_alone(started: Any, t
              "while :; do sleep 0.05; done'; while :; do sleep 0.05; done"  # fmt: skip
     run = started("sh", "-c", script)
     within(30, (tmp_path / "up").exists)
-    run.companion.signal(2, group=False)
-    run.companion.signal(2, group=True)
+    run.signal(2, group=False)
+    run.signal(2, group=True)
     within(30, lambda: "child" in run.log.read_text())
     within(30, lambda: "both" in run.log.read_text())
 
 
 def test_what_a_command_left_is_found_by_its_mark(started: Any) -> None:
     run = started("sleep", "60")
-    found = left_behind(TrialProcess(mark=run.companion.recorded.mark))
-    assert {run.companion.guard_pid, run.pid} <= {process.pid for process in found}
+    found = left_behind(TrialProcess(mark=run.recorded.mark))
+    assert {run.guard_pid, run.pid} <= {process.pid for process in found}
 
 
 def test_the_middlewares_of_a_process_are_read_from_what_it_has_loaded() -> None:
