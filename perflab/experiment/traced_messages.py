@@ -140,35 +140,25 @@ def _received(
 def _edges(trace: Source, named: pl.DataFrame, received: pl.DataFrame, pids: Collection[int] | None) -> pl.DataFrame:
     """Every publisher with the subscriptions of its topic: sent while these existed, taken, overwritten, not taken."""
     to = _ends(trace, "subscriptions", pids).rename({"row": "subscription_row", "node": "subscription"})
+    became = received.select(
+        "publication", "subscription_row", "overwritten", received=pl.col("arrived_ns").is_not_null()
+    )
     exists = (pl.col("valid_from_ns").fill_null(0) <= pl.col("published_ns")) & (
         pl.col("published_ns") < pl.col("valid_to_ns").fill_null(2**62)
     )
-    # One row per publisher and subscription, counted without a row for each message of each.
-    publishers = named.select("publisher_row", *_PUBLISHER).unique(maintain_order=True)
-    pairs = publishers.join(to, on="topic", how="inner")
-    arrived = received.filter(pl.col("arrived_ns").is_not_null() | pl.col("overwritten"))
-    expected = (
-        pairs.lazy()
-        .join(named.lazy().select("publisher_row", "published_ns"), on="publisher_row", how="inner")
-        .group_by("publisher_row", "subscription_row")
-        .agg(sent=exists.sum())
-        .collect()
-    )
-    came = arrived.group_by("publisher_row", "subscription_row").agg(
-        received=pl.col("arrived_ns").is_not_null().sum(), overwritten=pl.col("overwritten").sum()
-    )
-    keys = ["publisher_row", "subscription_row"]
     return (
-        pairs.join(expected, on=keys, how="left")
-        .join(came, on=keys, how="left")
-        .with_columns(pl.col("sent", "received", "overwritten").cast(pl.Int64).fill_null(0))
+        named.lazy()
+        .select("publication", *_PUBLISHER, "published_ns")
+        .join(to.lazy(), on="topic")
+        .join(became.lazy(), on=["publication", "subscription_row"], how="left")
+        .with_columns(pl.col("received", "overwritten").fill_null(False))
         # What is taken of a time before the subscription (transient local) was sent to it all the same.
-        .with_columns(sent=pl.max_horizontal("sent", pl.col("received") + pl.col("overwritten")))
+        .filter(exists | pl.col("received") | pl.col("overwritten"))
+        .group_by(_EDGE)
+        .agg(pl.len().alias("sent"), pl.col("received", "overwritten").sum())
         .with_columns(not_taken=pl.col("sent") - pl.col("received") - pl.col("overwritten"))
-        .group_by(_EDGE, maintain_order=True)
-        .agg(pl.col("sent", "received", "overwritten", "not_taken").sum())
-        .filter(pl.col("sent") > 0)
         .sort(_EDGE)
+        .collect()
     )
 
 

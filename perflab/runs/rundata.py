@@ -12,6 +12,7 @@ from perflab import models
 from perflab.errors import DAMAGE, BadInput
 from perflab.formats import json_file, tables
 from perflab.formats.tables import empty_tables
+from perflab.host import Host
 from perflab.models import Damaged
 from perflab.results import summary as summaries
 from perflab.results.files import Manifest, TrialFile, UsedWorkload
@@ -19,11 +20,13 @@ from perflab.results.run import PERFLAB, TABLES, RunData, Tables, TrialTables
 from perflab.results.summary import Summary
 from perflab.runs import rundir
 from perflab.runs.collect import Collected, collect, collect_run, expected_of, left_out, own_trials
+from perflab.runs.controller import RUNNING, controller_state
 from perflab.runs.rundir import RunDirectory, TrialDirectory
 
 _LATER = ("services",)  # tables that runs of older versions do not have
 
-_ENDED_EARLY = "the run has no usable summary.json; these numbers are made from what its processes had recorded"
+_GOES_ON = "the run is still going on; these are its numbers so far"
+_ENDED_EARLY = "perflab was ended before this run was; the numbers are what its processes had recorded"
 
 
 def open_run(path: str | Path, *, with_tables: bool = True) -> RunData:
@@ -53,12 +56,22 @@ def is_perflab_run(word: str) -> bool:
 def _open_own(directory: RunDirectory, with_tables: bool) -> RunData:
     manifest = directory.read_manifest()
     notes: list[str] = []
-    summary = _summary(directory, notes)
+    summary: Summary | None = None
+    problem: str | None = None
+    try:
+        if directory.summary.exists():
+            summary = summaries.read(json_file.read_json(directory.summary))
+        else:
+            notes.append(_GOES_ON if controller_state(manifest, Host()) == RUNNING else _ENDED_EARLY)
+    except (BadInput, Damaged) as error:
+        damaged = f"{directory.summary} is damaged, or of another version: {error}"
+        problem = str(error) if isinstance(error, BadInput) else damaged
+        notes.append(f"{problem}; these numbers are made from the records")
     if summary is None:
         summary, found = collect_run(directory)
-        if notes and not summary.results:
-            raise BadInput(notes[0])  # and there is nothing to make it anew from
-        notes += [_ENDED_EARLY, *found]
+        if problem is not None and not summary.results:
+            raise BadInput(problem)  # and there is nothing to make it anew from
+        notes += found
     try:
         trials = tuple(_trials(directory, manifest, notes)) if with_tables else ()
     except DAMAGE as error:
@@ -66,18 +79,6 @@ def _open_own(directory: RunDirectory, with_tables: bool) -> RunData:
     except OSError as error:
         raise BadInput(f"cannot read {error.filename or directory.path}: {error.strerror}") from error
     return RunData(summary.run, directory.path, PERFLAB, summary, manifest, trials, tuple(notes))
-
-
-def _summary(directory: RunDirectory, notes: list[str]) -> Summary | None:
-    if not directory.summary.exists():
-        return None
-    try:
-        return summaries.read(json_file.read_json(directory.summary))
-    except BadInput as problem:
-        notes.append(str(problem))
-    except Damaged as problem:
-        notes.append(f"{directory.summary} is damaged, or of another version: {problem}")
-    return None
 
 
 def _trials(directory: RunDirectory, manifest: Manifest, notes: list[str]) -> list[TrialTables]:
