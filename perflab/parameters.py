@@ -96,9 +96,8 @@ DurationNs = Annotated[validation.DurationNs, Form("TIME", duration_text)]
 # 1024, "64kB", "1MiB"
 Bytes = Annotated[int, BeforeValidator(_size), WithJsonSchema(_SIZE_SCHEMA), Form("SIZE")]
 # 80, "80%"
-Percent = Annotated[
-    float, BeforeValidator(_percent), WithJsonSchema(_PERCENT_SCHEMA), Form("P%", lambda percent: f"{percent:g}%")
-]
+IN_PERCENT = Form("P%", lambda percent: f"{percent:g}%")
+Percent = Annotated[float, BeforeValidator(_percent), WithJsonSchema(_PERCENT_SCHEMA), IN_PERCENT]
 # "0,2-3", [0, 2]; ascending, at least one
 Cpus = Annotated[tuple[int, ...], BeforeValidator(_cpus), WithJsonSchema(_CPUS_SCHEMA), Form("CPUS")]
 # "a,b", [a, b]

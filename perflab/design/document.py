@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -27,9 +27,9 @@ from pydantic import (
 
 from perflab.design import choices, levels
 from perflab.errors import BadInput, instead
-from perflab.option import Declared, Form, Group, Option, declared, kind_of, models_in, one_of, some_of
-from perflab.parameters import DurationNs, Percent, Switch
-from perflab.validation import plain_schema, what_is_wrong
+from perflab.option import Declared, Form, Group, Option, declared, form_of, kind_of, models_in, one_of, some_of
+from perflab.parameters import IN_PERCENT, DurationNs, Percent, Switch
+from perflab.validation import plain, plain_schema, what_is_wrong
 from perflab.workload import Source, generated
 from perflab.workload.command import CommandParameters
 from perflab.workload.generated import GeneratedParameters
@@ -535,7 +535,9 @@ def _complaint(written: Written, error: ValidationError) -> BadInput:
         if location == ("workload",):
             return BadInput(f"{where}: an experiment needs the key workload")
         return BadInput(f"{where}: {key} is missing")
-    return BadInput(f"{where}{f': {key}' if named else ''}{_in_words(first)}")
+    forms = (form_of(option.field) for option in declared(Document) if option.path == location)
+    text = IN_PERCENT.text if next(forms, None) is IN_PERCENT else plain
+    return BadInput(f"{where}{f': {key}' if named else ''}{_in_words(first, text)}")
 
 
 def _model_at(location: Location) -> type[BaseModel]:
@@ -547,12 +549,12 @@ def _model_at(location: Location) -> type[BaseModel]:
     return part
 
 
-def _in_words(error: Any) -> str:
+def _in_words(error: Any, text: Callable[[Any], str]) -> str:
     """ " 0 must be at least 1", ": text for people, not 3"."""
     given = error["input"]
     if error["type"] == "bool_type":  # the first of what a scalar may be
         return f" {given!r} is neither a number nor text"
-    if (said := what_is_wrong(error)) is not None:
+    if (said := what_is_wrong(error, text)) is not None:
         return f" {said}"
     message = str(error["msg"]).removeprefix("Value error, ")
     if message.startswith(repr(given)):

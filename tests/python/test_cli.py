@@ -67,7 +67,7 @@ def one_line(text: str) -> str:
         (["run", "GRAPH", "--ros-params", "x"], "--ros-params 'x' is not on or off"),
         (["run", "GRAPH", "--node-type", "x"], "--node-type 'x' is not node or lifecycle"),
         (["run", "GRAPH", "--network", "eth99"], "no network interface 'eth99'; there are lo"),
-        (["run", "GRAPH", "--late-percentage", "-1"], "--late-percentage -1 must be at least 0"),
+        (["run", "GRAPH", "--late-percentage", "-1"], "--late-percentage -1% must be at least 0%"),
         (["run", "GRAPH", "--too-late-absolute", "inf"], "--too-late-absolute inf is not a number"),
         (["run", "GRAPH", "--late-absolute", "5ms"], "--late-absolute 5ms is not a number from 0 to 1e+12"),
         (["run", "GRAPH", "--alpha", "x"], "--alpha 'x' is not a number"),
