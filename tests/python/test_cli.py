@@ -413,7 +413,9 @@ def test_a_run_directory_has_what_the_documentation_says(perflab: Perflab, graph
     assert manifest["workload"]["sources"][0]["text"] == graph_file.read_text()
     assert manifest["command_line"][:2] == ["perflab", "run"]
     assert {c["status"] for c in manifest["preflight"]} <= {"ok", "warn", "unknown"}
+    published("manifest").validate(manifest)
     trial = out / "trials/0001_baseline"
+    published("trial").validate(json.loads((trial / "trial.json").read_text()))
     names = {p.name for p in (trial / "processes").iterdir()}
     assert names == {f"{p}.{e}" for p in ("ping", "pong") for e in ("config.json", "jsonl", "log")}
     edges = pl.read_parquet(trial / "edges.parquet")
