@@ -22,7 +22,7 @@ from perflab.host import Host
 from perflab.native import Native
 from perflab.observer import Observer
 from perflab.observer.kinds import REGISTRY as OBSERVERS
-from perflab.results.files import TrialFile, TrialProcess, UsedMiddleware, utc_now
+from perflab.results.files import TrialFile, TrialMiddleware, TrialProcess, utc_now
 from perflab.runs.rundir import TrialDirectory
 from perflab.specification import written
 from perflab.units import NS_PER_S
@@ -99,14 +99,14 @@ class TrialPlan:
             },
         )
 
-    def _middleware(self) -> UsedMiddleware:
+    def _middleware(self) -> TrialMiddleware:
         """That of all processes; where each has its own, `processes` says which."""
         first, *others = self.variant.middlewares
         if not others and self.command is None:
-            return first.used
+            return TrialMiddleware(**vars(first.used))
         own = [process for process in self.graph.processes if process not in self.graph.condition_processes]
         each = zip(own, self.variant.middlewares, strict=True) if others else ()
-        return UsedMiddleware(
+        return TrialMiddleware(
             name=self.variant.middleware_name, processes={process: m.used for process, m in each} or None
         )
 

@@ -30,6 +30,10 @@ class UsedMiddleware:
     """Of several, joined with +; of a command RMW_IMPLEMENTATION, or own."""
     version: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialMiddleware(UsedMiddleware):
     processes: Mapping[str, UsedMiddleware] | None = None
     """By process, where each has its own."""
 
@@ -296,7 +300,7 @@ class TrialFile(Asked, TrialEnd):
     """What the kind of workload says of the trial, by name."""
     reason: str | None
     workload: str
-    middleware: UsedMiddleware
+    middleware: TrialMiddleware
     service_framing: str | None = None
     phase: str | None = None
     artifacts: tuple[TrialArtifact, ...] = ()
