@@ -43,7 +43,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("report")
     (folder / "graph.yaml").write_text(PINGPONG)
     runs = {
-        "small": ("-t", "1", "--trials", "2", "--condition", "message_flood:rate=200", "--observer", "monitor"),
+        "small": ("-t", "1", "--trials", "2", "--condition", "message_flood:rate=200,at_least=20", "--observer", "monitor"),
         "long": ("-t", "1", "--trials", str(TRIALS_OF_A_LONG_RUN), "--middleware", "virtual"),
     }
     made = {}

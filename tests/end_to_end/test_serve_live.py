@@ -50,9 +50,9 @@ def serving(*runs: Path, port: int = 0) -> Iterator[tuple[str, subprocess.Popen[
             process.kill()
 
 
-def start(out: Path) -> subprocess.Popen[str]:
+def start(out: Path, trials: int = TRIALS) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        command("run", "sierra_nevada", "-t", str(SECONDS), "--trials", str(TRIALS), "-o", out, "--quiet"),
+        command("run", "sierra_nevada", "-t", str(SECONDS), "--trials", str(trials), "-o", out, "--quiet"),
         env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -151,7 +151,7 @@ def test_a_page_whose_server_ended_says_so_and_comes_back(tmp_path: Path) -> Non
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
 def test_a_killed_run_is_told_and_fits_the_screen(tmp_path: Path, width: int, dark: bool) -> None:
     out = tmp_path / "killed"
-    run = start(out)
+    run = start(out, trials=100)  # goes on until it is killed, however late the page shows it
     with run, serving(out) as (url, _), browser(tmp_path / "profile") as page:
         page.open(url, width, 844, dark=dark)
         page.wait_for("Number(document.querySelectorAll('#latency svg').length) > 0", TIMEOUT_S)

@@ -270,7 +270,7 @@ def test_bad_input_of_a_sweep_is_one_line(run: Run, busy: Path, tmp_path: Path, 
 @pytest.mark.native
 def test_a_real_sweep_under_a_flood(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    flood = "message_flood:publishers=2,payload=64,readers=inside"
+    flood = "message_flood:publishers=2,payload=64,readers=inside,at_least=20"
     options = ["--factor", "message_flood.rate=0,50,200", "--condition", flood, "--trials", "2", "--time", "1s"]
     done = run("sweep", "sierra_nevada", *options, "--cool-down", "0", "-o", out)
     assert done.returncode == 0, done.stderr
