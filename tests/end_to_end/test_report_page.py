@@ -42,8 +42,9 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A run of two results and one of a hundred trials, each with its report."""
     folder = tmp_path_factory.mktemp("report")
     (folder / "graph.yaml").write_text(PINGPONG)
+    flood = "message_flood:rate=200,at_least=20"
     runs = {
-        "small": ("-t", "1", "--trials", "2", "--condition", "message_flood:rate=200,at_least=20", "--observer", "monitor"),
+        "small": ("-t", "1", "--trials", "2", "--condition", flood, "--observer", "monitor"),
         "long": ("-t", "1", "--trials", str(TRIALS_OF_A_LONG_RUN), "--middleware", "virtual"),
     }
     made = {}
