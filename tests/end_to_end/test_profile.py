@@ -19,7 +19,7 @@ import polars as pl
 import pytest
 
 from perflab.errors import PerflabError
-from perflab.processes import read_process
+from perflab.processes import descendants, read_process
 from perflab.profile import perf_data, record
 from tests.said import finished
 
@@ -312,8 +312,10 @@ def test_killed_nothing_is_left(burn: Path, tmp_path: Path, what: str) -> None:
 def test_ctrl_c_ends_the_recording_and_it_is_analysed(burn: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with started("profile", "-o", out, "--", burn, "1000") as process:
-        wait_for("perf records", (out / "perf.data").exists)
-        time.sleep(1.0)
+        wait_for(
+            "the program takes half a second of CPU time",
+            lambda: any(p.name == "burn" and p.cpu_ns > 500_000_000 for p in descendants(process.pid)),
+        )
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=TIMEOUT_S) == 0
     assert perf_data.read(out / "perf.data").complete
