@@ -207,6 +207,12 @@ _LOST_SAMPLES = struct.Struct("<Q")
 _PROCESS_AND_THREAD = struct.Struct("<II")
 _FORK = struct.Struct("<IIII")  # pid, parent's pid, tid, parent's tid
 
+_ATTR = struct.Struct("<24xQ8xQ")  # of perf_event_attr: sample_type, flags
+_TIMESTAMP = struct.Struct("<Q")
+_SAMPLE_ID_ALL = 1 << 18  # a flag: records end with what identifies a sample
+_SAMPLE_TIME = 1 << 2
+_BEHIND_TIME = 1 << 6 | 1 << 7 | 1 << 9 | 1 << 16  # PERF_SAMPLE_ID, _CPU, _STREAM_ID, _IDENTIFIER
+
 _LOST_TYPE, _COMM, _THROTTLE, _FORK_TYPE, _SAMPLE, _LOST_SAMPLES_TYPE = 2, 3, 5, 7, 9, 13
 
 
@@ -230,13 +236,25 @@ def read(path: Path) -> PerfData:
             if len(head) < _BEGIN.size or not head.startswith(_MAGIC):
                 raise BadInput(f"{path} is no perf.data: it does not begin with {_MAGIC.decode()}")
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-                return _read(content, *_BEGIN.unpack(head)[5:])
+                return _read(content, *_BEGIN.unpack(head)[3:])
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from error
 
 
-def _read(content: mmap.mmap, begin: int, size: int) -> PerfData:
+def _time_before_end(content: mmap.mmap, attrs: int, size: int) -> int | None:
+    """How many bytes before its end a record other than a sample has its time; None: nowhere."""
+    if size < _ATTR.size or attrs + _ATTR.size > len(content):
+        return None
+    kind, flags = _ATTR.unpack_from(content, attrs)
+    if not (kind & _SAMPLE_TIME and flags & _SAMPLE_ID_ALL):
+        return None
+    return _TIMESTAMP.size * (1 + int(kind & _BEHIND_TIME).bit_count())
+
+
+def _read(content: mmap.mmap, attrs: int, attrs_size: int, begin: int, size: int) -> PerfData:
     found = PerfData(complete=size > 0)
+    back = _time_before_end(content, attrs, attrs_size)
+    named_ns: dict[int, int] = {}  # records stand as the buffers of the CPUs were read, not by time
     at, end = begin, min(len(content), begin + size) if size else len(content)
     while at + _RECORD.size <= end:
         kind, _, length = _RECORD.unpack_from(content, at)
@@ -254,7 +272,9 @@ def _read(content: mmap.mmap, begin: int, size: int) -> PerfData:
             found.throttled += 1
         elif kind == _COMM:
             pid, tid = _PROCESS_AND_THREAD.unpack_from(content, body)
-            if pid == tid:
+            at_ns = 0 if back is None or back > length else _TIMESTAMP.unpack_from(content, at + length - back)[0]
+            if pid == tid and at_ns >= named_ns.get(pid, 0):
+                named_ns[pid] = at_ns
                 name = content[body + _PROCESS_AND_THREAD.size : at + length].split(b"\0", 1)[0]
                 found.names[pid] = name.decode("utf-8", "replace")
         elif kind == _FORK_TYPE:

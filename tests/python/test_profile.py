@@ -317,6 +317,29 @@ def perf_file(*records: tuple[int, bytes], size: int | None = None) -> bytes:
 COMM, SAMPLE, LOST, LOST_SAMPLES, THROTTLE, FORK = 3, 9, 2, 13, 5, 7
 
 
+def test_the_last_name_of_a_process_is_the_last_by_time(tmp_path: Path) -> None:
+    """The buffers of CPUs are read one after the other: what a program was called before may stand behind its name."""
+    path = tmp_path / "perf.data"
+    time, identifier, sample_id_all = 1 << 2, 1 << 16, 1 << 18
+
+    def named(name: bytes, at_ns: int) -> tuple[int, bytes]:
+        return COMM, struct.pack("<II16sIIQQ", 6, 6, name, 6, 6, at_ns, 77)
+
+    written = perf_file(named(b"perf", 0), named(b"burn", 200), named(b"perf-exec", 100))
+    assert perf_data.read(_with_attribute(path, written, 0, 0)).names == {6: "perf-exec"}, "by their order alone"
+    attribute = 1 << 1 | time | identifier, sample_id_all
+    assert perf_data.read(_with_attribute(path, written, *attribute)).names == {6: "burn"}
+
+
+def _with_attribute(path: Path, file: bytes, sample_type: int, flags: int) -> Path:
+    """The file with a perf_event_attr at its end that says what its records hold."""
+    attribute = struct.pack("<IIQQQQQ", 0, 136, 0, 0, sample_type, 0, flags).ljust(136, b"\0")
+    head = bytearray(file[:104])
+    struct.pack_into("<QQ", head, 24, len(file), len(attribute))
+    path.write_bytes(bytes(head) + file[104:] + attribute)
+    return path
+
+
 def test_perf_data_tells_losses_throttling_and_processes(tmp_path: Path) -> None:
     path = tmp_path / "perf.data"
     path.write_bytes(
