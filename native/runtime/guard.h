@@ -1,4 +1,4 @@
-// The mark of a guard condition: set by whoever triggers, taken by who answers. Shared by all runtimes, so that
+// The mark of a guard condition: a trigger sets it, the callback takes it. Shared by all runtimes, so that
 // the rule by which triggers coalesce is the same everywhere.
 //
 // Example:

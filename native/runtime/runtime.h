@@ -237,7 +237,7 @@ class WaitableHandler {
   // what the first of these was given.
   virtual void on_triggered(Nanoseconds due_ns) noexcept = 0;
   // A trigger found one before it unanswered, and is answered together with that. From the thread that
-  // triggers, or another, while the callback runs, too. Every trigger is told once: here or above.
+  // triggers, or another, while the callback runs, too. Every trigger is reported once: here or above.
   virtual void on_coalesced(Nanoseconds due_ns) noexcept = 0;
 };
 

@@ -1,7 +1,7 @@
 // The executors of the `dds` runtime: who runs which callback when, and in which thread.
 //
-// An executor is told from any thread that a source has a message, or that a waitable was triggered
-// (on_ready()), and runs the callbacks of its sources and timers. A new kind is one class, one line in
+// Any thread may say that a source has a message, or that a waitable was triggered (on_ready()); the executor
+// runs the callbacks of its sources and timers. A new kind is one class, one line in
 // make_executor() and one in tests/conformance/executor.
 #pragma once
 

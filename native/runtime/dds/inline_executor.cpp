@@ -43,7 +43,7 @@ class DdsRuntime::InlineExecutor final : public OneThreadExecutor {
     open_.store(false, std::memory_order_release);
     wake_.notify_all();
     workers_.join();
-    // Whoever is in one leaves it; then it stays busy for ever.
+    // A callback that runs comes to its end; then the entity stays busy, and no other begins.
     for (Entity* const entity : entities_) close(*entity);
     entities_.clear();
   }

@@ -21,8 +21,8 @@ class DdsRuntime::Source {
   Source& operator=(const Source&) = delete;
   // Takes what is there, one message or trigger, and runs its callback.
   virtual Turn run_one() noexcept = 0;
-  // What an executor tells to execute. Null: of this it tells nothing, as rclcpp does of everything but
-  // timers and subscriptions through the middleware.
+  // What the trace's execute event names. Null: there is no such event, as in rclcpp, which has it for timers
+  // and for subscriptions through the middleware alone.
   [[nodiscard]] virtual const void* executed() const noexcept { return nullptr; }
   // What stands for the callback in a trace; the source itself stands for rclcpp's subscription.
   [[nodiscard]] const void* callback() const noexcept { return &queued; }

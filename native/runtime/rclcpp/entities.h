@@ -58,8 +58,7 @@ struct LocalTopic {
 };
 
 // Runs something each time the middleware has a message, or a waitable is triggered, in the thread that says so: the
-// `inline` executor. It is told from
-// several threads and runs in one at a time.
+// `inline` executor. Several threads may say so; one at a time runs.
 class Inline {
  public:
   // `take_one` is false where there was nothing, or only something that was not for us (a reply to another

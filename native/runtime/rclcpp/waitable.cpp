@@ -15,7 +15,7 @@ class RosWaitable::Made final : public rclcpp::Waitable {
     PERFLAB_TRACEPOINT(rclcpp_callback_register, static_cast<const void*>(this), symbol.c_str());
   }
 
-  // False if it was triggered already. The guard condition is told all the same, as applications do it.
+  // False if it was triggered already. The guard condition is triggered all the same, as applications do it.
   bool trigger(Nanoseconds due_ns) {
     const bool first = guard_.trigger(due_ns);
     condition_.trigger();
