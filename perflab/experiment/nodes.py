@@ -37,6 +37,10 @@ START_LEAD_NS = 400_000_000
 START_LEAD_PER_PROCESS_NS = 5_000_000
 START_LEAD_DISTURBED_NS = 400_000_000  # more, where something is about to make the machine busy
 START_LEAD_PER_WAITING_NS = 50_000_000  # more, for each thread beyond the CPUs that wanted one in the last minute
+# And so many times as long as the slowest process took from its launch until it had its endpoints, which tells how fast
+# the machine is just now: on an idle one that is less than the above. Up to a limit, for graphs that are large.
+START_LEAD_PER_CREATION = 10
+START_LEAD_MOST_NS = 5 * NS_PER_S
 UNMATCHED_SHOWN = 3
 HEARD_WITHIN_NS = NS_PER_S // 4  # after it, perflab hears that the last message was published
 
@@ -92,6 +96,8 @@ class Nodes(System):
         conditions = self._plan.graph.condition_processes
         self._of_conditions = {n: label for p, n in self._plan.node_names.items() if (label := conditions.get(p or ""))}
         self._created: dict[str, protocol.Created] = {}
+        self._launched_ns: dict[str, int] = {}
+        self._creation_ns = 0  # of the slowest process
         self._ready: dict[str, protocol.Ready] = {}
         self._progress: dict[str, protocol.Progress] = {}
         self._done: set[str] = set()
@@ -143,6 +149,7 @@ class Nodes(System):
                 environment=None if foreign else launch.environment,
             )
             trial.keeper.note_process(name, pid=node.pid, start_ticks=start_ticks(node.pid))
+            self._launched_ns[name] = time.monotonic_ns()
             known = process if process is not None else self._plan.graph.name
             (trial.condition_processes if foreign else trial.processes)[known] = node.pid
             trial.watch(f"condition/{foreign}" if foreign else f"workload/{known}", node.pid)
@@ -170,6 +177,7 @@ class Nodes(System):
         if self._plan.conditions:
             lead_ns += START_LEAD_DISTURBED_NS
         lead_ns += round(START_LEAD_PER_WAITING_NS * max(0.0, os.getloadavg()[0] - (os.cpu_count() or 1)))
+        lead_ns = max(lead_ns, min(START_LEAD_PER_CREATION * self._creation_ns, START_LEAD_MOST_NS))
         if not nodes:
             lead_ns = 0  # nobody has to hear of it
         at_ns = time.monotonic_ns() + lead_ns
@@ -257,6 +265,7 @@ class Nodes(System):
                 self._fail_told(name, line)
             case protocol.Created():
                 self._created[name] = line
+                self._creation_ns = max(self._creation_ns, time.monotonic_ns() - self._launched_ns[name])
                 if line.shared_memory is not None:
                     self._trial.keeper.note_process(name, shared_memory=tuple(line.shared_memory))
                     self._trial.keeper.write()
