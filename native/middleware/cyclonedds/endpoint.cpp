@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "middleware/cyclonedds/message.h"
-#include "middleware/cyclonedds/waitset.h"
 #include "middleware/support/status.h"
 
 namespace perflab::middleware::cyclonedds {
@@ -235,7 +234,7 @@ perflab_status Writer::write(const perflab_bytes* parts, std::size_t part_count,
 
 Reader::Reader(Participant& participant, const perflab_endpoint_settings& settings,
                const perflab_listener* listener)
-    : Endpoint(participant, settings, listener) {
+    : Endpoint(participant, settings, listener), Attachment("cyclonedds") {
   const Qos dds_qos = make_qos(settings, participant.settings(), false);
   const Listener dds_listener(dds_create_listener(this), dds_delete_listener);
   if (listener_.on_data != nullptr) {
@@ -275,8 +274,10 @@ Reader::Reader(Participant& participant, const perflab_endpoint_settings& settin
   identity_ = identity_of(reader_.get());
 }
 
-Reader::~Reader() {
-  if (attached_to != nullptr) attached_to->forget(*this);
+dds_entity_t Reader::make_condition() {
+  condition_ =
+      Entity(dds_create_readcondition(reader_.get(), DDS_ANY_STATE), "cannot create a read condition");
+  return condition_.get();
 }
 
 std::size_t Reader::matched() noexcept {

@@ -11,12 +11,11 @@
 #include "middleware/cyclonedds/participant.h"
 #include "middleware/middleware.h"
 #include "middleware/support/remembered.h"
+#include "middleware/support/waitset.h"
 
 struct ddsi_sertype;
 
 namespace perflab::middleware::cyclonedds {
-
-class WaitSet;
 
 // What writer and reader have in common: a topic, an identity, a listener.
 class Endpoint {
@@ -66,24 +65,24 @@ class Writer : public Endpoint {
   Entity writer_;
 };
 
-class Reader : public Endpoint {
+class Reader : public Endpoint, public support::Attachment {
  public:
   Reader(Participant& participant, const perflab_endpoint_settings& settings,
          const perflab_listener* listener);
-  ~Reader();
 
   perflab_identity identity() const noexcept { return identity_; }
   std::size_t matched() noexcept;
   perflab_status take(perflab_sample* sample, perflab_error* error) noexcept;
   static void return_sample(perflab_sample* sample) noexcept;
 
-  dds_entity_t handle() const noexcept { return reader_.get(); }
-  WaitSet* attached_to = nullptr;
+  // For the wait-set: a condition that holds while there is something to take.
+  dds_entity_t make_condition();
 
  private:
   dds_instance_handle_t last_handle_ = DDS_HANDLE_NIL;  // the usual case: the writer of the message before
   perflab_identity last_writer_{};
   Entity reader_;
+  Entity condition_;
 };
 
 }  // namespace perflab::middleware::cyclonedds

@@ -22,36 +22,16 @@ WaitSet::WaitSet(Participant& participant)
   if (code != DDS_RETCODE_OK) fail("cannot attach the guard condition", code);
 }
 
-WaitSet::~WaitSet() {
-  for (const Attachment& attachment : attachments_) {
-    if (attachment.reader != nullptr) attachment.reader->attached_to = nullptr;
-  }
-}
-
 void WaitSet::attach(Reader& reader, std::uint64_t cookie) {
-  if (reader.attached_to != nullptr) {
-    throw support::StatusError(PERFLAB_FAILED, "cyclonedds: the reader is attached to a wait-set already");
-  }
-  Entity condition(dds_create_readcondition(reader.handle(), DDS_ANY_STATE),
-                   "cannot create a read condition");
-  triggered_.resize(attachments_.size() + 2);
-  attachments_.push_back({&reader, cookie, std::move(condition), false});
-  const dds_return_t code = dds_waitset_attach(waitset_.get(), attachments_.back().condition.get(),
-                                               static_cast<dds_attach_t>(attachments_.size() - 1));
-  if (code != DDS_RETCODE_OK) {
-    attachments_.pop_back();
-    fail("cannot attach a reader", code);
-  }
-  reader.attached_to = this;
-}
-
-void WaitSet::forget(const Reader& reader) noexcept {
-  // Indices are known to Cyclone, so the place stays, empty.
-  for (Attachment& attachment : attachments_) {
-    if (attachment.reader != &reader) continue;
-    attachment.condition.reset();
-    attachment.reader->attached_to = nullptr;
-    attachment.reader = nullptr;
+  const std::size_t place = places_.add(reader, cookie);
+  try {
+    triggered_.resize(place + 2);
+    const dds_return_t code =
+        dds_waitset_attach(waitset_.get(), reader.make_condition(), static_cast<dds_attach_t>(place));
+    if (code != DDS_RETCODE_OK) fail("cannot attach a reader", code);
+  } catch (...) {
+    places_.remove(place);
+    throw;
   }
 }
 
@@ -78,25 +58,11 @@ perflab_status WaitSet::wait(std::int64_t timeout_ns, std::uint64_t* ready, std:
       dds_take_guardcondition(guard_.get(), &was_set);
       woken = woken_.exchange(false, std::memory_order_acq_rel) || !look_only;
     } else {
-      attachments_[static_cast<std::size_t>(triggered_[i])].ready = true;
+      places_.mark(static_cast<std::size_t>(triggered_[i]));
     }
   }
-  const std::size_t places = attachments_.size();
-  const std::size_t start = first_;
-  bool all_fitted = true;
-  first_ = 0;
-  for (std::size_t i = 0; i < places; ++i) {
-    const std::size_t at = (start + i) % places;
-    Attachment& attachment = attachments_[at];
-    if (!attachment.ready) continue;
-    attachment.ready = false;
-    if (*ready_count < capacity) {
-      ready[(*ready_count)++] = attachment.cookie;
-    } else if (all_fitted) {
-      all_fitted = false;
-      first_ = at;  // the next wait starts here
-    }
-  }
+  *ready_count = places_.collect(ready, capacity, [](const support::Attachment&) { return true; });
+  places_.unmark_all();
   return *ready_count > 0 || woken ? PERFLAB_OK : PERFLAB_TIMEOUT;
 }
 

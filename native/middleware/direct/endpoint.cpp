@@ -111,6 +111,7 @@ void Endpoint::run_callbacks(std::uint32_t marks) noexcept {
 Reader::Reader(Participant& participant, const perflab_endpoint_settings& settings,
                const perflab_listener* listener)
     : Endpoint(participant, settings, listener),
+      Attachment("direct"),
       relates_(settings.related_samples),
       queue_(room_for(qos_)) {
   participant_.bus().enter(*this);
@@ -118,8 +119,6 @@ Reader::Reader(Participant& participant, const perflab_endpoint_settings& settin
 
 Reader::~Reader() {
   participant_.bus().leave(*this);
-  attachment_.clear();
-  if (attachment_.waitset() != nullptr) attachment_.waitset()->forget(*this);
   while (!queue_.empty()) release(queue_.pop_front());
 }
 
@@ -152,7 +151,7 @@ bool Reader::push(Packet* packet) {
       queue_.push_back(packet);
     }
     available_.store(queue_.size(), std::memory_order_release);
-    if (queue_.size() == 1) attachment_.set();
+    if (queue_.size() == 1) ready();
   }
   if (overwritten != nullptr) release(overwritten);
   return true;
@@ -163,7 +162,6 @@ Packet* Reader::pop() noexcept {
   if (queue_.empty()) return nullptr;
   Packet* const packet = queue_.pop_front();
   available_.store(queue_.size(), std::memory_order_release);
-  if (queue_.empty()) attachment_.clear();
   if (keeps_all()) {
     bytes_ -= packet->size;
     if (waiting_writers_ > 0) room_.notify_all();
@@ -173,7 +171,7 @@ Packet* Reader::pop() noexcept {
 
 perflab_status Reader::take(perflab_sample* sample, perflab_error*) noexcept {
   // Who is called, or woken, sees the message that is the reason.
-  if (available_.load(std::memory_order_acquire) == 0) return PERFLAB_NO_DATA;
+  if (!has_data()) return PERFLAB_NO_DATA;
   Packet* packet = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -205,19 +203,6 @@ void Reader::close() noexcept {
   const std::lock_guard lock(mutex_);
   closed_ = true;
   room_.notify_all();
-}
-
-void Reader::attach(const Attachment& attachment) {
-  const std::lock_guard lock(mutex_);
-  if (attachment_.waitset() != nullptr)
-    throw StatusError(PERFLAB_FAILED, "direct: the reader is attached to a wait-set already");
-  attachment_ = attachment;
-  if (!queue_.empty()) attachment_.set();
-}
-
-void Reader::detach() noexcept {
-  const std::lock_guard lock(mutex_);
-  attachment_ = Attachment();
 }
 
 // ---- writer ----

@@ -4,8 +4,8 @@
 // reader is called. Who destroys a reader takes it from the lists of all writers first, and then waits until
 // those that still use an older list have left it; so writing needs no lock for its list.
 //
-// Locks, in the order in which they may be taken together: Bus's, Writer::history_mutex_, Reader::mutex_,
-// WaitSet's. Callbacks run without any of them.
+// Locks, in the order in which they may be taken together: Bus's, Writer::history_mutex_, Reader::mutex_.
+// Callbacks run without any of them.
 #pragma once
 
 #include <atomic>
@@ -21,8 +21,8 @@
 #include "middleware/direct/bus.h"
 #include "middleware/direct/gate.h"
 #include "middleware/direct/packet.h"
-#include "middleware/direct/waitset.h"
 #include "middleware/middleware.h"
+#include "middleware/support/waitset.h"
 
 namespace perflab::middleware::direct {
 
@@ -61,7 +61,7 @@ class Endpoint {
   std::vector<perflab_event> events_;  // not told yet
 };
 
-class Reader : public Endpoint {
+class Reader : public Endpoint, public support::Attachment {
  public:
   Reader(Participant& participant, const perflab_endpoint_settings& settings,
          const perflab_listener* listener);
@@ -88,10 +88,8 @@ class Reader : public Endpoint {
   // Nobody waits for room any more.
   void close() noexcept;
 
-  // ---- for the wait-set ----
-  // Throws StatusError if there is one already.
-  void attach(const Attachment& attachment);
-  void detach() noexcept;
+  // For the wait-set.
+  [[nodiscard]] bool has_data() const noexcept { return available_.load(std::memory_order_acquire) > 0; }
 
  private:
   [[nodiscard]] bool full() const noexcept;
@@ -100,10 +98,9 @@ class Reader : public Endpoint {
   const bool relates_;  // its samples tell `sequence` and `related`
   std::atomic<std::size_t> writers_{0};
 
-  std::mutex mutex_;  // of what follows
+  // Under mutex_.
   PacketQueue queue_;
   std::size_t bytes_ = 0;  // in the queue, with keep_all
-  Attachment attachment_;
   std::condition_variable room_;
   std::size_t waiting_writers_ = 0;
   bool closed_ = false;

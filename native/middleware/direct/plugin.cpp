@@ -19,17 +19,17 @@
 // PERFLAB_SAMPLE_LOST.
 //
 // Read in this order: endpoint.h (the way of a message), packet.h (where it is), gate.h (callbacks),
-// waitset.h, bus.h (who meets whom).
+// bus.h (who meets whom).
 #include <cstring>
 #include <string>
 
 #include "middleware/direct/bus.h"
 #include "middleware/direct/endpoint.h"
-#include "middleware/direct/waitset.h"
 #include "middleware/middleware.h"
 #include "middleware/support/options.h"
 #include "middleware/support/plugin_table.h"
 #include "middleware/support/status.h"
+#include "middleware/support/waitset.h"
 
 namespace direct = perflab::middleware::direct;
 using perflab::middleware::support::guarded;
@@ -45,7 +45,7 @@ struct perflab_writer final : direct::Writer {
 struct perflab_reader final : direct::Reader {
   using Reader::Reader;
 };
-struct perflab_waitset final : direct::WaitSet {
+struct perflab_waitset final : perflab::middleware::support::WaitSet<direct::Reader> {
   using WaitSet::WaitSet;
 };
 

@@ -10,7 +10,6 @@
 
 #include "middleware/fastdds/library.h"
 #include "middleware/fastdds/sharing.h"
-#include "middleware/fastdds/waitset.h"
 #include "middleware/support/status.h"
 #include "middleware/types.h"
 
@@ -131,8 +130,9 @@ dds::DataReaderQos reader_qos(const perflab_endpoint_settings& endpoint, const S
                               std::size_t fixed_size) {
   dds::DataReaderQos qos;
   apply(endpoint, settings, fixed_size, qos);
-  // With keep-last the depth limits the history; samples that are taken and not yet returned come on top. With
-  // keep-all nothing does: what a full history rejects within the process the library never delivers again.
+  // With keep-last the depth limits the history; samples that are taken and not yet returned come on top.
+  // With keep-all nothing does: what a full history rejects within the process the library never delivers
+  // again.
   auto& limits = qos.resource_limits();
   limits.max_samples = limits.max_samples_per_instance = 0;
   auto& reading = qos.reader_resource_limits();
@@ -440,6 +440,7 @@ void Writer::on_liveliness_lost(dds::DataWriter*, const LivelinessLost& status) 
 Reader::Reader(Participant& participant, const perflab_endpoint_settings& settings,
                const perflab_listener* listener)
     : Endpoint(participant, settings, listener, false),
+      Attachment("fastdds"),
       fixed_size_(topic_.type->fixed_size()),
       in_place_(settings.loans),
       relates_(settings.related_samples) {
@@ -455,12 +456,6 @@ Reader::Reader(Participant& participant, const perflab_endpoint_settings& settin
 }
 
 Reader::~Reader() {
-  WaitSet* waitset = nullptr;
-  {
-    const std::lock_guard lock(waitset_mutex_);
-    waitset = std::exchange(waitset_, nullptr);
-  }
-  if (waitset != nullptr) waitset->forget(*this);
   silence();
   participant_.subscriber()->delete_datareader(reader_);
 }
@@ -621,29 +616,6 @@ void Reader::return_sample(perflab_sample* sample) noexcept {
   sample->data = nullptr;
 }
 
-bool Reader::has_data() noexcept {
-  // Before looking, so that what comes meanwhile sets it again.
-  if (!maybe_data_.exchange(false)) return false;
-  if (reader_->get_unread_count() == 0) return false;
-  maybe_data_ = true;
-  return true;
-}
-
-void Reader::attach(WaitSet& waitset) {
-  const std::lock_guard lock(waitset_mutex_);
-  if (waitset_ != nullptr) {
-    throw StatusError(PERFLAB_FAILED, "fastdds: the reader is attached to a wait-set already");
-  }
-  waitset_ = &waitset;
-  waited_for_ = true;
-  maybe_data_ = true;  // what came before counts as well
-}
-
-void Reader::detach() noexcept {
-  const std::lock_guard lock(waitset_mutex_);
-  waitset_ = nullptr;
-}
-
 void Reader::note_fragmented() noexcept {
   const LastFragment& last = last_fragment();
   if (!last.valid) return;
@@ -663,10 +635,10 @@ bool Reader::is_always_alive(const perflab_identity& writer) const {
 void Reader::on_data_available(dds::DataReader*) {
   if (participant_.smallest_fragment() != UINT32_MAX) [[unlikely]]  // messages have come in pieces
     note_fragmented();
-  if (waited_for_.load(std::memory_order_relaxed)) {
-    maybe_data_ = true;
-    const std::lock_guard lock(waitset_mutex_);
-    if (waitset_ != nullptr) waitset_->signal();
+  // Who attaches the reader after this look finds the message by asking the library.
+  if (attached()) {
+    const std::lock_guard lock(mutex_);
+    ready();
   }
   if (listener_.on_data == nullptr) return;
   const std::lock_guard lock(calls_);

@@ -15,10 +15,9 @@
 #include "middleware/fastdds/message.h"
 #include "middleware/fastdds/participant.h"
 #include "middleware/middleware.h"
+#include "middleware/support/waitset.h"
 
 namespace perflab::middleware::fastdds {
-
-class WaitSet;
 
 // What writer and reader have in common: a topic, an identity, a listener, the number of partners.
 class Endpoint {
@@ -114,7 +113,7 @@ class Writer : public Endpoint, private dds::DataWriterListener {
   dds::DataWriter* writer_ = nullptr;
 };
 
-class Reader : public Endpoint, private dds::DataReaderListener {
+class Reader : public Endpoint, public support::Attachment, private dds::DataReaderListener {
  public:
   Reader(Participant& participant, const perflab_endpoint_settings& settings,
          const perflab_listener* listener);
@@ -123,10 +122,8 @@ class Reader : public Endpoint, private dds::DataReaderListener {
   perflab_status take(perflab_sample* sample, perflab_error* error);
   void return_sample(perflab_sample* sample) noexcept;
 
-  // For the wait-set. Whether there is something to take.
-  bool has_data() noexcept;
-  void attach(WaitSet& waitset);
-  void detach() noexcept;
+  // For the wait-set.
+  bool has_data() noexcept { return reader_->get_unread_count() > 0; }
 
  private:
   // What take() holds on to until return_sample().
@@ -175,8 +172,6 @@ class Reader : public Endpoint, private dds::DataReaderListener {
   const bool in_place_;                    // shared memory is not copied
   const bool relates_;                     // its samples tell `sequence` and `related`
   std::atomic<bool> writers_left_{false};  // what is known of them is looked up anew
-  std::atomic<bool> waited_for_{false};    // a wait-set is or was attached: nobody else asks maybe_data_
-  std::atomic<bool> maybe_data_{false};
 
   std::vector<std::unique_ptr<Loan>> loans_;
   std::vector<KnownWriter> known_writers_;
@@ -184,9 +179,6 @@ class Reader : public Endpoint, private dds::DataReaderListener {
   std::mutex fragmented_mutex_;
   std::array<Fragmented, 8> fragmented_;  // the last messages that came in pieces
   std::size_t next_fragmented_ = 0;
-
-  std::mutex waitset_mutex_;
-  WaitSet* waitset_ = nullptr;
 };
 
 }  // namespace perflab::middleware::fastdds

@@ -30,9 +30,10 @@
 // in silence.
 //
 // Histories. Keep-all of a writer holds 5000 messages, as in the library by itself; a reliable one waits
-// beyond, for at most max_blocking_time. In shared memory it holds what fits into 64 MiB, 16 at least. That of
-// a reader has no limit, and takes the memory for what is not taken from it: by itself the library has 5000 there, too, and what is rejected within a process for
-// want of room it never delivers again, reliable or not.
+// beyond, for at most max_blocking_time. In shared memory it holds what fits into 64 MiB, 16 at least. That
+// of a reader has no limit, and takes the memory for what is not taken from it: by itself the library has
+// 5000 there, too, and what is rejected within a process for want of room it never delivers again, reliable
+// or not.
 //
 // Times. The reception time is the library's, which it takes from the wall clock in the receive thread when a
 // message is put into the history of its reader; take() converts it to the host's clock by the age that it
@@ -57,10 +58,10 @@
 #include "middleware/fastdds/library.h"
 #include "middleware/fastdds/participant.h"
 #include "middleware/fastdds/settings.h"
-#include "middleware/fastdds/waitset.h"
 #include "middleware/middleware.h"
 #include "middleware/support/plugin_table.h"
 #include "middleware/support/status.h"
+#include "middleware/support/waitset.h"
 
 namespace fastdds = perflab::middleware::fastdds;
 using perflab::middleware::support::guarded;
@@ -76,7 +77,7 @@ struct perflab_writer final : fastdds::Writer {
 struct perflab_reader final : fastdds::Reader {
   using Reader::Reader;
 };
-struct perflab_waitset final : fastdds::WaitSet {
+struct perflab_waitset final : perflab::middleware::support::WaitSet<fastdds::Reader> {
   using WaitSet::WaitSet;
 };
 

@@ -19,7 +19,7 @@
 //                loan(message, error), write_loaned(message, error), discard_loan(message)
 //   Reader       the same constructor, identity(), matched(), take(sample, error), return_sample(sample)
 //   WaitSet      WaitSet(Participant&), attach(reader, cookie), wake(),
-//                wait(timeout_ns, ready, capacity, ready_count, error)
+//                wait(timeout_ns, ready, capacity, ready_count, error); waitset.h makes one from the reader
 //
 // No exception leaves through the C interface: constructors, attach(), take() and those that write or lend
 // may throw, which becomes a status and a line of text: a library may find no memory at any time. Destructors
