@@ -173,8 +173,10 @@ class Load(Applied):
         return self.asked.evidence(promised=self.asked.promised, achieved=achieved, reason=reason, **beside)
 
     def remove(self) -> None:
-        self.companion.stop()
-        temporary.remove(self.folder)
+        try:
+            self.companion.stop()  # an interrupt that comes while it ends is raised when it has ended
+        finally:
+            temporary.remove(self.folder)
 
     def find_workers(self) -> None:
         """Waits until every worker runs. Raises NotInEffect."""

@@ -40,7 +40,7 @@ START_LEAD_PER_WAITING_NS = 50_000_000  # more, for each thread beyond the CPUs 
 # And so many times as long as the slowest process took from its launch until it had its endpoints, which tells how fast
 # the machine is just now: on an idle one that is less than the above. Up to a limit, for graphs that are large.
 START_LEAD_PER_CREATION = 10
-START_LEAD_MOST_NS = 5 * NS_PER_S
+START_LEAD_MOST_NS = 3 * NS_PER_S
 UNMATCHED_SHOWN = 3
 HEARD_WITHIN_NS = NS_PER_S // 4  # after it, perflab hears that the last message was published
 

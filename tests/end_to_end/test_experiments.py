@@ -127,7 +127,7 @@ def test_a_flood_without_readers_delivers_nothing_and_says_so(run: Run, tmp_path
 @pytest.mark.parametrize("middleware", long_but(["cyclonedds"], ["cyclonedds", "fastdds"]))
 def test_readers_inside_get_more_where_more_is_sent(run: Run, tmp_path: Path, middleware: str) -> None:
     flood = "message_flood:publishers=2,at_least=10,readers=inside,work=50us"
-    rates = [20, 80, 320]
+    rates = [20, 640]
     done = run(
         "run", "sierra_nevada", "-t", "2", *COMMON, "--middleware", middleware, "--condition", flood,
         "--factor", f"message_flood.rate={','.join(map(str, rates))}", "-o", tmp_path / "run", "--json",
@@ -141,8 +141,8 @@ def test_readers_inside_get_more_where_more_is_sent(run: Run, tmp_path: Path, mi
         achieved = by_rate[rate]["trials_detail"][0]["evidence"]["message_flood"]["achieved"]
         assert achieved["delivered"] <= achieved["sent"] <= 2 * 2 * rate + 2
         delivered.append(achieved["delivered"])
-    # A dose four times as high, of which at least a fifth arrives also on a machine that is busy.
-    assert 0 < delivered[0] < delivered[1] < delivered[2]
+    # A dose 32 times as high, of which at least a tenth arrives also on a machine that is busy.
+    assert 0 < delivered[0] < delivered[1]
 
 
 # -- invalid trials --------------------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ def test_what_was_not_in_effect_is_invalid(
 @pytest.mark.alone
 def test_an_invalid_trial_does_not_end_the_run_and_enters_no_result(pingpong: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    options = ("-t", "3", *COMMON, "--condition", LOAD, "--trials", "2")
+    options = ("-t", "8", *COMMON, "--condition", LOAD, "--trials", "2")
     with started("run", pingpong, *options, "-o", out, "--json") as process:
         kill_the_load(traces.measuring(out, process))
         stdout, stderr = process.communicate(timeout=TIMEOUT_S)
@@ -237,7 +237,7 @@ def test_an_invalid_trial_does_not_end_the_run_and_enters_no_result(pingpong: Pa
     (only,) = checked(stdout)["results"]
     assert only["outcomes"] == {"success": 1, "failed": 0, "invalid": 1, "harness_error": 0, "own": []}
     assert [d["measured"] for d in only["trials_detail"]] == [False, True]
-    assert only["totals"]["received"] == only["trials_detail"][1]["totals"]["received"] == 600
+    assert only["totals"]["received"] == only["trials_detail"][1]["totals"]["received"] == 1600
 
 
 # -- criteria --------------------------------------------------------------------------------------------------------

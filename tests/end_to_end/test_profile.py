@@ -196,10 +196,12 @@ def test_the_status_of_the_command_is_told_and_its_output_goes_where_ours_does(r
 
 
 def test_children_are_profiled_too_and_a_duration_ends_all(run: Run, burn: Path, tmp_path: Path) -> None:
-    done = run("profile", "--duration", "4s", "-o", "out", "--", "sh", "-c", f"{burn} 0.05; {burn} 1000")
+    done = run("profile", "-o", "out", "--", "sh", "-c", f"{burn} 0.1; {burn} 0.1")
     assert done.returncode == 0, done.stderr
     names = [(p["name"], p["samples"]) for p in document(tmp_path / "out")["processes"]]
     assert len([name for name, samples in names if name == "burn" and samples > 5]) == 2
+    done = run("profile", "--duration", "1s", "-o", "ended", "--", burn, "1000")
+    assert done.returncode == 0, done.stderr
     assert of_perf(tmp_path) == []
 
 

@@ -83,8 +83,9 @@ def test_measured_latency_is_the_injected_delay(run: Run, pingpong: Path, tmp_pa
 
 def test_what_is_sent_before_the_match_is_neither_gap_nor_tail(run: Run, pingpong: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    options = ["--middleware-option", "match_delay=1s", "--discovery-timeout", "0"]
-    done = run("run", pingpong, "-t", "3", "--middleware", "sim", *options, "-o", out, "--json")
+    # Longer than the lead of the start on a machine that is busy.
+    options = ["--middleware-option", "match_delay=5s", "--discovery-timeout", "0"]
+    done = run("run", pingpong, "-t", "7", "--middleware", "sim", *options, "-o", out, "--json")
     assert done.returncode == 0, done.stderr
     totals = json.loads(done.stdout)["results"][0]["totals"]
     assert totals["lost"]["pre_match"] > 0

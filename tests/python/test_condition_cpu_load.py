@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ from perflab.condition import evidence as evidence_module
 from perflab.condition.cpu_load import KIND, CpuLoad
 from perflab.condition.evidence import differing
 from perflab.condition.stress_ng import Load
-from perflab.errors import BadInput, Unavailable
+from perflab.errors import BadInput, Interrupted, Unavailable
 from perflab.host import Host
 from perflab.models import as_json
 
@@ -312,6 +313,19 @@ def test_remove_ends_it_once_and_takes_its_folder_away(
     workers.remove()
     assert trial.companion is not None
     assert trial.companion.stopped == 1
+    assert not (tmp_path / "cpu_load").exists()
+
+
+def test_an_interrupt_while_it_ends_leaves_no_folder(
+    tmp_path: Path, load_program: Callable[[int], subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted() -> None:
+        raise Interrupted(signal.SIGINT)
+
+    _, workers = running(tmp_path, load_program(1), made(workers=1))
+    monkeypatch.setattr(workers.companion, "stop", interrupted)
+    with pytest.raises(Interrupted):
+        workers.remove()
     assert not (tmp_path / "cpu_load").exists()
 
 
