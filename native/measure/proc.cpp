@@ -96,7 +96,9 @@ std::optional<Stat> parse_stat(std::string_view text) {
   };
   skip(10);  // from the fourth field on
   bool whole = next_number(text, at, user) && next_number(text, at, system);
-  skip(4);
+  skip(2);
+  whole = whole && next_number(text, at, stat.priority);
+  skip(1);
   whole = whole && next_number(text, at, stat.threads);
   skip(1);
   whole = whole && next_number(text, at, stat.start_ticks);

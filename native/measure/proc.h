@@ -49,6 +49,7 @@ struct Stat {
   std::string_view name;  // into the text
   char state = '?';
   std::uint64_t cpu_ticks = 0;  // user and system
+  int priority = 0;             // the kernel's p->prio less 100: 20 is nice 0
   int threads = 0;              // of its process
   std::uint64_t start_ticks = 0;
   int cpu = 0;  // where it ran last

@@ -132,7 +132,10 @@ std::unique_ptr<Source> open_source(const Arguments& arguments) {
 #ifdef PERFLAB_EBPF_SOURCE
     return open_ebpf_source(settings);
 #else
-    throw Unavailable("this build has no eBPF source: use --source perf_event");
+    throw Unavailable(
+        "this build has no eBPF source: `apt install clang libbpf-dev` and build it again with `make`, or "
+        "use "
+        "--source perf_event");
 #endif
   }
   return open_perf_source(settings);

@@ -1,77 +1,142 @@
-// The scheduler's events by BPF programs at its tracepoints, written with raw bpf(2): no libbpf, no compiler,
-// no BTF. Needs Linux 5.8, CAP_BPF with CAP_PERFMON (or root), and tracefs for the places of the fields.
+// The scheduler's events by the BPF programs of scheduler.bpf.c, which are a part of this program. Needs
+// Linux 5.12 that describes its types (BTF), and CAP_BPF with CAP_PERFMON (or root); neither tracefs nor a
+// compiler.
 //
 // Against perf's ring buffers: it filters by process tree in the kernel, it takes one descriptor per
 // tracepoint and not one per tracepoint and CPU, and what is left out costs no place in a buffer.
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 #include <linux/membarrier.h>
 #include <sys/epoll.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cerrno>
-#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <string>
 #include <system_error>
 
-#include "tracing/scheduler/ebpf_kernel.h"
-#include "tracing/scheduler/ebpf_programs.h"
-#include "tracing/scheduler/process_tree.h"
+#include "measure/clock.h"
+#include "measure/proc.h"
+#include "tracing/scheduler/ebpf_record.h"
+#include "tracing/scheduler/ebpf_ring.h"
 #include "tracing/scheduler/source.h"
+
+// scheduler.bpf.o, as the linker makes it a part of this program.
+extern const char _binary_scheduler_bpf_o_start[], _binary_scheduler_bpf_o_end[];
 
 namespace perflab::tracing {
 namespace {
 
-// Threads of all trees at one time. Their places are made beforehand: the scheduler's programs cannot
-// allocate.
-constexpr std::uint32_t kTreeThreads = 32768;
-constexpr std::uint32_t kBirths = 1024;  // threads that are being made at one time
-constexpr std::size_t kBatch = 1024;     // events per call of the handler
-// /proc/self/ns/pid of the initial name space (PROC_PID_INIT_INO)
-constexpr ino_t kInitialPidNamespace = 0xEFFFFFFC;
+using measure::Descriptor;
 
-std::int64_t now_ns() noexcept {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return time.tv_sec * 1'000'000'000ll + time.tv_nsec;
-}
+constexpr std::size_t kBatch = 1024;  // events per call of the handler
 
-std::string file_line(const std::string& path) {
-  std::ifstream file(path);
+struct Free {
+  void operator()(bpf_object* object) const noexcept { bpf_object__close(object); }
+  void operator()(bpf_link* link) const noexcept { bpf_link__destroy(link); }
+};
+using Object = std::unique_ptr<bpf_object, Free>;
+using Link = std::unique_ptr<bpf_link, Free>;
+
+std::int64_t now_ns() noexcept { return measure::MonotonicClock().now(); }
+
+constexpr const char* kTypes = "/sys/kernel/btf/vmlinux";
+// linux/capability.h
+constexpr unsigned kCapSysAdmin = 21, kCapPerfmon = 38, kCapBpf = 39;
+
+std::uint64_t effective_capabilities() {
+  std::ifstream status("/proc/self/status");
   std::string line;
-  std::getline(file, line);
-  return line;
+  while (std::getline(status, line))
+    if (line.starts_with("CapEff:")) return std::stoull(line.substr(7), nullptr, 16);
+  return 0;
 }
 
-// "0-3,6" as sysfs writes it.
-std::vector<unsigned> parse_cpu_list(const std::string& path) {
-  const std::string text = file_line(path);
-  std::vector<unsigned> cpus;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (at < end) {
-    unsigned first = 0;
-    auto [next, error] = std::from_chars(at, end, first);
-    unsigned last = first;
-    if (error == std::errc() && next < end && *next == '-') {
-      const auto range = std::from_chars(next + 1, end, last);
-      next = range.ptr, error = range.ec;
-    }
-    if (error != std::errc() || last < first || last > 0xffff || (next < end && *next != ',')) {
-      cpus.clear();
-      break;
-    }
-    for (unsigned cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
-    at = next + 1;
+std::string kernel_release() {
+  utsname name{};
+  uname(&name);
+  return name.release;
+}
+
+std::string not_permitted(const std::string& what) {
+  const std::uint64_t held = effective_capabilities();
+  const auto has = [held](unsigned capability) { return (held >> capability & 1) != 0; };
+  std::string missing;
+  if (!has(kCapBpf) && !has(kCapSysAdmin)) missing = "CAP_BPF";
+  if (!has(kCapPerfmon) && !has(kCapSysAdmin))
+    missing += missing.empty() ? "CAP_PERFMON" : " and CAP_PERFMON";
+  if (!missing.empty()) {
+    const std::string setting = first_line("/proc/sys/kernel/unprivileged_bpf_disabled");
+    std::error_code error;
+    const std::string program = std::filesystem::read_symlink("/proc/self/exe", error);
+    return "eBPF: " + what + " is not permitted: this process lacks " + missing +
+           (setting.empty() ? "" : " (kernel.unprivileged_bpf_disabled is " + setting + ")") +
+           ": run it as root, or `sudo setcap cap_bpf,cap_perfmon+ep " + program + "`";
   }
-  if (cpus.empty()) throw Unavailable("eBPF: " + path + " is no list of CPUs: \"" + text + "\"; mount sysfs");
-  return cpus;
+  const std::string lockdown = first_line("/sys/kernel/security/lockdown");
+  if (lockdown.find("[integrity]") != std::string::npos ||
+      lockdown.find("[confidentiality]") != std::string::npos)
+    return "eBPF: " + what + " is not permitted: /sys/kernel/security/lockdown says " + lockdown +
+           ": boot with lockdown=none (Secure Boot may have to be off)";
+  return "eBPF: " + what +
+         " is not permitted although the capabilities are there: a seccomp filter or a user name space (of a "
+         "container) is in the way: run it on the host, or `docker run --privileged --pid=host`";
+}
+
+// The last line of the verifier before its statistics says what it did not like.
+std::string complaint(std::string_view log) {
+  std::string last;
+  while (!log.empty()) {
+    const auto end = std::min(log.find('\n'), log.size());
+    const std::string_view line = log.substr(0, end);
+    if (!line.empty() && !line.starts_with("processed ") && !line.starts_with("verification time ") &&
+        !line.starts_with("stack depth "))
+      last = line;
+    log.remove_prefix(std::min(end + 1, log.size()));
+  }
+  return last;
+}
+
+// Where the programs can run for nobody.
+void require_kernel() {
+  const std::string release = kernel_release();
+  int major = 0, minor = 0;
+  if (std::sscanf(release.c_str(), "%d.%d", &major, &minor) == 2 && (major < 5 || (major == 5 && minor < 12)))
+    throw Unavailable("eBPF: the programs need Linux 5.12, this is " + release +
+                      "; use the source perf_event");
+  if (access(kTypes, F_OK) != 0)
+    throw Unavailable("eBPF: this kernel (" + release + ") does not describe its types (" + kTypes +
+                      "): it needs CONFIG_DEBUG_INFO_BTF=y; use the source perf_event");
+}
+
+// Why the kernel refused `what` with this errno, and the command that helps. `verifier`: what its verifier
+// wrote, if it came that far.
+[[noreturn]] void refuse(const std::string& what, int reason, std::string_view verifier = {}) {
+  if (const std::string why = complaint(verifier); !why.empty())
+    throw Unavailable("eBPF: the verifier of this kernel (" + kernel_release() + ") refuses " + what + ": " +
+                      why + "; use the source perf_event");
+  if (reason == ENOSYS)
+    throw Unavailable("eBPF: this kernel (" + kernel_release() +
+                      ") has no bpf(2): it needs CONFIG_BPF_SYSCALL=y; use the source perf_event");
+  if (reason == EPERM || reason == EACCES) throw Unavailable(not_permitted(what));
+  throw Unavailable("eBPF: " + what + " (kernel " + kernel_release() + "): " + std::strerror(reason));
+}
+
+// How often the kernel did not run the program because it was running on that CPU (not counted before
+// Linux 5.12).
+std::uint64_t missed_runs(int program) noexcept {
+  bpf_prog_info info{};
+  __u32 size = sizeof info;
+  return bpf_obj_get_info_by_fd(program, &info, &size) == 0 ? info.recursion_misses : 0;
 }
 
 // Ends when no program is running on any CPU that began before. False where this kernel has no such call.
@@ -79,68 +144,302 @@ bool wait_for_running_programs() noexcept {
   return syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0;
 }
 
+// Without what stands behind the end of the name.
+Comm comm_of(const char (&bytes)[kCommBytes]) noexcept {
+  Comm comm{};
+  std::copy_n(bytes, strnlen(bytes, kCommBytes - 1), comm.begin());
+  return comm;
+}
+
+// The record's event; nothing where it is none of the programs'. `filename` points into it.
+std::optional<SchedulerEvent> event_of(const scheduler_record& record,
+                                       std::span<const std::byte> bytes) noexcept {
+  if (record.kind >= kEventNames.size() || bytes.size() < kShortRecordBytes) return std::nullopt;
+  SchedulerEvent event{.time_ns = static_cast<std::int64_t>(record.time_ns),
+                       .kind = static_cast<EventKind>(record.kind),
+                       .pid = static_cast<std::int32_t>(record.pid),
+                       .tid = static_cast<std::int32_t>(record.tid),
+                       .subject = record.subject,
+                       .subject_priority = record.subject_priority,
+                       .subject_comm = comm_of(record.subject_comm),
+                       .other = record.other,
+                       .other_pid = record.other_pid,
+                       .from_cpu = record.from_cpu,
+                       .target_cpu = record.target_cpu,
+                       .filename = {}};
+  const auto* const rest = reinterpret_cast<const char*>(bytes.data()) + kShortRecordBytes;
+  if (event.kind == EventKind::exec) {
+    event.filename = {rest, strnlen(rest, bytes.size() - kShortRecordBytes)};
+  } else if (bytes.size() >= sizeof record) {
+    event.other_priority = record.other_priority;
+    event.other_comm = comm_of(record.other_comm);
+    event.state = record.state;
+  }
+  return event;
+}
+
 class EbpfSource final : public Source {
  public:
-  explicit EbpfSource(const SourceSettings& settings);
+  explicit EbpfSource(const SourceSettings& settings)
+      : cpus_(cpus_to_record(settings)),
+        all_cpus_(settings.cpus.empty()),
+        possible_cpus_(static_cast<unsigned>(std::max(0, libbpf_num_possible_cpus()))) {
+    if (possible_cpus_ > kMostCpus)
+      throw Unavailable("eBPF: this machine may have " + std::to_string(possible_cpus_) +
+                        " CPUs, the programs know at most " + std::to_string(kMostCpus) +
+                        "; use the source perf_event");
+    require_kernel();
+    make_rings(settings.buffer_bytes);
+    load(settings.buffer_bytes);
+    attach();
+    batch_.reserve(kBatch);
+    for (const std::int32_t root : settings.roots) add_root(root);
+  }
   ~EbpfSource() override { stop(); }
 
   [[nodiscard]] const char* name() const noexcept override { return "ebpf"; }
   [[nodiscard]] bool filters() const noexcept override { return true; }
   [[nodiscard]] std::vector<unsigned> cpus() const override { return cpus_; }
-  void start() override;
-  void stop() noexcept override;
-  void drain(const Handler& handler, std::int64_t timeout_ns) override;
-  [[nodiscard]] std::vector<Loss> take_losses() override;
-  void add_root(std::int32_t pid) override;
-  [[nodiscard]] std::uint64_t filtered_out() const noexcept override;
+
+  void start() override {
+    if (started_) return;
+    started_ = true;
+    for (Attached& attached : programs_) attached.missed = missed_runs(attached.program);
+    missed_after_ns_ = now_ns();
+    set_recording(true);
+  }
+
+  // The programs stay until the source goes: taking them away waits for the kernel, once per tracepoint.
+  void stop() noexcept override {
+    if (stopped_) return;
+    stopped_ = true;
+    if (!shared_) return;
+    set_recording(false);
+    if (!wait_for_running_programs())
+      for (Attached& attached : programs_) attached.link.reset();
+    stop_ns_ = now_ns();
+    for (Attached& attached : programs_) attached.missed_at_stop = missed_runs(attached.program);
+  }
+
+  void drain(const Handler& handler, std::int64_t timeout_ns) override {
+    if (!stopped_ && timeout_ns > 0) wait(timeout_ns);
+    // First: a loss ends before the events that are handed over after it is known, and must not put them
+    // later.
+    if (started_) {
+      if (all_cpus_) take_losses_of_other_cpus();
+      take_missed_runs();
+    }
+    for (Ring& ring : rings_) drain(ring, handler);
+  }
+
+  // Known are those before events that were drained; of the others stop() tells the end.
+  std::vector<Loss> take_losses() override {
+    if (stopped_)
+      for (Ring& ring : rings_) take_losses_of_ring(ring);
+    return std::exchange(losses_, {});
+  }
+
+  // Threads that begin after their creator was entered are entered by the program of forks; those that began
+  // just before are found in the next round.
+  void add_root(std::int32_t pid) override {
+    if (read_shared(shared().filter) == kFilterOff) set_filter(kFilterFollow);
+    shared().root = pid;
+    shared().found = 0;
+    std::uint64_t before = 0;
+    do {
+      before = read_shared(shared().entered);
+      enter_threads();
+    } while (read_shared(shared().entered) != before);
+    if (read_shared(shared().found) == 0)
+      throw std::invalid_argument("there is no process " + std::to_string(pid) + " to keep");
+    set_filter(kFilterOn);
+  }
+
+  std::uint64_t filtered_out() const noexcept override {
+    std::uint64_t events = 0;
+    for (const unsigned cpu : cpus_) events += read_shared(shared().cpus[cpu].filtered);
+    return events;
+  }
 
  private:
   struct Ring {
     unsigned cpu;
-    bpf::Descriptor map;
-    bpf::RingReader reader;
+    Descriptor map;
+    EbpfRing reader;
     std::int64_t last_ns = 0;  // of its events that were handed over
-    std::uint32_t lost = 0;    // CpuCounts::lost at that event
+    std::uint32_t lost = 0;    // cpu_counts.lost at that event
   };
-  struct Loaded {
-    bpf::Descriptor program, attachment;
-    bool writes = true;
+  struct Attached {
+    int program = -1;  // the object's
+    Link link;
     std::uint64_t missed = 0;  // said already
     std::uint64_t missed_at_stop = 0;
   };
 
-  void choose_cpus(const SourceSettings& settings);
-  void make_rings(std::size_t bytes_of_one);
-  void load();
-  void wait(std::int64_t timeout_ns);
-  void drain(Ring& ring, const Handler& handler);
-  bool enter(const ProcThread& thread);
-  void take_losses_of_ring(Ring& ring);
-  void take_losses_of_other_cpus();
-  void take_missed_runs();
-
-  bpf::Shared& shared() const noexcept { return *reinterpret_cast<bpf::Shared*>(shared_.data()); }
-  bpf::CpuCounts& counts(unsigned cpu) const noexcept {
-    return reinterpret_cast<bpf::CpuCounts*>(shared_.data() + sizeof(bpf::Shared))[cpu];
+  void make_rings(std::size_t bytes) {
+    epoll_ = Descriptor(epoll_create1(EPOLL_CLOEXEC));
+    if (!epoll_.open()) throw std::system_error(errno, std::generic_category(), "eBPF: epoll_create1");
+    for (const unsigned cpu : cpus_) {
+      Descriptor map(
+          bpf_map_create(BPF_MAP_TYPE_RINGBUF, "perflab_ring", 0, 0, static_cast<__u32>(bytes), nullptr));
+      if (!map.open()) refuse("creating a ring buffer", errno);
+      // Edges: the kernel wakes when another quarter is full. By level it would be at once, since there is
+      // always something.
+      epoll_event event{};
+      event.events = EPOLLIN | EPOLLET;
+      if (epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, map.number(), &event) != 0)
+        throw std::system_error(errno, std::generic_category(), "eBPF: epoll_ctl");
+      EbpfRing reader(map.number(), bytes);
+      rings_.push_back({cpu, std::move(map), std::move(reader)});
+    }
   }
-  std::uint32_t lost_on(unsigned cpu) const noexcept {
-    return std::atomic_ref(counts(cpu).lost).load(std::memory_order_relaxed);
+
+  void load(std::size_t ring_bytes) {
+    libbpf_set_print(nullptr);  // what it would print is in the exceptions
+    const std::vector<char> code(_binary_scheduler_bpf_o_start, _binary_scheduler_bpf_o_end);  // aligned
+    std::vector<char> verifier(1 << 20);
+    LIBBPF_OPTS(bpf_object_open_opts, options);
+    options.object_name = "perflab";
+    options.kernel_log_buf = verifier.data();
+    options.kernel_log_size = verifier.size();
+    object_.reset(bpf_object__open_mem(code.data(), code.size(), &options));
+    if (!object_) refuse("reading the programs", errno);
+    if (const int error = bpf_object__load(object_.get()); error != 0)
+      refuse("loading the programs", -error, verifier.data());
+
+    const int shared = bpf_object__find_map_fd_by_name(object_.get(), ".bss");
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    shared_ = map_shared(shared, 0, (sizeof(scheduler_shared) + page - 1) / page * page);
+    if (!shared_) throw std::system_error(errno, std::generic_category(), "eBPF: mapping what is shared");
+    this->shared().ring_bytes = static_cast<__u32>(ring_bytes);
+    const int rings = bpf_object__find_map_fd_by_name(object_.get(), "rings");
+    for (const Ring& ring : rings_) {
+      const int map = ring.map.number();
+      if (bpf_map_update_elem(rings, &ring.cpu, &map, BPF_ANY) != 0)
+        refuse("giving a CPU its ring buffer", errno);
+    }
+  }
+
+  // The programs run from here on, but write nothing down before start().
+  void attach() {
+    bpf_program* program = nullptr;
+    bpf_object__for_each_program(program, object_.get()) {
+      const std::string name = bpf_program__name(program);
+      Link link(bpf_program__attach(program));
+      if (!link) refuse("attaching the program " + name, errno);
+      if (name == "enter") {
+        enter_ = std::move(link);
+      } else {
+        programs_.push_back({bpf_program__fd(program), std::move(link)});
+      }
+    }
+  }
+
+  void wait(std::int64_t timeout_ns) {
+    std::array<epoll_event, 16> ready;
+    const std::int64_t timeout_ms = std::min<std::int64_t>((timeout_ns + 999'999) / 1'000'000, 1'000'000);
+    if (epoll_wait(epoll_.number(), ready.data(), ready.size(), static_cast<int>(timeout_ms)) < 0 &&
+        errno != EINTR)
+      throw std::system_error(errno, std::generic_category(), "eBPF: epoll_wait");
+  }
+
+  void drain(Ring& ring, const Handler& handler) {
+    const std::uint64_t end = ring.reader.written();
+    const auto hand_over = [&] {
+      if (!batch_.empty()) handler(ring.cpu, batch_);
+      batch_.clear();
+      ring.reader.release();
+    };
+    for (auto bytes = ring.reader.next(end); !bytes.empty(); bytes = ring.reader.next(end)) {
+      scheduler_record record{};
+      std::memcpy(&record, bytes.data(), std::min(bytes.size(), sizeof record));
+      auto event = event_of(record, bytes);
+      if (!event)
+        throw std::runtime_error("eBPF: a record of " + std::to_string(bytes.size()) + " bytes of CPU " +
+                                 std::to_string(ring.cpu) + " is none of its programs'");
+      // A wake-up that interrupts a fork may take its time first and its place second, and the kernel's clock
+      // for programs may step back by nanoseconds while its rate is being adjusted.
+      event->time_ns = std::max(event->time_ns, ring.last_ns);
+      if (const auto more = static_cast<std::int32_t>(record.lost - ring.lost); more > 0) {
+        losses_.push_back({ring.cpu, ring.last_ns, event->time_ns, static_cast<std::uint64_t>(more)});
+        ring.lost = record.lost;
+      }
+      ring.last_ns = event->time_ns;
+      batch_.push_back(*event);
+      if (batch_.size() == kBatch) hand_over();
+    }
+    hand_over();
+  }
+
+  void take_losses_of_ring(Ring& ring) {
+    const std::uint32_t lost = read_shared(shared().cpus[ring.cpu].lost);
+    if (lost == ring.lost || ring.reader.position() < ring.reader.written()) return;
+    losses_.push_back({ring.cpu, ring.last_ns, stop_ns_, lost - ring.lost});
+    ring.lost = lost;
+  }
+
+  // CPUs that came online later have no ring.
+  void take_losses_of_other_cpus() {
+    for (unsigned cpu = 0; cpu < possible_cpus_; ++cpu) {
+      if (std::ranges::binary_search(cpus_, cpu)) continue;
+      const std::uint32_t lost = read_shared(shared().cpus[cpu].lost);
+      std::uint32_t& said = lost_elsewhere_[cpu];
+      if (lost == said) continue;
+      losses_.push_back({std::nullopt, missed_after_ns_, stopped_ ? stop_ns_ : now_ns(), lost - said});
+      said = lost;
+    }
+  }
+
+  // The kernel runs no program on a CPU where it is running; an interrupt that does the same just then is not
+  // seen. It counts them, but not by CPU. With a filter some of them may not have been of the tree.
+  void take_missed_runs() {
+    std::uint64_t events = 0;
+    for (Attached& attached : programs_) {
+      const std::uint64_t missed = stopped_ ? attached.missed_at_stop : missed_runs(attached.program);
+      events += missed - attached.missed;
+      attached.missed = missed;
+    }
+    const std::uint64_t not_followed = read_shared(shared().not_followed);
+    events +=
+        not_followed - not_followed_;  // threads whose events are left out although they are of the tree
+    not_followed_ = not_followed;
+    const std::int64_t now = stopped_ ? stop_ns_ : now_ns();
+    if (events > 0) losses_.push_back({std::nullopt, missed_after_ns_, now, events});
+    missed_after_ns_ = now;
+  }
+
+  // Reading the iterator runs its program on every thread of the machine; it has no text.
+  void enter_threads() {
+    const Descriptor threads(bpf_iter_create(bpf_link__fd(enter_.get())));
+    std::array<char, 64> text;
+    ssize_t got = threads.open() ? 1 : -1;
+    while (got > 0 || (got < 0 && threads.open() && (errno == EAGAIN || errno == EINTR)))
+      got = read(threads.number(), text.data(), text.size());
+    if (got < 0)
+      throw std::system_error(errno, std::generic_category(), "eBPF: looking for the threads of a tree");
+  }
+
+  scheduler_shared& shared() const noexcept { return *reinterpret_cast<scheduler_shared*>(shared_.get()); }
+  template <typename Number>
+  static Number read_shared(Number& number) noexcept {
+    return std::atomic_ref(number).load(std::memory_order_relaxed);
   }
   void set_recording(bool on) noexcept {
     std::atomic_ref(shared().recording).store(on ? 1 : 0, std::memory_order_release);
   }
-  void set_filter(bpf::Filter filter) noexcept {
-    std::atomic_ref(shared().filter).store(filter, std::memory_order_release);
+  void set_filter(filter to) noexcept {
+    std::atomic_ref(shared().filter).store(to, std::memory_order_release);
   }
 
-  std::vector<unsigned> cpus_;
-  bool all_cpus_ = true;
-  unsigned possible_cpus_ = 0;
-  std::size_t ring_bytes_ = 0;
-  bpf::Descriptor shared_map_, tree_, births_, rings_map_, epoll_;
-  bpf::Mapping shared_;
+  const std::vector<unsigned> cpus_;
+  const bool all_cpus_;
+  const unsigned possible_cpus_;
+  Descriptor epoll_;
   std::vector<Ring> rings_;
-  std::vector<Loaded> programs_;
+  Object object_;
+  Mapping shared_;
+  std::vector<Attached> programs_;
+  Link enter_;
   std::vector<SchedulerEvent> batch_;
   std::vector<Loss> losses_;
   std::map<unsigned, std::uint32_t> lost_elsewhere_;  // by CPU without a ring, said already
@@ -149,237 +448,6 @@ class EbpfSource final : public Source {
   bool started_ = false, stopped_ = false;
   std::int64_t stop_ns_ = 0;
 };
-
-EbpfSource::EbpfSource(const SourceSettings& settings) {
-  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  if (settings.buffer_bytes < page || !std::has_single_bit(settings.buffer_bytes / page) ||
-      settings.buffer_bytes % page != 0)
-    throw std::invalid_argument("eBPF: buffers of " + std::to_string(settings.buffer_bytes) +
-                                " bytes: a power of two times " + std::to_string(page) + " would be right");
-  struct stat name_space {};
-  if (stat("/proc/self/ns/pid", &name_space) == 0 && name_space.st_ino != kInitialPidNamespace)
-    throw Unavailable(
-        "eBPF: this is a PID name space of its own, in which threads have other numbers than in the kernel's "
-        "events: record on the host, or `docker run --pid=host`");
-  choose_cpus(settings);
-  make_rings(settings.buffer_bytes);
-
-  const std::size_t shared_bytes = bpf::shared_bytes(possible_cpus_);
-  shared_map_ = bpf::create_map(
-      {"perflab_shared", BPF_MAP_TYPE_ARRAY, 4, static_cast<std::uint32_t>(shared_bytes), 1, BPF_F_MMAPABLE});
-  shared_ =
-      bpf::Mapping(shared_map_.get(), 0, (shared_bytes + page - 1) / page * page, true, "what is shared");
-  tree_ = bpf::create_map({"perflab_tree", BPF_MAP_TYPE_HASH, 4, 4, kTreeThreads});
-  births_ = bpf::create_map({"perflab_births", BPF_MAP_TYPE_LRU_HASH, 4, 4, kBirths});
-
-  load();
-  batch_.reserve(kBatch);
-  for (const std::int32_t root : settings.roots) add_root(root);
-}
-
-void EbpfSource::choose_cpus(const SourceSettings& settings) {
-  possible_cpus_ = parse_cpu_list("/sys/devices/system/cpu/possible").back() + 1;
-  const std::vector<unsigned> online = parse_cpu_list("/sys/devices/system/cpu/online");
-  all_cpus_ = settings.cpus.empty();
-  cpus_ = all_cpus_ ? online : settings.cpus;
-  std::ranges::sort(cpus_);
-  cpus_.erase(std::unique(cpus_.begin(), cpus_.end()), cpus_.end());
-  for (const unsigned cpu : cpus_)
-    if (!std::ranges::binary_search(online, cpu))
-      throw std::invalid_argument("eBPF: CPU " + std::to_string(cpu) +
-                                  " is not online: " + file_line("/sys/devices/system/cpu/online") + " are");
-}
-
-// `bytes_of_all` is for all CPUs; each gets the same share, at least a page.
-void EbpfSource::make_rings(std::size_t bytes_of_one) {
-  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  ring_bytes_ = std::max(page, std::bit_floor(bytes_of_one));
-  const auto make = [&] {
-    return bpf::create_map(
-        {"perflab_ring", BPF_MAP_TYPE_RINGBUF, 0, 0, static_cast<std::uint32_t>(ring_bytes_)});
-  };
-  epoll_ = bpf::Descriptor(epoll_create1(EPOLL_CLOEXEC));
-  if (epoll_.get() < 0) throw std::system_error(errno, std::generic_category(), "eBPF: epoll_create1");
-  for (const unsigned cpu : cpus_) {
-    bpf::Descriptor map = make();
-    if (rings_map_.get() < 0)
-      rings_map_ =
-          bpf::create_map({"perflab_rings", BPF_MAP_TYPE_ARRAY_OF_MAPS, 4, 4, possible_cpus_, 0, map.get()});
-    const int descriptor = map.get();
-    bpf::set_entry(rings_map_.get(), &cpu, &descriptor, "giving a CPU its ring buffer");
-    // Edges: the kernel wakes when another quarter is full. By level it would be at once, since there is
-    // always something.
-    epoll_event event{};
-    event.events = EPOLLIN | EPOLLET;
-    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0)
-      throw std::system_error(errno, std::generic_category(), "eBPF: epoll_ctl");
-    bpf::RingReader reader(descriptor, ring_bytes_);
-    rings_.push_back({cpu, std::move(map), std::move(reader)});
-  }
-}
-
-// The programs run from here on, but write nothing down before start(). Those that follow the tree come
-// first.
-void EbpfSource::load() {
-  const bpf::Maps maps{.shared = shared_map_.get(),
-                       .rings = rings_map_.get(),
-                       .tree = tree_.get(),
-                       .births = births_.get(),
-                       .possible_cpus = possible_cpus_,
-                       .ring_bytes = ring_bytes_,
-                       .all_cpus = all_cpus_};
-  for (const bpf::Program& program : bpf::make_programs(maps)) {
-    Loaded& loaded = programs_.emplace_back();
-    loaded.program = bpf::load_tracepoint_program(program.name.c_str(), program.code, program.reads_memory);
-    loaded.writes = program.writes;
-    loaded.attachment =
-        bpf::attach(loaded.program.get(), program.tracepoint, program.tracepoint_id, cpus_.front());
-  }
-}
-
-void EbpfSource::start() {
-  if (started_) return;
-  started_ = true;
-  for (Loaded& loaded : programs_) loaded.missed = bpf::missed_runs(loaded.program.get());
-  missed_after_ns_ = now_ns();
-  set_recording(true);
-}
-
-// The programs stay until the source goes: taking them away waits for the kernel, once per tracepoint.
-void EbpfSource::stop() noexcept {
-  if (stopped_) return;
-  stopped_ = true;
-  set_recording(false);
-  if (!wait_for_running_programs())
-    for (Loaded& loaded : programs_) loaded.attachment.reset();
-  stop_ns_ = now_ns();
-  for (Loaded& loaded : programs_) loaded.missed_at_stop = bpf::missed_runs(loaded.program.get());
-}
-
-void EbpfSource::drain(const Handler& handler, std::int64_t timeout_ns) {
-  if (!stopped_ && timeout_ns > 0) wait(timeout_ns);
-  // First: a loss ends before the events that are handed over after it is known, and must not put them later.
-  if (started_) {
-    if (all_cpus_) take_losses_of_other_cpus();
-    take_missed_runs();
-  }
-  for (Ring& ring : rings_) drain(ring, handler);
-}
-
-void EbpfSource::wait(std::int64_t timeout_ns) {
-  std::array<epoll_event, 16> ready;
-  const std::int64_t timeout_ms = std::min<std::int64_t>((timeout_ns + 999'999) / 1'000'000, 1'000'000);
-  if (epoll_wait(epoll_.get(), ready.data(), ready.size(), static_cast<int>(timeout_ms)) < 0 &&
-      errno != EINTR)
-    throw std::system_error(errno, std::generic_category(), "eBPF: epoll_wait");
-}
-
-void EbpfSource::drain(Ring& ring, const Handler& handler) {
-  const std::uint64_t end = ring.reader.written();
-  const auto hand_over = [&] {
-    if (!batch_.empty()) handler(ring.cpu, batch_);
-    batch_.clear();
-    ring.reader.release();
-  };
-  for (auto record = ring.reader.next(end); !record.empty(); record = ring.reader.next(end)) {
-    SchedulerEvent& event = batch_.emplace_back();
-    const auto head = bpf::head_of(record);
-    if (!head || !bpf::decode(record, event)) {
-      batch_.pop_back();
-      throw std::runtime_error("eBPF: a record of " + std::to_string(record.size()) + " bytes of CPU " +
-                               std::to_string(ring.cpu) + " is none of its programs'");
-    }
-    // The kernel's clock for programs may step back by nanoseconds while its rate is being adjusted.
-    event.time_ns = std::max(event.time_ns, ring.last_ns);
-    if (head->lost != ring.lost) {
-      losses_.push_back({ring.cpu, ring.last_ns, event.time_ns, head->lost - ring.lost});
-      ring.lost = head->lost;
-    }
-    ring.last_ns = event.time_ns;
-    if (batch_.size() == kBatch) hand_over();
-  }
-  hand_over();
-}
-
-// Known are those before events that were drained; of the others stop() tells the end.
-std::vector<Loss> EbpfSource::take_losses() {
-  if (stopped_)
-    for (Ring& ring : rings_) take_losses_of_ring(ring);
-  return std::exchange(losses_, {});
-}
-
-void EbpfSource::take_losses_of_ring(Ring& ring) {
-  const std::uint32_t lost = lost_on(ring.cpu);
-  if (lost == ring.lost || ring.reader.position() < ring.reader.written()) return;
-  losses_.push_back({ring.cpu, ring.last_ns, stop_ns_, lost - ring.lost});
-  ring.lost = lost;
-}
-
-// CPUs that came online later have no ring.
-void EbpfSource::take_losses_of_other_cpus() {
-  for (unsigned cpu = 0; cpu < possible_cpus_; ++cpu) {
-    if (std::ranges::binary_search(cpus_, cpu)) continue;
-    const std::uint32_t lost = lost_on(cpu);
-    std::uint32_t& said = lost_elsewhere_[cpu];
-    if (lost == said) continue;
-    losses_.push_back({std::nullopt, missed_after_ns_, stopped_ ? stop_ns_ : now_ns(), lost - said});
-    said = lost;
-  }
-}
-
-// The kernel runs no program of a tracepoint on a CPU where one is running, or where bpf(2) changes a map; an
-// interrupt that wakes a thread just then is not seen. It counts them, but not by CPU. With a filter some of
-// them may not have been of the tree.
-void EbpfSource::take_missed_runs() {
-  std::uint64_t events = 0;
-  for (Loaded& loaded : programs_) {
-    const std::uint64_t missed = stopped_ ? loaded.missed_at_stop : bpf::missed_runs(loaded.program.get());
-    if (loaded.writes) events += missed - loaded.missed;
-    loaded.missed = missed;
-  }
-  const std::uint64_t not_followed = std::atomic_ref(shared().not_followed).load(std::memory_order_relaxed);
-  events += not_followed - not_followed_;  // threads whose events are left out although they are of the tree
-  not_followed_ = not_followed;
-  const std::int64_t now = stopped_ ? stop_ns_ : now_ns();
-  if (events > 0) losses_.push_back({std::nullopt, missed_after_ns_, now, events});
-  missed_after_ns_ = now;
-}
-
-// Threads that begin after their creator was entered are entered by the kernel's program; those that began
-// just before are found in the next round.
-void EbpfSource::add_root(std::int32_t pid) {
-  if (std::atomic_ref(shared().filter).load(std::memory_order_relaxed) == bpf::Filter::off)
-    set_filter(bpf::Filter::follow);
-  bool found = false;
-  for (bool news = true; news;) {
-    news = false;
-    for (const ProcThread& thread : threads_below(pid)) {
-      news |= enter(thread);
-      found = true;
-    }
-  }
-  if (!found) throw std::invalid_argument("eBPF: there is no process " + std::to_string(pid) + " to keep");
-  set_filter(bpf::Filter::on);
-}
-
-// False if it was there.
-bool EbpfSource::enter(const ProcThread& thread) {
-  const bool waits = thread.runnable && thread.cpu >= 0 && static_cast<unsigned>(thread.cpu) < possible_cpus_;
-  const std::uint32_t where = waits ? static_cast<std::uint32_t>(thread.cpu) : bpf::kNeither;
-  // It may be running there; its next switch tells. Counted first, since the programs count it down once it
-  // is entered.
-  if (waits) std::atomic_ref(counts(where).waiting).fetch_add(1);
-  const bool is_new = bpf::add_entry(tree_.get(), &thread.tid, &where, "entering a thread of the tree");
-  if (waits && !is_new) std::atomic_ref(counts(where).waiting).fetch_sub(1);
-  return is_new;
-}
-
-std::uint64_t EbpfSource::filtered_out() const noexcept {
-  std::uint64_t events = 0;
-  for (const unsigned cpu : cpus_)
-    events += std::atomic_ref(counts(cpu).filtered).load(std::memory_order_relaxed);
-  return events;
-}
 
 }  // namespace
 

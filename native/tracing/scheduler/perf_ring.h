@@ -3,15 +3,16 @@
 #pragma once
 
 #include <linux/perf_event.h>
-#include <sys/mman.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
-#include <utility>
 #include <vector>
+
+#include "tracing/scheduler/mapping.h"
 
 namespace perflab::tracing {
 
@@ -20,23 +21,14 @@ class PerfRing {
   PerfRing() = default;
   // Maps `data_bytes` (a power of two times the page size) of that event. valid() says whether it went well,
   // errno why not.
-  PerfRing(int event, std::size_t data_bytes, std::size_t page_bytes)
-      : mapped_bytes_(data_bytes + page_bytes), data_bytes_(data_bytes) {
-    void* const at = mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, event, 0);
-    if (at == MAP_FAILED) return;
-    header_ = static_cast<perf_event_mmap_page*>(at);
-    data_ = static_cast<const std::byte*>(at) + page_bytes;
-  }
-  PerfRing(PerfRing&& other) noexcept { swap(other); }
-  PerfRing& operator=(PerfRing&& other) noexcept {
-    swap(other);
-    return *this;
-  }
-  ~PerfRing() {
-    if (header_ != nullptr) munmap(header_, mapped_bytes_);
+  PerfRing(int event, std::size_t data_bytes) : data_bytes_(data_bytes) {
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    mapping_ = map_shared(event, 0, page + data_bytes);
+    header_ = reinterpret_cast<perf_event_mmap_page*>(mapping_.get());
+    data_ = mapping_.get() + page;
   }
 
-  [[nodiscard]] bool valid() const noexcept { return header_ != nullptr; }
+  [[nodiscard]] bool valid() const noexcept { return mapping_ != nullptr; }
 
   // Calls `record(header, body)` for each record that the kernel has completed, in the order of their places,
   // then gives their room back. Bodies live until the call returns; one that wraps around the end is put
@@ -65,12 +57,6 @@ class PerfRing {
   }
 
  private:
-  void swap(PerfRing& other) noexcept {
-    std::swap(header_, other.header_);
-    std::swap(data_, other.data_);
-    std::swap(mapped_bytes_, other.mapped_bytes_);
-    std::swap(data_bytes_, other.data_bytes_);
-  }
   void copy(void* to, std::uint64_t from, std::size_t size) const {
     const std::size_t at = static_cast<std::size_t>(from & (data_bytes_ - 1));
     const std::size_t first = std::min(size, data_bytes_ - at);
@@ -78,9 +64,10 @@ class PerfRing {
     std::memcpy(static_cast<std::byte*>(to) + first, data_, size - first);
   }
 
+  Mapping mapping_;
   perf_event_mmap_page* header_ = nullptr;
   const std::byte* data_ = nullptr;
-  std::size_t mapped_bytes_ = 0, data_bytes_ = 0;
+  std::size_t data_bytes_ = 0;
   std::vector<std::byte> wrapped_;
 };
 

@@ -5,87 +5,41 @@
 // they leave their CPU. The thread that comes writes a record all the same, and from that the switch is
 // recovered. On a CPU on which nothing is missing these records are turned off, and on again with the first
 // switch that does not go together with the one before.
-#include <fcntl.h>
 #include <linux/perf_event.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <deque>
 #include <fstream>
+#include <iterator>
 #include <optional>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 
+#include "measure/clock.h"
+#include "measure/proc.h"
+#include "tracing/scheduler/event_fields.h"
 #include "tracing/scheduler/perf_ring.h"
+#include "tracing/scheduler/process_tree.h"
 #include "tracing/scheduler/source.h"
 #include "tracing/scheduler/tracepoint.h"
 
 namespace perflab::tracing {
 namespace {
 
-constexpr ino_t kInitialPidNamespace = 0xEFFFFFFCU;  // PROC_PID_INIT_INO
+using measure::Descriptor;
+
 constexpr std::uint32_t kEnough =
     16;  // switches out of idle that a CPU must show before its records are turned off
 constexpr std::uint64_t kSampled = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_RAW;
-
-class Descriptor {
- public:
-  explicit Descriptor(int number = -1) noexcept : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  ~Descriptor() {
-    if (number_ >= 0) close(number_);
-  }
-  [[nodiscard]] int get() const noexcept { return number_; }
-
- private:
-  int number_;
-};
-
-std::string first_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
-// "0-3,8"
-std::vector<unsigned> online_cpus() {
-  const std::string text = first_line("/sys/devices/system/cpu/online");
-  std::vector<unsigned> cpus;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (at < end) {
-    unsigned first = 0, last = 0;
-    auto [rest, error] = std::from_chars(at, end, first);
-    if (error != std::errc()) break;
-    last = first;
-    if (rest < end && *rest == '-') rest = std::from_chars(rest + 1, end, last).ptr;
-    for (unsigned cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
-    at = rest < end ? rest + 1 : end;
-  }
-  if (cpus.empty()) throw Unavailable("/sys/devices/system/cpu/online names no CPU");
-  return cpus;
-}
-
-std::int64_t monotonic_ns() noexcept {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
-}
 
 // Each CPU takes a descriptor per tracepoint, and the usual soft limit is meant for select().
 void raise_descriptor_limit() noexcept {
@@ -93,14 +47,6 @@ void raise_descriptor_limit() noexcept {
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return;
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-void require_initial_pid_namespace() {
-  struct stat own {};
-  if (stat("/proc/self/ns/pid", &own) != 0 || own.st_ino == kInitialPidNamespace) return;
-  throw Unavailable(
-      "this is a PID name space of its own, in which threads have other numbers than in the kernel's events: "
-      "record on the host, or start the container with --pid=host");
 }
 
 [[noreturn]] void refuse_open(int reason) {
@@ -146,7 +92,7 @@ bool counts_losses() {
     attributes.read_format = PERF_FORMAT_LOST;
     return Descriptor(
                static_cast<int>(syscall(SYS_perf_event_open, &attributes, 0, -1, -1, PERF_FLAG_FD_CLOEXEC)))
-               .get() >= 0;
+        .open();
   }();
   return can;
 }
@@ -164,102 +110,33 @@ perf_event_attr common_attributes() {
 }
 
 // Where the fields of one tracepoint are.
-struct Text {
-  std::size_t offset = 0, size = 0;
-  bool located = false, known = false;
+struct PlacedField {
+  TracepointField in_record;
+  EventField::Place place;
 };
-struct Number {
-  std::size_t offset = 0, size = 0;
-  bool known = false;
-};
-
 struct Tracepoint {
   EventKind kind{};
   std::uint32_t id = 0;
   std::size_t bytes = 0;  // of the fixed part
-  Number tid, subject, subject_priority, other, other_priority, state, from_cpu, target_cpu;
-  Text subject_comm, other_comm, filename;
-};
-
-class Reader {
- public:
-  explicit Reader(TracepointFormat format) : format_(std::move(format)) {}
-
-  Number number(const char* name) const {
-    const TracepointField& field = required(name);
-    if (field.size != 1 && field.size != 2 && field.size != 4 && field.size != 8) refuse(name);
-    return {field.offset, field.size, true};
-  }
-  Text text(const char* name) const {
-    const TracepointField& field = required(name);
-    return {field.offset, field.size, field.located, true};
-  }
-  std::size_t bytes() const {
-    std::size_t end = 0;
-    for (const TracepointField& field : format_.fields) end = std::max(end, field.offset + field.size);
-    return end;
-  }
-  std::uint32_t id() const { return format_.id; }
-
- private:
-  const TracepointField& required(const char* name) const {
-    const TracepointField* const field = format_.find(name);
-    if (field == nullptr) refuse(name);
-    return *field;
-  }
-  [[noreturn]] void refuse(const char* name) const {
-    throw Unavailable("this kernel's tracepoint sched:" + format_.name + " has no field " + name +
-                      " that can be read");
-  }
-  TracepointFormat format_;
+  std::vector<PlacedField> fields;
 };
 
 Tracepoint read_tracepoint(EventKind kind) {
-  const Reader read(read_tracepoint_format("sched", kEventNames[static_cast<std::size_t>(kind)]));
-  Tracepoint point;
-  point.kind = kind;
-  point.id = read.id();
-  point.bytes = read.bytes();
-  point.tid = read.number("common_pid");
-  switch (kind) {
-    case EventKind::switched:
-      point.subject = read.number("prev_pid");
-      point.subject_priority = read.number("prev_prio");
-      point.subject_comm = read.text("prev_comm");
-      point.state = read.number("prev_state");
-      point.other = read.number("next_pid");
-      point.other_priority = read.number("next_prio");
-      point.other_comm = read.text("next_comm");
-      break;
-    case EventKind::waking:
-    case EventKind::wakeup:
-    case EventKind::wakeup_new:
-      point.target_cpu = read.number("target_cpu");
-      [[fallthrough]];
-    case EventKind::exit:
-      point.subject = read.number("pid");
-      point.subject_priority = read.number("prio");
-      point.subject_comm = read.text("comm");
-      break;
-    case EventKind::migrate:
-      point.subject = read.number("pid");
-      point.subject_priority = read.number("prio");
-      point.subject_comm = read.text("comm");
-      point.from_cpu = read.number("orig_cpu");
-      point.target_cpu = read.number("dest_cpu");
-      break;
-    case EventKind::fork:
-      point.subject = read.number("parent_pid");
-      point.subject_comm = read.text("parent_comm");
-      point.other = read.number("child_pid");
-      point.other_comm = read.text("child_comm");
-      break;
-    case EventKind::exec:
-      point.subject = read.number("pid");
-      point.other = read.number("old_pid");
-      point.filename = read.text("filename");
-      break;
-  }
+  const TracepointFormat format =
+      read_tracepoint_format("sched", kEventNames[static_cast<std::size_t>(kind)]);
+  Tracepoint point{.kind = kind, .id = format.id, .fields = {}};
+  const auto add = [&](const char* name, const EventField::Place& place) {
+    const TracepointField* const field = format.find(name);
+    if (field == nullptr)
+      throw Unavailable("this kernel's tracepoint sched:" + format.name + " has no field " + name +
+                        " that can be read");
+    point.fields.push_back({*field, place});
+  };
+  add("common_pid", &SchedulerEvent::tid);
+  for (const EventField& field : fields_of(kind))
+    if (field.kernel_name != nullptr) add(field.kernel_name, field.place);
+  for (const TracepointField& field : format.fields)
+    point.bytes = std::max(point.bytes, field.offset + field.size);
   return point;
 }
 
@@ -270,8 +147,7 @@ T load(const std::byte* from) noexcept {
   return value;
 }
 
-std::int64_t number_of(std::span<const std::byte> raw, const Number& field) noexcept {
-  if (!field.known) return 0;
+std::int64_t number_of(std::span<const std::byte> raw, const TracepointField& field) noexcept {
   const std::byte* const at = raw.data() + field.offset;
   switch (field.size) {
     case 1:
@@ -285,8 +161,7 @@ std::int64_t number_of(std::span<const std::byte> raw, const Number& field) noex
   }
 }
 
-std::string_view text_of(std::span<const std::byte> raw, const Text& field) noexcept {
-  if (!field.known) return {};
+std::string_view text_of(std::span<const std::byte> raw, const TracepointField& field) noexcept {
   std::size_t offset = field.offset, size = field.size;
   if (field.located) {
     const auto place = load<std::uint32_t>(raw.data() + field.offset);
@@ -345,18 +220,12 @@ struct Cpu {
 class PerfSource final : public Source {
  public:
   explicit PerfSource(const SourceSettings& settings) : buffer_bytes_(settings.buffer_bytes) {
-    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    if (buffer_bytes_ < page || !std::has_single_bit(buffer_bytes_ / page) || buffer_bytes_ % page != 0)
-      throw std::invalid_argument("a buffer of " + std::to_string(buffer_bytes_) +
-                                  " bytes: must be a power of two times the page size, " +
-                                  std::to_string(page));
-    require_initial_pid_namespace();
+    const std::vector<unsigned> numbers = cpus_to_record(settings);
     for (std::size_t i = 0; i < kEventNames.size(); ++i)
       points_.push_back(read_tracepoint(static_cast<EventKind>(i)));
     raise_descriptor_limit();
-    const std::vector<unsigned> numbers = settings.cpus.empty() ? online_cpus() : settings.cpus;
     cpus_.resize(numbers.size());
-    for (std::size_t i = 0; i < numbers.size(); ++i) open(cpus_[i], numbers[i], page, numbers.size());
+    for (std::size_t i = 0; i < numbers.size(); ++i) open(cpus_[i], numbers[i]);
   }
 
   const char* name() const noexcept override { return "perf_event"; }
@@ -404,14 +273,14 @@ class PerfSource final : public Source {
 
  private:
   static void enable(const Descriptor& event, bool on) noexcept {
-    if (event.get() >= 0) ioctl(event.get(), on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+    if (event.open()) ioctl(event.number(), on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
   }
   static void turn_switches(Cpu& cpu, bool on) noexcept {
     enable(cpu.switches, on);
-    cpu.switches_on = on && cpu.switches.get() >= 0;
+    cpu.switches_on = on && cpu.switches.open();
   }
 
-  void open(Cpu& cpu, unsigned number, std::size_t page, std::size_t cpus) {
+  void open(Cpu& cpu, unsigned number) {
     cpu.number = number;
     perf_event_attr leader = common_attributes();
     leader.type = PERF_TYPE_SOFTWARE;
@@ -420,35 +289,35 @@ class PerfSource final : public Source {
     leader.watermark = 1;
     leader.wakeup_watermark = static_cast<std::uint32_t>(buffer_bytes_ / 4);
     cpu.leader = Descriptor(open_event(leader, number));
-    if (cpu.leader.get() < 0) refuse_open(errno);
-    cpu.ring = PerfRing(cpu.leader.get(), buffer_bytes_, page);
-    if (!cpu.ring.valid()) refuse_map(errno, buffer_bytes_, cpus);
+    if (!cpu.leader.open()) refuse_open(errno);
+    cpu.ring = PerfRing(cpu.leader.number(), buffer_bytes_);
+    if (!cpu.ring.valid()) refuse_map(errno, buffer_bytes_, cpus_.size());
     perf_event_attr switches = common_attributes();
     switches.type = PERF_TYPE_SOFTWARE;
     switches.config = PERF_COUNT_SW_DUMMY;
     switches.context_switch = 1;
     cpu.switches = Descriptor(open_event(switches, number));  // before Linux 4.3 there are none
-    if (cpu.switches.get() >= 0) redirect(cpu.switches, cpu);
+    if (cpu.switches.open()) redirect(cpu.switches, cpu);
     for (const Tracepoint& point : points_) {
       perf_event_attr attributes = common_attributes();
       attributes.type = PERF_TYPE_TRACEPOINT;
       attributes.config = point.id;
       attributes.sample_period = 1;
       const Descriptor& event = cpu.tracepoints.emplace_back(open_event(attributes, number));
-      if (event.get() < 0) refuse_open(errno);
+      if (!event.open()) refuse_open(errno);
       redirect(event, cpu);
     }
   }
 
   static void redirect(const Descriptor& event, const Cpu& cpu) {
-    if (ioctl(event.get(), PERF_EVENT_IOC_SET_OUTPUT, cpu.leader.get()) != 0)
+    if (ioctl(event.number(), PERF_EVENT_IOC_SET_OUTPUT, cpu.leader.number()) != 0)
       throw Unavailable(std::string("PERF_EVENT_IOC_SET_OUTPUT: ") + std::strerror(errno));
   }
 
   // Until a ring is a quarter full.
   void wait(std::int64_t timeout_ns) {
     waiting_.clear();
-    for (const Cpu& cpu : cpus_) waiting_.push_back({cpu.leader.get(), POLLIN, 0});
+    for (const Cpu& cpu : cpus_) waiting_.push_back({cpu.leader.number(), POLLIN, 0});
     const timespec timeout{static_cast<time_t>(timeout_ns / 1'000'000'000),
                            static_cast<long>(timeout_ns % 1'000'000'000)};
     ppoll(waiting_.data(), waiting_.size(), &timeout, nullptr);
@@ -494,18 +363,19 @@ class PerfSource final : public Source {
     event.kind = point->kind;
     event.time_ns = sample.time_ns;
     event.pid = sample.pid;
-    const auto number = [&](const Number& field) { return static_cast<std::int32_t>(number_of(raw, field)); };
-    event.tid = number(point->tid);
-    event.subject = number(point->subject);
-    event.subject_priority = number(point->subject_priority);
-    event.subject_comm = comm_of(text_of(raw, point->subject_comm));
-    event.other = number(point->other);
-    event.other_priority = number(point->other_priority);
-    event.other_comm = comm_of(text_of(raw, point->other_comm));
-    event.state = number_of(raw, point->state);
-    event.from_cpu = number(point->from_cpu);
-    event.target_cpu = number(point->target_cpu);
-    if (point->filename.known) event.filename = filenames_.emplace_back(text_of(raw, point->filename));
+    for (const PlacedField& field : point->fields) {
+      const auto fill = [&](auto place) {
+        using Value = std::remove_cvref_t<decltype(event.*place)>;
+        if constexpr (std::is_integral_v<Value>) {
+          event.*place = static_cast<Value>(number_of(raw, field.in_record));
+        } else if constexpr (std::is_same_v<Value, Comm>) {
+          event.*place = comm_of(text_of(raw, field.in_record));
+        } else {
+          event.*place = filenames_.emplace_back(text_of(raw, field.in_record));
+        }
+      };
+      std::visit(fill, field.place);
+    }
   }
 
   static void read_lost(Cpu& cpu, std::span<const std::byte> body) {
@@ -640,28 +510,15 @@ class PerfSource final : public Source {
         }
       }
     }
-    return found ? found : from_proc(tid);
-  }
-
-  static std::optional<std::pair<Comm, std::int32_t>> from_proc(std::int32_t tid) {
-    const std::string line = first_line("/proc/" + std::to_string(tid) + "/stat");
-    const auto open = line.find('('), close = line.rfind(')');
-    if (open == std::string::npos || close == std::string::npos) return std::nullopt;
-    // proc(5): the 18th field is the priority less 100; the 3rd begins behind the name.
-    const char* at = line.data() + close + 2;
-    const char* const end = line.data() + line.size();
-    for (int field = 3; field < 18 && at < end; ++field) at = std::find(at, end, ' ') + 1;
-    std::int32_t priority = 0;
-    if (at >= end || std::from_chars(at, end, priority).ec != std::errc()) return std::nullopt;
-    return std::pair(comm_of(std::string_view(line).substr(open + 1, close - open - 1)), priority + 100);
+    if (found) return found;
+    const auto now = read_thread(tid, tid);
+    return now ? std::optional(std::pair(now->comm, now->priority)) : std::nullopt;
   }
 
   static std::int32_t process_of(std::int32_t tid) {
     std::ifstream file("/proc/" + std::to_string(tid) + "/status");
-    for (std::string line; std::getline(file, line);) {
-      if (line.starts_with("Tgid:")) return std::atoi(line.c_str() + 5);
-    }
-    return 0;
+    const std::string text(std::istreambuf_iterator<char>(file), {});
+    return static_cast<std::int32_t>(measure::value_after(text, "\nTgid:").value_or(0));
   }
 
   // perf writes of a loss only with the next record that finds room; the kernel's own counts know the others.
@@ -670,7 +527,7 @@ class PerfSource final : public Source {
       std::uint64_t counted = 0, lost = 0;
       for (const Descriptor& event : cpu.tracepoints) {
         std::array<std::uint64_t, 2> values{};  // events; how many of them were lost
-        if (::read(event.get(), values.data(), sizeof values) < static_cast<ssize_t>(sizeof values[0]))
+        if (::read(event.number(), values.data(), sizeof values) < static_cast<ssize_t>(sizeof values[0]))
           continue;
         counted += values[0];
         lost += values[1];
@@ -682,7 +539,7 @@ class PerfSource final : public Source {
       const std::uint64_t last = more + std::exchange(cpu.pending_loss, 0);
       cpu.reported_lost += more;
       cpu.delivered = counted;  // once
-      if (last != 0) losses_.push_back({cpu.number, cpu.last_ns, monotonic_ns(), last});
+      if (last != 0) losses_.push_back({cpu.number, cpu.last_ns, measure::MonotonicClock().now(), last});
     }
   }
 

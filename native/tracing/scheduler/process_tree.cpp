@@ -1,15 +1,10 @@
 #include "tracing/scheduler/process_tree.h"
 
-#include <dirent.h>
+#include <fcntl.h>
 
-#include <algorithm>
-#include <charconv>
-#include <cstring>
-#include <fstream>
-#include <iterator>
-#include <optional>
-#include <string_view>
 #include <unordered_set>
+
+#include "measure/proc.h"
 
 namespace perflab::tracing {
 namespace {
@@ -18,72 +13,40 @@ namespace {
 constexpr std::int64_t kStates = 0xff;
 constexpr std::int64_t kEnded = 16 | 32;
 
-std::string whole_file(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-template <typename F>
-void for_each_number_in(const std::string& folder, F&& f) {
-  DIR* const entries = opendir(folder.c_str());
-  if (entries == nullptr) return;
-  while (const dirent* const entry = readdir(entries)) {
-    std::int32_t number = 0;
-    const char* const end = entry->d_name + std::strlen(entry->d_name);
-    const auto [rest, error] = std::from_chars(static_cast<const char*>(entry->d_name), end, number);
-    if (error == std::errc() && rest == end) f(number);
-  }
-  closedir(entries);
-}
-
-// proc(5): state is the 3rd field, priority the 18th (less 100), processor the 39th.
-std::optional<ProcThread> read_thread(std::int32_t pid, std::int32_t tid) {
-  const std::string text =
-      whole_file("/proc/" + std::to_string(pid) + "/task/" + std::to_string(tid) + "/stat");
-  const auto open = text.find('('), close = text.rfind(')');
-  if (open == std::string::npos || close == std::string::npos || close + 2 >= text.size())
-    return std::nullopt;
-  ProcThread thread;
-  thread.pid = pid;
-  thread.tid = tid;
-  const std::string_view comm = std::string_view(text).substr(open + 1, close - open - 1);
-  std::memcpy(thread.comm.data(), comm.data(), std::min(comm.size(), kCommBytes - 1));
-  std::string_view rest = std::string_view(text).substr(close + 2);
-  for (int field = 3; !rest.empty(); ++field) {
-    const std::string_view word = rest.substr(0, rest.find(' '));
-    const auto number = [&](std::int32_t& to) {
-      std::from_chars(word.data(), word.data() + word.size(), to);
-    };
-    if (field == 3) thread.runnable = word == "R";
-    if (field == 18) number(thread.priority);
-    if (field == 39) number(thread.cpu);
-    rest.remove_prefix(std::min(rest.size(), word.size() + 1));
-  }
-  thread.priority += 100;
-  return thread;
+std::optional<std::string> read_file(const std::string& path) {
+  const auto text = measure::read_again(measure::open_file(AT_FDCWD, path.c_str()));
+  return text ? std::optional(std::string(*text)) : std::nullopt;
 }
 
 }  // namespace
 
+std::optional<ProcThread> read_thread(std::int32_t pid, std::int32_t tid) {
+  const auto text = read_file("/proc/" + std::to_string(pid) + "/task/" + std::to_string(tid) + "/stat");
+  const auto stat = text ? measure::parse_stat(*text) : std::nullopt;
+  if (!stat) return std::nullopt;
+  ProcThread thread{.pid = pid, .tid = tid, .priority = stat->priority + 100, .cpu = stat->cpu};
+  stat->name.copy(thread.comm.data(), kCommBytes - 1);
+  thread.runnable = stat->state == 'R';
+  return thread;
+}
+
 std::vector<ProcThread> threads_below(std::int32_t root) {
   std::vector<ProcThread> threads;
   std::unordered_set<std::int32_t> seen{root};
+  measure::Numbers tids, children;
   for (std::vector<std::int32_t> processes{root}; !processes.empty();) {
     const std::int32_t pid = processes.back();
     processes.pop_back();
-    const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
-    for_each_number_in(tasks, [&](std::int32_t tid) {
+    const std::string process = "/proc/" + std::to_string(pid);
+    const measure::Descriptor folder = measure::open_file(AT_FDCWD, process.c_str());
+    measure::TaskFolder(folder.number()).read(tids);
+    for (const std::int32_t tid : tids) {
       if (const auto thread = read_thread(pid, tid)) threads.push_back(*thread);
-      const std::string children = whole_file(tasks + "/" + std::to_string(tid) + "/children");
-      const char* const end = children.data() + children.size();
-      for (const char* at = children.data(); at < end;) {
-        std::int32_t child = 0;
-        const auto [rest, error] = std::from_chars(at, end, child);
-        if (error != std::errc()) break;
+      measure::parse_numbers(read_file(process + "/task/" + std::to_string(tid) + "/children").value_or(""),
+                             children);
+      for (const std::int32_t child : children)
         if (seen.insert(child).second) processes.push_back(child);
-        at = rest + 1;
-      }
-    });
+    }
   }
   return threads;
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -23,6 +24,8 @@ struct ProcThread {
   std::int32_t cpu = 0;
 };
 
+// As it is now, from /proc; nothing where there is no such thread.
+[[nodiscard]] std::optional<ProcThread> read_thread(std::int32_t pid, std::int32_t tid);
 // The threads of that process and of all its descendants, from /proc; none where there is no such process.
 [[nodiscard]] std::vector<ProcThread> threads_below(std::int32_t pid);
 

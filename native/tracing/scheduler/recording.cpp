@@ -1,12 +1,11 @@
 #include "tracing/scheduler/recording.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
 #include <utility>
 
+#include "measure/clock.h"
 #include "tracing/scheduler/scheduler_ctf.h"
 
 namespace perflab::tracing {
@@ -17,11 +16,7 @@ constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
 constexpr std::size_t kPacketBytes = 256 << 10;
 constexpr std::size_t kLeastPacketBytes = 4 << 10;
 
-std::int64_t monotonic_ns() noexcept {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
-}
+std::int64_t monotonic_ns() noexcept { return measure::MonotonicClock().now(); }
 
 CtfSettings ctf_settings(const RecordingSettings& settings, const CtfUuid& uuid, const Source& source) {
   CtfSettings ctf;

@@ -4,10 +4,12 @@
 #include <time.h>
 
 #include <algorithm>
-#include <fstream>
 #include <limits>
 #include <span>
 #include <string_view>
+#include <type_traits>
+
+#include "tracing/scheduler/event_fields.h"
 
 namespace perflab::tracing {
 namespace {
@@ -15,70 +17,43 @@ namespace {
 constexpr std::int32_t kLttngPriorityOffset = 100;
 constexpr std::uint16_t kThreadKept = static_cast<std::uint16_t>(kEventNames.size());
 
-struct Field {
-  const char* type;
-  const char* name;
-};
-constexpr const char* kComm = "comm";
-constexpr const char* kText = "text";
+constexpr std::array<EventField, 4> kKept = {{{"comm", nullptr, &SchedulerEvent::subject_comm},
+                                              {"tid", nullptr, &SchedulerEvent::subject},
+                                              {"pid", nullptr, &SchedulerEvent::pid},
+                                              {"prio", nullptr, &SchedulerEvent::subject_priority, true}}};
 
-constexpr std::array<Field, 7> kSwitch = {{{kComm, "prev_comm"},
-                                           {"int32_t", "prev_tid"},
-                                           {"int32_t", "prev_prio"},
-                                           {"int64_t", "prev_state"},
-                                           {kComm, "next_comm"},
-                                           {"int32_t", "next_tid"},
-                                           {"int32_t", "next_prio"}}};
-constexpr std::array<Field, 4> kWakeUp = {
-    {{kComm, "comm"}, {"int32_t", "tid"}, {"int32_t", "prio"}, {"int32_t", "target_cpu"}}};
-constexpr std::array<Field, 5> kMigrate = {{{kComm, "comm"},
-                                            {"int32_t", "tid"},
-                                            {"int32_t", "prio"},
-                                            {"int32_t", "orig_cpu"},
-                                            {"int32_t", "dest_cpu"}}};
-constexpr std::array<Field, 6> kFork = {{{kComm, "parent_comm"},
-                                         {"int32_t", "parent_tid"},
-                                         {"int32_t", "parent_pid"},
-                                         {kComm, "child_comm"},
-                                         {"int32_t", "child_tid"},
-                                         {"int32_t", "child_pid"}}};
-constexpr std::array<Field, 3> kExec = {{{kText, "filename"}, {"int32_t", "tid"}, {"int32_t", "old_tid"}}};
-constexpr std::array<Field, 3> kExit = {{{kComm, "comm"}, {"int32_t", "tid"}, {"int32_t", "prio"}}};
-constexpr std::array<Field, 4> kKept = {
-    {{kComm, "comm"}, {"int32_t", "tid"}, {"int32_t", "pid"}, {"int32_t", "prio"}}};
+// By the alternative of EventField::Place.
+constexpr std::array<const char*, 4> kTypes = {
+    "int32_t", "int64_t", "integer { size = 8; align = 8; signed = false; encoding = UTF8; }", "string"};
 
-std::span<const Field> fields_of(EventKind kind) {
-  switch (kind) {
-    case EventKind::switched:
-      return kSwitch;
-    case EventKind::waking:
-    case EventKind::wakeup:
-    case EventKind::wakeup_new:
-      return kWakeUp;
-    case EventKind::migrate:
-      return kMigrate;
-    case EventKind::fork:
-      return kFork;
-    case EventKind::exec:
-      return kExec;
-    case EventKind::exit:
-      return kExit;
-  }
-  return {};
-}
-
-std::string declaration(const char* name, std::uint16_t id, std::span<const Field> fields) {
+std::string declaration(const char* name, std::uint16_t id, std::span<const EventField> fields) {
   std::string text = std::string("event {\n\tname = \"") + name + "\";\n\tid = " + std::to_string(id) +
                      ";\n\tstream_id = 0;\n\tfields := struct {\n";
-  for (const Field& field : fields) {
-    if (field.type == kComm) {
-      text += std::string("\t\tinteger { size = 8; align = 8; signed = false; encoding = UTF8; } _") +
-              field.name + "[" + std::to_string(kCommBytes) + "];\n";
-    } else {
-      text += std::string("\t\t") + (field.type == kText ? "string" : field.type) + " _" + field.name + ";\n";
-    }
+  for (const EventField& field : fields) {
+    const bool is_comm = std::holds_alternative<Comm SchedulerEvent::*>(field.place);
+    text += std::string("\t\t") + kTypes[field.place.index()] + " _" + field.name +
+            (is_comm ? "[" + std::to_string(kCommBytes) + "]" : "") + ";\n";
   }
   return text + "\t};\n};\n\n";
+}
+
+void put_event(CtfBytes& bytes, const SchedulerEvent& event, std::span<const EventField> fields) {
+  bytes.put(event.pid);
+  bytes.put(event.tid);
+  for (const EventField& field : fields) {
+    const auto put = [&](auto place) {
+      const auto& value = event.*place;
+      using Value = std::remove_cvref_t<decltype(value)>;
+      if constexpr (std::is_same_v<Value, std::string_view>) {
+        bytes.put_text(value);
+      } else if constexpr (std::is_integral_v<Value>) {
+        bytes.put(field.is_priority ? static_cast<Value>(value - kLttngPriorityOffset) : value);
+      } else {
+        bytes.put(value);
+      }
+    };
+    std::visit(put, field.place);
+  }
 }
 
 // Within quotes of TSDL.
@@ -132,84 +107,30 @@ std::string environment(const SchedulerTraceFacts& facts) {
   return text;
 }
 
-std::int32_t lttng_priority(std::int32_t priority) { return priority - kLttngPriorityOffset; }
-
-void put_comm(CtfBytes& bytes, const Comm& comm) { bytes.put_bytes(comm.data(), comm.size()); }
-
 }  // namespace
 
 std::string scheduler_metadata(const SchedulerTraceFacts& facts) {
-  std::string boot;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
-  std::string text =
-      ctf_preamble(facts.uuid, environment(facts), boot, epoch_offset_ns(),
-                   "\tevent.context := struct {\n\t\tint32_t _pid;\n\t\tint32_t _tid;\n\t};\n");
-  for (std::size_t i = 0; i < kEventNames.size(); ++i)
-    text += declaration(kEventNames[i], static_cast<std::uint16_t>(i), fields_of(static_cast<EventKind>(i)));
+  std::string text = ctf_preamble(
+      facts.uuid, environment(facts), first_line("/proc/sys/kernel/random/boot_id"), epoch_offset_ns(),
+      "\tevent.context := struct {\n\t\tint32_t _pid;\n\t\tint32_t _tid;\n\t};\n");
+  for (std::uint16_t id = 0; id < kEventNames.size(); ++id)
+    text += declaration(kEventNames[id], id, fields_of(static_cast<EventKind>(id)));
   return text + declaration("perflab_thread_kept", kThreadKept, kKept);
 }
 
 void write_event(CtfWriter& writer, std::size_t stream, std::int64_t time_ns, const SchedulerEvent& event) {
-  writer.event(stream, static_cast<std::uint16_t>(event.kind), time_ns, [&](CtfBytes& bytes) {
-    bytes.put(event.pid);
-    bytes.put(event.tid);
-    switch (event.kind) {
-      case EventKind::switched:
-        put_comm(bytes, event.subject_comm);
-        bytes.put(event.subject);
-        bytes.put(lttng_priority(event.subject_priority));
-        bytes.put(event.state);
-        put_comm(bytes, event.other_comm);
-        bytes.put(event.other);
-        bytes.put(lttng_priority(event.other_priority));
-        break;
-      case EventKind::waking:
-      case EventKind::wakeup:
-      case EventKind::wakeup_new:
-        put_comm(bytes, event.subject_comm);
-        bytes.put(event.subject);
-        bytes.put(lttng_priority(event.subject_priority));
-        bytes.put(event.target_cpu);
-        break;
-      case EventKind::migrate:
-        put_comm(bytes, event.subject_comm);
-        bytes.put(event.subject);
-        bytes.put(lttng_priority(event.subject_priority));
-        bytes.put(event.from_cpu);
-        bytes.put(event.target_cpu);
-        break;
-      case EventKind::fork:
-        put_comm(bytes, event.subject_comm);
-        bytes.put(event.subject);
-        bytes.put(event.pid);  // the parent is who forks
-        put_comm(bytes, event.other_comm);
-        bytes.put(event.other);
-        bytes.put(event.other_pid);
-        break;
-      case EventKind::exec:
-        bytes.put_text(event.filename);
-        bytes.put(event.subject);
-        bytes.put(event.other);
-        break;
-      case EventKind::exit:
-        put_comm(bytes, event.subject_comm);
-        bytes.put(event.subject);
-        bytes.put(lttng_priority(event.subject_priority));
-        break;
-    }
-  });
+  writer.event(stream, static_cast<std::uint16_t>(event.kind), time_ns,
+               [&](CtfBytes& bytes) { put_event(bytes, event, fields_of(event.kind)); });
 }
 
 void write_thread_kept(CtfWriter& writer, std::size_t stream, std::int64_t time_ns,
                        const ProcThread& thread) {
-  writer.event(stream, kThreadKept, time_ns, [&](CtfBytes& bytes) {
-    bytes.put(thread.pid);
-    bytes.put(thread.tid);
-    put_comm(bytes, thread.comm);
-    bytes.put(thread.tid);
-    bytes.put(thread.pid);
-    bytes.put(lttng_priority(thread.priority));
-  });
+  SchedulerEvent event;
+  event.pid = thread.pid;
+  event.tid = event.subject = thread.tid;
+  event.subject_priority = thread.priority;
+  event.subject_comm = thread.comm;
+  writer.event(stream, kThreadKept, time_ns, [&](CtfBytes& bytes) { put_event(bytes, event, kKept); });
 }
 
 }  // namespace perflab::tracing

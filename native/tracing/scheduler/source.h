@@ -108,6 +108,13 @@ class Source {
   [[nodiscard]] virtual std::uint64_t filtered_out() const noexcept { return 0; }
 };
 
+// What every source asks before it opens: the CPUs to record, ascending. Throws std::invalid_argument where a
+// buffer or a CPU is none, Unavailable where events would have other numbers of threads than this process
+// sees.
+[[nodiscard]] std::vector<unsigned> cpus_to_record(const SourceSettings& settings);
+// Of a small file; empty where it cannot be read.
+[[nodiscard]] std::string first_line(const std::string& path);
+
 [[nodiscard]] std::unique_ptr<Source> open_perf_source(const SourceSettings& settings);
 [[nodiscard]] std::unique_ptr<Source> open_ebpf_source(const SourceSettings& settings);
 

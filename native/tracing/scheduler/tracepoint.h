@@ -1,4 +1,4 @@
-// Tracepoints as tracefs describes them, with one line of advice where this user may not read it.
+// Tracepoints as tracefs describes them: what perf_event_open(2) wants to know of them.
 #pragma once
 
 #include <cstddef>
@@ -25,9 +25,10 @@ struct TracepointFormat {
 };
 
 // A `format` file. Throws Unavailable where it makes no sense.
-[[nodiscard]] TracepointFormat parse_tracepoint_format(std::string_view text);
+[[nodiscard]] TracepointFormat parse_tracepoint_format(const std::string& text);
 
-// Throws Unavailable where tracefs is not mounted, may not be read, or has no such tracepoint.
+// Of tracefs, mounted or not. Throws Unavailable where this user may not read it, or it has no such
+// tracepoint.
 [[nodiscard]] TracepointFormat read_tracepoint_format(const std::string& group, const std::string& name);
 
 }  // namespace perflab::tracing

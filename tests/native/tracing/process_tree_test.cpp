@@ -1,6 +1,7 @@
 #include "tracing/scheduler/process_tree.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace perflab::tracing {
@@ -126,7 +127,7 @@ TEST(ThreadsBelow, FindsThisProcessAndNoneWhereThereIsNone) {
   ASSERT_FALSE(threads.empty());
   EXPECT_EQ(threads[0].pid, getpid());
   EXPECT_TRUE(threads[0].runnable);
-  EXPECT_GT(threads[0].priority, 0);
+  EXPECT_EQ(threads[0].priority, 120 + getpriority(PRIO_PROCESS, 0));
   EXPECT_TRUE(threads_below(0x7ffffffe).empty());
 }
 

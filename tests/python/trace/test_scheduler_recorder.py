@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,13 +52,13 @@ def run(*command: str | Path, **options: Any) -> subprocess.CompletedProcess[str
 
 
 class Recorder:
-    """The program with its control channel."""
+    """The program with its control channel; `within` is the command that it is started by."""
 
-    def __init__(self, output: Path, *arguments: str) -> None:
+    def __init__(self, output: Path, *arguments: str, within: Sequence[str] = ()) -> None:
         ours, theirs = socket.socketpair()
         self.channel = ours
         self.process = subprocess.Popen(
-            [program(), "--output", output, "--control-fd", str(theirs.fileno()), *arguments],
+            [*within, program(), "--output", output, "--control-fd", str(theirs.fileno()), *arguments],
             pass_fds=[theirs.fileno()],
             stderr=subprocess.PIPE,
             text=True,
@@ -84,8 +84,8 @@ class Recorder:
 
 
 @contextlib.contextmanager
-def recorder(output: Path, *arguments: str) -> Iterator[Recorder]:
-    made = Recorder(output, *arguments)
+def recorder(output: Path, *arguments: str, within: Sequence[str] = ()) -> Iterator[Recorder]:
+    made = Recorder(output, *arguments, within=within)
     try:
         first = made.next()
         if first.get("type") == "error" and made.process.wait(PATIENCE_S) == 3:
@@ -129,21 +129,49 @@ def text_of(value: object) -> str:
     return str(value).split("\x00", 1)[0]
 
 
-def test_what_perf_has_of_the_same_time_is_in_the_recording(tmp_path: Path) -> None:
+def with_tracefs() -> list[str]:
+    """What mounts tracefs for a command alone: perf does it for the whole machine."""
+    if os.geteuid() != 0:
+        return []
+    return ["unshare", "--mount", "sh", "-c", f'mount -t tracefs tracefs {TRACING} 2>/dev/null; exec "$@"', "sh"]
+
+
+both_sources = pytest.mark.parametrize("source", ["perf_event", "ebpf"])
+
+
+@both_sources
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can unmount tracefs for one program")
+def test_it_needs_no_mounted_tracefs_and_mounts_none(tmp_path: Path, source: str) -> None:
+    without = ["unshare", "--mount", "sh", "-c", f'umount --lazy {TRACING} 2>/dev/null; exec "$@"', "sh"]
+    with recorder(tmp_path / "t", "--source", source, within=without) as ours:
+        assert " tracefs " not in Path(f"/proc/{ours.process.pid}/mountinfo").read_text()
+        child = run(sys.executable, "-c", "import os; print(os.getpid())")
+        ours.stop()
+    exits = [e["payload"]["tid"] for e in events_of(ours.output)[0] if e["name"] == "sched_process_exit"]
+    assert int(child.stdout) in exits
+
+
+@both_sources
+def test_what_perf_has_of_the_same_time_is_in_the_recording(tmp_path: Path, source: str) -> None:
     perf = shutil.which("perf")
     if perf is None:
         pytest.skip("perf is not installed")
     handoff = tool("handoff")
-    with recorder(tmp_path / "t") as ours:
+    with recorder(tmp_path / "t", "--source", source) as ours:
         data = tmp_path / "perf.data"
-        command: list[str | Path] = [perf, "record", "-q", "-a", "-k", "CLOCK_MONOTONIC", "-m", "4096", "-o", data]
-        command += ["-e", "sched:sched_switch,sched:sched_wakeup,sched:sched_waking,sched:sched_process_fork"]
+        command: list[str | Path] = [*with_tracefs(), perf, "record", "-q", "-a", "-k", "CLOCK_MONOTONIC", "-m", "4096"]
+        command += [
+            "-o",
+            data,
+            "-e",
+            "sched:sched_switch,sched:sched_wakeup,sched:sched_waking,sched:sched_process_fork",
+        ]
         taken = run(*command, "--", handoff, "2", "500")
         if taken.returncode != 0:
             pytest.skip(f"perf cannot record here: {taken.stderr.strip()[:200]}")
         done = ours.stop()
     script = subprocess.run(
-        [perf, "script", "-i", data, "--ns", "-F", "cpu,time,event,trace"],
+        [*with_tracefs(), perf, "script", "-i", data, "--ns", "-F", "cpu,time,event,trace"],
         capture_output=True, text=True, timeout=PATIENCE_S, check=True,
     )  # fmt: skip
     theirs = perf_events(script.stdout)
@@ -211,9 +239,10 @@ def our_events(events: list[dict[str, Any]]) -> list[Key]:
     return keys
 
 
-def test_every_switch_that_threads_know_of_is_recorded_at_a_high_rate(tmp_path: Path) -> None:
+@both_sources
+def test_every_switch_that_threads_know_of_is_recorded_at_a_high_rate(tmp_path: Path, source: str) -> None:
     handoff = tool("handoff")
-    with recorder(tmp_path / "t") as ours:
+    with recorder(tmp_path / "t", "--source", source) as ours:
         ran = subprocess.run([handoff, "2", "20000"], capture_output=True, text=True, timeout=PATIENCE_S, check=True)
         done = ours.stop()
     oracle = json.loads(ran.stdout)
@@ -258,8 +287,9 @@ def test_both_readers_agree_on_every_event(tmp_path: Path) -> None:
     assert mine == theirs == Counter({k: v for k, v in done["by_event"].items() if v})
 
 
-def test_events_have_lttng_s_names_types_and_priorities(tmp_path: Path) -> None:
-    with recorder(tmp_path / "t") as ours:
+@both_sources
+def test_events_have_lttng_s_names_types_and_priorities(tmp_path: Path, source: str) -> None:
+    with recorder(tmp_path / "t", "--source", source) as ours:
         child = run(sys.executable, "-c", "import os; print(os.getpid())")
         ours.stop()
     events = events_of(ours.output)[0]
@@ -281,11 +311,12 @@ def test_events_have_lttng_s_names_types_and_priorities(tmp_path: Path) -> None:
     assert Path("/proc/sys/kernel/random/boot_id").read_text().strip() in metadata
 
 
-def test_a_process_tree_is_all_that_is_kept(tmp_path: Path) -> None:
-    source = "import subprocess,sys\nsys.stdin.readline()\nfor _ in range(3): subprocess.run(['sleep', '0.01'])\n"
+@both_sources
+def test_a_process_tree_is_all_that_is_kept(tmp_path: Path, source: str) -> None:
+    code = "import subprocess,sys\nsys.stdin.readline()\nfor _ in range(3): subprocess.run(['sleep', '0.01'])\n"
     with (
-        subprocess.Popen([sys.executable, "-c", source], stdin=subprocess.PIPE, text=True) as root,
-        recorder(tmp_path / "t", "--root", str(root.pid)) as ours,
+        subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, text=True) as root,
+        recorder(tmp_path / "t", "--source", source, "--root", str(root.pid)) as ours,
     ):
         root.communicate("go\n", timeout=PATIENCE_S)
         done = ours.stop()
@@ -306,14 +337,15 @@ def test_a_process_tree_is_all_that_is_kept(tmp_path: Path) -> None:
     assert 'scheduler_filter = "process tree"' in (ours.output / "metadata").read_text()
 
 
-def test_perflab_trace_knows_what_a_filtered_recording_leaves_out(tmp_path: Path) -> None:
+@both_sources
+def test_perflab_trace_knows_what_a_filtered_recording_leaves_out(tmp_path: Path, source: str) -> None:
     needs_library()
     handoff = tool("handoff")
-    source = f"import subprocess,sys\nsys.stdin.readline()\nsubprocess.run([{str(handoff)!r}, '2', '1000'])\n"
-    root = [sys.executable, "-c", source]
+    code = f"import subprocess,sys\nsys.stdin.readline()\nsubprocess.run([{str(handoff)!r}, '2', '1000'])\n"
+    root = [sys.executable, "-c", code]
     with (
         subprocess.Popen(root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as tree,
-        recorder(tmp_path / "t", "--root", str(tree.pid)) as ours,
+        recorder(tmp_path / "t", "--source", source, "--root", str(tree.pid)) as ours,
     ):
         oracle = json.loads(tree.communicate("go\n", timeout=PATIENCE_S)[0])
         ours.stop()
@@ -330,8 +362,9 @@ def test_perflab_trace_knows_what_a_filtered_recording_leaves_out(tmp_path: Path
         assert abs(times_run[thread["tid"]] - switches) <= 5 + switches // 50, thread
 
 
-def test_a_root_that_is_named_later_turns_the_filter_on(tmp_path: Path) -> None:
-    with recorder(tmp_path / "t") as ours:
+@both_sources
+def test_a_root_that_is_named_later_turns_the_filter_on(tmp_path: Path, source: str) -> None:
+    with recorder(tmp_path / "t", "--source", source) as ours:
         ours.send(type="root", pid=os.getpid())
         ours.send(type="root", pid=2**31 - 2)
         gone = ours.next()
@@ -472,14 +505,25 @@ def as_nobody(*command: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_without_the_right_to_read_tracefs_it_says_the_command(tmp_path: Path) -> None:
-    if not TRACING.is_dir() or TRACING.stat().st_mode & 0o007:
+    if (TRACING / "events").is_dir() and TRACING.stat().st_mode & 0o007:
         pytest.skip("everybody may read tracefs here")
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)  # pytest's own folders are for its user alone
         done = as_nobody(shutil.copy(program(), folder), "--output", tmp_path / "t")
     assert done.returncode == 3, done.stderr
     assert len(done.stderr.splitlines()) == 1
-    assert str(TRACING) in done.stderr and "sudo mount -o remount" in done.stderr
+    mounted = os.path.ismount(TRACING)
+    assert str(TRACING) in done.stderr and ("sudo mount -o remount" if mounted else "sudo mount -t") in done.stderr
+
+
+def test_two_capabilities_are_enough_for_ebpf() -> None:
+    capabilities = "--inh-caps=+bpf,+perfmon", "--ambient-caps=+bpf,+perfmon"
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        done = as_nobody(*capabilities, shutil.copy(program(), folder), "--check", "--source", "ebpf")
+    if "setpriv" in done.stderr:
+        pytest.skip(f"capabilities cannot be given away here: {done.stderr.strip()}")
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_without_cap_perfmon_it_says_the_setting_and_its_value(tmp_path: Path) -> None:
@@ -488,10 +532,8 @@ def test_without_cap_perfmon_it_says_the_setting_and_its_value(tmp_path: Path) -
         pytest.skip("everybody may record scheduler events here")
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         pytest.skip("only root can give capabilities away, with setpriv")
-    if not (TRACING / "events").is_dir():
-        pytest.skip(f"tracefs is not mounted at {TRACING}")
     # tracefs may be read (the user is root), perf may not be used.
-    lesser = ("setpriv", "--bounding-set=-sys_admin,-perfmon", "--inh-caps=-all")
+    lesser = (*with_tracefs(), "setpriv", "--bounding-set=-sys_admin,-perfmon", "--inh-caps=-all")
     done = run(*lesser, program(), "--output", tmp_path / "t")
     if done.returncode == 0 or "setpriv" in done.stderr:
         pytest.skip(f"capabilities cannot be taken away here: {done.stderr.strip()}")

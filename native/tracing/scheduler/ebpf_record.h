@@ -1,0 +1,52 @@
+// What the BPF programs of scheduler.bpf.c share with user space: records in the rings, and one piece of
+// mapped memory. C and C++.
+#pragma once
+
+#include <linux/types.h>
+
+enum {
+  kMostCpus = 1024,      // that there can be
+  kFilenameBytes = 1024  // of a program that is executed, with its zero; longer ones are cut
+};
+
+// A SchedulerEvent. Of most kinds the first part alone is in the ring, and of an execution the name of the
+// program comes behind it.
+struct scheduler_record {
+  __u64 time_ns;
+  __u32 tid, pid;
+  __u32 lost;  // cpu_counts.lost at that instant: a difference to the record before tells where they were
+  __u32 kind;  // EventKind
+  __s32 subject, subject_priority;
+  char subject_comm[16];
+  __s32 target_cpu, from_cpu;
+  __s32 other, other_pid;
+  // switched and fork have the rest.
+  __s32 other_priority, reserved;
+  __s64 state;
+  char other_comm[16];
+};
+enum { kShortRecordBytes = __builtin_offsetof(struct scheduler_record, other_priority) };
+
+enum filter {
+  kFilterOff,     // there is no tree
+  kFilterFollow,  // the tree is kept up, but everything is written down
+  kFilterOn
+};
+
+struct cpu_counts {
+  __u32 lost;     // no place in the ring; modulo 2^32
+  __u32 waiting;  // threads of the tree that could run here but do not
+  __u64 filtered;
+} __attribute__((aligned(64)));
+
+// Read and written on both sides without a system call.
+struct scheduler_shared {
+  __u32 recording;
+  __u32 filter;
+  __u32 ring_bytes;    // of one CPU's
+  __s32 root;          // the process whose tree `enter` looks for
+  __u64 found;         // threads of that process, by `enter`
+  __u64 entered;       // threads that `enter` found to be of a tree, and new
+  __u64 not_followed;  // threads of a tree for which the kernel had no memory
+  struct cpu_counts cpus[kMostCpus];
+};

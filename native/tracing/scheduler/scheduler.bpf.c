@@ -1,0 +1,338 @@
+// Programs at the scheduler's tracepoints, as the kernel's types describe them (BTF): they read the kernel's
+// own structures. The places of fields are those of the kernel that runs, filled in by libbpf when they are
+// loaded (CO-RE).
+//
+// Order. Each CPU has a ring of its own, not one for all: one ring would have the same order per CPU, but its
+// lock would be taken by every CPU for every switch, and a busy CPU would take the place of a quiet one's
+// events. Of a CPU records are reserved in the order of their times, but for an interrupt that wakes a thread
+// while a fork is being written: the reader puts that right by microseconds.
+//
+// Filter. With roots, each thread of their processes has a `member` in its task: `enter` gives it to those
+// that are there, the program of forks to their children before these run; the kernel drops it with the task.
+// It says for which CPU the thread waits, and each CPU counts how many of the tree wait there: from wake-up,
+// migration, and the switch away from a thread that could go on running. Kept are events that name a thread
+// of the tree as subject or other, and switches on a CPU where one waits. All changes of one member happen
+// under the kernel's locks of its run queue; the counts are changed by several CPUs, and so atomically.
+#include <linux/bpf.h>
+// behind bpf.h
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <linux/version.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "tracing/scheduler/ebpf_record.h"
+
+// The kernel gives its structures to GPL-compatible programs alone; this file is offered that way beside
+// Apache-2.0.
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+// As in source.h.
+enum event_kind { kSwitched, kWaking, kWakeup, kWakeupNew, kMigrate, kFork, kExec, kExit };
+
+// Of the kernel's structures what is read here. A name behind ___ is an older layout of the same one.
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct thread_info {
+  __u32 cpu;
+};
+struct task_struct {
+  struct thread_info thread_info;
+  __u32 __state;
+  int exit_state;
+  int prio;
+  int pid, tgid;
+  struct task_struct *real_parent, *group_leader;
+  char comm[16];
+};
+struct task_struct___before_5_14 {
+  long state;
+};
+struct task_struct___before_5_16 {
+  __u32 cpu;
+};
+struct linux_binprm {
+  const char *filename;
+};
+struct bpf_iter__task {
+  struct bpf_iter_meta *meta;
+  struct task_struct *task;
+};
+#pragma clang attribute pop
+
+extern int LINUX_KERNEL_VERSION __kconfig;
+
+struct scheduler_shared shared;
+
+struct ring {
+  __uint(type, BPF_MAP_TYPE_RINGBUF);
+  __uint(max_entries, 1 << 16);
+};
+// By CPU; one that is not recorded has none.
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+  __uint(max_entries, kMostCpus);
+  __type(key, __u32);
+  __array(values, struct ring);
+} rings SEC(".maps");
+
+enum { kRuns = 0x7ffffffe, kNeither = 0x7fffffff };
+struct member {
+  __u32 waits_on;   // a CPU, or one of these
+  __u32 was_there;  // when its root was named
+};
+struct {
+  __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+  __uint(map_flags, BPF_F_NO_PREALLOC);
+  __type(key, int);
+  __type(value, struct member);
+} tree SEC(".maps");
+
+// Tasks
+// ---------------------------------------------------------------------------------------------------------
+
+static __always_inline __u32 cpu_of(const struct task_struct *task) {
+  if (bpf_core_field_exists(task->thread_info.cpu)) return task->thread_info.cpu;
+  const struct task_struct___before_5_16 *older = (const void *)task;
+  return bpf_core_field_exists(older->cpu) ? older->cpu : 0;
+}
+
+static __always_inline __u32 state_of(const struct task_struct *task) {
+  if (bpf_core_field_exists(task->__state)) return task->__state;
+  const struct task_struct___before_5_14 *older = (const void *)task;
+  return (__u32)older->state;
+}
+
+// As the tracepoint says it (include/linux/sched.h, __task_state_index): the highest of the states that are
+// told.
+static __always_inline __s64 reported_state(bool preempted, __u32 state, __u32 exit_state) {
+  enum {
+    kUninterruptible = 0x02,
+    kReported = 0x7f,
+    kIdle = 0x402,
+    kReportedIdle = 0x80,
+    kReportedPreempted = 0x100,
+    kRtLockWait = 0x1000,
+    kFrozen = 0x8000
+  };
+  if (preempted) return kReportedPreempted;
+  if (state & (kRtLockWait | kFrozen)) return kUninterruptible;
+  if ((state & kIdle) == kIdle) return kReportedIdle;
+  const __u32 reported = (state | exit_state) & kReported;
+  __s64 highest = 0;
+  for (__u32 bit = 1; bit <= reported; bit <<= 1) {
+    if (reported & bit) highest = bit;
+  }
+  return highest;
+}
+
+// Without one of these bits it goes on running as soon as it may.
+static __always_inline bool sleeps(__s64 reported) { return (reported & 0xff) != 0; }
+
+static __always_inline void copy_comm(char *to, const struct task_struct *task) {
+  const __u64 *const from = (const void *)task->comm;
+  ((__u64 *)to)[0] = from[0];
+  ((__u64 *)to)[1] = from[1];
+}
+
+// CPUs are below kMostCpus (user space sees to that), and the mask shows it to the verifier.
+static __always_inline struct cpu_counts *counts_of(__u32 cpu) {
+  barrier_var(cpu);
+  return &shared.cpus[cpu & (kMostCpus - 1)];
+}
+
+// The tree
+// ---------------------------------------------------------------------------------------------------------
+
+// NULL: it is none of a tree.
+static __always_inline struct member *member_of(struct task_struct *task) {
+  return shared.filter == kFilterOff ? NULL : bpf_task_storage_get(&tree, task, NULL, 0);
+}
+
+static __always_inline void count_waiting(__u32 cpu, int difference) {
+  if (cpu < kMostCpus) __sync_fetch_and_add(&counts_of(cpu)->waiting, difference);
+}
+
+static __always_inline void change(struct member *member, __u32 waits_on) {
+  count_waiting(waits_on, 1);
+  count_waiting(member->waits_on, -1);
+  member->waits_on = waits_on;
+}
+
+// Writing down
+// ---------------------------------------------------------------------------------------------------------
+
+struct place {
+  void *ring;
+  struct scheduler_record *record;  // NULL: there was none, or nothing is to be written
+  __u64 bytes;
+};
+
+// Place for a record, with what all kinds have alike. `of_tree`: the filter keeps the event.
+static __always_inline struct place reserve(bool of_tree, enum event_kind kind, struct task_struct *subject,
+                                            __u64 bytes) {
+  struct place place = {};
+  if (!shared.recording) return place;
+  const __u32 cpu = bpf_get_smp_processor_id();
+  struct cpu_counts *const counts = counts_of(cpu);
+  if (!of_tree && shared.filter == kFilterOn) {
+    __sync_fetch_and_add(&counts->filtered, 1);
+    return place;
+  }
+  place.ring = bpf_map_lookup_elem(&rings, &cpu);
+  if (place.ring) place.record = bpf_ringbuf_reserve(place.ring, bytes, 0);
+  if (!place.record) {
+    __sync_fetch_and_add(&counts->lost, 1);
+    return place;
+  }
+  place.bytes = bytes;
+  struct scheduler_record *const record = place.record;
+  record->time_ns = bpf_ktime_get_ns();
+  const __u64 running = bpf_get_current_pid_tgid();
+  record->tid = (__u32)running;
+  record->pid = running >> 32;
+  record->lost = counts->lost;
+  record->kind = kind;
+  record->subject = subject->pid;
+  record->subject_priority = subject->prio;
+  copy_comm(record->subject_comm, subject);
+  record->target_cpu = record->from_cpu = record->other = record->other_pid = 0;
+  return place;
+}
+
+// Hands the record over. The reader is woken only when another quarter of the ring is full with this record:
+// else it comes by itself.
+static __always_inline void submit(struct place place) {
+  const __u64 quarter = shared.ring_bytes / 4;
+  const __u64 whole = (place.bytes + BPF_RINGBUF_HDR_SZ + 7) / 8 * 8;
+  const __u64 unread = bpf_ringbuf_query(place.ring, BPF_RB_AVAIL_DATA);
+  const bool wake = unread >= quarter && (unread & (quarter - 1)) < whole;
+  bpf_ringbuf_submit(place.record, wake ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+}
+
+static __always_inline void write_short(bool of_tree, enum event_kind kind, struct task_struct *task,
+                                        __u32 from_cpu, __u32 target_cpu) {
+  struct place place = reserve(of_tree, kind, task, kShortRecordBytes);
+  if (!place.record) return;
+  place.record->from_cpu = from_cpu;
+  place.record->target_cpu = target_cpu;
+  submit(place);
+}
+
+// Tracepoints
+// ---------------------------------------------------------------------------------------------------------
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_struct *next) {
+  // Since 5.18 the tracepoint says the state, which others may have changed meanwhile.
+  const __u32 prev_state = LINUX_KERNEL_VERSION >= KERNEL_VERSION(5, 18, 0) ? (__u32)ctx[3] : state_of(prev);
+  const __s64 state = reported_state(preempted, prev_state, prev->exit_state);
+  const __u32 cpu = bpf_get_smp_processor_id();
+  const bool is_waited_for = counts_of(cpu)->waiting != 0;
+  struct member *const leaving = member_of(prev), *const coming = member_of(next);
+  if (leaving) change(leaving, sleeps(state) ? kNeither : cpu);
+  if (coming) change(coming, kRuns);
+  struct place place = reserve(is_waited_for || leaving || coming, kSwitched, prev, sizeof *place.record);
+  if (!place.record) return 0;
+  place.record->other = next->pid;
+  place.record->other_priority = next->prio;
+  place.record->state = state;
+  copy_comm(place.record->other_comm, next);
+  submit(place);
+  return 0;
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *task) {
+  write_short(member_of(task) != NULL, kWaking, task, 0, cpu_of(task));
+  return 0;
+}
+
+static __always_inline void woken(enum event_kind kind, struct task_struct *task) {
+  struct member *const member = member_of(task);
+  const __u32 cpu = cpu_of(task);
+  // One that runs is on its way to sleep: it does not wait.
+  if (member && member->waits_on == kNeither) change(member, cpu);
+  write_short(member != NULL, kind, task, 0, cpu);
+}
+
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(on_wakeup, struct task_struct *task) {
+  woken(kWakeup, task);
+  return 0;
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(on_wakeup_new, struct task_struct *task) {
+  woken(kWakeupNew, task);
+  return 0;
+}
+
+SEC("tp_btf/sched_migrate_task")
+int BPF_PROG(on_migrate, struct task_struct *task, int target_cpu) {
+  struct member *const member = member_of(task);
+  if (member && member->waits_on < kMostCpus) change(member, target_cpu);
+  write_short(member != NULL, kMigrate, task, cpu_of(task), target_cpu);
+  return 0;
+}
+
+// The child has not run yet.
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child) {
+  struct member *const member = member_of(parent);
+  struct member of_child = {.waits_on = kNeither};
+  if (member && !bpf_task_storage_get(&tree, child, &of_child, BPF_LOCAL_STORAGE_GET_F_CREATE))
+    __sync_fetch_and_add(&shared.not_followed, 1);
+  struct place place = reserve(member != NULL, kFork, parent, sizeof *place.record);
+  if (!place.record) return 0;
+  place.record->other = child->pid;
+  place.record->other_pid = child->tgid;
+  place.record->other_priority = 0;
+  place.record->state = 0;
+  copy_comm(place.record->other_comm, child);
+  submit(place);
+  return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task, int old_tid, struct linux_binprm *program) {
+  struct place place = reserve(member_of(task) != NULL, kExec, task, kShortRecordBytes + kFilenameBytes);
+  if (!place.record) return 0;
+  place.record->other = old_tid;
+  bpf_probe_read_kernel_str((char *)place.record + kShortRecordBytes, kFilenameBytes, program->filename);
+  submit(place);
+  return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task) {
+  write_short(member_of(task) != NULL, kExit, task, 0, 0);
+  return 0;
+}
+
+// Enters the threads of a process tree that are there: called for each thread of the machine when user space
+// reads the iterator, which it does until no more are entered: a child may come before its parent.
+SEC("iter/task")
+int enter(struct bpf_iter__task *ctx) {
+  struct task_struct *const task = ctx->task;
+  if (!task) return 0;
+  if (task->tgid == shared.root)
+    ++shared.found;
+  else if (!member_of(task->group_leader) && !member_of(task->real_parent))
+    return 0;
+  if (member_of(task)) return 0;
+  // It may be running there; its next switch tells. Counted first, since it may be counted down once it is
+  // entered.
+  const bool waits = state_of(task) == 0;
+  struct member start = {.waits_on = waits ? cpu_of(task) : kNeither, .was_there = 1};
+  count_waiting(start.waits_on, 1);
+  const struct member *const entered =
+      bpf_task_storage_get(&tree, task, &start, BPF_LOCAL_STORAGE_GET_F_CREATE);
+  if (entered && entered->was_there) {
+    ++shared.entered;
+    return 0;
+  }
+  count_waiting(start.waits_on, -1);
+  if (!entered) __sync_fetch_and_add(&shared.not_followed, 1);
+  return 0;
+}
