@@ -1,0 +1,102 @@
+// What a process shows to all who send to it: the words on which its threads sleep, and how far its readers
+// are.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+
+#include "middleware/shm/memory.h"
+
+namespace perflab::middleware::shm {
+
+// What one thread sleeps on, and whoever has something for it rings. No wake-up is lost: the thread says that
+// it is about to sleep and then looks once more; the other one writes what is new and then looks whether
+// anybody sleeps.
+class Bell {
+ public:
+  // Returns true as soon as look() does, false where it has not at `until_ns`. What look() reads must have
+  // been written in sequentially consistent order before ring().
+  template <typename Look>
+  bool wait(std::int64_t until_ns, Look&& look) {
+    for (;;) {
+      if (look()) return true;
+      if (until_ns != kForever && monotonic_ns() >= until_ns) return false;
+      asleep_.store(1);
+      if (look()) {
+        asleep_.store(0);
+        return true;
+      }
+      sleep_on(asleep_, 1, until_ns);
+      asleep_.store(0);
+    }
+  }
+  // A system call only where somebody sleeps, and of all who ring only for one of them.
+  void ring() noexcept {
+    if (asleep_.load() != 0 && asleep_.exchange(0) != 0) wake_one(asleep_);
+  }
+
+ private:
+  alignas(64) Word asleep_;
+};
+
+// Of one reader and one writer. The reader's process writes it, the writer's reads it.
+struct Cell {
+  // How many messages the reader has done with, of those that are for it; modulo 2^32.
+  alignas(64) Word taken;
+  // Which to ring when there is a message: that of a wait-set, and that of the thread which calls on_data().
+  // 0: none.
+  alignas(64) std::array<Word, 2> bells;
+};
+
+class Board {
+ public:
+  static constexpr std::uint32_t kBells = 1024;
+  static constexpr std::uint32_t kCells = 4096;
+
+  // Of this process; gone with the last participant. Throws StatusError, as everything here that is not
+  // noexcept.
+  static std::shared_ptr<Board> of_this_process();
+  explicit Board(Descriptor file);
+
+  const Descriptor& file() const noexcept { return file_; }
+  // Numbers that come from a peer may be any.
+  Bell& bell(std::uint32_t number) const noexcept { return memory().bells[number % kBells]; }
+  Cell& cell(std::uint32_t number) const noexcept { return memory().cells[number % kCells]; }
+  void ring(std::uint32_t number) const noexcept {
+    if (number != 0) bell(number).ring();
+  }
+
+  // Numbers of this process's own.
+  std::uint32_t take_bell();
+  void return_bell(std::uint32_t number) noexcept;
+  std::uint32_t take_cell();
+  void return_cell(std::uint32_t number) noexcept;
+
+ private:
+  struct Memory {
+    std::array<Bell, kBells> bells;
+    std::array<Cell, kCells> cells;
+  };
+  // From 1 on. Those that are returned wait for as long as possible: a peer may still use them.
+  struct Numbers {
+    std::uint32_t end;
+    const char* what;
+    std::uint32_t next = 1;
+    std::deque<std::uint32_t> returned{};
+  };
+
+  std::uint32_t take(Numbers& numbers);
+  Memory& memory() const noexcept { return *reinterpret_cast<Memory*>(window_.data()); }
+
+  Descriptor file_;
+  Window window_;
+  std::mutex mutex_;
+  Numbers bells_{kBells, "wait-sets"};
+  Numbers cells_{kCells, "pairs of a writer and a reader"};
+};
+
+}  // namespace perflab::middleware::shm

@@ -1,0 +1,65 @@
+// What writers and readers have in common.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "middleware/middleware.h"
+
+namespace perflab::middleware::shm {
+
+class Participant;
+
+inline bool finite(std::int64_t duration_ns) noexcept { return duration_ns != PERFLAB_DURATION_INFINITE; }
+
+// What peers learn of a writer or reader.
+struct Endpoint {
+  perflab_qos qos;
+  std::string topic;
+  std::string type;
+};
+// Throws StatusError where they are malformed, or cannot be had.
+Endpoint checked(const perflab_endpoint_settings& settings);
+
+struct Entity {
+  Entity(Participant& of, const perflab_endpoint_settings& settings, const perflab_listener* called);
+  Entity(const Entity&) = delete;
+  Entity& operator=(const Entity&) = delete;
+
+  Participant& participant;
+  const Endpoint info;
+  const perflab_listener listener;
+  const perflab_identity id;
+};
+
+// Counts the periods in which no message came.
+class Deadline {
+ public:
+  explicit Deadline(std::int64_t period_ns) : period_ns_(period_ns) {}
+  // `last_ns`: when the last message came, 0 where none is due. Returns how many periods have ended without
+  // one since the last call.
+  std::int32_t missed(std::int64_t now_ns, std::int64_t last_ns) noexcept {
+    since_ns_ = last_ns == 0 ? 0 : std::max(since_ns_, last_ns);
+    std::int32_t count = 0;
+    if (!finite(period_ns_) || since_ns_ == 0) return 0;
+    for (; now_ns - since_ns_ >= period_ns_; since_ns_ += period_ns_) ++count;
+    return count;
+  }
+  // When to ask again.
+  std::int64_t due_ns(std::int64_t now_ns) const noexcept {
+    if (!finite(period_ns_)) return PERFLAB_DURATION_INFINITE;
+    return (since_ns_ == 0 ? now_ns : since_ns_) + period_ns_;
+  }
+
+ private:
+  const std::int64_t period_ns_;
+  std::int64_t since_ns_ = 0;
+};
+
+// How often something is looked at that nobody reports, within a lease.
+inline std::int64_t part_of(std::int64_t lease_ns) noexcept {
+  return std::max<std::int64_t>(lease_ns / 4, 1'000'000);
+}
+
+}  // namespace perflab::middleware::shm

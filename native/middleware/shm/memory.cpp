@@ -1,0 +1,79 @@
+#include "middleware/shm/memory.h"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "middleware/support/status.h"
+
+namespace perflab::middleware::shm {
+namespace {
+
+[[noreturn]] void fail(const std::string& what) {
+  throw support::StatusError(PERFLAB_FAILED, "shm: " + what + ": " + std::strerror(errno));
+}
+
+}  // namespace
+
+Descriptor::~Descriptor() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Descriptor Descriptor::duplicate() const {
+  Descriptor copy(fcntl(fd_, F_DUPFD_CLOEXEC, 0));
+  if (!copy) fail("no descriptor is left");
+  return copy;
+}
+
+Descriptor make_file(const char* name, std::size_t size) {
+  Descriptor file(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!file || ftruncate(file.get(), static_cast<off_t>(size)) != 0 ||
+      fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    fail("cannot make shared memory");
+  }
+  return file;
+}
+
+bool is_sealed_file(const Descriptor& file, std::size_t size) noexcept {
+  struct stat status {};
+  const int seals = fcntl(file.get(), F_GET_SEALS);
+  return seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && fstat(file.get(), &status) == 0 &&
+         status.st_size == static_cast<off_t>(size);
+}
+
+Window::Window(const Descriptor& file, std::size_t offset, std::size_t size, bool writable) : size_(size) {
+  const int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
+  void* const memory = mmap(nullptr, size, protection, MAP_SHARED, file.get(), static_cast<off_t>(offset));
+  if (memory == MAP_FAILED) fail("cannot map shared memory");
+  data_ = static_cast<std::uint8_t*>(memory);
+}
+
+Window::~Window() {
+  if (data_ != nullptr) munmap(data_, size_);
+}
+
+void Window::grow(std::size_t size) {
+  if (size <= size_) return;
+  void* const memory = mremap(data_, size_, size, MREMAP_MAYMOVE);
+  if (memory == MAP_FAILED) fail("cannot map more shared memory");
+  data_ = static_cast<std::uint8_t*>(memory);
+  size_ = size;
+}
+
+void sleep_on(Word& word, std::uint32_t value, std::int64_t until_ns) noexcept {
+  const timespec until{.tv_sec = until_ns / 1'000'000'000, .tv_nsec = until_ns % 1'000'000'000};
+  // Not FUTEX_WAIT, whose time is a span: it would begin anew with every signal.
+  syscall(SYS_futex, &word, FUTEX_WAIT_BITSET, value, until_ns == kForever ? nullptr : &until, nullptr,
+          FUTEX_BITSET_MATCH_ANY);
+}
+
+void wake_one(Word& word) noexcept { syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0); }
+
+}  // namespace perflab::middleware::shm

@@ -1,0 +1,113 @@
+// The middleware "shm": messages between threads and processes of one machine through shared memory. Writing
+// is a copy into a ring, taking a copy out of it; a thread that waits is woken by the writer itself, with a
+// futex. That is the least that a middleware can do on a machine, and so the floor that others are compared
+// with.
+//
+// It is also the tutorial for a new plug-in (docs/new-middleware.md). Read in this order:
+//
+//   1. middleware/middleware.h   the interface and its contracts, which this plug-in fulfils
+//   2. support/plugin_table.h    how C++ stands behind the C interface, and this file, which uses it
+//   3. ring.h, board.h           the way of a message: where it lies, who is woken
+//   4. writer.h, reader.h        what a writer and a reader must be able to do
+//   5. waitset.h                 waiting that is level-triggered, and wake() that is sticky
+//   6. participant.h, wire.h     who is there and who belongs together, which another plug-in leaves to its
+//   library
+//
+// Options (durations need a unit):
+//   match_delay        a writer and a reader match only that long after they know each other (0ns)
+//   max_blocking_time  how long a reliable writer may wait for room before write() fails (1s)
+//
+// Times. Source time stamps are the wall clock's in write(). A message is received when its writer has
+// published it: it then lies where its readers see it. reception_ns is that instant by the clock of the
+// writer's host, which all processes of one machine share.
+//
+// Limits. `network` can only be "lo". A reliable writer waits while a reader that keeps all has not taken
+// 16384 messages or 512 MiB; for a best effort reader the oldest is lost then, counted, and reported as
+// PERFLAB_SAMPLE_LOST. A message has at most 1 GiB, a history 16384 messages. At most 256 participants per
+// domain and user.
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "middleware/middleware.h"
+#include "middleware/shm/participant.h"
+#include "middleware/shm/reader.h"
+#include "middleware/shm/waitset.h"
+#include "middleware/shm/writer.h"
+#include "middleware/support/options.h"
+#include "middleware/support/plugin_table.h"
+#include "middleware/support/status.h"
+
+namespace shm = perflab::middleware::shm;
+using perflab::middleware::support::guarded;
+using perflab::middleware::support::Options;
+using perflab::middleware::support::plugin_table;
+using perflab::middleware::support::StatusError;
+
+// These four stand behind the C interface (support/plugin_table.h).
+struct perflab_participant final : shm::Participant {
+  using Participant::Participant;
+};
+struct perflab_writer final : shm::Writer {
+  using Writer::Writer;
+};
+struct perflab_reader final : shm::Reader {
+  using Reader::Reader;
+};
+struct perflab_waitset final : shm::WaitSet {
+  using WaitSet::WaitSet;
+};
+
+namespace {
+
+constexpr std::uint32_t kLargestDomain = 232;
+
+// Say here what is true; the conformance suite holds a plug-in to it.
+perflab_capabilities capabilities() {
+  return {.across_processes = true,
+          .data_ready_callbacks = true,
+          .source_timestamps = true,
+          .reception_timestamps = true,
+          .reports_endpoints = true,
+          .related_samples = true,
+          .loans = false};
+}
+
+// No exception may leave through the C interface: guarded() turns one into a status and a line of text. Check
+// everything that can be wrong before anything is begun; what cannot be done is refused, never ignored.
+perflab_status open(const perflab_host* host, const perflab_participant_settings* settings,
+                    perflab_participant** participant, perflab_error* error) {
+  return guarded(error, [&] {
+    const Options options("shm", {settings->options, settings->option_count},
+                          {"match_delay", "max_blocking_time"});
+    if (settings->domain > kLargestDomain) {
+      throw StatusError(PERFLAB_BAD_OPTION, "shm: domain " + std::to_string(settings->domain) +
+                                                "; right would be 0 to " + std::to_string(kLargestDomain));
+    }
+    if (settings->network != nullptr && std::strcmp(settings->network, "lo") != 0) {
+      throw StatusError(PERFLAB_UNSUPPORTED,
+                        std::string("shm: network '") + settings->network +
+                            "'; it connects processes of one machine, right would be 'lo'");
+    }
+    *participant = new perflab_participant(
+        *host, shm::ParticipantSettings{
+                   .domain = settings->domain,
+                   .ignore_local_endpoints = settings->ignore_local_endpoints,
+                   .match_delay_ns = options.duration_ns("match_delay").value_or(0),
+                   .max_blocking_time_ns = options.duration_ns("max_blocking_time").value_or(1'000'000'000)});
+    return PERFLAB_OK;
+  });
+}
+
+constexpr perflab_middleware kMiddleware =
+    plugin_table<perflab_participant, perflab_writer, perflab_reader, perflab_waitset>(
+        {.name = "shm",
+         .summary =
+             "shared memory and futexes between processes of one machine: the floor of what a message costs",
+         .version = [] { return "1"; },
+         .capabilities = capabilities,
+         .open = open});
+
+}  // namespace
+
+PERFLAB_MIDDLEWARE_PLUGIN(kMiddleware)

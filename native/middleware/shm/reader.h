@@ -1,0 +1,100 @@
+// A reader: the rings that it follows.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "middleware/middleware.h"
+#include "middleware/shm/board.h"
+#include "middleware/shm/entity.h"
+#include "middleware/shm/ring.h"
+
+namespace perflab::middleware::shm {
+
+class WaitSet;
+
+// A writer, as its reader sees it.
+struct Source {
+  perflab_identity writer;
+  perflab_qos qos;
+  std::shared_ptr<Board> board;  // of the writer's process
+  std::uint32_t cell;            // on the board of this process
+  std::optional<RingReader> ring{};
+  bool matched = false;
+  bool alive = false;            // liveliness
+  bool gone = false;             // what is in its ring is read nevertheless
+  std::uint64_t first = 0;       // message for this reader
+  std::uint64_t at = 0;          // the next one to take
+  std::uint64_t end = 0;         // of those that are there
+  std::uint64_t called_for = 0;  // on_data() has been called for all before this one
+  std::uint64_t lost = 0;        // not yet reported
+  std::string problem{};         // why nothing is read from it any more
+  bool is_told = false;          // take() has said so
+};
+
+class Reader : public Entity {
+ public:
+  Reader(Participant& participant, const perflab_endpoint_settings& settings,
+         const perflab_listener* listener);
+  ~Reader();
+
+  const perflab_identity& identity() const noexcept { return id; }
+  std::size_t matched() const noexcept;
+  perflab_status take(perflab_sample* sample, perflab_error* error);
+  void return_sample(perflab_sample* sample) noexcept;
+
+  // Whether take() has something to say.
+  bool has_data();
+  // Whether messages have come since it was asked last.
+  bool has_news();
+  // The wait-set's bell; throws StatusError where the reader has one already.
+  void attach(WaitSet& waitset, std::uint32_t bell);
+  void detach() noexcept;
+
+  // On the control thread, under the participant's mutex.
+  // Room for what the writer will show; the number of its cell.
+  std::uint32_t expect(const perflab_identity& writer, const perflab_qos& offered,
+                       std::shared_ptr<Board> board);
+  void start(const perflab_identity& writer, const Descriptor& ring, std::uint64_t first);
+  void writer_gone(const perflab_identity& writer);
+  // Deadlines and leases; returns when to call it again.
+  std::int64_t tick(std::int64_t now_ns);
+
+ private:
+  // A message that has been taken out of its ring.
+  struct Copy {
+    std::size_t capacity = 0;
+    std::unique_ptr<std::uint8_t[]> bytes;
+  };
+
+  bool keeps_all() const noexcept { return info.qos.history == PERFLAB_KEEP_ALL; }
+  // All under mutex_.
+  bool find_next(Source& source, Entry& entry);
+  void done_with(Source& source, std::uint64_t before);
+  void close(Source& source, const std::string& why);
+  void set_bell(std::uint32_t bell) noexcept;
+  void ring_own_bells() const noexcept;
+  Source* find(const perflab_identity& writer) noexcept;
+  bool is_alive(const Source& source, std::int64_t now_ns) const noexcept;
+  void set_alive(Source& source, bool alive);
+  void set_unmatched(Source& source);
+  // Of the thread that takes.
+  std::unique_ptr<Copy> room_for(std::size_t size);
+
+  const bool tells_identities_;
+  std::vector<std::unique_ptr<Copy>> free_;
+  std::size_t copies_ = 0;  // made
+
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<Source>> sources_;
+  WaitSet* waitset_ = nullptr;
+  std::uint32_t waitset_bell_ = 0;
+
+  Deadline deadline_;  // on the control thread
+};
+
+}  // namespace perflab::middleware::shm

@@ -1,0 +1,167 @@
+#include "middleware/shm/ring.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <string>
+#include <utility>
+
+namespace perflab::middleware::shm {
+namespace {
+
+// The file: a page with the header, the table, the bytes.
+constexpr std::size_t kTableAt = 4096;
+constexpr std::size_t kBytesAt = std::size_t{2} << 20;
+// Room for one area of each power of two from 64 KiB to 512 MiB, and for one of 1 GiB, where a message needs
+// that.
+constexpr std::size_t kMostBytes = std::size_t{2} << 30;
+constexpr std::size_t kFileSize = kBytesAt + kMostBytes;
+constexpr std::size_t kLargestArea = std::size_t{512} << 20;
+constexpr std::size_t kFirstArea = std::size_t{64} << 10;
+constexpr std::uint32_t kFirstEntries = 16;
+static_assert(kTableAt + kMostMessages * sizeof(Entry) <= kBytesAt);
+
+constexpr std::size_t table_size(std::size_t entries) { return kTableAt + entries * sizeof(Entry); }
+
+// Messages do not share lines of the caches.
+constexpr std::size_t whole_lines(std::size_t size) {
+  return (std::max<std::size_t>(size, 1) + 63) / 64 * 64;
+}
+
+// Nothing that was read before can have been read after this, nor anything be written before that is written
+// below.
+void fence(std::memory_order order) noexcept {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored \
+    "-Wtsan"  // it knows no fences; writer and readers map the file at addresses of their own
+  std::atomic_thread_fence(order);
+#pragma GCC diagnostic pop
+}
+
+}  // namespace
+
+// ---- writing ----
+
+RingWriter::RingWriter(std::uint64_t next, std::int64_t now_ns)
+    : file_(make_file("perflab-shm-ring", kFileSize)),
+      table_(file_, 0, table_size(kFirstEntries), true),
+      bytes_(file_, kBytesAt, kFirstArea, true),
+      next_(next),
+      oldest_(next),
+      entries_(kFirstEntries),
+      area_size_(kFirstArea),
+      area_since_(next) {
+  header().next = next;
+  header().oldest = next;
+  header().asserted_ns = now_ns;
+  header().entries = entries_;
+}
+
+Entry& RingWriter::entry(std::uint64_t number) const noexcept {
+  return reinterpret_cast<Entry*>(table_.data() + kTableAt)[number % entries_];
+}
+
+std::uint64_t RingWriter::oldest_living(std::int64_t now_ns, std::int64_t lifespan_ns) const noexcept {
+  std::uint64_t number = oldest_;
+  while (number < next_ && now_ns - entry(number).published_ns >= lifespan_ns) ++number;
+  return number;
+}
+
+bool RingWriter::has_room(std::size_t size) const noexcept {
+  return next_ - oldest_ < entries_ && find_place(size).has_value();
+}
+
+std::optional<std::size_t> RingWriter::find_place(std::size_t size) const noexcept {
+  const std::size_t room = whole_lines(size);
+  const std::uint64_t oldest = std::max(oldest_, area_since_);
+  if (oldest == next_) return room <= area_size_ ? std::optional(area_begin_) : std::nullopt;
+  const std::size_t begin = entry(oldest).offset;
+  if (end_ > begin) {  // what is there lies from `begin` to `end_`
+    if (begin - area_begin_ >= room) return area_begin_;
+    return area_begin_ + area_size_ - end_ >= room ? std::optional(end_) : std::nullopt;
+  }
+  return begin - end_ >= room ? std::optional(end_)
+                              : std::nullopt;  // it goes on at the beginning, up to `end_`
+}
+
+bool RingWriter::grow(std::size_t size) {
+  if (next_ - oldest_ == entries_) {
+    if (entries_ == kMostMessages) return false;
+    table_.grow(table_size(std::size_t{2} * entries_));
+    auto* const table = reinterpret_cast<Entry*>(table_.data() + kTableAt);
+    for (std::uint64_t number = oldest_; number < next_; ++number) {
+      const std::uint64_t place = number % (2 * entries_);
+      if (place >= entries_) table[place] = table[place - entries_];
+    }
+    entries_ *= 2;
+    header().entries.store(entries_, std::memory_order_release);
+    return true;
+  }
+  const bool is_too_large_for_all = whole_lines(size) > area_size_;
+  const std::size_t larger = std::bit_ceil(std::max(area_size_ + 1, whole_lines(size)));
+  if (larger > kLargestArea && !is_too_large_for_all) return false;
+  area_begin_ = bytes_.size();
+  bytes_.grow(area_begin_ + larger);
+  area_size_ = larger;
+  area_since_ = next_;
+  end_ = area_begin_;
+  return true;
+}
+
+void RingWriter::forget_before(std::uint64_t number) noexcept {
+  oldest_ = number;
+  header().oldest.store(number, std::memory_order_relaxed);
+  fence(std::memory_order_release);
+  if (oldest_ == next_ && area_begin_ > 0) {
+    area_begin_ = 0;
+    area_size_ = bytes_.size();
+  }
+}
+
+std::uint8_t* RingWriter::place(std::size_t size) noexcept { return bytes_.data() + *find_place(size); }
+
+void RingWriter::publish(Entry written) noexcept {
+  written.number = next_;
+  written.offset = *find_place(written.size);
+  end_ = written.offset + whole_lines(written.size);
+  entry(next_) = written;
+  header().written_ns.store(written.published_ns, std::memory_order_relaxed);
+  header().next.store(++next_);
+}
+
+// ---- reading ----
+
+RingReader::RingReader(const Descriptor& file)
+    : table_(is_sealed_file(file, kFileSize) ? Window(file, 0, table_size(kFirstEntries), false)
+                                             : throw Rubbish("it is no file of a ring")),
+      bytes_(file, kBytesAt, kFirstArea, false) {}
+
+bool RingReader::has_forgotten(std::uint64_t number) const noexcept {
+  fence(std::memory_order_acquire);
+  return header().oldest.load(std::memory_order_relaxed) > number;
+}
+
+bool RingReader::find(std::uint64_t number, Entry& entry) {
+  for (;;) {
+    const std::uint32_t entries = header().entries.load(std::memory_order_acquire);
+    if (!std::has_single_bit(entries) || entries > kMostMessages)
+      throw Rubbish("it has " + std::to_string(entries) + " entries");
+    table_.grow(table_size(entries));
+    entry = reinterpret_cast<const Entry*>(table_.data() + kTableAt)[number % entries];
+    if (has_forgotten(number)) return false;
+    if (entry.number == number) break;
+    if (header().entries.load() == entries)
+      throw Rubbish("message " + std::to_string(number) + " is numbered " + std::to_string(entry.number));
+  }
+  if (entry.size > kLargestMessage || entry.offset > kMostBytes - entry.size)
+    throw Rubbish("message " + std::to_string(number) + " lies outside of it");
+  bytes_.grow(std::bit_ceil(entry.offset + entry.size));
+  return true;
+}
+
+bool RingReader::copy(const Entry& entry, std::uint8_t* to) const noexcept {
+  std::memcpy(to, bytes_.data() + entry.offset, entry.size);
+  return !has_forgotten(entry.number);
+}
+
+}  // namespace perflab::middleware::shm

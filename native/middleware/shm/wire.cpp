@@ -1,0 +1,185 @@
+#include "middleware/shm/wire.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <string_view>
+#include <thread>
+#include <type_traits>
+
+#include "middleware/support/status.h"
+
+namespace perflab::middleware::shm {
+namespace {
+
+using support::StatusError;
+
+[[noreturn]] void fail(const std::string& what) {
+  throw StatusError(PERFLAB_FAILED, "shm: " + what + ": " + std::strerror(errno));
+}
+
+struct Address {
+  sockaddr_un name{};
+  socklen_t length;
+
+  Address(std::uint32_t domain, const std::string& last) {
+    const std::string text =
+        "perflab-shm." + std::to_string(getuid()) + "." + std::to_string(domain) + "." + last;
+    name.sun_family = AF_UNIX;
+    // A leading NUL makes the name abstract: it is not a file.
+    std::memcpy(name.sun_path + 1, text.data(), text.size());
+    length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+  }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&name); }
+};
+
+Descriptor new_socket() {
+  Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) fail("cannot make a socket");
+  return socket;
+}
+
+// False where another has the name.
+bool bind_to(const Descriptor& socket, const Address& address) {
+  if (bind(socket.get(), address.get(), address.length) == 0) return true;
+  if (errno != EADDRINUSE) fail("cannot take a name of the domain");
+  return false;
+}
+
+// Abstract names have no permissions: another user could have it, or connect to it.
+bool is_of_this_user(const Descriptor& socket) {
+  ucred peer{};
+  socklen_t length = sizeof peer;
+  return getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == getuid();
+}
+
+// A letter in memory, and room for the descriptor that goes with it.
+class Envelope {
+ public:
+  Envelope() {
+    message_.msg_iov = pieces_.data();
+    message_.msg_iovlen = pieces_.size();
+    message_.msg_control = control_;
+    message_.msg_controllen = sizeof control_;
+  }
+  Envelope(const Envelope&) = delete;
+  Envelope& operator=(const Envelope&) = delete;
+  msghdr& message() noexcept { return message_; }
+  void put(void* head, void* names, std::size_t size) {
+    pieces_[0] = {.iov_base = head, .iov_len = sizeof(Letter::Head)};
+    pieces_[1] = {.iov_base = names, .iov_len = size};
+  }
+  void enclose(const Descriptor& file) {
+    if (!file) {
+      message_.msg_controllen = 0;
+      return;
+    }
+    cmsghdr* const enclosed = CMSG_FIRSTHDR(&message_);
+    enclosed->cmsg_level = SOL_SOCKET;
+    enclosed->cmsg_type = SCM_RIGHTS;
+    enclosed->cmsg_len = CMSG_LEN(sizeof(int));
+    const int fd = file.get();
+    std::memcpy(CMSG_DATA(enclosed), &fd, sizeof fd);
+  }
+  Descriptor enclosed() {
+    const cmsghdr* const found = CMSG_FIRSTHDR(&message_);
+    if (found == nullptr || found->cmsg_type != SCM_RIGHTS || found->cmsg_len != CMSG_LEN(sizeof(int)))
+      return {};
+    int fd = -1;
+    std::memcpy(&fd, CMSG_DATA(found), sizeof fd);
+    return Descriptor(fd);
+  }
+
+ private:
+  msghdr message_{};
+  std::array<iovec, 2> pieces_{};
+  alignas(cmsghdr) char control_[CMSG_SPACE(sizeof(int))]{};
+};
+
+}  // namespace
+
+std::optional<Letter> Link::take_waiting() {
+  if (waiting_.empty()) return std::nullopt;
+  Letter first = std::move(waiting_.front());
+  waiting_.pop_front();
+  return first;
+}
+
+bool Link::flush(bool& blocked) {
+  for (; !waiting_.empty(); waiting_.pop_front()) {
+    Letter& letter = waiting_.front();
+    std::string names = letter.topic + '\0' + letter.type;
+    Envelope envelope;
+    envelope.put(&letter.head, names.data(), names.size());
+    envelope.enclose(letter.file);
+    if (sendmsg(socket_.get(), &envelope.message(), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) continue;
+    blocked = errno == EAGAIN || errno == EINTR;
+    return blocked;
+  }
+  blocked = false;
+  return true;
+}
+
+std::optional<Letter> Link::receive(bool& gone) {
+  static_assert(std::is_trivially_copyable_v<Letter::Head>);
+  Letter letter;
+  std::string names(kLongestNames + 1, '\0');
+  Envelope envelope;
+  envelope.put(&letter.head, names.data(), names.size());
+  const ssize_t size = recvmsg(socket_.get(), &envelope.message(), MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  gone = size >= 0 || (errno != EAGAIN && errno != EINTR);
+  if (size < 0) return std::nullopt;
+  letter.file = envelope.enclosed();
+  constexpr auto kHead = static_cast<ssize_t>(sizeof(Letter::Head));
+  if (size <= kHead || (envelope.message().msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 ||
+      letter.head.magic != kMagic)
+    return std::nullopt;
+  names.resize(static_cast<std::size_t>(size - kHead));
+  const std::size_t split = names.find('\0');
+  if (split == std::string::npos) return std::nullopt;
+  letter.topic = names.substr(0, split);
+  letter.type = names.substr(split + 1);
+  gone = false;
+  return letter;
+}
+
+Seat take_seat(std::uint32_t domain) {
+  using namespace std::chrono_literals;
+  // Held for as long as connecting to all takes, some milliseconds, and never while waiting for another.
+  const Descriptor joining = new_socket();
+  while (!bind_to(joining, Address(domain, "join"))) std::this_thread::sleep_for(1ms);
+  Seat seat;
+  seat.number = -1;
+  for (int number = 0; number < kSeats; ++number) {
+    const Address address(domain, std::to_string(number));
+    Descriptor socket = new_socket();
+    if (connect(socket.get(), address.get(), address.length) == 0) {
+      if (is_of_this_user(socket)) seat.others.push_back(std::move(socket));
+    } else if (seat.number < 0 && bind_to(socket, address)) {
+      if (listen(socket.get(), kSeats) != 0) fail("cannot listen");
+      seat.listener = std::move(socket);
+      seat.number = number;
+    }
+  }
+  if (seat.number < 0) {
+    throw StatusError(PERFLAB_FAILED, "shm: domain " + std::to_string(domain) + " has " +
+                                          std::to_string(kSeats) +
+                                          " participants already, which is as many as it can have");
+  }
+  return seat;
+}
+
+Descriptor accept_connection(const Descriptor& listener) {
+  for (;;) {
+    Descriptor socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket || is_of_this_user(socket)) return socket;
+  }
+}
+
+}  // namespace perflab::middleware::shm

@@ -1,0 +1,82 @@
+// How participants find each other and talk, apart from messages: letters over AF_UNIX sockets.
+//
+// Each participant of a domain listens on the first free of kSeats abstract names
+// ("perflab-shm.<user>.<domain>.<n>") and connects to all who were there before it; both ends send. Who joins
+// holds one more name meanwhile, so that of two one is always the later one. The kernel removes names and
+// connections with the process, however it ends: nothing is left behind, and peers see the end at once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "middleware/middleware.h"
+#include "middleware/shm/memory.h"
+
+namespace perflab::middleware::shm {
+
+inline constexpr int kSeats = 256;
+// Changes whenever the meaning of a letter, a board or a ring does.
+inline constexpr std::uint32_t kMagic = 0x504c4d31;  // "PLM1"
+// Of topic and type together.
+inline constexpr std::size_t kLongestNames = 32 << 10;
+
+enum class Kind : std::uint32_t {
+  hello,    // the first from either end: `from` is the participant, the file its board
+  writer,   // `from` exists, with this QoS, topic and type
+  reader,   // likewise
+  gone,     // `from` does not exist any more
+  match,    // the reader `from` wants the messages of the writer `to`; `number` is its cell
+  unmatch,  // the reader `from` wants them no longer
+  start,  // the answer to `match`: the writer `from` shows the reader `to` its ring, from message `number` on
+};
+
+struct Letter {
+  // As it travels, with the names behind it.
+  struct Head {
+    std::uint32_t magic = kMagic;
+    Kind kind{};
+    perflab_identity from{};
+    perflab_identity to{};
+    std::uint64_t number = 0;
+    perflab_qos qos{};
+  };
+  Head head;
+  std::string topic;
+  std::string type;
+  Descriptor file;
+};
+
+// One end of a connection. What the kernel does not take at once waits here, in order: nothing blocks.
+class Link {
+ public:
+  explicit Link(Descriptor socket) : socket_(std::move(socket)) {}
+  int fd() const noexcept { return socket_.get(); }
+  void send(Letter letter) { waiting_.push_back(std::move(letter)); }
+  // For a participant that talks to itself.
+  std::optional<Letter> take_waiting();
+  // Sends what can be sent. `blocked`: there is more. False: the other end is gone.
+  bool flush(bool& blocked);
+  // The next letter that has come. `gone`: there will be none, or what came is none.
+  std::optional<Letter> receive(bool& gone);
+
+ private:
+  Descriptor socket_;
+  std::deque<Letter> waiting_;
+};
+
+struct Seat {
+  Descriptor listener;
+  int number = 0;
+  std::vector<Descriptor> others;  // connected to those who were there
+};
+// Throws StatusError when all are taken.
+Seat take_seat(std::uint32_t domain);
+// The next waiting connection of this user, if any.
+Descriptor accept_connection(const Descriptor& listener);
+
+}  // namespace perflab::middleware::shm

@@ -1,0 +1,74 @@
+// A writer: its ring, and the readers that it writes for.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "middleware/middleware.h"
+#include "middleware/shm/board.h"
+#include "middleware/shm/entity.h"
+#include "middleware/shm/ring.h"
+
+namespace perflab::middleware::shm {
+
+// A reader, as its writer sees it.
+struct Target {
+  perflab_identity reader;
+  perflab_qos qos;
+  std::shared_ptr<Board> board;  // of the reader's process
+  std::uint32_t cell;
+  std::uint64_t first = 0;  // message for it
+  std::uint64_t done = 0;   // it has done with all before this one
+};
+
+class Writer : public Entity {
+ public:
+  Writer(Participant& participant, const perflab_endpoint_settings& settings,
+         const perflab_listener* listener);
+  ~Writer();
+
+  const perflab_identity& identity() const noexcept { return id; }
+  std::size_t matched() const noexcept;
+  perflab_status write(const perflab_bytes* parts, std::size_t part_count,
+                       const perflab_sample_identity* related, std::int64_t* sequence, perflab_error* error);
+  void stamp_next(std::int64_t source_timestamp_ns) noexcept { next_stamp_ns_ = source_timestamp_ns; }
+
+  // On the control thread, under the participant's mutex.
+  // What the reader needs to follow: the ring, and from which message on. No file where it has them already.
+  std::pair<Descriptor, std::uint64_t> add(Target target);
+  void remove(const perflab_identity& reader);
+  // Deadlines and leases; returns when to call it again.
+  std::int64_t tick(std::int64_t now_ns);
+
+ private:
+  enum class Room { there, later, never };
+
+  // All under mutex_.
+  void make_ring();
+  Room make_room(std::size_t size, perflab_error* error);
+  std::uint64_t needed_from(Target& target);
+  std::uint64_t history_from() const noexcept;
+  Room wait_for_room(std::unique_lock<std::mutex>& lock, std::size_t size, perflab_error* error);
+
+  std::int64_t next_stamp_ns_ = 0;  // 0: the wall clock's; of the thread that writes
+
+  mutable std::mutex mutex_;
+  std::vector<Target> targets_;
+  std::optional<RingWriter> ring_;        // where there has been a reader, or there is a history to keep
+  std::uint64_t next_ = 1;                // number of the next message
+  std::uint32_t bell_ = 0;                // on which it waits for readers, once it has had to
+  std::int64_t written_ns_ = 0;           // the last message; 0: none yet
+  std::int64_t asserted_ns_;              // liveliness
+  std::vector<perflab_identity> closed_;  // readers that made no sense
+
+  // On the control thread.
+  Deadline deadline_;
+  bool alive_ = true;
+};
+
+}  // namespace perflab::middleware::shm
