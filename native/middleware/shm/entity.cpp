@@ -42,8 +42,10 @@ Endpoint checked(const perflab_endpoint_settings& settings) {
   return info;
 }
 
-Entity::Entity(Participant& of, const perflab_endpoint_settings& settings, const perflab_listener* called)
+Entity::Entity(Participant& of, bool writes, const perflab_endpoint_settings& settings,
+               const perflab_listener* called)
     : participant(of),
+      is_writer(writes),
       info(checked(settings)),
       listener(called != nullptr ? *called : perflab_listener{}),
       id(of.next_identity()) {}

@@ -42,8 +42,6 @@ bool of_one_process(const perflab_identity& a, const perflab_identity& b) {
   return std::memcmp(a.bytes, b.bytes, kProcessBytes) == 0;
 }
 
-bool matches_names(const Endpoint& a, const Endpoint& b) { return a.topic == b.topic && a.type == b.type; }
-
 Letter letter(Kind kind, const perflab_identity& from, const perflab_identity& to = {},
               std::uint64_t number = 0) {
   return {
@@ -69,18 +67,13 @@ Participant::Participant(const perflab_host& host, const ParticipantSettings& se
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       poke_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!epoll_ || !poke_) throw StatusError(PERFLAB_FAILED, "shm: no descriptor is left");
-  Peer& self = peers_.emplace_back(Link{Descriptor{}});
-  self.identity = identity_;
-  self.board = board_;
+  peers_.push_back({.socket = {}, .identity = identity_, .board = board_});
   Seat seat = take_seat(settings.domain);
   listener_ = std::move(seat.listener);
   seat_ = seat.number;
   watch(listener_.get(), EPOLLIN);
   watch(poke_.get(), EPOLLIN);
-  for (Descriptor& other : seat.others) {
-    Peer& peer = connected(std::move(other));
-    send_hello(peer);
-  }
+  for (Descriptor& other : seat.others) connected(std::move(other));
   control_ = std::thread([this] {
     pthread_setname_np(pthread_self(), "shm.control");
     run_control();
@@ -120,7 +113,7 @@ const char* Participant::describe() {
 
 perflab_identity Participant::next_identity() {
   perflab_identity identity = identity_;
-  const std::uint32_t number = ++entities_;
+  const std::uint32_t number = ++made_;
   std::memcpy(identity.bytes + 12, &number, sizeof number);
   return identity;
 }
@@ -132,126 +125,83 @@ void Participant::poke() noexcept {
 
 // ---- endpoints come and go ----
 
-void Participant::enter(Writer& writer) {
-  const std::lock_guard lock(mutex_);
-  writers_.emplace(writer.id, &writer);
-  broadcast(Kind::writer, writer);
-  for (const Peer& peer : peers_) {
-    for (const auto& [identity, remote] : peer.endpoints) {
-      if (!remote.is_writer) consider(writer, identity, remote.info);
-    }
-  }
-  poke();
-}
-
-void Participant::enter(Reader& reader) {
-  if (reader.listener.on_data != nullptr) {
+void Participant::enter(Entity& entity) {
+  if (entity.listener.on_data != nullptr && !entity.is_writer) {
     const std::lock_guard calls(calls_);
-    called_.push_back(&reader);
+    called_.push_back(static_cast<Reader*>(&entity));
   }
   const std::lock_guard lock(mutex_);
-  readers_.emplace(reader.id, &reader);
-  broadcast(Kind::reader, reader);
+  entities_.emplace(entity.id, &entity);
+  broadcast(entity.is_writer ? Kind::writer : Kind::reader, entity);
   for (const Peer& peer : peers_) {
-    for (const auto& [identity, remote] : peer.endpoints) {
-      if (remote.is_writer) consider(reader, identity, remote.info);
-    }
+    for (const auto& [identity, remote] : peer.endpoints) consider(entity, identity, remote);
   }
   poke();
 }
 
-void Participant::leave(Writer& writer) {
+void Participant::leave(Entity& entity) {
   const std::lock_guard calls(calls_);
+  std::erase(called_, &entity);
   const std::lock_guard lock(mutex_);
-  writers_.erase(writer.id);
-  broadcast(Kind::gone, writer);
+  entities_.erase(entity.id);
+  broadcast(Kind::gone, entity);
   poke();
 }
 
-void Participant::leave(Reader& reader) {
-  const std::lock_guard calls(calls_);
-  std::erase(called_, &reader);
-  const std::lock_guard lock(mutex_);
-  readers_.erase(reader.id);
-  std::erase_if(wanted_, [&](const Wanted& wanted) { return same(wanted.reader, reader.id); });
-  broadcast(Kind::gone, reader);
-  poke();
+Entity* Participant::find(const perflab_identity& identity, bool is_writer) const noexcept {
+  const auto found = entities_.find(identity);
+  return found != entities_.end() && found->second->is_writer == is_writer ? found->second : nullptr;
 }
 
 // ---- matching ----
 
-bool Participant::concern(const Entity& entity, const perflab_identity& identity,
-                          const Endpoint& remote) const {
-  if (settings_.ignore_local_endpoints && of_one_process(identity, identity_)) return false;
-  return matches_names(entity.info, remote);
-}
-
-void Participant::consider(Writer& writer, const perflab_identity& reader, const Endpoint& requested) {
-  if (!concern(writer, reader, requested)) return;
-  const char* const policy = incompatible_policy(writer.info.qos, requested.qos);
-  if (policy != nullptr) report(writer, PERFLAB_INCOMPATIBLE_QOS, reader, 1, policy);
-}
-
-void Participant::consider(Reader& reader, const perflab_identity& writer, const Endpoint& offered) {
-  if (!concern(reader, writer, offered)) return;
-  if (const char* const policy = incompatible_policy(offered.qos, reader.info.qos)) {
-    report(reader, PERFLAB_INCOMPATIBLE_QOS, writer, 1, policy);
-    return;
+void Participant::consider(Entity& own, const perflab_identity& identity, const RemoteEndpoint& remote) {
+  if (settings_.ignore_local_endpoints && of_one_process(identity, identity_)) return;
+  const Endpoint& info = remote.info;
+  if (own.is_writer == remote.is_writer || own.info.topic != info.topic || own.info.type != info.type) return;
+  const char* const policy = own.is_writer ? incompatible_policy(own.info.qos, info.qos)
+                                           : incompatible_policy(info.qos, own.info.qos);
+  if (policy != nullptr) {
+    report(own, PERFLAB_INCOMPATIBLE_QOS, identity, 1, policy);
+  } else if (!own.is_writer) {
+    wanted_.push_back({own.id, identity, host_now_ns() + settings_.match_delay_ns});
   }
-  wanted_.push_back({reader.id, writer, host_now_ns() + settings_.match_delay_ns});
-}
-
-Peer* Participant::owner_of(const perflab_identity& endpoint) {
-  const auto found =
-      std::ranges::find_if(peers_, [&](const Peer& peer) { return peer.endpoints.contains(endpoint); });
-  return found == peers_.end() ? nullptr : &*found;
 }
 
 void Participant::match(const Wanted& wanted) {
-  const auto reader = readers_.find(wanted.reader);
-  Peer* const peer = owner_of(wanted.writer);
-  if (reader == readers_.end() || peer == nullptr) return;
-  const perflab_qos& offered = peer->endpoints.at(wanted.writer).info.qos;
-  const std::uint32_t cell = reader->second->expect(wanted.writer, offered, peer->board);
-  peer->link.send(letter(Kind::match, wanted.reader, wanted.writer, cell));
-}
-
-void Participant::unmatch(const Reader& reader, const perflab_identity& writer) {
-  if (Peer* const peer = owner_of(writer)) peer->link.send(letter(Kind::unmatch, reader.id, writer));
+  auto* const reader = static_cast<Reader*>(find(wanted.reader, false));
+  for (Peer& peer : peers_) {
+    const auto writer = peer.endpoints.find(wanted.writer);
+    if (reader == nullptr || writer == peer.endpoints.end()) continue;
+    const std::uint32_t cell = reader->expect(wanted.writer, writer->second.info.qos, peer.board);
+    peer.out.push_back(letter(Kind::match, wanted.reader, wanted.writer, cell));
+  }
 }
 
 // ---- events ----
 
+void Participant::post(const perflab_identity& owner, const perflab_listener& listener, const Endpoint& info,
+                       perflab_event_kind kind, const perflab_identity& peer, std::int32_t count,
+                       const char* policy) {
+  if (listener.on_event == nullptr) return;
+  perflab_event event{};
+  event.kind = kind;
+  event.at_ns = host_now_ns();
+  event.peer = peer;
+  event.policy = policy;
+  event.count = count;
+  events_.push_back({owner, listener, event, info});
+}
+
 void Participant::report(const Entity& entity, perflab_event_kind kind, const perflab_identity& peer,
                          std::int32_t count, const char* policy) {
-  if (entity.listener.on_event == nullptr) return;
-  events_.push_back({entity.id,
-                     entity.listener,
-                     {.kind = kind,
-                      .at_ns = host_now_ns(),
-                      .peer = peer,
-                      .topic = nullptr,
-                      .type = nullptr,
-                      .policy = policy,
-                      .count = count},
-                     entity.info.topic,
-                     entity.info.type});
+  post(entity.id, entity.listener, entity.info, kind, peer, count, policy);
 }
 
 void Participant::report_discovery(const Peer& peer, perflab_event_kind kind,
-                                   const perflab_identity& identity, const Endpoint* info) {
-  if (host_.on_event == nullptr || is_self(peer)) return;
-  events_.push_back({{},
-                     {.on_data = nullptr, .on_event = host_.on_event, .context = host_.context},
-                     {.kind = kind,
-                      .at_ns = host_now_ns(),
-                      .peer = identity,
-                      .topic = nullptr,
-                      .type = nullptr,
-                      .policy = nullptr,
-                      .count = 1},
-                     info != nullptr ? info->topic : "",
-                     info != nullptr ? info->type : ""});
+                                   const perflab_identity& identity, const Endpoint& info) {
+  const perflab_listener listener{.on_data = nullptr, .on_event = host_.on_event, .context = host_.context};
+  if (!is_self(peer)) post({}, listener, info, kind, identity, 1, nullptr);
 }
 
 void Participant::deliver_events() {
@@ -266,12 +216,10 @@ void Participant::deliver_events() {
       const std::lock_guard lock(mutex_);
       event = std::move(events_.front());
       events_.pop_front();
-      const bool is_there =
-          same(event.owner, {}) || writers_.contains(event.owner) || readers_.contains(event.owner);
-      if (!is_there) continue;
+      if (!same(event.owner, {}) && !entities_.contains(event.owner)) continue;
     }
-    if (!event.topic.empty()) event.event.topic = event.topic.c_str();
-    if (!event.type.empty()) event.event.type = event.type.c_str();
+    if (!event.info.topic.empty()) event.event.topic = event.info.topic.c_str();
+    if (!event.info.type.empty()) event.event.type = event.info.type.c_str();
     event.listener.on_event(event.listener.context, &event.event);
   }
 }
@@ -324,8 +272,7 @@ std::int64_t Participant::tick() {
     }
   }
   std::erase_if(wanted_, [&](const Wanted& wanted) { return wanted.due_ns <= now_ns; });
-  for (const auto& [identity, writer] : writers_) due_ns = std::min(due_ns, writer->tick(now_ns));
-  for (const auto& [identity, reader] : readers_) due_ns = std::min(due_ns, reader->tick(now_ns));
+  for (const auto& [identity, entity] : entities_) due_ns = std::min(due_ns, entity->tick(now_ns));
   return due_ns;
 }
 
@@ -333,8 +280,7 @@ void Participant::watch(int fd, std::uint32_t events) {
   epoll_event event{};
   event.events = events;
   event.data.fd = fd;
-  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
-    epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
+  epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
 }
 
 void Participant::handle_ready(int fd) {
@@ -347,145 +293,116 @@ void Participant::handle_ready(int fd) {
     while (Descriptor socket = accept_connection(listener_)) connected(std::move(socket));
     return;
   }
-  const auto peer = std::ranges::find_if(peers_, [&](const Peer& each) { return each.link.fd() == fd; });
-  if (peer != peers_.end() && !receive(*peer)) lose(peer);
+  const auto peer = std::ranges::find_if(peers_, [&](const Peer& each) { return each.socket.get() == fd; });
+  if (peer != peers_.end() && !receive_letters(*peer)) lose(peer);
 }
 
-Peer& Participant::connected(Descriptor socket) {
-  Peer& peer = peers_.emplace_back(Link(std::move(socket)));
-  watch(peer.link.fd(), EPOLLIN);
-  return peer;
-}
-
-void Participant::send_hello(Peer& peer) {
+void Participant::connected(Descriptor socket) {
+  // Also when there is room to send again. Once for each change, for all is read and sent that can be.
+  watch(socket.get(), EPOLLIN | EPOLLOUT | EPOLLET);
   Letter hello = letter(Kind::hello, identity_);
   hello.file = board_->file().duplicate();
-  peer.link.send(std::move(hello));
-  peer.has_been_greeted = true;
+  peers_.push_back({.socket = std::move(socket)});
+  peers_.back().out.push_back(std::move(hello));
 }
 
 bool Participant::read_own_letters() {
   Peer& self = peers_.front();
-  bool any = false;
-  while (auto own = self.link.take_waiting()) {
-    any = true;
-    handle(self, *own);
+  const bool any = !self.out.empty();
+  for (; !self.out.empty(); self.out.pop_front()) {
+    Letter own = std::move(self.out.front());
+    handle(self, own);
   }
   return any;
 }
 
 void Participant::send_letters() {
-  for (auto peer = std::next(peers_.begin()); peer != peers_.end();) {
-    const auto each = peer++;
-    const bool was_blocked = each->is_blocked;
-    if (!each->link.flush(each->is_blocked)) {
-      lose(each);
-    } else if (each->is_blocked != was_blocked) {
-      watch(each->link.fd(), each->is_blocked ? EPOLLIN | EPOLLOUT : EPOLLIN);
-    }
+  for (auto next = std::next(peers_.begin()); next != peers_.end();) {
+    const auto peer = next++;
+    Sent sent = Sent::yes;
+    while (!peer->out.empty() && (sent = send(peer->socket, peer->out.front())) == Sent::yes)
+      peer->out.pop_front();
+    if (sent == Sent::gone) lose(peer);
   }
 }
 
 // False where the peer has ended, or is not understood.
-bool Participant::receive(Peer& peer) {
-  for (;;) {
-    bool gone = false;
-    std::optional<Letter> received = peer.link.receive(gone);
-    if (gone) return false;
-    if (!received) return true;
-    try {
-      if (!handle(peer, *received)) return false;
-    } catch (const std::exception& failure) {
-      closed_.push_back(failure.what());
-      return false;
-    }
+bool Participant::receive_letters(Peer& peer) {
+  bool gone = false;
+  while (std::optional<Letter> received = receive(peer.socket, gone)) {
+    if (!handle(peer, *received)) return false;
   }
+  return !gone;
 }
 
-bool Participant::handle(Peer& peer, Letter& received) {
+bool Participant::handle(Peer& peer, Letter& received) try {
   const Letter::Head& head = received.head;
-  if (head.kind == Kind::hello) return greet(peer, received);
-  if (peer.board == nullptr) return false;
+  if ((head.kind == Kind::hello) != (peer.board == nullptr)) return false;
   switch (head.kind) {
+    case Kind::hello:
+      return greet(peer, received);
     case Kind::writer:
     case Kind::reader:
-      if (received.topic.empty() || received.type.empty()) return false;
-      handle_endpoint(peer, head.from,
-                      {head.kind == Kind::writer, {head.qos, received.topic, received.type}});
+      handle_endpoint(peer, received);
       return true;
     case Kind::gone:
       handle_gone(peer, head.from);
       return true;
     case Kind::match: {
       const auto reader = peer.endpoints.find(head.from);
-      if (reader == peer.endpoints.end() || head.number >= Board::kCells) return false;
-      const auto writer = writers_.find(head.to);
-      if (writer == writers_.end()) return true;
-      auto [ring, first] = writer->second->add({.reader = head.from,
-                                                .qos = reader->second.info.qos,
-                                                .board = peer.board,
-                                                .cell = static_cast<std::uint32_t>(head.number)});
-      if (!ring) return true;
+      auto* const writer = static_cast<Writer*>(find(head.to, true));
+      if (reader == peer.endpoints.end() || writer == nullptr) return true;  // gone meanwhile
+      auto [ring, first] = writer->add({.reader = head.from,
+                                        .qos = reader->second.info.qos,
+                                        .board = peer.board,
+                                        .cell = static_cast<std::uint32_t>(head.number)});
       Letter start = letter(Kind::start, head.to, head.from, first);
       start.file = std::move(ring);
-      peer.link.send(std::move(start));
+      peer.out.push_back(std::move(start));
       return true;
     }
-    case Kind::unmatch:
-      if (const auto writer = writers_.find(head.to); writer != writers_.end())
-        writer->second->remove(head.from);
-      return true;
     case Kind::start:
-      if (const auto reader = readers_.find(head.to); reader != readers_.end())
-        reader->second->start(head.from, received.file, head.number);
+      if (auto* const reader = static_cast<Reader*>(find(head.to, false)))
+        reader->start(head.from, received.file, head.number);
       return true;
-    case Kind::hello:
-      break;
   }
+  return false;
+} catch (const std::exception& failure) {
+  closed_.push_back(failure.what());
   return false;
 }
 
 bool Participant::greet(Peer& peer, Letter& hello) {
-  if (peer.board != nullptr) return false;
   peer.board = std::make_shared<Board>(std::move(hello.file));
   peer.identity = hello.head.from;
-  if (!peer.has_been_greeted) send_hello(peer);
   report_discovery(peer, PERFLAB_PARTICIPANT_FOUND, peer.identity);
-  for (const auto& [identity, writer] : writers_) peer.link.send(announcement(Kind::writer, *writer));
-  for (const auto& [identity, reader] : readers_) peer.link.send(announcement(Kind::reader, *reader));
+  for (const auto& [identity, entity] : entities_)
+    peer.out.push_back(announcement(entity->is_writer ? Kind::writer : Kind::reader, *entity));
   return true;
 }
 
 void Participant::broadcast(Kind kind, const Entity& entity) {
   for (Peer& peer : peers_) {
-    if (peer.board != nullptr) peer.link.send(announcement(kind, entity));
+    if (peer.board != nullptr) peer.out.push_back(announcement(kind, entity));
   }
 }
 
-void Participant::handle_endpoint(Peer& peer, const perflab_identity& identity, RemoteEndpoint endpoint) {
-  const auto [at, is_new] = peer.endpoints.emplace(identity, std::move(endpoint));
+void Participant::handle_endpoint(Peer& peer, const Letter& received) {
+  const Letter::Head& head = received.head;
+  const bool is_writer = head.kind == Kind::writer;
+  const auto [at, is_new] = peer.endpoints.try_emplace(
+      head.from, RemoteEndpoint{is_writer, {head.qos, received.topic, received.type}});
   if (!is_new) return;
-  const auto& [is_writer, info] = at->second;
-  report_discovery(peer, is_writer ? PERFLAB_WRITER_FOUND : PERFLAB_READER_FOUND, identity, &info);
-  if (is_writer) {
-    for (const auto& [own, reader] : readers_) consider(*reader, identity, info);
-  } else {
-    for (const auto& [own, writer] : writers_) consider(*writer, identity, info);
-  }
+  report_discovery(peer, is_writer ? PERFLAB_WRITER_FOUND : PERFLAB_READER_FOUND, head.from, at->second.info);
+  for (const auto& [identity, entity] : entities_) consider(*entity, head.from, at->second);
 }
 
 void Participant::handle_gone(Peer& peer, const perflab_identity& identity) {
   const auto found = peer.endpoints.find(identity);
   if (found == peer.endpoints.end()) return;
-  const bool is_writer = found->second.is_writer;
+  report_discovery(peer, found->second.is_writer ? PERFLAB_WRITER_LOST : PERFLAB_READER_LOST, identity);
   peer.endpoints.erase(found);
-  report_discovery(peer, is_writer ? PERFLAB_WRITER_LOST : PERFLAB_READER_LOST, identity);
-  if (!is_writer) {
-    for (const auto& [own, writer] : writers_) writer->remove(identity);
-    return;
-  }
-  std::erase_if(wanted_, [&](const Wanted& wanted) { return same(wanted.writer, identity); });
-  for (const auto& [own, reader] : readers_) reader->writer_gone(identity);
+  for (const auto& [own, entity] : entities_) entity->peer_gone(identity);
 }
 
 void Participant::lose(std::list<Peer>::iterator peer) {

@@ -57,14 +57,11 @@ struct RemoteEndpoint {
 
 // Another participant, or this one. Under the mutex.
 struct Peer {
-  explicit Peer(Link with) : link(std::move(with)) {}
-
-  Link link;
+  Descriptor socket;  // none: this participant itself
   perflab_identity identity{};
-  std::shared_ptr<Board> board;  // once it has said hello
+  std::shared_ptr<Board> board{};  // once it has said hello
   ByIdentity<RemoteEndpoint> endpoints{};
-  bool has_been_greeted = false;
-  bool is_blocked = false;  // there is more to send than the kernel takes
+  std::deque<Letter> out{};  // not yet sent
 };
 
 class Participant {
@@ -82,11 +79,9 @@ class Participant {
   std::uint32_t data_bell() const noexcept { return data_bell_; }
   std::int64_t host_now_ns() const noexcept { return host_.now_ns(host_.context); }
   perflab_identity next_identity();
-  void enter(Writer& writer);
-  void enter(Reader& reader);
+  void enter(Entity& entity);
   // Afterwards no callback of it runs, and none will.
-  void leave(Writer& writer);
-  void leave(Reader& reader);
+  void leave(Entity& entity);
   // Has the control thread look at every writer and reader (tick()).
   void poke() noexcept;
 
@@ -94,8 +89,6 @@ class Participant {
   // Calls on_event() of a writer or reader, soon.
   void report(const Entity& entity, perflab_event_kind kind, const perflab_identity& peer, std::int32_t count,
               const char* policy = nullptr);
-  // Tells the writer's participant that the reader has left it.
-  void unmatch(const Reader& reader, const perflab_identity& writer);
   // For describe().
   void note_closed(const std::string& why) { closed_.push_back(why); }
   void note_lost(std::uint64_t messages) noexcept { lost_ += messages; }
@@ -105,8 +98,7 @@ class Participant {
     perflab_identity owner;  // all zero: the host
     perflab_listener listener;
     perflab_event event;
-    std::string topic;
-    std::string type;
+    Endpoint info;  // for its topic and type
   };
   // A reader and a writer that will match.
   struct Wanted {
@@ -124,26 +116,25 @@ class Participant {
   void match(const Wanted& wanted);
   void watch(int fd, std::uint32_t events);
   void handle_ready(int fd);
-  Peer& connected(Descriptor socket);
-  void send_hello(Peer& peer);
+  void connected(Descriptor socket);
   bool read_own_letters();
   void send_letters();
-  bool receive(Peer& peer);
+  bool receive_letters(Peer& peer);
   bool handle(Peer& peer, Letter& received);
   bool greet(Peer& peer, Letter& hello);
-  void handle_endpoint(Peer& peer, const perflab_identity& identity, RemoteEndpoint endpoint);
+  void handle_endpoint(Peer& peer, const Letter& received);
   void handle_gone(Peer& peer, const perflab_identity& identity);
   void lose(std::list<Peer>::iterator peer);
 
   // ---- under the mutex ----
   bool is_self(const Peer& peer) const noexcept { return &peer == &peers_.front(); }
   void broadcast(Kind kind, const Entity& entity);
-  bool concern(const Entity& entity, const perflab_identity& identity, const Endpoint& remote) const;
-  void consider(Writer& writer, const perflab_identity& reader, const Endpoint& requested);
-  void consider(Reader& reader, const perflab_identity& writer, const Endpoint& offered);
-  Peer* owner_of(const perflab_identity& endpoint);
+  void consider(Entity& own, const perflab_identity& identity, const RemoteEndpoint& remote);
+  Entity* find(const perflab_identity& identity, bool is_writer) const noexcept;
+  void post(const perflab_identity& owner, const perflab_listener& listener, const Endpoint& info,
+            perflab_event_kind kind, const perflab_identity& peer, std::int32_t count, const char* policy);
   void report_discovery(const Peer& peer, perflab_event_kind kind, const perflab_identity& identity,
-                        const Endpoint* info = nullptr);
+                        const Endpoint& info = {});
 
   // The thread that calls on_data(). False where there was nothing new for any reader.
   bool call_readers();
@@ -159,15 +150,14 @@ class Participant {
   int seat_ = 0;
   std::string description_;
   std::atomic<bool> stopping_{false};
-  std::atomic<std::uint32_t> entities_{0};
+  std::atomic<std::uint32_t> made_{0};  // writers and readers
 
   // Held while anything of the host is called. Recursive, for a callback may destroy what it belongs to.
   std::recursive_mutex calls_;
   std::vector<Reader*> called_;  // those with on_data(); under calls_
 
   std::mutex mutex_;
-  ByIdentity<Writer*> writers_;
-  ByIdentity<Reader*> readers_;
+  ByIdentity<Entity*> entities_;
   std::list<Peer> peers_;  // the first is this participant itself
   std::vector<Wanted> wanted_;
   std::deque<Event> events_;

@@ -14,7 +14,7 @@ namespace perflab::middleware::shm {
 using support::StatusError;
 
 Reader::Reader(Participant& of, const perflab_endpoint_settings& settings, const perflab_listener* called)
-    : Entity(of, settings, called),
+    : Entity(of, false, settings, called),
       tells_identities_(settings.related_samples),
       deadline_(info.qos.deadline_ns) {
   participant.enter(*this);
@@ -223,7 +223,7 @@ void Reader::start(const perflab_identity& writer, const Descriptor& ring, std::
   ring_own_bells();  // messages may have come before the ring
 }
 
-void Reader::writer_gone(const perflab_identity& writer) {
+void Reader::peer_gone(const perflab_identity& writer) {
   const std::lock_guard lock(mutex_);
   Source* const source = find(writer);
   if (source == nullptr) return;
@@ -267,7 +267,6 @@ std::int64_t Reader::tick(std::int64_t now_ns) {
     if (is_closed) {
       set_unmatched(*source);
       participant.note_closed(source->problem);
-      participant.unmatch(*this, source->writer);
     }
     if (is_closed || (source->gone && !has_more && source->problem.empty())) {
       participant.board().return_cell(source->cell);

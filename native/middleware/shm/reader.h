@@ -40,9 +40,8 @@ class Reader : public Entity {
  public:
   Reader(Participant& participant, const perflab_endpoint_settings& settings,
          const perflab_listener* listener);
-  ~Reader();
+  ~Reader() override;
 
-  const perflab_identity& identity() const noexcept { return id; }
   std::size_t matched() const noexcept;
   perflab_status take(perflab_sample* sample, perflab_error* error);
   void return_sample(perflab_sample* sample) noexcept;
@@ -60,9 +59,8 @@ class Reader : public Entity {
   std::uint32_t expect(const perflab_identity& writer, const perflab_qos& offered,
                        std::shared_ptr<Board> board);
   void start(const perflab_identity& writer, const Descriptor& ring, std::uint64_t first);
-  void writer_gone(const perflab_identity& writer);
-  // Deadlines and leases; returns when to call it again.
-  std::int64_t tick(std::int64_t now_ns);
+  void peer_gone(const perflab_identity& writer) override;
+  std::int64_t tick(std::int64_t now_ns) override;
 
  private:
   // A message that has been taken out of its ring.

@@ -59,87 +59,60 @@ bool is_of_this_user(const Descriptor& socket) {
   return getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == getuid();
 }
 
-// A letter in memory, and room for the descriptor that goes with it.
-class Envelope {
- public:
-  Envelope() {
-    message_.msg_iov = pieces_.data();
-    message_.msg_iovlen = pieces_.size();
-    message_.msg_control = control_;
-    message_.msg_controllen = sizeof control_;
+// What sendmsg() and recvmsg() want: a head, names, and room for a descriptor.
+struct Envelope {
+  Envelope(const Letter::Head& head, const std::string& names)
+      : pieces{{{const_cast<Letter::Head*>(&head), sizeof head},
+                {const_cast<char*>(names.data()), names.size()}}} {
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = pieces.size();
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
   }
   Envelope(const Envelope&) = delete;
   Envelope& operator=(const Envelope&) = delete;
-  msghdr& message() noexcept { return message_; }
-  void put(void* head, void* names, std::size_t size) {
-    pieces_[0] = {.iov_base = head, .iov_len = sizeof(Letter::Head)};
-    pieces_[1] = {.iov_base = names, .iov_len = size};
-  }
-  void enclose(const Descriptor& file) {
-    if (!file) {
-      message_.msg_controllen = 0;
-      return;
-    }
-    cmsghdr* const enclosed = CMSG_FIRSTHDR(&message_);
-    enclosed->cmsg_level = SOL_SOCKET;
-    enclosed->cmsg_type = SCM_RIGHTS;
-    enclosed->cmsg_len = CMSG_LEN(sizeof(int));
-    const int fd = file.get();
-    std::memcpy(CMSG_DATA(enclosed), &fd, sizeof fd);
-  }
-  Descriptor enclosed() {
-    const cmsghdr* const found = CMSG_FIRSTHDR(&message_);
-    if (found == nullptr || found->cmsg_type != SCM_RIGHTS || found->cmsg_len != CMSG_LEN(sizeof(int)))
-      return {};
-    int fd = -1;
-    std::memcpy(&fd, CMSG_DATA(found), sizeof fd);
-    return Descriptor(fd);
-  }
 
- private:
-  msghdr message_{};
-  std::array<iovec, 2> pieces_{};
-  alignas(cmsghdr) char control_[CMSG_SPACE(sizeof(int))]{};
+  std::array<iovec, 2> pieces;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))]{};
+  msghdr message{};
 };
 
 }  // namespace
 
-std::optional<Letter> Link::take_waiting() {
-  if (waiting_.empty()) return std::nullopt;
-  Letter first = std::move(waiting_.front());
-  waiting_.pop_front();
-  return first;
-}
-
-bool Link::flush(bool& blocked) {
-  for (; !waiting_.empty(); waiting_.pop_front()) {
-    Letter& letter = waiting_.front();
-    std::string names = letter.topic + '\0' + letter.type;
-    Envelope envelope;
-    envelope.put(&letter.head, names.data(), names.size());
-    envelope.enclose(letter.file);
-    if (sendmsg(socket_.get(), &envelope.message(), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) continue;
-    blocked = errno == EAGAIN || errno == EINTR;
-    return blocked;
+Sent send(const Descriptor& socket, const Letter& letter) {
+  const std::string names = letter.topic + '\0' + letter.type;
+  Envelope envelope(letter.head, names);
+  if (letter.file) {
+    cmsghdr* const enclosed = CMSG_FIRSTHDR(&envelope.message);
+    enclosed->cmsg_level = SOL_SOCKET;
+    enclosed->cmsg_type = SCM_RIGHTS;
+    enclosed->cmsg_len = CMSG_LEN(sizeof(int));
+    const int fd = letter.file.get();
+    std::memcpy(CMSG_DATA(enclosed), &fd, sizeof fd);
+  } else {
+    envelope.message.msg_controllen = 0;
   }
-  blocked = false;
-  return true;
+  if (sendmsg(socket.get(), &envelope.message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) return Sent::yes;
+  return errno == EAGAIN || errno == EINTR ? Sent::later : Sent::gone;
 }
 
-std::optional<Letter> Link::receive(bool& gone) {
+std::optional<Letter> receive(const Descriptor& socket, bool& gone) {
   static_assert(std::is_trivially_copyable_v<Letter::Head>);
   Letter letter;
   std::string names(kLongestNames + 1, '\0');
-  Envelope envelope;
-  envelope.put(&letter.head, names.data(), names.size());
-  const ssize_t size = recvmsg(socket_.get(), &envelope.message(), MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  Envelope envelope(letter.head, names);
+  const ssize_t size = recvmsg(socket.get(), &envelope.message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   gone = size >= 0 || (errno != EAGAIN && errno != EINTR);
   if (size < 0) return std::nullopt;
-  letter.file = envelope.enclosed();
+  const cmsghdr* const enclosed = CMSG_FIRSTHDR(&envelope.message);
+  if (enclosed != nullptr && enclosed->cmsg_type == SCM_RIGHTS) {
+    int fd = -1;
+    std::memcpy(&fd, CMSG_DATA(enclosed), sizeof fd);
+    letter.file = Descriptor(fd);
+  }
   constexpr auto kHead = static_cast<ssize_t>(sizeof(Letter::Head));
-  if (size <= kHead || (envelope.message().msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 ||
-      letter.head.magic != kMagic)
-    return std::nullopt;
+  const bool is_cut = (envelope.message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0;
+  if (size <= kHead || is_cut || letter.head.magic != kMagic) return std::nullopt;
   names.resize(static_cast<std::size_t>(size - kHead));
   const std::size_t split = names.find('\0');
   if (split == std::string::npos) return std::nullopt;

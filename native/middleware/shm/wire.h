@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <string>
 #include <utility>
@@ -26,12 +25,11 @@ inline constexpr std::uint32_t kMagic = 0x504c4d31;  // "PLM1"
 inline constexpr std::size_t kLongestNames = 32 << 10;
 
 enum class Kind : std::uint32_t {
-  hello,    // the first from either end: `from` is the participant, the file its board
-  writer,   // `from` exists, with this QoS, topic and type
-  reader,   // likewise
-  gone,     // `from` does not exist any more
-  match,    // the reader `from` wants the messages of the writer `to`; `number` is its cell
-  unmatch,  // the reader `from` wants them no longer
+  hello,   // the first from either end: `from` is the participant, the file its board
+  writer,  // `from` exists, with this QoS, topic and type
+  reader,  // likewise
+  gone,    // `from` does not exist any more
+  match,   // the reader `from` wants the messages of the writer `to`; `number` is its cell
   start,  // the answer to `match`: the writer `from` shows the reader `to` its ring, from message `number` on
 };
 
@@ -51,23 +49,11 @@ struct Letter {
   Descriptor file;
 };
 
-// One end of a connection. What the kernel does not take at once waits here, in order: nothing blocks.
-class Link {
- public:
-  explicit Link(Descriptor socket) : socket_(std::move(socket)) {}
-  int fd() const noexcept { return socket_.get(); }
-  void send(Letter letter) { waiting_.push_back(std::move(letter)); }
-  // For a participant that talks to itself.
-  std::optional<Letter> take_waiting();
-  // Sends what can be sent. `blocked`: there is more. False: the other end is gone.
-  bool flush(bool& blocked);
-  // The next letter that has come. `gone`: there will be none, or what came is none.
-  std::optional<Letter> receive(bool& gone);
-
- private:
-  Descriptor socket_;
-  std::deque<Letter> waiting_;
-};
+enum class Sent { yes, later, gone };
+// Neither blocks. `later`: the other end has not read enough yet.
+Sent send(const Descriptor& socket, const Letter& letter);
+// The next letter that has come. `gone`: there will be none, or what came is none.
+std::optional<Letter> receive(const Descriptor& socket, bool& gone);
 
 struct Seat {
   Descriptor listener;

@@ -20,7 +20,7 @@ std::uint64_t last(std::int32_t depth, std::uint64_t next) noexcept {
 }  // namespace
 
 Writer::Writer(Participant& of, const perflab_endpoint_settings& settings, const perflab_listener* called)
-    : Entity(of, settings, called), asserted_ns_(of.host_now_ns()), deadline_(info.qos.deadline_ns) {
+    : Entity(of, true, settings, called), asserted_ns_(of.host_now_ns()), deadline_(info.qos.deadline_ns) {
   if (info.qos.durability == PERFLAB_TRANSIENT_LOCAL) make_ring();
   participant.enter(*this);
 }
@@ -131,16 +131,10 @@ Writer::Room Writer::wait_for_room(std::unique_lock<std::mutex>& lock, std::size
 std::uint64_t Writer::needed_from(Target& target) {
   const std::uint64_t next = ring_->next();
   const std::uint32_t taken = target.board->cell(target.cell).taken.load();
-  // The counter goes round; never by that much at once.
+  // The counter goes round; never by that much at once. A reader whose counter makes no sense is not waited
+  // for.
   const auto more = taken - static_cast<std::uint32_t>(target.done - target.first);
-  if (more > next - target.done) {
-    closed_.push_back(target.reader);
-    participant.poke();
-    target.done = next;
-    target.first = next - taken;
-  } else {
-    target.done += more;
-  }
+  target.done += std::min<std::uint64_t>(more, next - target.done);
   const bool keeps_all = target.qos.history == PERFLAB_KEEP_ALL;
   return keeps_all ? target.done : std::max(target.done, last(target.qos.depth, next + 1));
 }
@@ -177,7 +171,7 @@ std::pair<Descriptor, std::uint64_t> Writer::add(Target target) {
   return shown;
 }
 
-void Writer::remove(const perflab_identity& reader) {
+void Writer::peer_gone(const perflab_identity& reader) {
   const std::lock_guard lock(mutex_);
   if (std::erase_if(targets_, [&](const Target& target) { return same(target.reader, reader); }) == 0) return;
   participant.report(*this, PERFLAB_UNMATCHED, reader, 1);
@@ -185,9 +179,7 @@ void Writer::remove(const perflab_identity& reader) {
 }
 
 std::int64_t Writer::tick(std::int64_t now_ns) {
-  std::vector<perflab_identity> closed;
-  std::unique_lock lock(mutex_);
-  closed.swap(closed_);
+  const std::lock_guard lock(mutex_);
   const std::int32_t missed = deadline_.missed(now_ns, written_ns_);
   if (missed > 0) participant.report(*this, PERFLAB_DEADLINE_MISSED, {}, missed);
   std::int64_t due_ns = deadline_.due_ns(now_ns);
@@ -201,12 +193,6 @@ std::int64_t Writer::tick(std::int64_t now_ns) {
     if (alive_ && !alive) participant.report(*this, PERFLAB_LIVELINESS_LOST, {}, 1);
     alive_ = alive;
     due_ns = std::min(due_ns, alive ? asserted_ns_ + lease_ns : now_ns + part_of(lease_ns));
-  }
-  lock.unlock();
-  for (const perflab_identity& reader : closed) {
-    participant.note_closed(info.topic +
-                            ": a reader has taken more than there was; nothing is sent to it any more");
-    remove(reader);
   }
   return due_ns;
 }

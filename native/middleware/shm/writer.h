@@ -30,9 +30,8 @@ class Writer : public Entity {
  public:
   Writer(Participant& participant, const perflab_endpoint_settings& settings,
          const perflab_listener* listener);
-  ~Writer();
+  ~Writer() override;
 
-  const perflab_identity& identity() const noexcept { return id; }
   std::size_t matched() const noexcept;
   perflab_status write(const perflab_bytes* parts, std::size_t part_count,
                        const perflab_sample_identity* related, std::int64_t* sequence, perflab_error* error);
@@ -41,9 +40,8 @@ class Writer : public Entity {
   // On the control thread, under the participant's mutex.
   // What the reader needs to follow: the ring, and from which message on. No file where it has them already.
   std::pair<Descriptor, std::uint64_t> add(Target target);
-  void remove(const perflab_identity& reader);
-  // Deadlines and leases; returns when to call it again.
-  std::int64_t tick(std::int64_t now_ns);
+  void peer_gone(const perflab_identity& reader) override;
+  std::int64_t tick(std::int64_t now_ns) override;
 
  private:
   enum class Room { there, later, never };
@@ -59,12 +57,11 @@ class Writer : public Entity {
 
   mutable std::mutex mutex_;
   std::vector<Target> targets_;
-  std::optional<RingWriter> ring_;        // where there has been a reader, or there is a history to keep
-  std::uint64_t next_ = 1;                // number of the next message
-  std::uint32_t bell_ = 0;                // on which it waits for readers, once it has had to
-  std::int64_t written_ns_ = 0;           // the last message; 0: none yet
-  std::int64_t asserted_ns_;              // liveliness
-  std::vector<perflab_identity> closed_;  // readers that made no sense
+  std::optional<RingWriter> ring_;  // where there has been a reader, or there is a history to keep
+  std::uint64_t next_ = 1;          // number of the next message
+  std::uint32_t bell_ = 0;          // on which it waits for readers, once it has had to
+  std::int64_t written_ns_ = 0;     // the last message; 0: none yet
+  std::int64_t asserted_ns_;        // liveliness
 
   // On the control thread.
   Deadline deadline_;
