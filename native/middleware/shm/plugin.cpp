@@ -22,7 +22,7 @@
 // writer's host, which all processes of one machine share.
 //
 // Limits. `network` can only be "lo". A reliable writer waits while a reader that keeps all has not taken
-// 16384 messages or 512 MiB; for a best effort reader the oldest is lost then, counted, and reported as
+// 16384 messages or 1 GiB; for a best effort reader the oldest is lost then, counted, and reported as
 // PERFLAB_SAMPLE_LOST. A message has at most 1 GiB, a history 16384 messages. At most 256 participants per
 // domain and user.
 #include <cstdint>

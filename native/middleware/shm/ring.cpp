@@ -12,14 +12,11 @@ namespace {
 // The file: a page with the header, the table, the bytes.
 constexpr std::size_t kTableAt = 4096;
 constexpr std::size_t kBytesAt = std::size_t{2} << 20;
-// Room for one area of each power of two from 64 KiB to 512 MiB, and for one of 1 GiB, where a message needs
-// that.
-constexpr std::size_t kMostBytes = std::size_t{2} << 30;
+constexpr std::size_t kMostBytes = std::size_t{1} << 30;
+constexpr std::size_t kFirstBytes = std::size_t{64} << 10;
 constexpr std::size_t kFileSize = kBytesAt + kMostBytes;
-constexpr std::size_t kLargestArea = std::size_t{512} << 20;
-constexpr std::size_t kFirstArea = std::size_t{64} << 10;
 constexpr std::uint32_t kFirstEntries = 16;
-static_assert(kTableAt + kMostMessages * sizeof(Entry) <= kBytesAt);
+static_assert(kTableAt + kMostMessages * sizeof(Entry) <= kBytesAt && kLargestMessage <= kMostBytes);
 
 constexpr std::size_t table_size(std::size_t entries) { return kTableAt + entries * sizeof(Entry); }
 
@@ -45,11 +42,10 @@ void fence(std::memory_order order) noexcept {
 RingWriter::RingWriter(std::uint64_t next, std::int64_t now_ns)
     : file_(make_file("perflab-shm-ring", kFileSize)),
       table_(file_, 0, table_size(kFirstEntries), true),
-      bytes_(file_, kBytesAt, kFirstArea, true),
+      bytes_(file_, kBytesAt, kFirstBytes, true),
       next_(next),
       oldest_(next),
       entries_(kFirstEntries),
-      area_size_(kFirstArea),
       area_since_(next) {
   header().next = next;
   header().oldest = next;
@@ -71,17 +67,21 @@ bool RingWriter::has_room(std::size_t size) const noexcept {
   return next_ - oldest_ < entries_ && find_place(size).has_value();
 }
 
-std::optional<std::size_t> RingWriter::find_place(std::size_t size) const noexcept {
+std::optional<RingWriter::Place> RingWriter::find_place(std::size_t size) const noexcept {
+  using enum Place::How;
   const std::size_t room = whole_lines(size);
   const std::uint64_t oldest = std::max(oldest_, area_since_);
-  if (oldest == next_) return room <= area_size_ ? std::optional(area_begin_) : std::nullopt;
-  const std::size_t begin = entry(oldest).offset;
-  if (end_ > begin) {  // what is there lies from `begin` to `end_`
-    if (begin - area_begin_ >= room) return area_begin_;
-    return area_begin_ + area_size_ - end_ >= room ? std::optional(end_) : std::nullopt;
+  const std::size_t begin = oldest == next_ ? end_ : entry(oldest).offset;
+  if (oldest == next_ || end_ > begin) {  // what is there lies from `begin` to `end_`
+    if (oldest == next_ ? room <= bytes_.size() - area_begin_ : room <= begin - area_begin_)
+      return Place{at_the_beginning, area_begin_};
+    if (room <= bytes_.size() - end_) return Place{onward, end_};
+    return std::nullopt;
   }
-  return begin - end_ >= room ? std::optional(end_)
-                              : std::nullopt;  // it goes on at the beginning, up to `end_`
+  // It lies from `begin` to `wrap_end_`, and from the beginning of the area to `end_`.
+  if (room <= begin - end_) return Place{onward, end_};
+  if (room <= bytes_.size() - wrap_end_) return Place{in_a_new_area, wrap_end_};
+  return std::nullopt;
 }
 
 bool RingWriter::grow(std::size_t size) {
@@ -97,14 +97,9 @@ bool RingWriter::grow(std::size_t size) {
     header().entries.store(entries_, std::memory_order_release);
     return true;
   }
-  const bool is_too_large_for_all = whole_lines(size) > area_size_;
-  const std::size_t larger = std::bit_ceil(std::max(area_size_ + 1, whole_lines(size)));
-  if (larger > kLargestArea && !is_too_large_for_all) return false;
-  area_begin_ = bytes_.size();
-  bytes_.grow(area_begin_ + larger);
-  area_size_ = larger;
-  area_since_ = next_;
-  end_ = area_begin_;
+  if (bytes_.size() == kMostBytes) return false;
+  const std::size_t larger = std::max(2 * bytes_.size(), std::bit_ceil(whole_lines(size)));
+  bytes_.grow(larger);
   return true;
 }
 
@@ -112,18 +107,23 @@ void RingWriter::forget_before(std::uint64_t number) noexcept {
   oldest_ = number;
   header().oldest.store(number, std::memory_order_relaxed);
   fence(std::memory_order_release);
-  if (oldest_ == next_ && area_begin_ > 0) {
-    area_begin_ = 0;
-    area_size_ = bytes_.size();
-  }
+  if (oldest_ >= area_since_) area_begin_ = 0;
 }
 
-std::uint8_t* RingWriter::place(std::size_t size) noexcept { return bytes_.data() + *find_place(size); }
+std::uint8_t* RingWriter::place(std::size_t size) noexcept {
+  return bytes_.data() + find_place(size)->offset;
+}
 
 void RingWriter::publish(Entry written) noexcept {
+  const Place place = *find_place(written.size);
+  if (place.how == Place::How::at_the_beginning) wrap_end_ = end_;
+  if (place.how == Place::How::in_a_new_area) {
+    area_begin_ = place.offset;
+    area_since_ = next_;
+  }
   written.number = next_;
-  written.offset = *find_place(written.size);
-  end_ = written.offset + whole_lines(written.size);
+  written.offset = place.offset;
+  end_ = place.offset + whole_lines(written.size);
   entry(next_) = written;
   header().written_ns.store(written.published_ns, std::memory_order_relaxed);
   header().next.store(++next_);
@@ -134,7 +134,7 @@ void RingWriter::publish(Entry written) noexcept {
 RingReader::RingReader(const Descriptor& file)
     : table_(is_sealed_file(file, kFileSize) ? Window(file, 0, table_size(kFirstEntries), false)
                                              : throw Rubbish("it is no file of a ring")),
-      bytes_(file, kBytesAt, kFirstArea, false) {}
+      bytes_(file, kBytesAt, kFirstBytes, false) {}
 
 bool RingReader::has_forgotten(std::uint64_t number) const noexcept {
   fence(std::memory_order_acquire);

@@ -74,7 +74,7 @@ class RingWriter {
   std::uint64_t oldest_living(std::int64_t now_ns, std::int64_t lifespan_ns) const noexcept;
   // Whether one more message of this size has room beside those that are there.
   bool has_room(std::size_t size) const noexcept;
-  // Makes room for one; false where kMostMessages are there, or bytes as large as they become.
+  // Takes more memory; false where it has as much as it may have.
   bool grow(std::size_t size);
   // Readers can have those from `number` on, which is at most next().
   void forget_before(std::uint64_t number) noexcept;
@@ -89,7 +89,12 @@ class RingWriter {
  private:
   RingHeader& header() const noexcept { return *reinterpret_cast<RingHeader*>(table_.data()); }
   Entry& entry(std::uint64_t number) const noexcept;
-  std::optional<std::size_t> find_place(std::size_t size) const noexcept;
+  // Where the bytes of a message can lie.
+  struct Place {
+    enum class How { onward, at_the_beginning, in_a_new_area } how;
+    std::size_t offset;
+  };
+  std::optional<Place> find_place(std::size_t size) const noexcept;
 
   Descriptor file_;
   Window table_;
@@ -97,12 +102,12 @@ class RingWriter {
   std::uint64_t next_;
   std::uint64_t oldest_;
   std::uint32_t entries_;
-  // The part of the bytes where messages go, since `area_since_`. What lies before it is used again when no
-  // message is there any more.
+  // The area where messages go around: from here to the end of the bytes, those from `area_since_` on. There
+  // are others before it only while older messages are.
   std::size_t area_begin_ = 0;
-  std::size_t area_size_;
   std::uint64_t area_since_;
-  std::size_t end_ = 0;  // of the last message in it
+  std::size_t end_ = 0;       // of the last message
+  std::size_t wrap_end_ = 0;  // of the last one before it went back to the beginning of the area
 };
 
 class RingReader {
