@@ -44,7 +44,7 @@ std::uint32_t Board::take_bell() { return take(bells_); }
 std::uint32_t Board::take_cell() {
   const std::uint32_t number = take(cells_);
   cell(number).taken = 0;
-  for (Word& of_bell : cell(number).bells) of_bell = 0;
+  for (auto& bell : cell(number).bells) bell = 0;
   return number;
 }
 

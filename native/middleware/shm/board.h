@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -10,46 +11,19 @@
 #include <mutex>
 
 #include "middleware/shm/memory.h"
+#include "middleware/support/bell.h"
 
 namespace perflab::middleware::shm {
 
-// What one thread sleeps on, and whoever has something for it rings. No wake-up is lost: the thread says that
-// it is about to sleep and then looks once more; the other one writes what is new and then looks whether
-// anybody sleeps.
-class Bell {
- public:
-  // Returns true as soon as look() does, false where it has not at `until_ns`. What look() reads must have
-  // been written in sequentially consistent order before ring().
-  template <typename Look>
-  bool wait(std::int64_t until_ns, Look&& look) {
-    for (;;) {
-      if (look()) return true;
-      if (until_ns != kForever && monotonic_ns() >= until_ns) return false;
-      asleep_.store(1);
-      if (look()) {
-        asleep_.store(0);
-        return true;
-      }
-      sleep_on(asleep_, 1, until_ns);
-      asleep_.store(0);
-    }
-  }
-  // A system call only where somebody sleeps, and of all who ring only for one of them.
-  void ring() noexcept {
-    if (asleep_.load() != 0 && asleep_.exchange(0) != 0) wake_one(asleep_);
-  }
-
- private:
-  alignas(64) Word asleep_;
-};
+using support::SharedBell;
 
 // Of one reader and one writer. The reader's process writes it, the writer's reads it.
 struct Cell {
   // How many messages the reader has done with, of those that are for it; modulo 2^32.
-  alignas(64) Word taken;
+  alignas(64) std::atomic<std::uint32_t> taken;
   // Which to ring when there is a message: that of a wait-set, and that of the thread which calls on_data().
   // 0: none.
-  alignas(64) std::array<Word, 2> bells;
+  alignas(64) std::array<std::atomic<std::uint32_t>, 2> bells;
 };
 
 class Board {
@@ -64,7 +38,7 @@ class Board {
 
   const Descriptor& file() const noexcept { return file_; }
   // Numbers that come from a peer may be any.
-  Bell& bell(std::uint32_t number) const noexcept { return memory().bells[number % kBells]; }
+  SharedBell& bell(std::uint32_t number) const noexcept { return memory().bells[number % kBells].bell; }
   Cell& cell(std::uint32_t number) const noexcept { return memory().cells[number % kCells]; }
   void ring(std::uint32_t number) const noexcept {
     if (number != 0) bell(number).ring();
@@ -77,8 +51,11 @@ class Board {
   void return_cell(std::uint32_t number) noexcept;
 
  private:
+  struct alignas(64) Line {
+    SharedBell bell;
+  };
   struct Memory {
-    std::array<Bell, kBells> bells;
+    std::array<Line, kBells> bells;
     std::array<Cell, kCells> cells;
   };
   // From 1 on. Those that are returned wait for as long as possible: a peer may still use them.

@@ -1,10 +1,8 @@
 #include "middleware/shm/memory.h"
 
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -59,21 +57,13 @@ Window::~Window() {
   if (data_ != nullptr) munmap(data_, size_);
 }
 
-void Window::grow(std::size_t size) {
-  if (size <= size_) return;
+bool Window::grow(std::size_t size) noexcept {
+  if (size <= size_) return true;
   void* const memory = mremap(data_, size_, size, MREMAP_MAYMOVE);
-  if (memory == MAP_FAILED) fail("cannot map more shared memory");
+  if (memory == MAP_FAILED) return false;
   data_ = static_cast<std::uint8_t*>(memory);
   size_ = size;
+  return true;
 }
-
-void sleep_on(Word& word, std::uint32_t value, std::int64_t until_ns) noexcept {
-  const timespec until{.tv_sec = until_ns / 1'000'000'000, .tv_nsec = until_ns % 1'000'000'000};
-  // Not FUTEX_WAIT, whose time is a span: it would begin anew with every signal.
-  syscall(SYS_futex, &word, FUTEX_WAIT_BITSET, value, until_ns == kForever ? nullptr : &until, nullptr,
-          FUTEX_BITSET_MATCH_ANY);
-}
-
-void wake_one(Word& word) noexcept { syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0); }
 
 }  // namespace perflab::middleware::shm

@@ -1,16 +1,13 @@
-// Memory that processes share, sleeping on a word of it, and clocks.
+// Memory that processes share.
 #pragma once
 
 #include <time.h>
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
 
 namespace perflab::middleware::shm {
-
-inline constexpr std::int64_t kForever = INT64_MAX;
 
 inline std::int64_t read_clock(clockid_t clock) noexcept {
   timespec now;
@@ -18,16 +15,8 @@ inline std::int64_t read_clock(clockid_t clock) noexcept {
   return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
 }
 
-// How long somebody sleeps at most.
-inline std::int64_t monotonic_ns() noexcept { return read_clock(CLOCK_MONOTONIC); }
 // Source time stamps.
 inline std::int64_t wall_ns() noexcept { return read_clock(CLOCK_REALTIME); }
-
-// The end of a span that begins now; kForever where it has none.
-inline std::int64_t instant_after(std::int64_t span_ns) noexcept {
-  const std::int64_t now_ns = monotonic_ns();
-  return span_ns > kForever - now_ns ? kForever : now_ns + span_ns;
-}
 
 // A file descriptor that is closed with its owner.
 class Descriptor {
@@ -59,7 +48,7 @@ bool is_sealed_file(const Descriptor& file, std::size_t size) noexcept;
 // A part of a file, mapped; it does not need the descriptor any more.
 class Window {
  public:
-  // Throws StatusError, as grow() does.
+  // Throws StatusError.
   Window(const Descriptor& file, std::size_t offset, std::size_t size, bool writable);
   Window(Window&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
@@ -67,19 +56,12 @@ class Window {
   ~Window();
   std::uint8_t* data() const noexcept { return data_; }
   std::size_t size() const noexcept { return size_; }
-  // Afterwards it has at least this size, and may lie elsewhere.
-  void grow(std::size_t size);
+  // Afterwards it has at least this size, and may lie elsewhere. False where the kernel gives no more.
+  [[nodiscard]] bool grow(std::size_t size) noexcept;
 
  private:
   std::uint8_t* data_;
   std::size_t size_;
 };
-
-// A word that threads of several processes sleep on.
-using Word = std::atomic<std::uint32_t>;
-// Sleeps if the word has this value, until it is woken or `until_ns` of the monotonic clock; may wake for
-// nothing.
-void sleep_on(Word& word, std::uint32_t value, std::int64_t until_ns) noexcept;
-void wake_one(Word& word) noexcept;
 
 }  // namespace perflab::middleware::shm

@@ -81,7 +81,8 @@ Participant::Participant(const perflab_host& host, const ParticipantSettings& se
   data_ = std::thread([this] {
     pthread_setname_np(pthread_self(), "shm.data");
     while (!stopping_) {
-      board_->bell(data_bell_).wait(kForever, [this] { return stopping_ || call_readers(); });
+      const auto look = [this] { return stopping_ || call_readers(); };
+      if (!look()) board_->bell(data_bell_).wait_until(INT64_MAX, look);
     }
   });
 }

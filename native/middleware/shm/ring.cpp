@@ -84,10 +84,9 @@ std::optional<RingWriter::Place> RingWriter::find_place(std::size_t size) const 
   return std::nullopt;
 }
 
-bool RingWriter::grow(std::size_t size) {
+bool RingWriter::grow(std::size_t size) noexcept {
   if (next_ - oldest_ == entries_) {
-    if (entries_ == kMostMessages) return false;
-    table_.grow(table_size(std::size_t{2} * entries_));
+    if (entries_ == kMostMessages || !table_.grow(table_size(std::size_t{2} * entries_))) return false;
     auto* const table = reinterpret_cast<Entry*>(table_.data() + kTableAt);
     for (std::uint64_t number = oldest_; number < next_; ++number) {
       const std::uint64_t place = number % (2 * entries_);
@@ -99,8 +98,7 @@ bool RingWriter::grow(std::size_t size) {
   }
   if (bytes_.size() == kMostBytes) return false;
   const std::size_t larger = std::max(2 * bytes_.size(), std::bit_ceil(whole_lines(size)));
-  bytes_.grow(larger);
-  return true;
+  return bytes_.grow(larger);
 }
 
 void RingWriter::forget_before(std::uint64_t number) noexcept {
@@ -144,18 +142,17 @@ bool RingReader::has_forgotten(std::uint64_t number) const noexcept {
 bool RingReader::find(std::uint64_t number, Entry& entry) {
   for (;;) {
     const std::uint32_t entries = header().entries.load(std::memory_order_acquire);
-    if (!std::has_single_bit(entries) || entries > kMostMessages)
+    if (!std::has_single_bit(entries) || entries > kMostMessages || !table_.grow(table_size(entries)))
       throw Rubbish("it has " + std::to_string(entries) + " entries");
-    table_.grow(table_size(entries));
     entry = reinterpret_cast<const Entry*>(table_.data() + kTableAt)[number % entries];
     if (has_forgotten(number)) return false;
     if (entry.number == number) break;
     if (header().entries.load() == entries)
       throw Rubbish("message " + std::to_string(number) + " is numbered " + std::to_string(entry.number));
   }
-  if (entry.size > kLargestMessage || entry.offset > kMostBytes - entry.size)
+  const bool is_inside = entry.size <= kMostBytes && entry.offset <= kMostBytes - entry.size;
+  if (!is_inside || !bytes_.grow(std::bit_ceil(entry.offset + entry.size)))
     throw Rubbish("message " + std::to_string(number) + " lies outside of it");
-  bytes_.grow(std::bit_ceil(entry.offset + entry.size));
   return true;
 }
 

@@ -64,7 +64,7 @@ class Rubbish : public std::runtime_error {
 
 class RingWriter {
  public:
-  // `next`: the number of the first message. Throws StatusError, as grow() does.
+  // `next`: the number of the first message. Throws StatusError.
   RingWriter(std::uint64_t next, std::int64_t now_ns);
 
   const Descriptor& file() const noexcept { return file_; }
@@ -75,7 +75,7 @@ class RingWriter {
   // Whether one more message of this size has room beside those that are there.
   bool has_room(std::size_t size) const noexcept;
   // Takes more memory; false where it has as much as it may have.
-  bool grow(std::size_t size);
+  [[nodiscard]] bool grow(std::size_t size) noexcept;
   // Readers can have those from `number` on, which is at most next().
   void forget_before(std::uint64_t number) noexcept;
   // Where the bytes of the next message go; it has room.
@@ -120,8 +120,7 @@ class RingReader {
   std::int64_t written_ns() const noexcept { return header().written_ns.load(); }
   std::int64_t asserted_ns() const noexcept { return header().asserted_ns.load(); }
   std::uint32_t waiting() const noexcept { return header().waiting.load(); }
-  // The entry of a message below next(); false where the writer has forgotten it. Throws Rubbish, or
-  // StatusError.
+  // The entry of a message below next(); false where the writer has forgotten it. Throws Rubbish.
   bool find(std::uint64_t number, Entry& entry);
   // Its bytes; false where the writer has forgotten it meanwhile.
   bool copy(const Entry& entry, std::uint8_t* to) const noexcept;

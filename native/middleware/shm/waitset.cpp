@@ -41,16 +41,16 @@ std::size_t WaitSet::collect(std::uint64_t* ready, std::size_t capacity) noexcep
 
 perflab_status WaitSet::wait(std::int64_t timeout_ns, std::uint64_t* ready, std::size_t capacity,
                              std::size_t* ready_count, perflab_error*) noexcept {
-  std::size_t count = 0;
-  const auto look = [&] {
-    count = collect(ready, capacity);
-    return count > 0 || woken_.load();
+  const auto look = [&]() noexcept {
+    *ready_count = collect(ready, capacity);
+    return woken_.exchange(false) || *ready_count > 0;
   };
-  const std::int64_t until_ns = timeout_ns > 0 ? instant_after(timeout_ns) : 0;
-  const bool something = board_->bell(bell_).wait(until_ns, look);
-  woken_.store(false);
-  *ready_count = count;
-  return something ? PERFLAB_OK : PERFLAB_TIMEOUT;
+  if (look()) return PERFLAB_OK;
+  // Not by sleeping until now: the kernel would still sleep for the thread's timer slack (50 us unless
+  // changed).
+  if (timeout_ns <= 0) return PERFLAB_TIMEOUT;
+  return board_->bell(bell_).wait_until(support::monotonic_after(timeout_ns), look) ? PERFLAB_OK
+                                                                                    : PERFLAB_TIMEOUT;
 }
 
 void WaitSet::wake() noexcept {

@@ -73,14 +73,14 @@ perflab_status Writer::write(const perflab_bytes* parts, std::size_t part_count,
   if (sequence != nullptr) *sequence = static_cast<std::int64_t>(next_);
   ++next_;
   for (const Target& target : targets_) {
-    for (const Word& bell : target.board->cell(target.cell).bells) target.board->ring(bell.load());
+    for (const auto& bell : target.board->cell(target.cell).bells) target.board->ring(bell.load());
   }
   return PERFLAB_OK;
 }
 
 // Where the ring is full it first forgets what nobody needs any more, then grows, then drops what nobody was
 // promised.
-Writer::Room Writer::make_room(std::size_t size, perflab_error* error) {
+Writer::Room Writer::make_room(std::size_t size, perflab_error* error) noexcept {
   while (!ring_->has_room(size)) {
     const std::uint64_t history = history_from();
     std::uint64_t needed = history;
@@ -114,8 +114,8 @@ Writer::Room Writer::wait_for_room(std::unique_lock<std::mutex>& lock, std::size
   ring_->set_waiting(bell_);
   lock.unlock();  // readers come and go meanwhile
   Room room = Room::later;
-  const std::int64_t until_ns = instant_after(participant.settings().max_blocking_time_ns);
-  participant.board().bell(bell_).wait(until_ns, [&] {
+  const std::int64_t until_ns = support::monotonic_after(participant.settings().max_blocking_time_ns);
+  participant.board().bell(bell_).wait_until(until_ns, [&] {
     const std::lock_guard again(mutex_);
     room = make_room(size, error);
     return room != Room::later;

@@ -48,7 +48,7 @@ class Writer : public Entity {
 
   // All under mutex_.
   void make_ring();
-  Room make_room(std::size_t size, perflab_error* error);
+  Room make_room(std::size_t size, perflab_error* error) noexcept;
   std::uint64_t needed_from(Target& target);
   std::uint64_t history_from() const noexcept;
   Room wait_for_room(std::unique_lock<std::mutex>& lock, std::size_t size, perflab_error* error);

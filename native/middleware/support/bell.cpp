@@ -12,18 +12,30 @@ namespace {
 
 constexpr std::int64_t kSecond_ns = 1'000'000'000;
 
+// The kernel finds a futex of one process faster.
+constexpr int in_reach(bool shared, int operation) {
+  return shared ? operation : operation | FUTEX_PRIVATE_FLAG;
+}
+
 }  // namespace
 
-bool Bell::sleep(std::int64_t until_ns) noexcept {
+template <bool kShared>
+bool BasicBell<kShared>::sleep(std::int64_t until_ns) noexcept {
   static_assert(sizeof asleep_ == 4 && decltype(asleep_)::is_always_lock_free);
   const timespec until{until_ns / kSecond_ns, until_ns % kSecond_ns};
   // With a bit set the time is absolute.
-  const long result = syscall(SYS_futex, &asleep_, FUTEX_WAIT_BITSET_PRIVATE, kAsleep,
+  const long result = syscall(SYS_futex, &asleep_, in_reach(kShared, FUTEX_WAIT_BITSET), kAsleep,
                               until_ns == INT64_MAX ? nullptr : &until, nullptr, FUTEX_BITSET_MATCH_ANY);
   return result == 0 || errno != ETIMEDOUT;
 }
 
-void Bell::wake() noexcept { syscall(SYS_futex, &asleep_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0); }
+template <bool kShared>
+void BasicBell<kShared>::wake() noexcept {
+  syscall(SYS_futex, &asleep_, in_reach(kShared, FUTEX_WAKE), 1, nullptr, nullptr, 0);
+}
+
+template class BasicBell<false>;
+template class BasicBell<true>;
 
 std::int64_t monotonic_after(std::int64_t timeout_ns) noexcept {
   timespec now;

@@ -19,7 +19,9 @@
 
 namespace perflab::middleware::support {
 
-class Bell {
+// kShared: also for other processes, which map it; zeros are one on which nobody sleeps.
+template <bool kShared>
+class BasicBell {
  public:
   // Returns true as soon as `ready` does, which is asked at first, after each ring, and at times for no
   // reason; false if it does not until `until_ns` (CLOCK_MONOTONIC; INT64_MAX: no limit). One thread at a
@@ -53,6 +55,11 @@ class Bell {
 
   std::atomic<std::uint32_t> asleep_{kAwake};  // the futex
 };
+extern template class BasicBell<false>;
+extern template class BasicBell<true>;
+
+using Bell = BasicBell<false>;
+using SharedBell = BasicBell<true>;
 
 // `timeout_ns` from now on CLOCK_MONOTONIC; INT64_MAX where that is beyond it.
 std::int64_t monotonic_after(std::int64_t timeout_ns) noexcept;

@@ -347,7 +347,7 @@ TEST_F(Rubbish, ReaderThatCountsWrongIsNotWaitedFor) {
   peer.send(shm::Kind::match, reader_of_peer, {}, w.identity(), cell);
   ASSERT_TRUE(eventually([&] { return w.matched_readers() == 2; }));
   board->cell(cell).taken.store(0x7fff'ffff);
-  for (shm::Word& bell : board->cell(cell).bells) bell.store(0xffff'fff0);
+  for (auto& bell : board->cell(cell).bells) bell.store(0xffff'fff0);
   for (std::uint64_t number = 0; number < 20'000; ++number) {
     ASSERT_EQ(write(w, number), PERFLAB_OK);
     ASSERT_TRUE(take(r));

@@ -245,7 +245,7 @@ TEST(Board, NumbersThatArePassedOnAreOthers) {
   EXPECT_NE(board->take_cell(), second);
 }
 
-TEST(Bell, WakesWhoSleepsAndLosesNoWakeUp) {
+TEST(Board, BellsWakeWhoeverSleepsInAnotherMapping) {
   const auto board = Board::of_this_process();
   Board other(board->file().duplicate());  // as a peer has it
   const std::uint32_t here = board->take_bell();
@@ -255,7 +255,7 @@ TEST(Bell, WakesWhoSleepsAndLosesNoWakeUp) {
   std::atomic<int> pong{0};
   std::thread answering([&] {
     for (int round = 1; round <= kRounds; ++round) {
-      board->bell(there).wait(kForever, [&] { return ping.load() == round; });
+      board->bell(there).wait_until(INT64_MAX, [&] { return ping.load() == round; });
       pong.store(round);
       other.ring(here);
     }
@@ -263,20 +263,11 @@ TEST(Bell, WakesWhoSleepsAndLosesNoWakeUp) {
   for (int round = 1; round <= kRounds; ++round) {
     ping.store(round);
     other.ring(there);
-    ASSERT_TRUE(board->bell(here).wait(kForever, [&] { return pong.load() == round; }));
+    ASSERT_TRUE(board->bell(here).wait_until(INT64_MAX, [&] { return pong.load() == round; }));
   }
   answering.join();
   board->return_bell(here);
   board->return_bell(there);
-}
-
-TEST(Bell, WaitsUntilItsTime) {
-  const auto board = Board::of_this_process();
-  const std::uint32_t bell = board->take_bell();
-  const std::int64_t until_ns = instant_after(20'000'000);
-  EXPECT_FALSE(board->bell(bell).wait(until_ns, [] { return false; }));
-  EXPECT_GE(monotonic_ns(), until_ns);
-  board->return_bell(bell);
 }
 
 TEST(Seats, AreAsManyAsTheyAreAndTheLateOneIsRefused) {
