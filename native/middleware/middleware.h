@@ -3,7 +3,7 @@
  * A middleware moves serialized messages between writers and readers. It knows nothing about
  * measurement: it takes no time stamp of its own (the host lends it a clock), keeps no statistics
  * and prints nothing. A plug-in is one shared object that exports `perflab_middleware_plugin`; it
- * may be written in C, C++ or Rust. `native/middleware/sim` is the tutorial.
+ * may be written in C, C++ or Rust. docs/new-middleware.md is the tutorial.
  *
  * Every plug-in must pass the conformance suite in tests/conformance/middleware; the contracts
  * below are what that suite checks.

@@ -112,7 +112,7 @@ class RingWriter {
 
 class RingReader {
  public:
-  // Throws Rubbish, or StatusError.
+  // Throws Rubbish, or StatusError where the kernel gives no memory.
   explicit RingReader(const Descriptor& file);
 
   std::uint64_t next() const noexcept { return header().next.load(); }

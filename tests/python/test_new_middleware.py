@@ -1,0 +1,27 @@
+"""docs/new-middleware.md shows the plug-in shm as it is; that one is compiled, and passes the conformance suite."""
+
+from __future__ import annotations
+
+import re
+
+from support import SOURCE
+
+PAGE = (SOURCE / "docs" / "new-middleware.md").read_text("utf-8")
+SHOWN = re.findall(r"^`([^`\n]+)`:\n\n```\w+\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+SHM = "native/middleware/shm"
+
+
+def test_the_code_on_the_page_is_that_of_the_plug_in() -> None:
+    sources = {f"{SHM}/{name}.cpp" for name in ("plugin", "ring", "writer", "waitset")}
+    assert sources < {file for file, _ in SHOWN}
+    for file, code in SHOWN:
+        assert code in (SOURCE / file).read_text("utf-8"), f"{file} does not have:\n{code}"
+
+
+def test_the_page_shows_all_that_a_middleware_is_made_of() -> None:
+    shown = dict(SHOWN)
+    module = "perflab/middleware/shm.py"
+    assert shown[module] == (SOURCE / module).read_text("utf-8")
+    assert shown[f"{SHM}/CMakeLists.txt"].startswith("perflab_middleware_plugin(shm ")
+    suite = shown["tests/conformance/middleware/CMakeLists.txt"]
+    assert suite.startswith("perflab_middleware_conformance(perflab_middleware_shm ")
