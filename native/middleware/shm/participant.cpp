@@ -169,7 +169,7 @@ void Participant::consider(Entity& own, const perflab_identity& identity, const 
   }
 }
 
-void Participant::match(const Wanted& wanted) {
+void Participant::match(const Wanted& wanted) try {
   auto* const reader = static_cast<Reader*>(find(wanted.reader, false));
   for (Peer& peer : peers_) {
     const auto writer = peer.endpoints.find(wanted.writer);
@@ -177,6 +177,8 @@ void Participant::match(const Wanted& wanted) {
     const std::uint32_t cell = reader->expect(wanted.writer, writer->second.info.qos, peer.board);
     peer.out.push_back(letter(Kind::match, wanted.reader, wanted.writer, cell));
   }
+} catch (const StatusError& failure) {
+  closed_.push_back(failure.what());
 }
 
 // ---- events ----
@@ -298,13 +300,15 @@ void Participant::handle_ready(int fd) {
   if (peer != peers_.end() && !receive_letters(*peer)) lose(peer);
 }
 
-void Participant::connected(Descriptor socket) {
-  // Also when there is room to send again. Once for each change, for all is read and sent that can be.
-  watch(socket.get(), EPOLLIN | EPOLLOUT | EPOLLET);
+void Participant::connected(Descriptor socket) try {
   Letter hello = letter(Kind::hello, identity_);
   hello.file = board_->file().duplicate();
+  // Also when there is room to send again. Once for each change, for all is read and sent that can be.
+  watch(socket.get(), EPOLLIN | EPOLLOUT | EPOLLET);
   peers_.push_back({.socket = std::move(socket)});
   peers_.back().out.push_back(std::move(hello));
+} catch (const StatusError& failure) {
+  closed_.push_back(failure.what());
 }
 
 bool Participant::read_own_letters() {

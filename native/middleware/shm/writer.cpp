@@ -127,7 +127,7 @@ Writer::Room Writer::wait_for_room(std::unique_lock<std::mutex>& lock, std::size
   return room;
 }
 
-// The oldest message that the reader may still take once the next one is there.
+// The oldest message that the reader may still take.
 std::uint64_t Writer::needed_from(Target& target) {
   const std::uint64_t next = ring_->next();
   const std::uint32_t taken = target.board->cell(target.cell).taken.load();
@@ -136,14 +136,14 @@ std::uint64_t Writer::needed_from(Target& target) {
   const auto more = taken - static_cast<std::uint32_t>(target.done - target.first);
   target.done += std::min<std::uint64_t>(more, next - target.done);
   const bool keeps_all = target.qos.history == PERFLAB_KEEP_ALL;
-  return keeps_all ? target.done : std::max(target.done, last(target.qos.depth, next + 1));
+  return keeps_all ? target.done : std::max(target.done, last(target.qos.depth, next));
 }
 
 // The oldest message for readers that come later.
 std::uint64_t Writer::history_from() const noexcept {
   const std::uint64_t next = ring_->next();
   if (info.qos.durability == PERFLAB_VOLATILE) return next;
-  if (info.qos.history == PERFLAB_KEEP_LAST) return std::min(next, last(info.qos.depth, next + 1));
+  if (info.qos.history == PERFLAB_KEEP_LAST) return last(info.qos.depth, next);
   return ring_->oldest_living(participant.host_now_ns(), info.qos.lifespan_ns);
 }
 
@@ -162,7 +162,7 @@ std::pair<Descriptor, std::uint64_t> Writer::add(Target target) {
   if (target.qos.durability == PERFLAB_TRANSIENT_LOCAL) {
     target.first = ring_->oldest();
     if (info.qos.history == PERFLAB_KEEP_LAST)
-      target.first = std::max(target.first, std::min(ring_->next(), last(info.qos.depth, ring_->next())));
+      target.first = std::max(target.first, last(info.qos.depth, ring_->next()));
   }
   target.done = target.first;
   std::pair<Descriptor, std::uint64_t> shown(ring_->file().duplicate(), target.first);
