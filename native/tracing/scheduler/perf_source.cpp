@@ -127,7 +127,8 @@ Tracepoint read_tracepoint(EventKind kind) {
   Tracepoint point{.kind = kind, .id = format.id, .fields = {}};
   const auto add = [&](const char* name, const EventField::Place& place) {
     const TracepointField* const field = format.find(name);
-    if (field == nullptr)
+    const bool is_number = place.index() < 2;
+    if (field == nullptr || (is_number && field->size != 4 && field->size != 8))
       throw Unavailable("this kernel's tracepoint sched:" + format.name + " has no field " + name +
                         " that can be read");
     point.fields.push_back({*field, place});
@@ -149,16 +150,7 @@ T load(const std::byte* from) noexcept {
 
 std::int64_t number_of(std::span<const std::byte> raw, const TracepointField& field) noexcept {
   const std::byte* const at = raw.data() + field.offset;
-  switch (field.size) {
-    case 1:
-      return load<std::int8_t>(at);
-    case 2:
-      return load<std::int16_t>(at);
-    case 4:
-      return load<std::int32_t>(at);
-    default:
-      return load<std::int64_t>(at);
-  }
+  return field.size == sizeof(std::int64_t) ? load<std::int64_t>(at) : load<std::int32_t>(at);
 }
 
 std::string_view text_of(std::span<const std::byte> raw, const TracepointField& field) noexcept {

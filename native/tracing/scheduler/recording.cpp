@@ -196,12 +196,12 @@ void Recording::add_root(std::int32_t pid) {
 // Who is of a tree, for restate().
 void Recording::remember(const SchedulerEvent& event, std::int64_t time_ns) {
   if (event.kind == EventKind::fork) {
-    ProcThread child;
-    child.pid = event.other_pid;
-    child.tid = event.other;
-    child.priority = event.other_priority;
-    child.comm = event.other_comm;
-    members_.push_back({time_ns, kForever, child});
+    members_.push_back({time_ns,
+                        kForever,
+                        {.pid = event.other_pid,
+                         .tid = event.other,
+                         .priority = event.other_priority,
+                         .comm = event.other_comm}});
   } else if (event.kind == EventKind::exit) {
     const auto last = std::find_if(members_.rbegin(), members_.rend(), [&](const Member& member) {
       return member.thread.tid == event.subject && member.until_ns == kForever;
