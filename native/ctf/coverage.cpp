@@ -21,11 +21,7 @@ std::optional<std::int64_t> to_ns(const Trace& trace, const std::optional<std::u
 }
 
 LedgerEntry entry_of(Loss loss, const Stream& stream, const Packet& packet) {
-  LedgerEntry entry;
-  entry.loss = loss;
-  entry.file = stream.files[packet.file];
-  entry.offset = packet.file_offset;
-  return entry;
+  return {.loss = loss, .file = stream.files[packet.file], .offset = packet.file_offset};
 }
 
 constexpr std::size_t kMostMissing = 4096;  // a number may be anything
@@ -63,18 +59,17 @@ std::map<std::string, Numbered> by_channel(const Trace& trace) {
   return channels;
 }
 
-// Of perflab's own traces: the last packet of a stream ends when the recording did, whenever its last event was.
+// Of perflab's own traces: the last packet of a stream ends when the recording did, whenever its last event
+// was.
 bool ends_with_recording(const Trace& trace) {
   return trace.metadata.environment_text("stream_end") == "recording";
 }
 
-LedgerEntry missing_file(std::string file) {
-  LedgerEntry entry;
-  entry.loss = Loss::missing_stream;
-  entry.count = 1;
-  entry.message = fmt::format("{}: this stream was recorded, and its file is not in the trace", file);
-  entry.file = std::move(file);
-  return entry;
+LedgerEntry missing_file(const std::string& file) {
+  return {.loss = Loss::missing_stream,
+          .count = 1,
+          .file = file,
+          .message = fmt::format("{}: this stream was recorded, and its file is not in the trace", file)};
 }
 
 }  // namespace
@@ -92,11 +87,12 @@ std::optional<LedgerEntry> missing_begin(const Trace& trace, const Stream& strea
   entry.count = std::max<std::uint64_t>(before, 1);
   entry.count_is_exact = before != 0;
   entry.end_ns = known_from;
-  entry.message = before != 0
-                      ? fmt::format("{}: its first packet has number {}: what was recorded before it is not in the trace",
-                                    entry.file, before)
-                      : fmt::format("{}: begins after other streams of the trace: what was recorded before is not in it",
-                                    entry.file);
+  entry.message =
+      before != 0
+          ? fmt::format("{}: its first packet has number {}: what was recorded before it is not in the trace",
+                        entry.file, before)
+          : fmt::format("{}: begins after other streams of the trace: what was recorded before is not in it",
+                        entry.file);
   return entry;
 }
 
@@ -106,13 +102,14 @@ std::optional<LedgerEntry> missing_end(const Trace& trace, const Stream& stream,
   const Packet& last = stream.packets.back();
   const auto known_to = last.end_cycles ? to_ns(trace, last.end_cycles) : own.last_ns;
   // Where the packet says no more than its last event, the stream may have been silent after.
-  if (!known_to || *known_to >= end_ns || (known_to == own.last_ns && !ends_with_recording(trace))) return std::nullopt;
+  if (!known_to || *known_to >= end_ns || (known_to == own.last_ns && !ends_with_recording(trace)))
+    return std::nullopt;
   LedgerEntry entry = entry_of(Loss::missing_end, stream, last);
   entry.count = 1;
   entry.count_is_exact = false;
   entry.begin_ns = known_to;
-  entry.message =
-      fmt::format("{}: ends before other streams of the trace: what was recorded after is not in it", entry.file);
+  entry.message = fmt::format(
+      "{}: ends before other streams of the trace: what was recorded after is not in it", entry.file);
   return entry;
 }
 
@@ -150,7 +147,8 @@ std::vector<LedgerEntry> missing_streams(const Trace& trace) {
   }
   const auto environment = [&](const char* key) { return trace.metadata.environment_text(key).value_or(""); };
   // Of the kernel CPUs that are offline have no stream. Every LTTng that numbers streams so writes indices.
-  if (!trace.indexed_files.empty() && environment("tracer_name").starts_with("lttng") && environment("domain") == "ust") {
+  if (!trace.indexed_files.empty() && environment("tracer_name").starts_with("lttng") &&
+      environment("domain") == "ust") {
     for (const auto& [name, channel] : by_channel(trace)) {
       if (!channel.are_cpus) continue;
       for (std::uint32_t cpu = 0; cpu < *channel.numbers.rbegin() && missing.size() < kMostMissing; ++cpu) {

@@ -32,27 +32,16 @@ std::uint64_t* ElementMemory::allocate(std::uint64_t slots) {
 }
 
 const char* describe(Failure failure) noexcept {
-  switch (failure) {
-    case Failure::none:
-      return "nothing is wrong";
-    case Failure::beyond_end:
-      return "a field reaches beyond the end of its packet's content";
-    case Failure::no_terminator:
-      return "a text does not end within its packet";
-    case Failure::no_option:
-      return "a selector names no option of its variant";
-    case Failure::too_many_elements:
-      return "it has more elements than fit into memory";
-    case Failure::too_much_work:
-      return "its packet has far more elements than bytes";
-    case Failure::unknown_event:
-      return "the metadata knows no event of that id";
-    case Failure::empty:
-      return "an event takes no room";
-    case Failure::after_packet:
-      return "it is later than the end of its packet";
-  }
-  return "unknown";
+  constexpr std::array kTexts{"nothing is wrong",
+                              "a field reaches beyond the end of its packet's content",
+                              "a text does not end within its packet",
+                              "a selector names no option of its variant",
+                              "it has more elements than fit into memory",
+                              "its packet has far more elements than bytes",
+                              "the metadata knows no event of that id",
+                              "an event takes no room",
+                              "it is later than the end of its packet"};
+  return kTexts[static_cast<std::size_t>(failure)];
 }
 
 namespace {
@@ -346,89 +335,14 @@ struct Place {
 constexpr Place kWholeByte{8, 0};
 constexpr Place kAnywhere{1, 0};
 constexpr std::uint64_t kLongestRun = std::uint64_t{1} << 30U;
-constexpr std::uint64_t kLongestArray = std::uint64_t{1} << 56U;
-
-std::uint64_t add_up(std::uint64_t one, std::uint64_t other) noexcept {
-  return one > kLongestArray || other > kLongestArray ? kLongestArray : std::min(one + other, kLongestArray);
-}
-
-// Alignments and smallest sizes of types, each computed once.
-class Measures {
- public:
-  std::uint64_t alignment(const FieldType& type) { return of(type).alignment; }
-  std::uint64_t minimum_bits(const FieldType& type) { return of(type).minimum_bits; }
-
- private:
-  struct Measure {
-    std::uint64_t alignment = 1;
-    std::uint64_t minimum_bits = 0;
-  };
-
-  Measure of(const FieldType& type) {
-    if (const auto known = known_.find(&type); known != known_.end()) return known->second;
-    const Measure measure = std::visit([&](const auto& kind) { return compute(kind); }, type.kind);
-    known_.emplace(&type, measure);
-    return measure;
-  }
-  static std::uint64_t power_of_two(std::uint64_t alignment) {
-    if (alignment == 0) return 1;
-    if (!std::has_single_bit(alignment)) {
-      throw MetadataError("an alignment of " + std::to_string(alignment) + " bits is no power of two");
-    }
-    return alignment;
-  }
-  static Measure compute(const Integer& integer) {
-    if (integer.size < 1 || integer.size > 64) {
-      throw MetadataError("an integer has " + std::to_string(integer.size) + " bits; 1 to 64 can be read");
-    }
-    return {power_of_two(integer.alignment), integer.size};
-  }
-  static Measure compute(const Enumeration& enumeration) { return compute(enumeration.integer); }
-  static Measure compute(const Float& real) {
-    const std::uint32_t bits = real.exponent_bits + real.mantissa_bits;
-    if (!(real.exponent_bits == 8 && bits == 32) && !(real.exponent_bits == 11 && bits == 64)) {
-      throw MetadataError("a floating-point number has " + std::to_string(real.exponent_bits) + " + " +
-                          std::to_string(real.mantissa_bits) + " bits; 8 + 24 and 11 + 53 can be read");
-    }
-    return {power_of_two(real.alignment), bits};
-  }
-  static Measure compute(const Text& /*text*/) { return {8, 8}; }
-  Measure compute(const Array& array) {
-    const Measure element = of(*array.element);
-    const std::uint64_t size = element.minimum_bits;
-    if (size == 0 || array.length == 0) return {element.alignment, 0};
-    return {element.alignment, array.length > kLongestArray / size ? kLongestArray : array.length * size};
-  }
-  Measure compute(const Sequence& sequence) { return {of(*sequence.element).alignment, 0}; }
-  Measure compute(const Structure& structure) {
-    Measure result{power_of_two(structure.minimum_alignment), 0};
-    for (const auto& field : structure.fields) {
-      const Measure measure = of(*field.type);
-      result.alignment = std::max(result.alignment, measure.alignment);
-      result.minimum_bits = add_up(result.minimum_bits, measure.minimum_bits);
-    }
-    return result;
-  }
-  Measure compute(const Variant& variant) {
-    Measure result{1, variant.options.empty() ? 0 : kLongestArray};
-    for (const auto& option : variant.options) {
-      result.minimum_bits = std::min(result.minimum_bits, of(*option.type).minimum_bits);
-    }
-    return result;
-  }
-
-  std::unordered_map<const FieldType*, Measure> known_;
-};
-
 class Compiler {
  public:
   using Scopes = std::array<const FieldLayout*, kScopes>;
 
   // `clock`: fields of it outside the payload are the time. `named_time`: so is an unmapped "timestamp" of
   // the header.
-  Compiler(Code& code, Measures& measures, const Scopes& scopes, std::optional<std::uint32_t> clock,
-           bool named_time)
-      : code_(code), measures_(measures), scopes_(scopes), clock_(clock), named_time_(named_time) {}
+  Compiler(Code& code, const Scopes& scopes, std::optional<std::uint32_t> clock, bool named_time)
+      : code_(code), scopes_(scopes), clock_(clock), named_time_(named_time) {}
 
   // One procedure for several scopes, one after the other. With `skip` only what others refer to is put into
   // slots: what the compilation without it found. `spare_slot`: one that loads without a purpose may write
@@ -452,14 +366,6 @@ class Compiler {
   [[nodiscard]] bool has_clock() const noexcept { return has_clock_; }
   [[nodiscard]] bool uses_packet() const noexcept { return uses_packet_; }
 
-  // Needed by another procedure that this compiler does not make.
-  void need(const std::set<std::pair<std::uint32_t, std::uint32_t>>& slots) {
-    needed_.insert(slots.begin(), slots.end());
-  }
-  [[nodiscard]] const std::set<std::pair<std::uint32_t, std::uint32_t>>& needed() const noexcept {
-    return needed_;
-  }
-
  private:
   struct Body {
     std::vector<Operation> operations;
@@ -474,6 +380,18 @@ class Compiler {
 
   static std::uint32_t base_frame(Scope scope) noexcept {
     return scope == Scope::packet_header || scope == Scope::packet_context ? 0 : 1;
+  }
+
+  template <typename T>
+  static std::uint32_t size_of(const std::vector<T>& all) noexcept {
+    return static_cast<std::uint32_t>(all.size());
+  }
+  // Moves what is in `more` to the end of `all`, and returns where that is now.
+  template <typename T>
+  static std::uint32_t append(std::vector<T>& all, std::vector<T>& more) {
+    all.insert(all.end(), more.begin(), more.end());
+    more.clear();
+    return size_of(all);
   }
 
   static bool open_run(Body& body) {
@@ -496,37 +414,22 @@ class Compiler {
       }
       Run run;
       run.bits = body.run_bits;
-      run.first = static_cast<std::uint32_t>(code_.loads.size());
-      code_.loads.insert(code_.loads.end(), body.plain.begin(), body.plain.end());
-      run.plain_end = static_cast<std::uint32_t>(code_.loads.size());
-      code_.loads.insert(code_.loads.end(), body.little.begin(), body.little.end());
-      run.little_end = static_cast<std::uint32_t>(code_.loads.size());
-      code_.loads.insert(code_.loads.end(), body.big.begin(), body.big.end());
-      run.big_end = static_cast<std::uint32_t>(code_.loads.size());
-      run.first_bytes = static_cast<std::uint32_t>(code_.byte_fields.size());
-      code_.byte_fields.insert(code_.byte_fields.end(), body.byte_fields.begin(), body.byte_fields.end());
-      run.bytes_end = static_cast<std::uint32_t>(code_.byte_fields.size());
-      Operation operation;
-      operation.what = Do::run;
-      operation.index = static_cast<std::uint32_t>(code_.runs.size());
+      run.first = size_of(code_.loads);
+      run.plain_end = append(code_.loads, body.plain);
+      run.little_end = append(code_.loads, body.little);
+      run.big_end = append(code_.loads, body.big);
+      run.first_bytes = size_of(code_.byte_fields);
+      run.bytes_end = append(code_.byte_fields, body.byte_fields);
+      body.operations.push_back({.what = Do::run, .index = static_cast<std::uint32_t>(code_.runs.size())});
       code_.runs.push_back(run);
-      body.operations.push_back(operation);
     }
-    body.plain.clear();
-    body.little.clear();
-    body.big.clear();
-    body.byte_fields.clear();
-    body.operations.insert(body.operations.end(), body.after_run.begin(), body.after_run.end());
-    body.after_run.clear();
+    append(body.operations, body.after_run);
   }
 
   Procedure commit(Body& body) {
     close_run(body);
-    Procedure procedure;
-    procedure.first = static_cast<std::uint32_t>(code_.operations.size());
-    code_.operations.insert(code_.operations.end(), body.operations.begin(), body.operations.end());
-    procedure.end = static_cast<std::uint32_t>(code_.operations.size());
-    return procedure;
+    const std::uint32_t first = size_of(code_.operations);
+    return {first, append(code_.operations, body.operations)};
   }
 
   // Behind the loads of the run that is open: what uses their values.
@@ -541,10 +444,7 @@ class Compiler {
       return;
     }
     close_run(body);
-    Operation operation;
-    operation.what = Do::align;
-    operation.amount = alignment;
-    body.operations.push_back(operation);
+    body.operations.push_back({.what = Do::align, .amount = alignment});
     body.place = {alignment, 0};
   }
 
@@ -555,10 +455,7 @@ class Compiler {
       body.run_bits += bits;
     } else {
       close_run(body);
-      Operation operation;
-      operation.what = Do::skip;
-      operation.amount = bits;
-      body.operations.push_back(operation);
+      body.operations.push_back({.what = Do::skip, .amount = bits});
     }
     body.place.advance(bits);
   }
@@ -582,13 +479,11 @@ class Compiler {
       }
       close_run(body);
     }
-    Operation operation;
-    operation.what = Do::integer;
-    operation.bits = static_cast<std::uint8_t>(bits);
-    operation.is_signed = is_signed;
-    operation.big = big;
-    operation.slot = slot;
-    body.operations.push_back(operation);
+    body.operations.push_back({.what = Do::integer,
+                               .bits = static_cast<std::uint8_t>(bits),
+                               .is_signed = is_signed,
+                               .big = big,
+                               .slot = slot});
     body.place.advance(bits);
   }
 
@@ -601,7 +496,7 @@ class Compiler {
   }
 
   void compile(Body& body, const FieldLayout& layout, const Integer& integer) {
-    align(body, measures_.alignment(*layout.type));
+    align(body, layout.type->alignment);
     const bool in_event = base_frame(scope_) == 1;
     const bool directly = frame_ == base_frame(scope_);
     const bool is_time = in_event && directly && scope_ != Scope::payload && is_time_field(layout, integer);
@@ -612,18 +507,10 @@ class Compiler {
       return;
     }
     load(body, integer.size, integer.is_signed, integer.order == ByteOrder::big, layout.slot);
-    Operation operation;
-    operation.slot = layout.slot;
-    operation.bits = static_cast<std::uint8_t>(integer.size);
-    if (is_time) {
-      has_clock_ = true;
-      operation.what = Do::clock;
-      use(body, operation);
-    }
-    if (is_id) {
-      operation.what = Do::id;
-      use(body, operation);
-    }
+    has_clock_ = has_clock_ || is_time;
+    const auto bits = static_cast<std::uint8_t>(integer.size);
+    if (is_time) use(body, {.what = Do::clock, .bits = bits, .slot = layout.slot});
+    if (is_id) use(body, {.what = Do::id, .slot = layout.slot});
   }
 
   [[nodiscard]] bool is_time_field(const FieldLayout& layout, const Integer& integer) const {
@@ -636,29 +523,20 @@ class Compiler {
   }
 
   void compile(Body& body, const FieldLayout& layout, const Float& real) {
-    align(body, measures_.alignment(*layout.type));
+    align(body, layout.type->alignment);
     const std::uint32_t bits = real.exponent_bits + real.mantissa_bits;
     if (!is_wanted(layout.slot)) {
       advance(body, bits);
       return;
     }
     load(body, bits, false, real.order == ByteOrder::big, layout.slot);
-    if (bits == 32) {
-      Operation operation;
-      operation.what = Do::widen;
-      operation.slot = layout.slot;
-      use(body, operation);
-    }
+    if (bits == 32) use(body, {.what = Do::widen, .slot = layout.slot});
   }
 
   void compile(Body& body, const FieldLayout& layout, const Text& /*text*/) {
     align(body, 8);
     close_run(body);
-    Operation operation;
-    operation.what = Do::text;
-    operation.store = !skip_;
-    operation.slot = layout.slot;
-    body.operations.push_back(operation);
+    body.operations.push_back({.what = Do::text, .store = !skip_, .slot = layout.slot});
     body.place = kWholeByte;
   }
 
@@ -672,43 +550,32 @@ class Compiler {
 
   void elements(Body& body, const FieldLayout& layout, const FieldType& element, std::uint64_t fixed,
                 const FieldPath* length) {
-    align(body, measures_.alignment(element));
+    align(body, element.alignment);
     Elements elements;
     if (length != nullptr) elements.length = resolve(*length);
     elements.fixed = fixed;
-    elements.minimum_bits = measures_.minimum_bits(element);
+    elements.minimum_bits = element.minimum_bits;
     elements.width = layout.children.front().width;
     elements.frame = frame_ + 1;
     if (elements.frame >= kFrames) throw MetadataError("arrays are nested too deeply");
 
-    const auto* integer = std::get_if<Integer>(&element.kind);
-    Operation operation;
-    operation.slot = layout.slot;
-    operation.store = !skip_;
-    operation.big = integer != nullptr && integer->order == ByteOrder::big;
-    if (layout.bytes) {
-      if (length == nullptr && fixed <= kLongestRun / 8 && body.place.on_whole_byte()) {
-        bytes_in_run(body, layout.slot, fixed);
-        return;
-      }
-      operation.what = Do::bytes;
-    } else {
-      operation.what = Do::array;
+    const Integer* const integer = integer_of(element);
+    Operation operation{.what = layout.bytes ? Do::bytes : Do::array,
+                        .big = integer != nullptr && integer->order == ByteOrder::big,
+                        .store = !skip_,
+                        .slot = layout.slot};
+    if (layout.bytes && length == nullptr && fixed <= kLongestRun / 8 && body.place.on_whole_byte()) {
+      bytes_in_run(body, layout.slot, fixed);
+      return;
     }
     close_run(body);
     const Place start = body.place;
-    Place end = start;
     if (layout.bytes) {
-      end = Place::either(start, {8, start.remainder % 8});
+      body.place = Place::either(start, {8, start.remainder % 8});
     } else {
-      if (integer == nullptr) {
-        if (const auto* enumeration = std::get_if<Enumeration>(&element.kind))
-          integer = &enumeration->integer;
-      }
       if (integer != nullptr) {
-        operation.big = integer->order == ByteOrder::big;
         elements.integer_bits = integer->size;
-        elements.integer_alignment = measures_.alignment(element);
+        elements.integer_alignment = element.alignment;
         elements.is_signed = integer->is_signed;
         elements.big = operation.big;
       }
@@ -717,17 +584,16 @@ class Compiler {
       inner.place = kAnywhere;
       ++frame_;
       const auto spare_slot = std::exchange(spare_slot_, std::nullopt);
-      align(inner, measures_.alignment(element));
+      align(inner, element.alignment);
       field(inner, layout.children.front());
       elements.element = commit(inner);
       spare_slot_ = spare_slot;
       --frame_;
-      end = Place::either(start, inner.place);
+      body.place = Place::either(start, inner.place);
     }
-    operation.index = static_cast<std::uint32_t>(code_.elements.size());
+    operation.index = size_of(code_.elements);
     code_.elements.push_back(elements);
     body.operations.push_back(operation);
-    body.place = end;
   }
 
   void bytes_in_run(Body& body, std::uint32_t slot, std::uint64_t length) {
@@ -746,7 +612,7 @@ class Compiler {
   }
 
   void compile(Body& body, const FieldLayout& layout, const Structure& /*structure*/) {
-    align(body, measures_.alignment(*layout.type));
+    align(body, layout.type->alignment);
     for (const auto& child : layout.children) field(body, child);
   }
 
@@ -767,12 +633,8 @@ class Compiler {
       options.procedures.push_back(commit(inner));
       end = end ? Place::either(*end, inner.place) : inner.place;
     }
-    Operation operation;
-    operation.what = Do::variant;
-    operation.slot = layout.slot;
-    operation.index = static_cast<std::uint32_t>(code_.options.size());
+    body.operations.push_back({.what = Do::variant, .slot = layout.slot, .index = size_of(code_.options)});
     code_.options.push_back(std::move(options));
-    body.operations.push_back(operation);
     if (end) body.place = *end;
   }
 
@@ -800,7 +662,6 @@ class Compiler {
   }
 
   Code& code_;
-  Measures& measures_;
   Scopes scopes_;
   std::optional<std::uint32_t> clock_;
   bool named_time_ = false;
@@ -815,12 +676,6 @@ class Compiler {
 
 const FieldLayout* pointer_to(const std::optional<FieldLayout>& layout) noexcept {
   return layout ? &*layout : nullptr;
-}
-
-const Integer* integer_of(const FieldType& type) noexcept {
-  if (const auto* integer = std::get_if<Integer>(&type.kind)) return integer;
-  if (const auto* enumeration = std::get_if<Enumeration>(&type.kind)) return &enumeration->integer;
-  return nullptr;
 }
 
 // The first clock of a field in that type, in the order of the fields; not of elements.
@@ -848,11 +703,10 @@ PacketDecoder::PacketDecoder(const Metadata& metadata, const StreamClass* stream
     context_ = make_layout("packet context", *stream->packet_context, slots_);
     slots_ += context_->width;
   }
-  Measures measures;
   Compiler::Scopes scopes{};
   scopes[static_cast<std::size_t>(Scope::packet_header)] = pointer_to(header_);
   scopes[static_cast<std::size_t>(Scope::packet_context)] = pointer_to(context_);
-  Compiler compiler(code_, measures, scopes, std::nullopt, false);
+  Compiler compiler(code_, scopes, std::nullopt, false);
   // A packet starts on every alignment, as all alignment is counted from there.
   procedure_ =
       compiler.compile({Scope::packet_header, Scope::packet_context}, {std::uint64_t{1} << 32U, 0}, false);
@@ -914,7 +768,6 @@ std::optional<std::uint32_t> Decoder::clock_of(const StreamClass& stream) {
 Decoder::Decoder(const Metadata& metadata, const StreamClass& stream, std::span<const EventLayout> layouts,
                  std::uint32_t first_class, std::optional<std::uint32_t> clock)
     : packet_(metadata, &stream) {
-  Measures measures;
   std::optional<FieldLayout> packet_header, packet_context, header;
   std::uint32_t packet_slots = 0;
   if (metadata.packet_header) {
@@ -925,7 +778,7 @@ Decoder::Decoder(const Metadata& metadata, const StreamClass& stream, std::span<
     packet_context = make_layout("packet context", *stream.packet_context, packet_slots);
   if (stream.event_header) {
     header = make_layout("header", *stream.event_header, 0);
-    header_alignment_ = measures.alignment(*stream.event_header);
+    header_alignment_ = stream.event_header->alignment;
     slots_ = header->width;
   }
   Compiler::Scopes scopes{};
@@ -934,7 +787,7 @@ Decoder::Decoder(const Metadata& metadata, const StreamClass& stream, std::span<
   scopes[static_cast<std::size_t>(Scope::event_header)] = pointer_to(header);
   const bool named_time = metadata.clocks.size() <= 1;
   {
-    Compiler compiler(code_, measures, scopes, clock, named_time);
+    Compiler compiler(code_, scopes, clock, named_time);
     header_procedure_ = compiler.compile({Scope::event_header}, kAnywhere, false);
     has_clock_ = compiler.has_clock();
     uses_packet_ = compiler.uses_packet();
@@ -950,7 +803,7 @@ Decoder::Decoder(const Metadata& metadata, const StreamClass& stream, std::span<
     scopes[static_cast<std::size_t>(Scope::stream_event_context)] = pointer_to(layout.stream_context);
     scopes[static_cast<std::size_t>(Scope::event_context)] = pointer_to(layout.context);
     scopes[static_cast<std::size_t>(Scope::payload)] = pointer_to(layout.payload);
-    Compiler compiler(code_, measures, scopes, clock, named_time);
+    Compiler compiler(code_, scopes, clock, named_time);
     const auto body = {Scope::stream_event_context, Scope::event_context, Scope::payload};
     ClassCode code;
     code.class_index = class_index++;
@@ -1037,9 +890,8 @@ void Decoder::recognise_header(const StreamClass& stream) {
     return choices[0].option == 0 && choices[0].lowest == 0 && choices[0].highest == last - 1 &&
            choices[1].option == 1 && choices[1].lowest == last && choices[1].highest == last;
   };
-  Measures measures;
-  const std::uint64_t compact_alignment = measures.alignment(*variant->options[0].type);
-  const std::uint64_t extended_alignment = measures.alignment(*variant->options[1].type);
+  const std::uint64_t compact_alignment = variant->options[0].type->alignment;
+  const std::uint64_t extended_alignment = variant->options[1].type->alignment;
   const FieldType& short_id = *structure->fields[0].type;
   const FieldType& short_time = *(*compact)[0].type;
   if (is_plain(short_id, 16, 8) && is_plain(short_time, 32, 8) && compact_alignment <= 8 &&
@@ -1058,50 +910,57 @@ inline Decoder::Known Decoder::find(std::uint64_t id) const noexcept {
   return found == by_large_id_.end() ? Known{} : found->second;
 }
 
-[[gnu::always_inline]] inline bool Decoder::decode_header(Cursor& cursor, std::uint64_t* slots) const {
-  if (header_ == Header::general) return execute(code_, header_procedure_, cursor, slots);
+namespace {
+
+// The two event headers of LTTng: an id and a short time stamp; or the id kExtended, the rest of its byte,
+// the whole id (32 bits) and the whole time stamp (64).
+template <bool kLarge>
+struct LttngHeader {
+  static constexpr std::uint32_t kIdBits = kLarge ? 16 : 5;
+  static constexpr std::uint32_t kStampBits = kLarge ? 32 : 27;
+  static constexpr std::uint64_t kBits = kIdBits + kStampBits;
+  static constexpr std::uint64_t kExtended = (std::uint64_t{1} << kIdBits) - 1;
+  static constexpr std::uint64_t kBeforeWholeId = kLarge ? 16 : 8;
+  static constexpr std::uint64_t kExtendedBits = kBeforeWholeId + 32 + 64;
+
+  static std::uint64_t id_of(std::uint64_t word) noexcept { return word & kExtended; }
+  static std::uint64_t stamp_of(std::uint64_t word) noexcept {
+    return (word >> kIdBits) & ((std::uint64_t{1} << kStampBits) - 1);
+  }
+};
+
+template <bool kLarge>
+[[gnu::always_inline]] inline bool decode_lttng_header(Cursor& cursor, std::uint64_t* slots) noexcept {
+  using Header = LttngHeader<kLarge>;
   cursor.at = align_up(cursor.at, 8);
   const std::uint8_t* place = cursor.data + (cursor.at >> 3U);
   const std::uint64_t word = load_little(place);
-  if (header_ == Header::large) {
-    if (cursor.at + 48 > cursor.end) return fail(cursor, Failure::beyond_end);
-    const std::uint64_t id = word & 0xFFFFU;
-    slots[0] = id;
-    if (id != 0xFFFFU) {
-      const std::uint64_t stamp = (word >> 16U) & 0xFFFFFFFFU;
-      slots[1] = 0;
-      slots[2] = stamp;
-      cursor.id = id;
-      cursor.cycles = advance_clock(cursor.cycles, stamp, 32);
-      cursor.at += 48;
-      return true;
-    }
-    if (cursor.at + 112 > cursor.end) return fail(cursor, Failure::beyond_end);
-    slots[2] = (word >> 16U) & 0xFFFFFFFFU;
-    slots[3] = load_little(place + 6);
-    cursor.at += 112;
-  } else {
-    if (cursor.at + 32 > cursor.end) return fail(cursor, Failure::beyond_end);
-    const std::uint64_t id = word & 31U;
-    slots[0] = id;
-    if (id != 31) {
-      const std::uint64_t stamp = (word >> 5U) & ((1U << 27U) - 1);
-      slots[1] = 0;
-      slots[2] = stamp;
-      cursor.id = id;
-      cursor.cycles = advance_clock(cursor.cycles, stamp, 27);
-      cursor.at += 32;
-      return true;
-    }
-    if (cursor.at + 104 > cursor.end) return fail(cursor, Failure::beyond_end);
-    slots[2] = (word >> 8U) & 0xFFFFFFFFU;
-    slots[3] = load_little(place + 5);
-    cursor.at += 104;
+  if (cursor.at + Header::kBits > cursor.end) return fail(cursor, Failure::beyond_end);
+  slots[0] = Header::id_of(word);
+  if (slots[0] != Header::kExtended) {
+    slots[1] = 0;
+    slots[2] = Header::stamp_of(word);
+    cursor.id = slots[0];
+    cursor.cycles = advance_clock(cursor.cycles, slots[2], Header::kStampBits);
+    cursor.at += Header::kBits;
+    return true;
   }
+  if (cursor.at + Header::kExtendedBits > cursor.end) return fail(cursor, Failure::beyond_end);
   slots[1] = 1;
+  slots[2] = (word >> Header::kBeforeWholeId) & 0xFFFFFFFFU;
+  slots[3] = load_little(place + Header::kBeforeWholeId / 8 + 4);
   cursor.id = slots[2];
   cursor.cycles = slots[3];
+  cursor.at += Header::kExtendedBits;
   return true;
+}
+
+}  // namespace
+
+[[gnu::always_inline]] inline bool Decoder::decode_header(Cursor& cursor, std::uint64_t* slots) const {
+  if (header_ == Header::large) return decode_lttng_header<true>(cursor, slots);
+  if (header_ == Header::compact) return decode_lttng_header<false>(cursor, slots);
+  return execute(code_, header_procedure_, cursor, slots);
 }
 
 Decoder::Step Decoder::next(Cursor& cursor, std::uint64_t* slots, const std::uint8_t* wanted,
@@ -1114,51 +973,37 @@ Decoder::Step Decoder::next(Cursor& cursor, std::uint64_t* slots, const std::uin
       cursor.at = cursor.end;
       return Step::end;
     }
-    const auto failed = [&] {
+    const auto failed = [&](Failure failure) {
+      cursor.failure = failure;
       cursor.at = start;
       cursor.cycles = cycles;
       return Step::failed;
     };
-    if (!decode_header(cursor, slots)) return failed();
-    if (cursor.cycles > cursor.latest) {
-      cursor.failure = Failure::after_packet;
-      return failed();
-    }
+    if (!decode_header(cursor, slots)) return failed(cursor.failure);
+    if (cursor.cycles > cursor.latest) return failed(Failure::after_packet);
     const Known known = find(cursor.id);
     const ClassCode* const code = known.code;
-    if (code == nullptr) {
-      cursor.failure = Failure::unknown_event;
-      return failed();
-    }
+    if (code == nullptr) return failed(Failure::unknown_event);
     const bool is_wanted = wanted[code->class_index] != 0;
     const auto whole_byte = static_cast<std::size_t>((cursor.at & 7U) == 0);
     if (is_wanted && code->is_one_run && whole_byte != 0) {
       const std::uint8_t* const place = cursor.data + (cursor.at >> 3U);
       cursor.at += known.run_bits;
-      if (cursor.at > cursor.end) {
-        cursor.failure = Failure::beyond_end;
-        return failed();
-      }
+      if (cursor.at > cursor.end) return failed(Failure::beyond_end);
       execute_full_run(code_, *code->run, place, slots);
     } else if (is_wanted) {
-      if (!execute(code_, code->full[whole_byte], cursor, slots)) return failed();
+      if (!execute(code_, code->full[whole_byte], cursor, slots)) return failed(cursor.failure);
     } else if (code->skip_is_one_step && whole_byte != 0) {
-      if (cursor.at + code->skip_bits > cursor.end) {
-        cursor.failure = Failure::beyond_end;
-        return failed();
-      }
+      if (cursor.at + code->skip_bits > cursor.end) return failed(Failure::beyond_end);
       cursor.at += code->skip_bits;
     } else {
       cursor.scratch->clear();
       std::swap(cursor.memory, cursor.scratch);
       const bool passed = execute(code_, code->skip[whole_byte], cursor, slots);
       std::swap(cursor.memory, cursor.scratch);
-      if (!passed) return failed();
+      if (!passed) return failed(cursor.failure);
     }
-    if (cursor.at == start) {
-      cursor.failure = Failure::empty;
-      return failed();
-    }
+    if (cursor.at == start) return failed(Failure::empty);
 
     ++seen.counts[code->class_index];
     const std::uint64_t now = cursor.cycles;
@@ -1180,10 +1025,7 @@ Decoder::Step Decoder::next(Cursor& cursor, std::uint64_t* slots, const std::uin
 // time.
 template <bool kLarge>
 void Decoder::next_plain(Cursor& cursor, Batch& batch, const std::uint8_t* wanted, Seen& seen) const {
-  constexpr std::uint64_t kHeaderBits = kLarge ? 48 : 32;
-  constexpr std::uint64_t kExtended = kLarge ? 0xFFFF : 31;
-  constexpr std::uint32_t kIdBits = kLarge ? 16 : 5;
-  constexpr std::uint32_t kStampBits = kLarge ? 32 : 27;
+  using Lttng = LttngHeader<kLarge>;
   const std::uint8_t* const data = cursor.data;
   const std::uint64_t end = cursor.end;
   const std::uint64_t latest = cursor.latest;
@@ -1197,16 +1039,16 @@ void Decoder::next_plain(Cursor& cursor, Batch& batch, const std::uint8_t* wante
   const std::uint64_t* const last = batch.end - slots_;
   while (event != events_end && slots <= last) {
     const std::uint64_t start = align_up(at, 8);
-    if (start + kHeaderBits > end) break;
+    if (start + Lttng::kBits > end) break;
     const std::uint8_t* const place = data + (start >> 3U);
     const std::uint64_t word = load_little(place);
-    const std::uint64_t id = word & kExtended;
-    if (id == kExtended || id >= known) break;
+    const std::uint64_t id = Lttng::id_of(word);
+    if (id == Lttng::kExtended || id >= known) break;
     const Plain plain = classes[id];
-    const std::uint64_t next = start + kHeaderBits + plain.bits;
+    const std::uint64_t next = start + Lttng::kBits + plain.bits;
     if (plain.bits == 0 || next > end) break;
-    const std::uint64_t stamp = (word >> kIdBits) & ((std::uint64_t{1} << kStampBits) - 1);
-    const std::uint64_t now = advance_clock(cycles, stamp, kStampBits);
+    const std::uint64_t stamp = Lttng::stamp_of(word);
+    const std::uint64_t now = advance_clock(cycles, stamp, Lttng::kStampBits);
     if (now < seen.last_cycles || now > latest) break;
     at = next;
     cycles = now;
@@ -1216,7 +1058,7 @@ void Decoder::next_plain(Cursor& cursor, Batch& batch, const std::uint8_t* wante
     slots[0] = id;
     slots[1] = 0;
     slots[2] = stamp;
-    execute_full_run(code_, *plain.run, place + kHeaderBits / 8, slots);
+    execute_full_run(code_, *plain.run, place + Lttng::kBits / 8, slots);
     event->time_ns = static_cast<std::int64_t>(now);
     event->class_index = plain.class_index;
     event->slots = slots;

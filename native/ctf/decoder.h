@@ -75,7 +75,9 @@ inline constexpr std::size_t kFrames = 104;
 
 // What takes no room in a packet takes time all the same: so much may be decoded of a packet of that size.
 inline constexpr std::uint64_t kLeastWork = std::uint64_t{1} << 20U;
-[[nodiscard]] constexpr std::uint64_t work_in(std::uint64_t bytes) noexcept { return kLeastWork + 64 * bytes; }
+[[nodiscard]] constexpr std::uint64_t work_in(std::uint64_t bytes) noexcept {
+  return kLeastWork + 64 * bytes;
+}
 
 // Where a reader stands in a packet.
 struct Cursor {
@@ -83,9 +85,9 @@ struct Cursor {
       nullptr;           // of the packet; MappedFile::kReadableBeyond bytes after its end are readable
   std::uint64_t at = 0;  // bits from `data`
   std::uint64_t end = 0;
-  std::uint64_t cycles = 0;  // the running value of the clock
+  std::uint64_t cycles = 0;                                          // the running value of the clock
   std::uint64_t latest = std::numeric_limits<std::uint64_t>::max();  // an event that is later is none
-  std::uint64_t id = 0;      // of the event, or of the stream class in a packet's header
+  std::uint64_t id = 0;  // of the event, or of the stream class in a packet's header
   std::uint32_t class_index = 0;
   Failure failure = Failure::none;
   std::uint64_t work = kLeastWork;  // what may still be decoded: elements, and operations in them
@@ -311,7 +313,7 @@ class Decoder {
   std::vector<Known> by_small_id_;
   std::vector<Plain> plain_;  // by small id
   std::unordered_map<std::uint64_t, Known> by_large_id_;
-  Known only_;               // where events carry no id
+  Known only_;  // where events carry no id
   std::uint32_t classes_end_ = 0;
   std::uint32_t slots_ = 0;  // of the largest event, and one for loads that fill up runs
   bool has_clock_ = false;

@@ -12,7 +12,8 @@
 namespace perflab::ctf {
 
 struct Event {
-  std::int64_t time_ns = 0;     // on the clock of its stream class, without the clock's offset (raw monotonic, for LTTng)
+  std::int64_t time_ns =
+      0;  // on the clock of its stream class, without the clock's offset (raw monotonic, for LTTng)
   std::uint32_t class_index = 0;  // into Trace::layouts
   std::uint32_t stream = 0;       // into Trace::streams
   const std::uint64_t* slots = nullptr;
@@ -21,14 +22,17 @@ struct Event {
   [[nodiscard]] std::int64_t signed_value(const FieldLayout& field) const noexcept {
     return static_cast<std::int64_t>(slots[field.slot]);
   }
-  [[nodiscard]] double real(const FieldLayout& field) const noexcept { return std::bit_cast<double>(slots[field.slot]); }
+  [[nodiscard]] double real(const FieldLayout& field) const noexcept {
+    return std::bit_cast<double>(slots[field.slot]);
+  }
   // Of texts, and of arrays and sequences whose elements are text (up to the first zero).
   [[nodiscard]] std::string_view text(const FieldLayout& field) const noexcept {
     return text_at(slots[field.slot], slots[field.slot + 1]);
   }
   // Of arrays and sequences that lie as bytes.
   [[nodiscard]] std::span<const std::uint8_t> bytes(const FieldLayout& field) const noexcept {
-    return {reinterpret_cast<const std::uint8_t*>(slots[field.slot]), static_cast<std::size_t>(slots[field.slot + 1])};
+    return {reinterpret_cast<const std::uint8_t*>(slots[field.slot]),
+            static_cast<std::size_t>(slots[field.slot + 1])};
   }
   // Of other arrays and sequences: the slots of all elements, and how many elements there are.
   [[nodiscard]] const std::uint64_t* elements(const FieldLayout& field) const noexcept {

@@ -5,10 +5,13 @@
 //   integer, enumeration   1 slot: the value, sign-extended
 //   float                  1 slot: the bits of a double
 //   text                   2 slots: const char* into the mapped file, length without the zero
-//   array, sequence        2 slots: pointer and number of elements. Elements that are 8-bit integers on whole bytes lie as
-//                          bytes in the mapped file; all others lie as slots in the reader's memory, width(element) each
+//   array, sequence        2 slots: pointer and number of elements. Elements that are 8-bit integers on whole
+//   bytes lie as
+//                          bytes in the mapped file; all others lie as slots in the reader's memory,
+//                          width(element) each
 //   structure              the slots of its fields, one after the other
-//   variant                1 slot: the index of the option, then the slots of the option (room for the widest)
+//   variant                1 slot: the index of the option, then the slots of the option (room for the
+//   widest)
 //
 // Pointers are good until the reader is asked for the next event (or batch) and the trace is open.
 #pragma once
@@ -23,18 +26,28 @@
 
 namespace perflab::ctf {
 
-enum class FieldKind : std::uint8_t { integer, floating, enumeration, text, array, sequence, structure, variant };
+enum class FieldKind : std::uint8_t {
+  integer,
+  floating,
+  enumeration,
+  text,
+  array,
+  sequence,
+  structure,
+  variant
+};
 
 // A field with the places of everything in it.
 struct FieldLayout {
   std::string name;
   FieldKind kind = FieldKind::structure;
   const FieldType* type = nullptr;
-  std::uint32_t slot = 0;    // the first, counted from the start of the event's slots (of the element, inside an element)
-  std::uint32_t width = 0;   // number of slots
-  bool is_signed = false;    // integers and enumerations
-  bool bytes = false;        // arrays and sequences: the elements lie as bytes in the mapped file
-  bool is_text = false;      // these bytes are text; it ends at the first zero
+  std::uint32_t slot =
+      0;  // the first, counted from the start of the event's slots (of the element, inside an element)
+  std::uint32_t width = 0;            // number of slots
+  bool is_signed = false;             // integers and enumerations
+  bool bytes = false;                 // arrays and sequences: the elements lie as bytes in the mapped file
+  bool is_text = false;               // these bytes are text; it ends at the first zero
   std::vector<FieldLayout> children;  // fields, options, or the one element (its slots count from 0)
 
   [[nodiscard]] const FieldLayout* child(std::string_view field) const noexcept;
@@ -54,7 +67,8 @@ struct EventLayout {
   [[nodiscard]] const FieldLayout* context_field(std::string_view name) const noexcept;
 };
 
-[[nodiscard]] FieldLayout make_layout(const std::string& name, const FieldType& type, std::uint32_t first_slot);
+[[nodiscard]] FieldLayout make_layout(const std::string& name, const FieldType& type,
+                                      std::uint32_t first_slot);
 [[nodiscard]] EventLayout make_layout(const StreamClass& stream, const EventClass& event);
 
 }  // namespace perflab::ctf

@@ -1,35 +1,15 @@
 #include "ctf/ledger.h"
 
+#include <array>
+
 namespace perflab::ctf {
 
 const char* name_of(Loss loss) noexcept {
-  switch (loss) {
-    case Loss::discarded_events:
-      return "discarded_events";
-    case Loss::missing_begin:
-      return "missing_begin";
-    case Loss::missing_end:
-      return "missing_end";
-    case Loss::missing_stream:
-      return "missing_stream";
-    case Loss::lost_packets:
-      return "lost_packets";
-    case Loss::truncated_packet:
-      return "truncated_packet";
-    case Loss::corrupt_packet:
-      return "corrupt_packet";
-    case Loss::undecodable_event:
-      return "undecodable_event";
-    case Loss::backwards_time:
-      return "backwards_time";
-    case Loss::unreadable_stream:
-      return "unreadable_stream";
-    case Loss::unreadable_metadata:
-      return "unreadable_metadata";
-    case Loss::foreign_uuid:
-      return "foreign_uuid";
-  }
-  return "unknown";
+  constexpr std::array kNames{"discarded_events",  "missing_begin",       "missing_end",
+                              "missing_stream",    "lost_packets",        "truncated_packet",
+                              "corrupt_packet",    "undecodable_event",   "backwards_time",
+                              "unreadable_stream", "unreadable_metadata", "foreign_uuid"};
+  return kNames[static_cast<std::size_t>(loss)];
 }
 
 }  // namespace perflab::ctf

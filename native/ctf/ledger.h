@@ -1,4 +1,5 @@
-// What of a trace is missing or could not be read. Reading goes on wherever it can; every loss is written down here.
+// What of a trace is missing or could not be read. Reading goes on wherever it can; every loss is written
+// down here.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +11,20 @@
 namespace perflab::ctf {
 
 enum class Loss : std::uint8_t {
-  discarded_events,      // the tracer's buffers were full: `count` events were never written
-  missing_begin,         // `count` packets before the first of a stream are not in the trace (snapshot, overwritten, deleted)
-  missing_end,           // a stream ends before the others of its trace: packets after its last are not in the trace
-  missing_stream,        // a stream is not in the trace
-  lost_packets,          // sequence numbers of packets are missing: `count` packets
-  truncated_packet,      // a packet is cut off by the end of its file; `count` bytes are missing
-  corrupt_packet,        // a packet's header or context or size makes no sense: `count` bytes up to the next one are not read
-  undecodable_event,     // an event cannot be decoded; the rest of its packet is not read (`count` bytes)
-  backwards_time,        // an event is older than the one before it in its stream
-  unreadable_stream,     // a file of the trace cannot be opened, or is none of this trace's
-  unreadable_metadata,   // a directory with a metadata file that cannot be parsed
-  foreign_uuid,          // `count` packets of a file have the UUID of another trace; they are read all the same
+  discarded_events,  // the tracer's buffers were full: `count` events were never written
+  missing_begin,  // `count` packets before the first of a stream are not in the trace (snapshot, overwritten,
+                  // deleted)
+  missing_end,    // a stream ends before the others of its trace: packets after its last are not in the trace
+  missing_stream,     // a stream is not in the trace
+  lost_packets,       // sequence numbers of packets are missing: `count` packets
+  truncated_packet,   // a packet is cut off by the end of its file; `count` bytes are missing
+  corrupt_packet,     // a packet's header or context or size makes no sense: `count` bytes up to the next one
+                      // are not read
+  undecodable_event,  // an event cannot be decoded; the rest of its packet is not read (`count` bytes)
+  backwards_time,     // an event is older than the one before it in its stream
+  unreadable_stream,  // a file of the trace cannot be opened, or is none of this trace's
+  unreadable_metadata,  // a directory with a metadata file that cannot be parsed
+  foreign_uuid,  // `count` packets of a file have the UUID of another trace; they are read all the same
 };
 
 // "discarded_events", ...; also used in tables and JSON.
@@ -29,14 +32,15 @@ enum class Loss : std::uint8_t {
 
 struct LedgerEntry {
   Loss loss = Loss::corrupt_packet;
-  std::uint64_t count = 0;             // events, packets or bytes, see Loss
-  bool count_is_exact = true;          // false: at least one, nobody knows how many
-  std::string file;                    // relative to the directory that was opened
-  std::optional<std::uint64_t> offset; // byte in the file
-  // Between which instants (ns of the trace's clock without its offset) the loss lies; nothing where not known.
-  std::optional<std::int64_t> begin_ns;
-  std::optional<std::int64_t> end_ns;
-  std::string message;                 // one line: what, where
+  std::uint64_t count = 0;                // events, packets or bytes, see Loss
+  bool count_is_exact = true;             // false: at least one, nobody knows how many
+  std::string file{};                     // relative to the directory that was opened
+  std::optional<std::uint64_t> offset{};  // byte in the file
+  // Between which instants (ns of the trace's clock without its offset) the loss lies; nothing where not
+  // known.
+  std::optional<std::int64_t> begin_ns{};
+  std::optional<std::int64_t> end_ns{};
+  std::string message{};  // one line: what, where
 };
 
 using Ledger = std::vector<LedgerEntry>;

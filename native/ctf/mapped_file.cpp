@@ -39,7 +39,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& 
   // Not blocking: a named pipe in the directory must not hold up the reader.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) fail("cannot be opened");
-  struct stat status {};
+  struct stat status{};
   if (fstat(file.get(), &status) != 0) fail("cannot be examined");
   if (!S_ISREG(status.st_mode)) {
     errno = EINVAL;

@@ -9,26 +9,27 @@
 
 namespace perflab::ctf {
 
-// One stream of the merge, with what is added to its times to bring all to one time line (0 where clocks are the same).
+// One stream of the merge, with what is added to its times to bring all to one time line (0 where clocks are
+// the same).
 struct MergeInput {
   const Trace* trace = nullptr;
   std::uint32_t trace_index = 0;  // handed back with each event
   std::size_t stream = 0;         // of the trace
   std::int64_t shift_ns = 0;
-  std::vector<bool> wanted;       // as for StreamReader
+  std::vector<bool> wanted;  // as for StreamReader
 };
 
 struct MergedEvent {
-  Event event;                    // event.time_ns is shifted
+  Event event;  // event.time_ns is shifted
   std::uint32_t trace_index = 0;
-  std::uint32_t input = 0;        // which of the inputs
+  std::uint32_t input = 0;  // which of the inputs
 };
 
-// Hands out the events of all inputs by time; of equal times the earlier input first, within an input the order of the
-// stream. An event that is older than its predecessor in its stream is handed out right after it, not before.
-// Streams are decoded in bounded batches; with `threads` > 1 worker threads decode ahead, and the caller's thread takes part
-// where they have not come far enough (memory is bounded, about 64 MB for all inputs together, whatever the length of the trace). The
-// order of events is the same.
+// Hands out the events of all inputs by time; of equal times the earlier input first, within an input the
+// order of the stream. An event that is older than its predecessor in its stream is handed out right after
+// it, not before. Streams are decoded in bounded batches; with `threads` > 1 worker threads decode ahead, and
+// the caller's thread takes part where they have not come far enough (memory is bounded, about 64 MB for all
+// inputs together, whatever the length of the trace). The order of events is the same.
 //
 // Example:
 //   Merger merger(inputs, 1);

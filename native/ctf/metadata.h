@@ -33,9 +33,10 @@ struct Clock {
   std::string description;
   std::optional<Uuid> uuid;
   std::uint64_t frequency_hz = 1'000'000'000;
-  std::uint64_t precision = 0;       // in cycles
-  std::int64_t offset_seconds = 0;   // the origin of the clock's cycles since the epoch, where absolute or where the
-  std::int64_t offset_cycles = 0;    // tracer knows it: offset_seconds + offset_cycles / frequency_hz
+  std::uint64_t precision = 0;  // in cycles
+  std::int64_t offset_seconds =
+      0;  // the origin of the clock's cycles since the epoch, where absolute or where the
+  std::int64_t offset_cycles = 0;  // tracer knows it: offset_seconds + offset_cycles / frequency_hz
   bool absolute = false;
 };
 
@@ -68,19 +69,21 @@ struct Metadata {
   std::vector<Clock> clocks;
   std::map<std::string, EnvironmentValue> environment;
   std::map<std::uint64_t, StreamClass> streams;  // by id
-  // What is unusual but readable, each one line with its place: an unknown attribute, a duplicate of an env key.
+  // What is unusual but readable, each one line with its place: an unknown attribute, a duplicate of an env
+  // key.
   std::vector<std::string> warnings;
 
   // Text of an entry of `env`; numbers as decimal text; nothing where there is none.
   [[nodiscard]] std::optional<std::string> environment_text(std::string_view key) const;
 };
 
-// Parses TSDL text. `name` stands in error messages where a file name would. Throws MetadataError. Nesting is bounded (an
-// error beyond 100 levels), and so are sizes; time and memory are linear in the text.
+// Parses TSDL text. `name` stands in error messages where a file name would. Throws MetadataError. Nesting is
+// bounded (an error beyond 100 levels), and so are sizes; time and memory are linear in the text.
 [[nodiscard]] Metadata parse_metadata(std::string_view text, const std::string& name);
 
-// The TSDL text of a metadata file that may be in packets (magic 0x75D11D57, either byte order, no compression or
-// encryption) or plain. Throws MetadataError: not metadata, a broken packet, CTF 2 (JSON; says that it is not read).
+// The TSDL text of a metadata file that may be in packets (magic 0x75D11D57, either byte order, no
+// compression or encryption) or plain. Throws MetadataError: not metadata, a broken packet, CTF 2 (JSON; says
+// that it is not read).
 [[nodiscard]] std::string metadata_text(std::string_view bytes, const std::string& name);
 
 // Reads and parses the file. Throws MetadataError, also where the file cannot be read.

@@ -208,8 +208,9 @@ class Indexer {
     offset_ = last.file_offset;
     gap_ = ledger_.size();
     const auto last_ns = keep_good_events(last);
-    LedgerEntry& entry = note(Loss::corrupt_packet,
-                              fmt::format("says it has {} bytes, but another one begins at byte {}", usual_bits_ / 8, next));
+    LedgerEntry& entry =
+        note(Loss::corrupt_packet,
+             fmt::format("says it has {} bytes, but another one begins at byte {}", usual_bits_ / 8, next));
     entry.count = next - std::min(next, end);
     entry.begin_ns = last_ns;
     usual_bits_ = 8 * (next - last.file_offset);
@@ -217,8 +218,8 @@ class Indexer {
     return true;
   }
 
-  // Of a damaged packet what is behind the last event that can be decoded is not read. The time of that event, or of
-  // the packet's begin where there is none.
+  // Of a damaged packet what is behind the last event that can be decoded is not read. The time of that
+  // event, or of the packet's begin where there is none.
   std::optional<std::int64_t> keep_good_events(Packet& packet) {
     std::optional<std::uint64_t> cycles = packet.begin_cycles;
     const auto content = static_cast<std::size_t>((packet.content_bits + 7) / 8);
@@ -329,11 +330,10 @@ class Indexer {
   }
 
   LedgerEntry& note(Loss loss, const std::string& what) {
-    LedgerEntry entry;
-    entry.loss = loss;
-    entry.file = file_;
-    entry.offset = offset_;
-    entry.message = fmt::format("{}: the packet at byte {} {}", file_, offset_, what);
+    LedgerEntry entry{.loss = loss,
+                      .file = file_,
+                      .offset = offset_,
+                      .message = fmt::format("{}: the packet at byte {} {}", file_, offset_, what)};
     // What is lost lies behind what was read.
     if (!index_.packets.empty() && index_.packets.back().end_cycles) {
       entry.begin_ns = to_ns_(*index_.packets.back().end_cycles);
@@ -378,9 +378,7 @@ void note_losses(Stream& stream, const std::function<std::int64_t(std::uint64_t)
   };
   const Packet* before = nullptr;
   for (const auto& packet : stream.packets) {
-    LedgerEntry entry;
-    entry.file = stream.files[packet.file];
-    entry.offset = packet.file_offset;
+    LedgerEntry entry{.file = stream.files[packet.file], .offset = packet.file_offset};
     if (before != nullptr) entry.begin_ns = ns(before->end_cycles);
 
     // What a broken packet was is in the ledger already.

@@ -29,7 +29,8 @@ struct FileIndex {
 };
 
 // `to_ns` turns cycles into ns. What is wrong goes to the ledger under the name `file`; the packets before
-// and, where packets begin with the magic number, behind it are indexed. Nothing where the file has no packet.
+// and, where packets begin with the magic number, behind it are indexed. Nothing where the file has no
+// packet.
 [[nodiscard]] std::optional<FileIndex> index_packets(const Metadata& metadata, const Decoders& decoders,
                                                      const MappedFile& mapped, const std::string& file,
                                                      const std::function<std::int64_t(std::uint64_t)>& to_ns,

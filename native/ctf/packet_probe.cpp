@@ -9,8 +9,9 @@
 namespace perflab::ctf {
 namespace {
 
-constexpr std::uint64_t kBlockBytes = 2048;  // half a page: in a page of zeros there is one wherever it begins
-constexpr std::uint64_t kZeroBytes = 64;     // no event is that empty
+constexpr std::uint64_t kBlockBytes =
+    2048;                                 // half a page: in a page of zeros there is one wherever it begins
+constexpr std::uint64_t kZeroBytes = 64;  // no event is that empty
 
 bool are_zeros(const std::uint8_t* data, std::uint64_t bytes) noexcept {
   return std::all_of(data, data + bytes, [](std::uint8_t byte) { return byte == 0; });
@@ -58,7 +59,8 @@ Probe probe(const Decoder& decoder, const Packet& packet) {
     const std::uint64_t start = (cursor.at + 7) / 8;
     memory.clear();
     const bool is_event = decoder.next(cursor, slots.data(), wanted.data(), seen) == Decoder::Step::event;
-    const bool zeros = 8 * (start + kZeroBytes) <= packet.content_bits && are_zeros(packet.data + start, kZeroBytes);
+    const bool zeros =
+        8 * (start + kZeroBytes) <= packet.content_bits && are_zeros(packet.data + start, kZeroBytes);
     // A clock that stands at 0 may say so.
     if (zeros && !(is_event && cursor.cycles == before)) {
       found.meets_zeros = true;

@@ -55,6 +55,10 @@ struct StreamReader::State {
   Decoder::Seen seen;
   std::optional<std::size_t> backwards_entry;  // in the ledger
 
+  [[nodiscard]] std::optional<std::int64_t> to_ns(const std::optional<std::uint64_t>& cycles) const {
+    return cycles ? std::optional(trace->to_ns(*cycles)) : std::nullopt;
+  }
+
   [[gnu::always_inline]] bool next(Event& event, std::uint64_t* place) {
     while (true) {
       switch (decoder->next(cursor, place, wanted.data(), seen)) {
@@ -134,22 +138,23 @@ struct StreamReader::State {
     if (!found.meets_zeros) return;
     cursor.end = found.good_bits;
     const auto cycles = found.last_cycles ? found.last_cycles : packet_with_zeros.begin_cycles;
-    note_undecodable(packet_with_zeros, found.good_bits, packet_with_zeros.content_bits, cycles, "zeros stand there");
+    note_undecodable(packet_with_zeros, found.good_bits, packet_with_zeros.content_bits, cycles,
+                     "zeros stand there");
   }
 
   void note_undecodable(const Packet& current, std::uint64_t at, std::uint64_t content_end,
                         std::optional<std::uint64_t> last_cycles, const std::string& why) {
-    LedgerEntry entry;
-    entry.loss = Loss::undecodable_event;
-    entry.count = (content_end - at + 7) / 8;
-    entry.file = stream->files[current.file];
-    entry.offset = current.file_offset + at / 8;
-    if (last_cycles) entry.begin_ns = trace->to_ns(*last_cycles);
-    if (current.end_cycles) entry.end_ns = trace->to_ns(*current.end_cycles);
+    LedgerEntry entry{.loss = Loss::undecodable_event,
+                      .count = (content_end - at + 7) / 8,
+                      .file = stream->files[current.file],
+                      .offset = current.file_offset + at / 8,
+                      .begin_ns = to_ns(last_cycles),
+                      .end_ns = to_ns(current.end_cycles)};
     // An old tracer's packet may end before its last event.
     if (entry.begin_ns && entry.end_ns) entry.end_ns = std::max(*entry.begin_ns, *entry.end_ns);
-    entry.message = fmt::format("{}: the event at byte {} cannot be decoded: {}; the rest of its packet is not read",
-                                entry.file, *entry.offset, why);
+    entry.message =
+        fmt::format("{}: the event at byte {} cannot be decoded: {}; the rest of its packet is not read",
+                    entry.file, *entry.offset, why);
     ledger.push_back(std::move(entry));
   }
 
@@ -160,18 +165,17 @@ struct StreamReader::State {
                                                           begin + bytes + MappedFile::kReadableBeyond)) {
       return true;
     }
-    LedgerEntry entry;
-    entry.loss = Loss::truncated_packet;
-    entry.count = bytes;
-    entry.file = stream->files[next.file];
-    entry.offset = next.file_offset;
-    if (next.begin_cycles) entry.begin_ns = trace->to_ns(*next.begin_cycles);
-    if (next.end_cycles) entry.end_ns = trace->to_ns(*next.end_cycles);
-    entry.message = fmt::format(
-        "{}: the packet at byte {} cannot be read: its file became shorter since it was opened, or its disk "
-        "fails",
-        entry.file, next.file_offset);
-    ledger.push_back(std::move(entry));
+    const std::string& file = stream->files[next.file];
+    ledger.push_back(
+        {.loss = Loss::truncated_packet,
+         .count = bytes,
+         .file = file,
+         .offset = next.file_offset,
+         .begin_ns = to_ns(next.begin_cycles),
+         .end_ns = to_ns(next.end_cycles),
+         .message = fmt::format("{}: the packet at byte {} cannot be read: its file became shorter "
+                                "since it was opened, or its disk fails",
+                                file, next.file_offset)});
     return false;
   }
 
@@ -201,10 +205,8 @@ struct StreamReader::State {
     if (seen.backwards == 0) return;
     if (!backwards_entry) {
       backwards_entry = ledger.size();
-      LedgerEntry entry;
-      entry.loss = Loss::backwards_time;
-      entry.file = stream->files[stream->packets[packet - 1].file];
-      ledger.push_back(std::move(entry));
+      ledger.push_back(
+          {.loss = Loss::backwards_time, .file = stream->files[stream->packets[packet - 1].file]});
     }
     LedgerEntry& entry = ledger[*backwards_entry];
     entry.count = seen.backwards;

@@ -15,20 +15,20 @@ class ElementMemory;  // decoder.h
 
 class StreamReader {
  public:
-  // `wanted[class_index]` (of Trace::layouts) says which events are handed out; the others are only passed over, as fast as
-  // their types allow. Empty: all. The trace must outlive the reader.
+  // `wanted[class_index]` (of Trace::layouts) says which events are handed out; the others are only passed
+  // over, as fast as their types allow. Empty: all. The trace must outlive the reader.
   StreamReader(const Trace& trace, std::size_t stream, std::vector<bool> wanted = {});
   ~StreamReader();
   StreamReader(StreamReader&&) noexcept;
   StreamReader& operator=(StreamReader&&) noexcept;
 
-  // The next event that is wanted; false at the end. Allocates nothing, except that the memory for elements of sequences
-  // grows. What cannot be decoded goes to the ledger, and reading goes on with the next packet.
+  // The next event that is wanted; false at the end. Allocates nothing, except that the memory for elements
+  // of sequences grows. What cannot be decoded goes to the ledger, and reading goes on with the next packet.
   bool next(Event& event);
 
-  // As above, but many at once, into memory of the caller, where they stay good: up to events.size(), fewer where the
-  // slots come to their end (there must be slots() of them at the least) or the events have many elements. 0: the end. Throws
-  // std::logic_error after next(event), which decodes a few events ahead.
+  // As above, but many at once, into memory of the caller, where they stay good: up to events.size(), fewer
+  // where the slots come to their end (there must be slots() of them at the least) or the events have many
+  // elements. 0: the end. Throws std::logic_error after next(event), which decodes a few events ahead.
   // `most_elements`: slots of elements after which no event is begun.
   std::size_t next(std::span<Event> events, std::span<std::uint64_t> slots, ElementMemory& memory,
                    std::size_t most_elements = 64 * 1024);

@@ -54,31 +54,16 @@ class Comparison {
  private:
   static constexpr std::size_t kMost = std::size_t{1} << 22U;
 
-  static bool same(const Integer& one, const Integer& other) {
-    return std::tie(one.size, one.alignment, one.is_signed, one.order, one.is_text, one.clock) ==
-           std::tie(other.size, other.alignment, other.is_signed, other.order, other.is_text, other.clock);
-  }
-  static bool same(const Float& one, const Float& other) {
-    return std::tie(one.exponent_bits, one.mantissa_bits, one.alignment, one.order) ==
-           std::tie(other.exponent_bits, other.mantissa_bits, other.alignment, other.order);
-  }
-  static bool same(const Enumeration& one, const Enumeration& other) {
-    return same(one.integer, other.integer) &&
-           std::equal(one.mappings.begin(), one.mappings.end(), other.mappings.begin(), other.mappings.end(),
-                      [](const auto& a, const auto& b) {
-                        return std::tie(a.label, a.lowest, a.highest) ==
-                               std::tie(b.label, b.lowest, b.highest);
-                      });
-  }
-  static bool same(const Text& /*one*/, const Text& /*other*/) { return true; }
-  static bool same(const FieldPath& one, const FieldPath& other) {
-    return std::tie(one.scope, one.indices) == std::tie(other.scope, other.indices);
+  // Types without others inside.
+  template <typename Kind>
+  static bool same(const Kind& one, const Kind& other) {
+    return one == other;
   }
   bool same(const Array& one, const Array& other) {
     return one.length == other.length && same(one.element, other.element);
   }
   bool same(const Sequence& one, const Sequence& other) {
-    return same(one.length, other.length) && same(one.element, other.element);
+    return one.length == other.length && same(one.element, other.element);
   }
   bool same(const std::vector<NamedField>& one, const std::vector<NamedField>& other) {
     return std::equal(one.begin(), one.end(), other.begin(), other.end(),
@@ -88,13 +73,8 @@ class Comparison {
     return one.minimum_alignment == other.minimum_alignment && same(one.fields, other.fields);
   }
   bool same(const Variant& one, const Variant& other) {
-    return same(one.selector, other.selector) && one.selector_is_signed == other.selector_is_signed &&
-           same(one.options, other.options) &&
-           std::equal(one.choices.begin(), one.choices.end(), other.choices.begin(), other.choices.end(),
-                      [](const auto& a, const auto& b) {
-                        return std::tie(a.lowest, a.highest, a.option) ==
-                               std::tie(b.lowest, b.highest, b.option);
-                      });
+    return one.selector == other.selector && one.selector_is_signed == other.selector_is_signed &&
+           one.choices == other.choices && same(one.options, other.options);
   }
 
   std::size_t compared_ = 0;
@@ -245,18 +225,14 @@ class Search {
 
   void note(const fs::path& path, const std::string& message) {
     if (first_error_.empty()) first_error_ = message;
-    LedgerEntry entry;
-    entry.loss = Loss::unreadable_metadata;
-    entry.count = 1;
-    entry.file = name_of(path);
-    entry.message = message;
-    broken_.push_back(std::move(entry));
+    broken_.push_back(
+        {.loss = Loss::unreadable_metadata, .count = 1, .file = name_of(path), .message = message});
   }
 
   fs::path root_;
   bool several_;
   std::set<fs::path>& visited_;  // by all searches of what is opened
-  std::set<fs::path> own_;         // of these, by this one: a link that leads in a circle is not known before
+  std::set<fs::path> own_;       // of these, by this one: a link that leads in a circle is not known before
   Ledger& ledger_;
   std::vector<Folder> folders_;
   std::vector<LedgerEntry> broken_;
@@ -317,18 +293,15 @@ class Builder {
       entries.increment(error);
     }
     if (error) {
-      LedgerEntry entry;
-      entry.loss = Loss::unreadable_stream;
-      entry.count_is_exact = false;
-      entry.file = folder.name;
-      entry.message = fmt::format("{}: not all of its files can be found: {}", folder.name, error.message());
-      ledger_.push_back(std::move(entry));
+      note_unreadable(folder.name, 0, fmt::format("not all of its files can be found: {}", error.message()));
+      ledger_.back().count_is_exact = false;
     }
     std::sort(files.begin(), files.end());
     for (const auto& file : files) add_file(folder, file);
     fs::directory_iterator indices(folder.path / "index", error);
     while (!error && indices != fs::directory_iterator()) {
-      if (indices->path().extension() == ".idx") trace_.indexed_files.push_back(name_in(folder, indices->path().stem()));
+      if (indices->path().extension() == ".idx")
+        trace_.indexed_files.push_back(name_in(folder, indices->path().stem()));
       indices.increment(error);
     }
   }
@@ -365,27 +338,23 @@ class Builder {
     return folder.name == "." ? path.filename().string() : (fs::path(folder.name) / path.filename()).string();
   }
 
+  void note_unreadable(const std::string& file, std::uint64_t count, const std::string& why) {
+    ledger_.push_back({.loss = Loss::unreadable_stream,
+                       .count = count,
+                       .file = file,
+                       .message = fmt::format("{}: {}", file, why)});
+  }
+
   void add_file(const Folder& folder, const fs::path& path) {
     const std::string name = name_in(folder, path);
     std::shared_ptr<const MappedFile> mapped;
     try {
       mapped = MappedFile::open(path);
     } catch (const std::system_error& error) {
-      LedgerEntry entry;
-      entry.loss = Loss::unreadable_stream;
-      entry.file = name;
-      entry.message = fmt::format("{}: {}", name, error.what());
-      ledger_.push_back(std::move(entry));
-      return;
+      return note_unreadable(name, 0, error.what());
     }
     if (decoders_.empty() && mapped->size() != 0) {
-      LedgerEntry entry;
-      entry.loss = Loss::unreadable_stream;
-      entry.count = mapped->size();
-      entry.file = name;
-      entry.message = fmt::format("{}: the metadata describes no stream", name);
-      ledger_.push_back(std::move(entry));
-      return;
+      return note_unreadable(name, mapped->size(), "the metadata describes no stream");
     }
     auto index = index_packets(trace_.metadata, decoders_, *mapped, name, to_ns(), ledger_);
     if (!index) {
@@ -535,14 +504,11 @@ TraceSet TraceSet::open(std::span<const std::filesystem::path> paths) {
     try {
       builder.prepare();
     } catch (const MetadataError& error) {
-      LedgerEntry entry;
-      entry.loss = Loss::unreadable_metadata;
-      entry.count = 1;
-      entry.file = trace->path;
-      entry.message =
+      const auto message =
           fmt::format("{}: {}", (group.folders.front()->path / "metadata").string(), error.what());
-      if (first_error.empty()) first_error = entry.message;
-      set.ledger_.push_back(std::move(entry));
+      if (first_error.empty()) first_error = message;
+      set.ledger_.push_back(
+          {.loss = Loss::unreadable_metadata, .count = 1, .file = trace->path, .message = message});
       continue;
     }
     for (const auto* folder : group.folders) builder.add_files(*folder);

@@ -31,9 +31,11 @@ bool is_blank(char c) noexcept {
 
 }  // namespace
 
-void fail(const std::string& name, Location where, const std::string& what) {
-  throw MetadataError(fmt::format("{}:{}:{}: {}", name, where.line, where.column, what));
+std::string complaint(const std::string& name, Location where, std::string_view what) {
+  return fmt::format("{}:{}:{}: {}", name, where.line, where.column, what);
 }
+
+void fail_with(const std::string& complaint) { throw MetadataError(complaint); }
 
 std::string in_quotes(std::string_view text) {
   constexpr std::size_t kLongest = 60;
@@ -114,7 +116,7 @@ Token Lexer::next() {
     }
     if (length == 0) {
       const auto byte = static_cast<unsigned char>(c);
-      fail(name_, token.where,
+      fail(name_, token.where, "{}",
            byte < 0x20 || byte >= 0x7f ? fmt::format("byte 0x{:02x} has no place in metadata text", byte)
                                        : fmt::format("'{}' has no place in metadata text", c));
     }
@@ -153,12 +155,11 @@ void Lexer::lex_integer(Token& token) {
   }
   const auto spelling = text_.substr(begin, position_ - begin);
   if (!any || token.kind != TokenKind::integer) {
-    fail(name_, token.where,
-         fmt::format("{} is no integer; use decimal, 0x hexadecimal or 0 octal digits", in_quotes(spelling)));
+    fail(name_, token.where, "{} is no integer; use decimal, 0x hexadecimal or 0 octal digits",
+         in_quotes(spelling));
   }
   if (overflow) {
-    fail(name_, token.where,
-         fmt::format("integer {} is out of range; the largest has 64 bits", in_quotes(spelling)));
+    fail(name_, token.where, "integer {} is out of range; the largest has 64 bits", in_quotes(spelling));
   }
 }
 
@@ -183,9 +184,8 @@ char Lexer::lex_escape() {
     base = 8;
     most = 3;
   } else {
-    fail(name_, where,
-         fmt::format("unknown escape {}; write \\\\ for a backslash",
-                     in_quotes(text_.substr(position_ - 1, 2))));
+    fail(name_, where, "unknown escape {}; write \\\\ for a backslash",
+         in_quotes(text_.substr(position_ - 1, 2)));
   }
   unsigned value = 0;
   for (std::size_t i = 0; i < most && digit(peek()) < base; ++i, advance())
@@ -203,8 +203,7 @@ void Lexer::lex_quoted(Token& token) {
   advance();
   while (peek() != quote || at_end()) {
     if (at_end() || peek() == '\n') {
-      fail(name_, token.where,
-           fmt::format("this string is not closed; {} is missing before the end of the line", quote));
+      fail(name_, token.where, "this string is not closed; {} is missing before the end of the line", quote);
     }
     if (peek() == '\0') fail(name_, here(), "a zero byte inside a string; metadata is text without any");
     if (const auto length = continuation(); length != 0) {

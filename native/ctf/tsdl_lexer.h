@@ -1,9 +1,13 @@
 // Words of TSDL, the language of a trace's metadata: what the text says between spaces and comments.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace perflab::ctf::tsdl {
 
@@ -23,8 +27,36 @@ struct Token {
   std::string text;           // of strings and characters in quotes: without the quotes, escapes replaced
 };
 
-// Throws MetadataError "NAME:LINE:COLUMN: what".
-[[noreturn]] void fail(const std::string& name, Location where, const std::string& what);
+// "NAME:LINE:COLUMN: what".
+[[nodiscard]] std::string complaint(const std::string& name, Location where, std::string_view what);
+[[noreturn]] void fail_with(const std::string& complaint);
+
+// Throws MetadataError.
+template <typename... Args>
+[[noreturn]] void fail(const std::string& name, Location where, fmt::format_string<Args...> format,
+                       Args&&... args) {
+  fail_with(complaint(name, where, fmt::format(format, std::forward<Args>(args)...)));
+}
+
+// Says what is wrong with a text, and where: an error ends the reading, a warning does not.
+class Reporter {
+ public:
+  // Both must outlive the reporter.
+  Reporter(const std::string& name, std::vector<std::string>& warnings) : name_(name), warnings_(warnings) {}
+
+  template <typename... Args>
+  [[noreturn]] void fail(Location where, fmt::format_string<Args...> format, Args&&... args) const {
+    tsdl::fail(name_, where, format, std::forward<Args>(args)...);
+  }
+  template <typename... Args>
+  void warn(Location where, fmt::format_string<Args...> format, Args&&... args) const {
+    warnings_.push_back(complaint(name_, where, fmt::format(format, std::forward<Args>(args)...)));
+  }
+
+ private:
+  const std::string& name_;
+  std::vector<std::string>& warnings_;
+};
 
 // For messages: in single quotes, cut to a few words, nothing that a terminal would take for a command.
 [[nodiscard]] std::string in_quotes(std::string_view text);

@@ -39,9 +39,10 @@ struct Specifier {
   Location where;
 };
 
-class Parser {
+class Parser : Reporter {
  public:
-  Parser(std::string_view text, const std::string& name) : name_(name), lexer_(text, name) {}
+  Parser(std::string_view text, const std::string& name)
+      : Reporter(name, document_.warnings), lexer_(text, name) {}
 
   Document parse() {
     Names top;
@@ -90,14 +91,13 @@ class Parser {
     const Token& token = peek();
     if (token.kind == TokenKind::end) {
       if (!open_.empty()) {
-        fail(name_, token.where,
-             fmt::format(
-                 "the text ends inside the braces that were opened at line {}, column {}; '}}' is missing",
-                 open_.back().line, open_.back().column));
+        fail(token.where,
+             "the text ends inside the braces that were opened at line {}, column {}; '}}' is missing",
+             open_.back().line, open_.back().column);
       }
-      fail(name_, token.where, fmt::format("the text ends where {} would be right", wanted));
+      fail(token.where, "the text ends where {} would be right", wanted);
     }
-    fail(name_, token.where, fmt::format("{} where {} would be right", in_quotes(token.spelling), wanted));
+    fail(token.where, "{} where {} would be right", in_quotes(token.spelling), wanted);
   }
 
   void expect(std::string_view mark, const char* after) {
@@ -121,10 +121,6 @@ class Parser {
   Token take_word(const char* wanted) {
     if (peek().kind != TokenKind::word) unexpected(wanted);
     return take();
-  }
-
-  void warn(Location where, const std::string& what) {
-    document_.warnings.push_back(fmt::format("{}:{}:{}: {}", name_, where.line, where.column, what));
   }
 
   // Blocks.
@@ -155,9 +151,9 @@ class Parser {
   void skip_unknown_block() {
     const Token kind = take();
     warn(kind.where,
-         fmt::format("the block {} is unknown and passed over; known are trace, env, clock, stream, event "
-                     "and callsite",
-                     in_quotes(kind.spelling)));
+         "the block {} is unknown and passed over; known are trace, env, clock, stream, event "
+         "and callsite",
+         in_quotes(kind.spelling));
     open_brace("");
     const std::size_t outside = open_.size() - 1;
     while (open_.size() > outside) {
@@ -251,8 +247,7 @@ class Parser {
 
   void declare(const std::string& type_name, Location where, const TypeNode* type) {
     if (!names_->types.emplace(type_name, type).second) {
-      fail(name_, where,
-           fmt::format("the type {} is declared twice; use another name", in_quotes(type_name)));
+      fail(where, "the type {} is declared twice; use another name", in_quotes(type_name));
     }
   }
 
@@ -294,8 +289,7 @@ class Parser {
     field.where = word.where;
     field.type = parse_dimensions(resolve(specifier, stars));
     if (is_mark(":")) {
-      fail(name_, peek().where,
-           "bit fields in C's way are not of TSDL; use integer { size = N; align = 1; ... }");
+      fail(peek().where, "bit fields in C's way are not of TSDL; use integer {{ size = N; align = 1; ... }}");
     }
     return field;
   }
@@ -331,7 +325,7 @@ class Parser {
       switch (length.kind) {
         case Expression::Kind::integer:
           if (length.negative && length.magnitude != 0) {
-            fail(name_, length.where, "the length of an array is negative; it must be 0 or more");
+            fail(length.where, "the length of an array is negative; it must be 0 or more");
           }
           node.kind = TypeNode::Kind::array;
           node.length = length.magnitude;
@@ -341,7 +335,7 @@ class Parser {
           node.path = length;
           break;
         case Expression::Kind::text:
-          fail(name_, length.where,
+          fail(length.where,
                "the length of an array is a string; it must be a number or the name of a field");
       }
       expect("]", "after the length");
@@ -356,7 +350,7 @@ class Parser {
   }
 
   [[noreturn]] void too_deep(Location where) {
-    fail(name_, where, fmt::format("types are nested too deeply; {} levels are the most", kDeepest));
+    fail(where, "types are nested too deeply; {} levels are the most", kDeepest);
   }
 
   const TypeNode* keep(TypeNode&& node) { return &document_.nodes.emplace_back(std::move(node)); }
@@ -375,7 +369,7 @@ class Parser {
   const TypeNode* find_or_later(const std::string& type_name, Location where, const std::string& advice) {
     if (const TypeNode* found = find(type_name)) return found;
     if (!in_block_) {
-      fail(name_, where, fmt::format("the type {} is unknown; {}", in_quotes(type_name), advice));
+      fail(where, "the type {} is unknown; {}", in_quotes(type_name), advice);
     }
     TypeNode node;
     node.kind = TypeNode::Kind::later;
@@ -388,7 +382,7 @@ class Parser {
   const TypeNode* resolve(const Specifier& specifier, const std::string& stars) {
     if (specifier.type != nullptr && stars.empty()) return specifier.type;
     if (specifier.type != nullptr) {
-      fail(name_, specifier.where,
+      fail(specifier.where,
            "a pointer to a type without a name has no size; declare its name with typealias");
     }
     return find_or_later(specifier.name + stars, specifier.where, "declare it with typealias or typedef");
@@ -450,16 +444,14 @@ class Parser {
       if (accept(";")) continue;
       Attribute attribute = parse_attribute(false);
       if (!seen.insert(attribute.name).second) {
-        fail(name_, attribute.where,
-             fmt::format("the attribute {} of this {} is given twice; once is right",
-                         in_quotes(attribute.name), what));
+        fail(attribute.where, "the attribute {} of this {} is given twice; once is right",
+             in_quotes(attribute.name), what);
       }
       if (is_one_of(attribute.name, known)) {
         result.push_back(std::move(attribute));
       } else {
-        warn(attribute.where,
-             fmt::format("the attribute {} of this {} is unknown and passed over; known are {}",
-                         in_quotes(attribute.name), what, fmt::join(known, ", ")));
+        warn(attribute.where, "the attribute {} of this {} is unknown and passed over; known are {}",
+             in_quotes(attribute.name), what, fmt::join(known, ", "));
       }
     }
     return result;
@@ -468,12 +460,11 @@ class Parser {
   std::uint64_t number(const Attribute& attribute, std::uint64_t lowest, std::uint64_t highest) {
     const Expression& value = attribute.value;
     if (value.kind != Expression::Kind::integer) {
-      fail(name_, value.where, fmt::format("'{}' must be a whole number", attribute.name));
+      fail(value.where, "'{}' must be a whole number", attribute.name);
     }
     if ((value.negative && value.magnitude != 0) || value.magnitude < lowest || value.magnitude > highest) {
-      fail(name_, value.where,
-           fmt::format("'{}' is {}{}; it must be from {} to {}", attribute.name, value.negative ? "-" : "",
-                       value.magnitude, lowest, highest));
+      fail(value.where, "'{}' is {}{}; it must be from {} to {}", attribute.name, value.negative ? "-" : "",
+           value.magnitude, lowest, highest);
     }
     return value.magnitude;
   }
@@ -487,15 +478,13 @@ class Parser {
 
   std::uint32_t alignment_of(const Expression& value) {
     if (value.kind != Expression::Kind::integer)
-      fail(name_, value.where, "the alignment must be a whole number of bits");
+      fail(value.where, "the alignment must be a whole number of bits");
     if (value.negative || !std::has_single_bit(value.magnitude)) {
-      fail(name_, value.where,
-           fmt::format("the alignment is {}{}; it must be a power of two", value.negative ? "-" : "",
-                       value.magnitude));
+      fail(value.where, "the alignment is {}{}; it must be a power of two", value.negative ? "-" : "",
+           value.magnitude);
     }
     if (value.magnitude > kLargestAlignment) {
-      fail(name_, value.where,
-           fmt::format("the alignment is {} bits; {} is the largest", value.magnitude, kLargestAlignment));
+      fail(value.where, "the alignment is {} bits; {} is the largest", value.magnitude, kLargestAlignment);
     }
     return static_cast<std::uint32_t>(value.magnitude);
   }
@@ -508,7 +497,7 @@ class Parser {
     const auto word = word_of(value);
     if (word == "true" || word == "TRUE") return true;
     if (word == "false" || word == "FALSE") return false;
-    fail(name_, value.where, "'signed' must be true, false, 1 or 0");
+    fail(value.where, "'signed' must be true, false, 1 or 0");
   }
 
   std::optional<ByteOrder> order_of(const Expression& value) {
@@ -516,7 +505,7 @@ class Parser {
     if (word == "native") return std::nullopt;
     if (word == "le") return ByteOrder::little;
     if (word == "be" || word == "network") return ByteOrder::big;
-    fail(name_, value.where, "'byte_order' must be native, network, be or le");
+    fail(value.where, "'byte_order' must be native, network, be or le");
   }
 
   std::uint32_t base_of(const Expression& value) {
@@ -546,7 +535,7 @@ class Parser {
     for (const auto& [known, base] : kNames) {
       if (word == known) return base;
     }
-    fail(name_, value.where, "'base' must be 2, 8, 10 or 16, or binary, octal, decimal or hexadecimal");
+    fail(value.where, "'base' must be 2, 8, 10 or 16, or binary, octal, decimal or hexadecimal");
   }
 
   bool is_text_encoding(const Expression& value) {
@@ -555,7 +544,7 @@ class Parser {
     for (const auto* known : {"UTF8", "utf8", "UTF-8", "utf-8", "ASCII", "ascii"}) {
       if (word == known) return true;
     }
-    fail(name_, value.where, "'encoding' must be none, UTF8 or ASCII");
+    fail(value.where, "'encoding' must be none, UTF8 or ASCII");
   }
 
   const TypeNode* parse_integer() {
@@ -582,13 +571,12 @@ class Parser {
       } else {
         const auto& path = attribute.value.path;
         if (path.size() != 3 || path[0] != "clock" || path[2] != "value") {
-          fail(name_, attribute.value.where, "'map' must be clock.NAME.value");
+          fail(attribute.value.where, "'map' must be clock.NAME.value");
         }
         node.map = std::move(attribute.value);
       }
     }
-    if (node.integer.size == 0)
-      fail(name_, node.where, "this integer has no size; add size = BITS, from 1 to 64");
+    if (node.integer.size == 0) fail(node.where, "this integer has no size; add size = BITS, from 1 to 64");
     if (!has_alignment) node.integer.alignment = default_alignment(node.integer.size);
     return keep(std::move(node));
   }
@@ -615,10 +603,10 @@ class Parser {
     const bool is_known = (type.exponent_bits == 8 && type.mantissa_bits == 24) ||
                           (type.exponent_bits == 11 && type.mantissa_bits == 53);
     if (!is_known) {
-      fail(name_, node.where,
-           fmt::format("a floating_point with exp_dig = {} and mant_dig = {} cannot be read; 8 and 24, or 11 "
-                       "and 53, can",
-                       type.exponent_bits, type.mantissa_bits));
+      fail(node.where,
+           "a floating_point with exp_dig = {} and mant_dig = {} cannot be read; 8 and 24, or 11 "
+           "and 53, can",
+           type.exponent_bits, type.mantissa_bits);
     }
     if (!has_alignment) type.alignment = default_alignment(type.exponent_bits + type.mantissa_bits);
     return keep(std::move(node));
@@ -632,7 +620,7 @@ class Parser {
     if (is_mark("{")) {
       for (const auto& attribute : parse_type_attributes("string", kKnown)) {
         if (!is_text_encoding(attribute.value)) {
-          fail(name_, attribute.value.where, "the 'encoding' of a string must be UTF8 or ASCII");
+          fail(attribute.value.where, "the 'encoding' of a string must be UTF8 or ASCII");
         }
       }
     }
@@ -679,8 +667,7 @@ class Parser {
   }
 
   [[noreturn]] void refuse_container(Location where, TypeNode::Kind kind) {
-    fail(name_, where,
-         fmt::format("the type of this enumeration is {}; it must be an integer", name_of(kind)));
+    fail(where, "the type of this enumeration is {}; it must be an integer", name_of(kind));
   }
 
   void parse_labels(TypeNode& node) {
@@ -701,14 +688,12 @@ class Parser {
         label.highest_negative = label.lowest_negative;
         if (accept("...")) std::tie(label.highest, label.highest_negative) = parse_bound();
         if (is_less(label.highest, label.highest_negative, label.lowest, label.lowest_negative)) {
-          fail(name_, label.where,
-               fmt::format("the range of the label {} ends before it begins; write the lower value first",
-                           in_quotes(label.label)));
+          fail(label.where, "the range of the label {} ends before it begins; write the lower value first",
+               in_quotes(label.label));
         }
       } else {
         if (is_exhausted) {
-          fail(name_, label.where,
-               fmt::format("no value is left for the label {}; give it one", in_quotes(label.label)));
+          fail(label.where, "no value is left for the label {}; give it one", in_quotes(label.label));
         }
         label.lowest = label.highest = next.lowest;
         label.lowest_negative = label.highest_negative = next.lowest_negative;
@@ -727,10 +712,9 @@ class Parser {
 
   std::pair<std::uint64_t, bool> parse_bound() {
     const Expression value = parse_expression();
-    if (value.kind != Expression::Kind::integer)
-      fail(name_, value.where, "the value of a label must be an integer");
+    if (value.kind != Expression::Kind::integer) fail(value.where, "the value of a label must be an integer");
     if (value.negative && value.magnitude > std::uint64_t{1} << 63) {
-      fail(name_, value.where, "the value of a label is out of range; the lowest is -9223372036854775808");
+      fail(value.where, "the value of a label is out of range; the lowest is -9223372036854775808");
     }
     const bool negative = value.negative && value.magnitude != 0;
     return {negative ? ~value.magnitude + 1 : value.magnitude, negative};
@@ -765,7 +749,7 @@ class Parser {
     if (accept("<")) {
       node.path = parse_expression();
       if (node.path->kind != Expression::Kind::path) {
-        fail(name_, node.path->where, "the selector of a variant must be the name of a field");
+        fail(node.path->where, "the selector of a variant must be the name of a field");
       }
       expect(">", "after the selector");
     }
@@ -774,7 +758,7 @@ class Parser {
       const TypeNode* named = find_or_later(tag, node.where, "declare it with variant NAME { ... }");
       if (!node.path.has_value()) return named;
       if (named->kind == TypeNode::Kind::variant && named->path.has_value()) {
-        fail(name_, node.path->where, "this variant has its selector already; leave out this one");
+        fail(node.path->where, "this variant has its selector already; leave out this one");
       }
       node.fields = named->fields;
       node.name = tag;  // of a variant that is declared further down
@@ -807,9 +791,8 @@ class Parser {
       do {
         FieldNode field = parse_declarator(specifier, "the name of a field");
         if (!seen.insert(field.name).second) {
-          fail(name_, field.where,
-               fmt::format("the field {} is declared twice in this {}; use another name",
-                           in_quotes(field.name), what));
+          fail(field.where, "the field {} is declared twice in this {}; use another name",
+               in_quotes(field.name), what);
         }
         fields->push_back(std::move(field));
       } while (accept(","));
@@ -819,14 +802,13 @@ class Parser {
     return fields;
   }
 
-  const std::string& name_;
+  Document document_;
   Lexer lexer_;
   std::deque<Token> ahead_;
   std::vector<Location> open_;  // braces
   Names* names_ = nullptr;
   bool in_block_ = false;
   unsigned depth_ = 0;
-  Document document_;
 };
 
 }  // namespace
@@ -834,27 +816,11 @@ class Parser {
 Document parse(std::string_view text, const std::string& name) { return Parser(text, name).parse(); }
 
 std::string_view name_of(TypeNode::Kind kind) noexcept {
-  switch (kind) {
-    case TypeNode::Kind::integer:
-      return "an integer";
-    case TypeNode::Kind::floating:
-      return "a floating_point";
-    case TypeNode::Kind::text:
-      return "a string";
-    case TypeNode::Kind::enumeration:
-      return "an enumeration";
-    case TypeNode::Kind::structure:
-      return "a structure";
-    case TypeNode::Kind::variant:
-      return "a variant";
-    case TypeNode::Kind::array:
-      return "an array";
-    case TypeNode::Kind::sequence:
-      return "a sequence";
-    case TypeNode::Kind::later:
-      break;
-  }
-  return "a type declared further down";
+  constexpr std::array<std::string_view, 9> kNames{
+      "an integer",     "a floating_point", "a string",
+      "an enumeration", "a structure",      "a variant",
+      "an array",       "a sequence",       "a type declared further down"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 std::string joined(const std::vector<std::string>& path) { return fmt::format("{}", fmt::join(path, ".")); }

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <set>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -38,10 +38,10 @@ class Reporter {
   const Locate& locate_;
 };
 
-Item within(Item node, Part part, std::size_t index) {
-  node.part = part;
-  node.index = index;
-  return node;
+// visit(part, item) for each of the parts of a node.
+template <typename Parts, typename Visit>
+void each(const Parts& parts, const Item& node, Part part, Visit visit) {
+  for (std::size_t i = 0; i < parts.size(); ++i) visit(parts[i], Item{part, node.process, node.node, i});
 }
 
 std::string qos_problem(const perflab_qos& qos) {
@@ -96,136 +96,93 @@ void check_service_end(const End& end, const Item& item, const Reporter& reporte
   reporter.require_none(item, qos_problem(end.qos));
 }
 
-// `name` is the member that must be unique, `what` the word for it: "topic".
-template <typename Ends, typename Name>
-void check_ends_unique(const Ends& ends, Name name, std::string_view end, std::string_view what, Part part,
-                       const Item& node, const Reporter& reporter) {
-  std::unordered_map<std::string_view, std::size_t> first;
-  for (std::size_t i = 0; i < ends.size(); ++i) {
-    const auto [found, added] = first.emplace(ends[i].*name, i);
-    if (added) continue;
-    reporter.fail(within(node, part, i),
-                  fmt::format("the node has a {} of {} already, at {}; a node has at most one per {}", end,
-                              ends[i].*name, reporter.place(within(node, part, found->second)), what));
-  }
+// Several subscriptions of one topic are told apart by their numbers. `what` is the word for the name:
+// "topic".
+template <typename End>
+void check_unique(const std::vector<End>& ends, std::string End::* name, std::string_view end,
+                  std::string_view what, const Item& node, Part part, const Reporter& reporter) {
+  std::map<std::pair<std::string_view, int>, Item> first;
+  each(ends, node, part, [&](const End& one, const Item& here) {
+    int number = 1;
+    if constexpr (requires { one.number; }) number = one.number;
+    const auto [found, added] = first.try_emplace({one.*name, number}, here);
+    if (added) return;
+    reporter.fail(here, fmt::format("the node has a {} of {} already, at {}; a node has at most one per {}",
+                                    end, one.*name, reporter.place(found->second), what));
+  });
 }
 
-// Several of one topic are told apart by their numbers.
-void check_subscriptions_unique(const Node& node, const Item& item, const Reporter& reporter) {
-  std::map<std::pair<std::string_view, int>, std::size_t> first;
-  for (std::size_t i = 0; i < node.subscriptions.size(); ++i) {
-    const Subscription& subscription = node.subscriptions[i];
-    const auto [found, added] = first.try_emplace({subscription.topic, subscription.number}, i);
-    if (added) continue;
-    const std::string place = reporter.place(within(item, Part::kSubscription, found->second));
-    reporter.fail(
-        within(item, Part::kSubscription, i),
-        fmt::format("the node has a subscription of {} already, at {}; a node has at most one per topic",
-                    subscription.topic, place));
-  }
-}
-
-// Who drives each publisher of a node; fails where a rule on that is broken.
+// What drives the publishers of a node, or its clients; fails where a rule on that is broken.
+template <typename End>
 class Drivers {
  public:
-  Drivers(const Node& node, const Item& item, const Reporter& reporter)
-      : node_(node), item_(item), reporter_(reporter), drivers_(node.publishers.size()) {}
+  struct Words {
+    Part part;
+    std::string End::* name;
+    std::string_view with, verb, driven,
+        rule;                    // "publishes with publisher", "publishes", "published", "a publisher ..."
+    std::string_view where, by;  // a driver can name it; what says how often
+  };
 
-  void add(const Item& driver, const std::vector<std::size_t>& publish) {
+  Drivers(const Node& node, const std::vector<End>& ends, const Item& item, const Words& words,
+          const Reporter& reporter)
+      : node_(node), ends_(ends), item_(item), words_(words), reporter_(reporter), drivers_(ends.size()) {}
+
+  void add(const Item& driver, const std::vector<std::size_t>& indexes) {
     std::unordered_set<std::size_t> seen;
-    for (const std::size_t index : publish) {
+    for (const std::size_t index : indexes) {
       if (index >= drivers_.size()) {
-        reporter_.fail(driver, fmt::format("publishes with publisher {} of {}", index, drivers_.size()));
+        reporter_.fail(driver, fmt::format("{} {} of {}", words_.with, index, drivers_.size()));
       }
+      const std::string& name = ends_[index].*words_.name;
       if (!seen.insert(index).second) {
-        reporter_.fail(driver,
-                       fmt::format("publishes {} twice; name it once", node_.publishers[index].topic));
+        reporter_.fail(driver, fmt::format("{} {} twice; name it once", words_.verb, name));
       }
-      const Item* other = drivers_[index].part == Part::kGraph ? nullptr : &drivers_[index];
-      if (other != nullptr && (other->part == Part::kTimer || driver.part == Part::kTimer)) {
-        reporter_.fail(
-            driver, fmt::format("{} is published at {} already; a publisher has one timer, or else reactions",
-                                node_.publishers[index].topic, reporter_.place(*other)));
+      std::optional<Item>& other = drivers_[index];
+      if (other && (other->part == Part::kTimer || driver.part == Part::kTimer)) {
+        reporter_.fail(driver, fmt::format("{} is {} at {} already; {}", name, words_.driven,
+                                           reporter_.place(*other), words_.rule));
       }
-      drivers_[index] = driver;
+      other = driver;
     }
   }
 
   void finish() const {
-    for (std::size_t i = 0; i < drivers_.size(); ++i) {
-      const Publisher& publisher = node_.publishers[i];
-      const Item item = within(item_, Part::kPublisher, i);
-      if (drivers_[i].part == Part::kGraph) {
-        reporter_.fail(
-            item, fmt::format("nothing publishes {}; give it a period, or name it in `publish` of a timer "
-                              "or reaction",
-                              publisher.topic));
+    each(ends_, item_, words_.part, [&](const End& end, const Item& here) {
+      const std::optional<Item>& driver = drivers_[here.index];
+      if (!driver) {
+        reporter_.fail(here, fmt::format("nothing {} {}; give it a period, or name it in {}", words_.verb,
+                                         end.*words_.name, words_.where));
       }
-      const bool timed = drivers_[i].part == Part::kTimer;
-      const double expected =
-          timed ? 1e9 / static_cast<double>(node_.timers[drivers_[i].index].period_ns) : 0.0;
-      if (!(std::abs(publisher.frequency_hz - expected) <= 1e-9 * expected)) {
-        reporter_.fail(item, fmt::format("frequency_hz of {} is {}; by what publishes it, it is {}",
-                                         publisher.topic, publisher.frequency_hz, expected));
+      const bool timed = driver->part == Part::kTimer;
+      const double expected = timed ? 1e9 / static_cast<double>(node_.timers[driver->index].period_ns) : 0.0;
+      if (!(std::abs(end.frequency_hz - expected) <= 1e-9 * expected)) {
+        reporter_.fail(here, fmt::format("frequency_hz of {} is {}; by {}, it is {}", end.*words_.name,
+                                         end.frequency_hz, words_.by, expected));
       }
-    }
+    });
   }
 
  private:
   const Node& node_;
+  const std::vector<End>& ends_;
   const Item& item_;
+  const Words& words_;
   const Reporter& reporter_;
-  std::vector<Item> drivers_;
+  std::vector<std::optional<Item>> drivers_;
 };
 
-// Which timer requests each client; fails where a rule on that is broken.
-class Requesters {
- public:
-  Requesters(const Node& node, const Item& item, const Reporter& reporter)
-      : node_(node), item_(item), reporter_(reporter), timers_(node.clients.size(), kNone) {}
-
-  void add(const Item& timer, const std::vector<std::size_t>& request) {
-    for (const std::size_t index : request) {
-      if (index >= timers_.size()) {
-        reporter_.fail(timer, fmt::format("requests with client {} of {}", index, timers_.size()));
-      }
-      const std::string& service = node_.clients[index].service;
-      if (timers_[index] == timer.index) {
-        reporter_.fail(timer, fmt::format("requests {} twice; name it once", service));
-      }
-      if (timers_[index] != kNone) {
-        reporter_.fail(timer, fmt::format("{} is requested at {} already; a client has one timer", service,
-                                          reporter_.place(within(item_, Part::kTimer, timers_[index]))));
-      }
-      timers_[index] = timer.index;
-    }
-  }
-
-  void finish() const {
-    for (std::size_t i = 0; i < timers_.size(); ++i) {
-      const Client& client = node_.clients[i];
-      const Item item = within(item_, Part::kClient, i);
-      if (timers_[i] == kNone) {
-        reporter_.fail(
-            item, fmt::format("nothing requests {}; give it a period, or name it in `request` of a timer",
-                              client.service));
-      }
-      const double expected = 1e9 / static_cast<double>(node_.timers[timers_[i]].period_ns);
-      if (!(std::abs(client.frequency_hz - expected) <= 1e-9 * expected)) {
-        reporter_.fail(item, fmt::format("frequency_hz of {} is {}; by the timer that requests it, it is {}",
-                                         client.service, client.frequency_hz, expected));
-      }
-    }
-  }
-
- private:
-  static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
-
-  const Node& node_;
-  const Item& item_;
-  const Reporter& reporter_;
-  std::vector<std::size_t> timers_;
-};
+constexpr Drivers<Publisher>::Words kPublisherWords{Part::kPublisher,
+                                                    &Publisher::topic,
+                                                    "publishes with publisher",
+                                                    "publishes",
+                                                    "published",
+                                                    "a publisher has one timer, or else reactions",
+                                                    "`publish` of a timer or reaction",
+                                                    "what publishes it"};
+constexpr Drivers<Client>::Words kClientWords{
+    Part::kClient, &Client::service,         "requests with client", "requests",
+    "requested",   "a client has one timer", "`request` of a timer", "the timer that requests it"};
 
 // Which waitables each timer triggers; several timers may trigger one.
 void check_triggers(const Timer& timer, const Node& node, const Item& here, const Reporter& reporter) {
@@ -235,44 +192,40 @@ void check_triggers(const Timer& timer, const Node& node, const Item& here, cons
       reporter.fail(here, fmt::format("triggers waitable {} of {}", index, node.waitables.size()));
     }
     if (!seen.insert(index).second) {
-      reporter.fail(here,
-                    fmt::format("triggers {} twice; name it once", quote(node.waitables[index].name)));
+      reporter.fail(here, fmt::format("triggers {} twice; name it once", quote(node.waitables[index].name)));
     }
   }
 }
 
 void check_waitables(const Node& node, const Item& item, const Reporter& reporter) {
   std::unordered_set<std::string_view> names;
-  for (std::size_t i = 0; i < node.waitables.size(); ++i) {
-    const Waitable& waitable = node.waitables[i];
-    const Item here = within(item, Part::kWaitable, i);
+  each(node.waitables, item, Part::kWaitable, [&](const Waitable& waitable, const Item& here) {
     reporter.require_none(here, waitable_name_problem(waitable.name));
     if (!names.insert(waitable.name).second) {
       reporter.fail(here, fmt::format("the node has a waitable {} already; give each its own name",
                                       quote(waitable.name)));
     }
     reporter.require_none(here, work_problem(waitable.work_ns));
-  }
+  });
 }
 
-void check_timers(const Node& node, const Item& item, Drivers& drivers, Requesters& requesters,
-                  const Reporter& reporter) {
+void check_timers(const Node& node, const Item& item, Drivers<Publisher>& publishers,
+                  Drivers<Client>& clients, const Reporter& reporter) {
   std::unordered_set<std::string_view> names;
-  for (std::size_t i = 0; i < node.timers.size(); ++i) {
-    const Timer& timer = node.timers[i];
-    const Item here = within(item, Part::kTimer, i);
-    if (timer.name.empty() || timer.name.size() > 255)
+  each(node.timers, item, Part::kTimer, [&](const Timer& timer, const Item& here) {
+    if (timer.name.empty() || timer.name.size() > 255) {
       reporter.fail(here, "timer name must have 1 to 255 characters");
+    }
     if (!names.insert(timer.name).second) {
       reporter.fail(
           here, fmt::format("the node has a timer {} already; give each its own name", quote(timer.name)));
     }
     reporter.require_none(here, period_problem(timer.period_ns));
     reporter.require_none(here, work_problem(timer.work_ns));
-    drivers.add(here, timer.publish);
-    requesters.add(here, timer.request);
+    publishers.add(here, timer.publish);
+    clients.add(here, timer.request);
     check_triggers(timer, node, here, reporter);
-  }
+  });
 }
 
 void check_shape(const Reaction& reaction, const Node& node, const Item& here, const Reporter& reporter) {
@@ -308,25 +261,24 @@ void check_shape(const Reaction& reaction, const Node& node, const Item& here, c
   }
 }
 
-void check_reactions(const Node& node, const Item& item, Drivers& drivers, const Reporter& reporter) {
-  std::vector<const Reaction*> taken(node.subscriptions.size());
-  for (std::size_t i = 0; i < node.reactions.size(); ++i) {
-    const Reaction& reaction = node.reactions[i];
-    const Item here = within(item, Part::kReaction, i);
+void check_reactions(const Node& node, const Item& item, Drivers<Publisher>& publishers,
+                     const Reporter& reporter) {
+  std::vector<bool> taken(node.subscriptions.size());
+  each(node.reactions, item, Part::kReaction, [&](const Reaction& reaction, const Item& here) {
     for (const std::size_t index : reaction.on) {
       if (index >= taken.size()) {
         reporter.fail(here, fmt::format("reacts on subscription {} of {}", index, taken.size()));
       }
-      if (taken[index] != nullptr) {
+      if (taken[index]) {
         reporter.fail(here, fmt::format("{} has a reaction already; a subscription has at most one",
                                         node.subscriptions[index].topic));
       }
-      taken[index] = &reaction;
+      taken[index] = true;
     }
-    drivers.add(here, reaction.publish);
+    publishers.add(here, reaction.publish);
     check_shape(reaction, node, here, reporter);
     reporter.require_none(here, work_problem(reaction.work_ns));
-  }
+  });
 }
 
 void check_process(const Process& process, std::size_t index, const Reporter& reporter) {
@@ -342,9 +294,7 @@ void check_process(const Process& process, std::size_t index, const Reporter& re
   reporter.require_none(here, thread_problem(process.threads.executors));
   reporter.require_none(here, thread_problem(process.threads.middleware));
   std::unordered_set<int> ids;
-  for (std::size_t i = 0; i < process.executors.size(); ++i) {
-    const Executor& executor = process.executors[i];
-    const Item item{Part::kExecutor, index, 0, i};
+  each(process.executors, here, Part::kExecutor, [&](const Executor& executor, const Item& item) {
     if (executor.id < 0) reporter.fail(item, fmt::format("executor id {} is negative", executor.id));
     if (!ids.insert(executor.id).second) {
       reporter.fail(item,
@@ -354,7 +304,7 @@ void check_process(const Process& process, std::size_t index, const Reporter& re
       reporter.fail(item, "the executor has no kind of this version");
     reporter.require_none(item, threads_problem(executor.kind, executor.threads));
     reporter.require_none(item, thread_problem(executor.thread));
-  }
+  });
   for (std::size_t n = 0; n < process.nodes.size(); ++n) {
     const Node& node = process.nodes[n];
     if (!ids.contains(node.executor)) {
@@ -367,17 +317,14 @@ void check_process(const Process& process, std::size_t index, const Reporter& re
 void check_bounds(const Graph& graph, const Reporter& reporter) {
   std::size_t nodes = 0;
   std::size_t parts = 0;
-  for (std::size_t p = 0; p < graph.processes.size(); ++p) {
-    for (std::size_t n = 0; n < graph.processes[p].nodes.size(); ++n) {
-      nodes += 1;
-      parts += count_parts(graph.processes[p].nodes[n]);
-      const Item here{Part::kNode, p, n, 0};
-      if (nodes > kMaxNodes) reporter.fail(here, fmt::format("the graph has more than {} nodes", kMaxNodes));
-      if (parts > kMaxParts) {
-        reporter.fail(here, fmt::format("the graph has more than {} {}", kMaxParts, kPartWords));
-      }
+  for_each_node(graph, [&](const Node& node, const Item& here) {
+    nodes += 1;
+    parts += count_parts(node);
+    if (nodes > kMaxNodes) reporter.fail(here, fmt::format("the graph has more than {} nodes", kMaxNodes));
+    if (parts > kMaxParts) {
+      reporter.fail(here, fmt::format("the graph has more than {} {}", kMaxParts, kPartWords));
     }
-  }
+  });
 }
 
 // The ends of a topic or service, `offering` the publishers or servers, in the order of the graph.
@@ -388,6 +335,33 @@ struct Ends {
 };
 using Topic = Ends<Publisher, Subscription>;
 using Service = Ends<Server, Client>;
+
+std::map<std::string, Topic> topics_of(const Graph& graph) {
+  std::map<std::string, Topic> topics;
+  for_each_node(graph, [&](const Node& node, const Item& item) {
+    each(node.publishers, item, Part::kPublisher, [&](const Publisher& publisher, const Item& here) {
+      topics[publisher.topic].offering.emplace_back(&publisher, here);
+    });
+    each(node.subscriptions, item, Part::kSubscription,
+         [&](const Subscription& subscription, const Item& here) {
+           topics[subscription.topic].taking.emplace_back(&subscription, here);
+         });
+  });
+  return topics;
+}
+
+std::map<std::string, Service> services_of(const Graph& graph) {
+  std::map<std::string, Service> services;
+  for_each_node(graph, [&](const Node& node, const Item& item) {
+    each(node.servers, item, Part::kServer, [&](const Server& server, const Item& here) {
+      services[server.service].offering.emplace_back(&server, here);
+    });
+    each(node.clients, item, Part::kClient, [&](const Client& client, const Item& here) {
+      services[client.service].taking.emplace_back(&client, here);
+    });
+  });
+  return services;
+}
 
 // `what` is the word for it: "topic".
 template <typename Offering, typename Taking>
@@ -408,68 +382,49 @@ void check_type(std::string_view what, const std::string& name, const Ends<Offer
   for (const auto& [end, item] : ends.taking) compare(end->type, item);
 }
 
-void check_compatibility(const std::string& topic, const Topic& ends, const Reporter& reporter) {
-  for (const auto& [subscription, item] : ends.taking) {
-    for (const auto& [publisher, other] : ends.offering) {
-      const std::string problem = compatibility_problem(publisher->qos, subscription->qos);
+// `problem_of` compares the QoS of both; `taking` and `offering` are the words: "subscription", "publisher".
+template <typename Offering, typename Taking>
+void check_compatibility(const std::string& name, const Ends<Offering, Taking>& ends,
+                         std::string (*problem_of)(const perflab_qos&, const perflab_qos&),
+                         std::string_view taking, std::string_view offering, const Reporter& reporter) {
+  for (const auto& [taker, item] : ends.taking) {
+    for (const auto& [offerer, other] : ends.offering) {
+      const std::string problem = problem_of(offerer->qos, taker->qos);
       if (problem.empty()) continue;
-      reporter.fail(item, fmt::format("the subscription of {} cannot match the publisher at {}: {}", topic,
+      reporter.fail(item, fmt::format("the {} of {} cannot match the {} at {}: {}", taking, name, offering,
                                       reporter.place(other), problem));
     }
   }
 }
 
 // What a relay forwards has the size of what it received.
-void check_relay_sizes(const Graph& graph, const std::map<std::string, Topic>& topics,
-                       const Reporter& reporter) {
-  for (std::size_t p = 0; p < graph.processes.size(); ++p) {
-    for (std::size_t n = 0; n < graph.processes[p].nodes.size(); ++n) {
-      const Node& node = graph.processes[p].nodes[n];
-      for (const Reaction& reaction : node.reactions) {
-        if (reaction.kind != ReactionKind::kRelay) continue;
-        // All outputs must be of one size and all inputs of that size, so comparing with the first will do.
-        const Publisher& first = node.publishers[reaction.publish.front()];
-        for (const std::size_t out : reaction.publish) {
-          const Publisher& output = node.publishers[out];
-          if (output.size_bytes == first.size_bytes) continue;
-          reporter.fail(
-              {Part::kPublisher, p, n, out},
-              fmt::format("a relay publishes {} with {} bytes and {} with {} bytes; a relay forwards "
-                          "messages as they are",
-                          output.topic, output.size_bytes, first.topic, first.size_bytes));
-        }
-        for (const std::size_t in : reaction.on) {
-          const std::string& topic = node.subscriptions[in].topic;
-          for (const auto& [source, item] : topics.at(topic).offering) {
-            if (source->size_bytes == first.size_bytes) continue;
-            reporter.fail(
-                {Part::kPublisher, p, n, reaction.publish.front()},
-                fmt::format("a relay publishes {} with {} bytes, but {} has {} bytes at {}; a relay forwards "
-                            "messages as they are",
-                            first.topic, first.size_bytes, topic, source->size_bytes, reporter.place(item)));
-          }
-        }
-      }
+void check_relay_sizes(const Reaction& reaction, const Node& node, const Item& here,
+                       const std::map<std::string, Topic>& topics, const Reporter& reporter) {
+  // All outputs must be of one size and all inputs of that size, so comparing with the first will do.
+  const Publisher& first = node.publishers[reaction.publish.front()];
+  for (const std::size_t out : reaction.publish) {
+    const Publisher& output = node.publishers[out];
+    if (output.size_bytes == first.size_bytes) continue;
+    reporter.fail({Part::kPublisher, here.process, here.node, out},
+                  fmt::format("a relay publishes {} with {} bytes and {} with {} bytes; a relay forwards "
+                              "messages as they are",
+                              output.topic, output.size_bytes, first.topic, first.size_bytes));
+  }
+  for (const std::size_t in : reaction.on) {
+    const std::string& topic = node.subscriptions[in].topic;
+    for (const auto& [source, item] : topics.at(topic).offering) {
+      if (source->size_bytes == first.size_bytes) continue;
+      reporter.fail(
+          {Part::kPublisher, here.process, here.node, reaction.publish.front()},
+          fmt::format("a relay publishes {} with {} bytes, but {} has {} bytes at {}; a relay forwards "
+                      "messages as they are",
+                      first.topic, first.size_bytes, topic, source->size_bytes, reporter.place(item)));
     }
   }
 }
 
 void check_topics(const Graph& graph, const Reporter& reporter) {
-  std::map<std::string, Topic> topics;
-  for (std::size_t p = 0; p < graph.processes.size(); ++p) {
-    for (std::size_t n = 0; n < graph.processes[p].nodes.size(); ++n) {
-      const Node& node = graph.processes[p].nodes[n];
-      const Item item{Part::kNode, p, n, 0};
-      for (std::size_t i = 0; i < node.publishers.size(); ++i) {
-        topics[node.publishers[i].topic].offering.emplace_back(&node.publishers[i],
-                                                               within(item, Part::kPublisher, i));
-      }
-      for (std::size_t i = 0; i < node.subscriptions.size(); ++i) {
-        topics[node.subscriptions[i].topic].taking.emplace_back(&node.subscriptions[i],
-                                                                within(item, Part::kSubscription, i));
-      }
-    }
-  }
+  const std::map<std::string, Topic> topics = topics_of(graph);
   std::size_t edges = 0;
   for (const auto& [topic, ends] : topics) {
     edges += ends.offering.size() * ends.taking.size();
@@ -481,8 +436,14 @@ void check_topics(const Graph& graph, const Reporter& reporter) {
     }
   }
   for (const auto& [topic, ends] : topics) check_type("topic", topic, ends, reporter);
-  for (const auto& [topic, ends] : topics) check_compatibility(topic, ends, reporter);
-  check_relay_sizes(graph, topics, reporter);
+  for (const auto& [topic, ends] : topics) {
+    check_compatibility(topic, ends, compatibility_problem, "subscription", "publisher", reporter);
+  }
+  for_each_node(graph, [&](const Node& node, const Item& item) {
+    for (const Reaction& reaction : node.reactions) {
+      if (reaction.kind == ReactionKind::kRelay) check_relay_sizes(reaction, node, item, topics, reporter);
+    }
+  });
 }
 
 // A request that nobody answers would never be complete, so a client needs a server. A server may be without
@@ -501,21 +462,7 @@ void require_server(const std::string& service, const Service& ends,
 }
 
 void check_services(const Graph& graph, const Reporter& reporter) {
-  std::map<std::string, Service> services;
-  for (std::size_t p = 0; p < graph.processes.size(); ++p) {
-    for (std::size_t n = 0; n < graph.processes[p].nodes.size(); ++n) {
-      const Node& node = graph.processes[p].nodes[n];
-      const Item item{Part::kNode, p, n, 0};
-      for (std::size_t i = 0; i < node.servers.size(); ++i) {
-        services[node.servers[i].service].offering.emplace_back(&node.servers[i],
-                                                                within(item, Part::kServer, i));
-      }
-      for (std::size_t i = 0; i < node.clients.size(); ++i) {
-        services[node.clients[i].service].taking.emplace_back(&node.clients[i],
-                                                              within(item, Part::kClient, i));
-      }
-    }
-  }
+  const std::map<std::string, Service> services = services_of(graph);
   for (const auto& [service, ends] : services) {
     if (ends.offering.size() < 2) continue;
     reporter.fail(ends.offering[1].second,
@@ -525,13 +472,7 @@ void check_services(const Graph& graph, const Reporter& reporter) {
   for (const auto& [service, ends] : services) {
     require_server(service, ends, services, reporter);
     check_type("service", service, ends, reporter);
-    const auto& [server, where] = ends.offering.front();
-    for (const auto& [client, item] : ends.taking) {
-      const std::string problem = service_compatibility_problem(server->qos, client->qos);
-      if (problem.empty()) continue;
-      reporter.fail(item, fmt::format("the client of {} cannot match the server at {}: {}", service,
-                                      reporter.place(where), problem));
-    }
+    check_compatibility(service, ends, service_compatibility_problem, "client", "server", reporter);
   }
 }
 
@@ -650,31 +591,30 @@ void check_node(const Node& node, const Item& item, const Locate& locate) {
   const Reporter reporter(locate);
   reporter.require_none(item, node_name_problem(node.name));
   reporter.require_none(item, namespace_problem(node.node_namespace));
-  for (std::size_t i = 0; i < node.publishers.size(); ++i) {
-    check_publisher(node.publishers[i], within(item, Part::kPublisher, i), reporter);
-  }
-  for (std::size_t i = 0; i < node.subscriptions.size(); ++i) {
-    check_subscription(node.subscriptions[i], within(item, Part::kSubscription, i), reporter);
-  }
-  for (std::size_t i = 0; i < node.clients.size(); ++i) {
-    check_service_end(node.clients[i], within(item, Part::kClient, i), reporter);
-  }
-  for (std::size_t i = 0; i < node.servers.size(); ++i) {
-    check_service_end(node.servers[i], within(item, Part::kServer, i), reporter);
-    reporter.require_none(within(item, Part::kServer, i), work_problem(node.servers[i].work_ns));
-  }
-  check_ends_unique(node.publishers, &Publisher::topic, "publisher", "topic", Part::kPublisher, item,
-                    reporter);
-  check_subscriptions_unique(node, item, reporter);
-  check_ends_unique(node.clients, &Client::service, "client", "service", Part::kClient, item, reporter);
-  check_ends_unique(node.servers, &Server::service, "server", "service", Part::kServer, item, reporter);
+  each(node.publishers, item, Part::kPublisher,
+       [&](const Publisher& publisher, const Item& here) { check_publisher(publisher, here, reporter); });
+  each(node.subscriptions, item, Part::kSubscription,
+       [&](const Subscription& subscription, const Item& here) {
+         check_subscription(subscription, here, reporter);
+       });
+  each(node.clients, item, Part::kClient,
+       [&](const Client& client, const Item& here) { check_service_end(client, here, reporter); });
+  each(node.servers, item, Part::kServer, [&](const Server& server, const Item& here) {
+    check_service_end(server, here, reporter);
+    reporter.require_none(here, work_problem(server.work_ns));
+  });
+  check_unique(node.publishers, &Publisher::topic, "publisher", "topic", item, Part::kPublisher, reporter);
+  check_unique(node.subscriptions, &Subscription::topic, "subscription", "topic", item, Part::kSubscription,
+               reporter);
+  check_unique(node.clients, &Client::service, "client", "service", item, Part::kClient, reporter);
+  check_unique(node.servers, &Server::service, "server", "service", item, Part::kServer, reporter);
   check_waitables(node, item, reporter);
-  Drivers drivers(node, item, reporter);
-  Requesters requesters(node, item, reporter);
-  check_timers(node, item, drivers, requesters, reporter);
-  check_reactions(node, item, drivers, reporter);
-  drivers.finish();
-  requesters.finish();
+  Drivers<Publisher> publishers(node, node.publishers, item, kPublisherWords, reporter);
+  Drivers<Client> clients(node, node.clients, item, kClientWords, reporter);
+  check_timers(node, item, publishers, clients, reporter);
+  check_reactions(node, item, publishers, reporter);
+  publishers.finish();
+  clients.finish();
 }
 
 void check(const Graph& graph, const Locate& locate) {

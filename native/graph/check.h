@@ -6,10 +6,12 @@
 // Throws InputError at the first violation: "<place>: <what is wrong, what would be right>".
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "graph/model.h"
 
@@ -39,6 +41,15 @@ enum class Part {
   kTimer,
   kReaction
 };
+inline constexpr std::size_t kParts = 11;
+
+// The list of a process or node that holds such parts, as files call it: "publishers".
+[[nodiscard]] constexpr const char* list_name(Part part) {
+  constexpr std::array<const char*, kParts> kNames{"",           "processes",     "executors", "nodes",
+                                                   "publishers", "subscriptions", "clients",   "servers",
+                                                   "waitables",  "timers",        "reactions"};
+  return kNames[static_cast<std::size_t>(part)];
+}
 
 // One part of a graph, by indexes; those that `part` does not need are 0.
 struct Item {
@@ -47,6 +58,15 @@ struct Item {
   std::size_t node = 0;
   std::size_t index = 0;
 };
+
+// visit(node, item) for every node of the graph.
+template <typename Visit>
+void for_each_node(const Graph& graph, Visit visit) {
+  for (std::size_t p = 0; p < graph.processes.size(); ++p) {
+    const std::vector<Node>& nodes = graph.processes[p].nodes;
+    for (std::size_t n = 0; n < nodes.size(); ++n) visit(nodes[n], Item{Part::kNode, p, n, 0});
+  }
+}
 
 // Tells where a part was written: "topology.yaml:3:5".
 using Locate = std::function<std::string(const Item&)>;

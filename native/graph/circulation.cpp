@@ -45,21 +45,17 @@ Flow flow_of(const Graph& graph) {
     if (added) found->second = flow.add(topic, {}, false);
     return found->second;
   };
-  for (std::size_t p = 0; p < graph.processes.size(); ++p) {
-    for (std::size_t n = 0; n < graph.processes[p].nodes.size(); ++n) {
-      const Node& node = graph.processes[p].nodes[n];
-      for (std::size_t r = 0; r < node.reactions.size(); ++r) {
-        const Reaction& reaction = node.reactions[r];
-        if (reaction.kind == ReactionKind::kCyclic || reaction.publish.empty()) continue;
-        const std::size_t vertex =
-            flow.add({}, {Part::kReaction, p, n, r}, reaction.kind == ReactionKind::kFusion);
-        for (const std::size_t in : reaction.on)
-          flow.connect(vertex_of(node.subscriptions[in].topic), vertex);
-        for (const std::size_t out : reaction.publish)
-          flow.connect(vertex, vertex_of(node.publishers[out].topic));
-      }
+  for_each_node(graph, [&](const Node& node, const Item& item) {
+    for (std::size_t r = 0; r < node.reactions.size(); ++r) {
+      const Reaction& reaction = node.reactions[r];
+      if (reaction.kind == ReactionKind::kCyclic || reaction.publish.empty()) continue;
+      const std::size_t vertex =
+          flow.add({}, {Part::kReaction, item.process, item.node, r}, reaction.kind == ReactionKind::kFusion);
+      for (const std::size_t in : reaction.on) flow.connect(vertex_of(node.subscriptions[in].topic), vertex);
+      for (const std::size_t out : reaction.publish)
+        flow.connect(vertex, vertex_of(node.publishers[out].topic));
     }
-  }
+  });
   return flow;
 }
 

@@ -3,43 +3,23 @@
 #include <fmt/format.h>
 
 #include <unordered_set>
+#include <utility>
 
 namespace perflab::graph {
 namespace {
 
-const Position* find_position(const ProcessOrigin& origin, const NodeOrigin& node, const Item& item) {
-  const auto at = [&](const std::vector<Position>& positions) {
-    return item.index < positions.size() ? &positions[item.index] : &node.node;
-  };
-  switch (item.part) {
-    case Part::kGraph:
-    case Part::kProcess:
-      return &origin.process;
-    case Part::kExecutor:
-      return item.index < origin.executors.size() ? &origin.executors[item.index] : &origin.process;
-    case Part::kNode:
-      return &node.node;
-    case Part::kPublisher:
-      return at(node.publishers);
-    case Part::kSubscription:
-      return at(node.subscriptions);
-    case Part::kClient:
-      return at(node.clients);
-    case Part::kServer:
-      return at(node.servers);
-    case Part::kWaitable:
-      return at(node.waitables);
-    case Part::kTimer:
-      return at(node.timers);
-    case Part::kReaction:
-      return at(node.reactions);
-  }
-  return &origin.process;
+const Position& position_of(const ProcessOrigin& origin, const NodeOrigin& node, const Item& item) {
+  if (item.part == Part::kNode) return node.node;
+  if (item.part == Part::kExecutor && item.index < origin.executors.size())
+    return origin.executors[item.index];
+  if (item.part <= Part::kExecutor) return origin.process;
+  const std::vector<Position>& parts = node.parts[static_cast<std::size_t>(item.part)];
+  return item.index < parts.size() ? parts[item.index] : node.node;
 }
 
 std::string place_in(const ProcessOrigin& origin, const NodeOrigin& node, const Item& item) {
-  const Position* position = find_position(origin, node, item);
-  return fmt::format("{}:{}:{}", origin.label, position->line, position->column);
+  const Position& position = position_of(origin, node, item);
+  return fmt::format("{}:{}:{}", origin.label, position.line, position.column);
 }
 
 }  // namespace
@@ -51,14 +31,12 @@ std::string Draft::place(const Item& item) const {
   return place_in(origin, in_node ? origin.nodes.at(origin.node_of[item.node]) : kNowhere, item);
 }
 
-void NodeAdder::first_copy(const Node& node, const ProcessOrigin& origin, std::size_t offset,
+void NodeAdder::first_copy(const Node& node, const ProcessOrigin& origin, const Field& field,
                            std::size_t copies) {
   nodes_ += copies;
   parts_ += copies * count_parts(node);
-  if (nodes_ > kMaxNodes) document_.fail(offset, fmt::format("the graph has more than {} nodes", kMaxNodes));
-  if (parts_ > kMaxParts) {
-    document_.fail(offset, fmt::format("the graph has more than {} {}", kMaxParts, kPartWords));
-  }
+  if (nodes_ > kMaxNodes) field.fail(fmt::format("the graph has more than {} nodes", kMaxNodes));
+  if (parts_ > kMaxParts) field.fail(fmt::format("the graph has more than {} {}", kMaxParts, kPartWords));
   check_node(node, {Part::kNode, 0, 0, 0},
              [&](const Item& item) { return place_in(origin, origin.nodes.back(), item); });
 }
@@ -69,33 +47,18 @@ std::string timer_name(std::string_view written) {
   return std::string(written);
 }
 
-Timer publishing_timer(std::string_view topic, Nanoseconds period_ns, std::size_t publisher) {
+Timer own_timer(std::string name, Nanoseconds period_ns, std::vector<std::size_t> Timer::* acts,
+                std::size_t index) {
   Timer timer;
-  timer.name = timer_name(topic);
+  timer.name = std::move(name);
   timer.period_ns = period_ns;
-  timer.publish = {publisher};
-  return timer;
-}
-
-Timer requesting_timer(std::string_view service, Nanoseconds period_ns, std::size_t client) {
-  Timer timer;
-  timer.name = timer_name(service);
-  timer.period_ns = period_ns;
-  timer.request = {client};
-  return timer;
-}
-
-Timer triggering_timer(std::string_view waitable, Nanoseconds period_ns, std::size_t index) {
-  Timer timer;
-  timer.name = waitable;
-  timer.period_ns = period_ns;
-  timer.trigger = {index};
+  (timer.*acts).push_back(index);
   return timer;
 }
 
 void separate_timer_names(Node& node) {
   std::unordered_set<std::string> names;
-  const auto separate = [&](const std::vector<std::size_t> Timer::*what, const char* suffix) {
+  const auto separate = [&](const std::vector<std::size_t> Timer::* what, const char* suffix) {
     for (Timer& timer : node.timers) {
       if ((timer.*what).empty()) continue;
       if (!names.insert(timer.name).second) names.insert(timer.name += suffix);

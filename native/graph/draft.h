@@ -1,12 +1,14 @@
 // What the reader of one file hands over: processes, and where each of their parts was written.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "graph/check.h"
 #include "graph/document.h"
+#include "graph/fields.h"
 #include "graph/key_figures.h"
 #include "graph/model.h"
 
@@ -14,13 +16,11 @@ namespace perflab::graph {
 
 struct NodeOrigin {
   Position node;
-  std::vector<Position> publishers;
-  std::vector<Position> subscriptions;
-  std::vector<Position> clients;
-  std::vector<Position> servers;
-  std::vector<Position> waitables;
-  std::vector<Position> timers;
-  std::vector<Position> reactions;
+  std::array<std::vector<Position>, kParts> parts;  // by Part
+
+  void add(Part part, const Field& field) {
+    parts[static_cast<std::size_t>(part)].push_back(field.position());
+  }
 };
 
 struct ProcessOrigin {
@@ -41,23 +41,22 @@ struct Draft {
   [[nodiscard]] std::string place(const Item& item) const;
 };
 
-// Adds the copies of one node to a process and keeps the bounds of check.h over a whole file.
+// Adds nodes to processes and keeps the bounds of check.h over a whole file.
 class NodeAdder {
  public:
-  explicit NodeAdder(const Document& document) : document_(document) {}
-
-  // `make(copy, origin)` builds one copy; copies are counted from 1. The rules of a single node are checked
-  // on the first one, before the others are made.
+  // As many copies of a node as its key `number` says; `make(suffix, origin)` builds one whose names end with
+  // the suffix. The rules of a single node are checked on the first one, before the others are made.
   template <typename Make>
-  void add(Process& process, ProcessOrigin& origin, std::size_t offset, std::size_t copies, Make make) {
+  void add(Process& process, ProcessOrigin& origin, const Fields& fields, Make make) {
+    const auto copies = static_cast<std::size_t>(fields.integer("number", 1, kMaxNodes, 1));
     origin.nodes.emplace_back();
     for (std::size_t copy = 1; copy <= copies; ++copy) {
       NodeOrigin written;
-      written.node = document_.position(offset);
-      Node node = make(copy, written);
+      written.node = fields.position();
+      Node node = make(fields.has("number") ? "_" + std::to_string(copy) : std::string(), written);
       if (copy == 1) {
         origin.nodes.back() = std::move(written);
-        first_copy(node, origin, offset, copies);
+        first_copy(node, origin, fields, copies);
       }
       origin.node_of.push_back(origin.nodes.size() - 1);
       process.nodes.push_back(std::move(node));
@@ -65,9 +64,8 @@ class NodeAdder {
   }
 
  private:
-  void first_copy(const Node& node, const ProcessOrigin& origin, std::size_t offset, std::size_t copies);
+  void first_copy(const Node& node, const ProcessOrigin& origin, const Field& field, std::size_t copies);
 
-  const Document& document_;
   std::size_t nodes_ = 0;
   std::size_t parts_ = 0;
 };
@@ -79,11 +77,9 @@ std::vector<Executor> executors_in_use(const std::vector<Node>& nodes);
 // it requests, or else the first waitable it triggers, as it is written there.
 std::string timer_name(std::string_view written);
 
-// The own timer of a publisher, client or waitable: its topic, service or name as written, its index in the
-// node.
-Timer publishing_timer(std::string_view topic, Nanoseconds period_ns, std::size_t publisher);
-Timer requesting_timer(std::string_view service, Nanoseconds period_ns, std::size_t client);
-Timer triggering_timer(std::string_view waitable, Nanoseconds period_ns, std::size_t index);
+// A timer of the node for one publisher, client or waitable alone: `acts` is where its index stands.
+Timer own_timer(std::string name, Nanoseconds period_ns, std::vector<std::size_t> Timer::* acts,
+                std::size_t index);
 
 // A client's own timer that is called like another one of the node gets "_request" behind its name, a
 // waitable's "_trigger". To be called before the timers are added that the file may name.

@@ -17,64 +17,62 @@ bool parse_double(std::string_view text, double& number) {
 
 }  // namespace
 
-void require_kind(const Document& document, const Value& value, Kind kind, std::string_view what) {
-  if (value.kind == kind) return;
-  const bool quotable =
-      kind == Kind::kString && (value.kind == Kind::kNumber || value.kind == Kind::kBoolean);
-  document.fail(
-      value.offset,
-      fmt::format(
-          "{} must be {}, but here is {}{}", what, name_of(kind), name_of(value.kind),
-          quotable ? fmt::format("; write \"{}\" with quotes", one_line(value.text.substr(0, 40))) : ""));
+void Field::require(Kind wanted) const {
+  if (kind() == wanted) return;
+  const bool quotable = wanted == Kind::kString && (kind() == Kind::kNumber || kind() == Kind::kBoolean);
+  fail(fmt::format(
+      "{} must be {}, but here is {}{}", name_, name_of(wanted), name_of(kind()),
+      quotable ? fmt::format("; write \"{}\" with quotes", one_line(written().substr(0, 40))) : ""));
 }
 
-const std::string& text_of(const Document& document, const Value& value, std::string_view what) {
-  require_kind(document, value, Kind::kString, what);
-  return value.text;
+const std::string& Field::text() const {
+  require(Kind::kString);
+  return written();
 }
 
-double number_of(const Document& document, const Value& value, std::string_view what) {
-  require_kind(document, value, Kind::kNumber, what);
+double Field::number() const {
+  require(Kind::kNumber);
   double number = 0.0;
-  if (!parse_double(value.text, number)) {
-    document.fail(value.offset,
-                  fmt::format("{} must be a decimal number, but here is {}", what, quote(value.text)));
+  if (!parse_double(written(), number)) {
+    fail(fmt::format("{} must be a decimal number, but here is {}", name_, quote(written())));
   }
   return number;
 }
 
-std::int64_t integer_of(const Document& document, const Value& value, std::string_view what, std::int64_t low,
-                        std::int64_t high) {
-  const double number = number_of(document, value, what);
-  if (number != std::floor(number)) {
-    document.fail(value.offset,
-                  fmt::format("{} must be a whole number, but here is {}", what, quote(value.text)));
+std::int64_t Field::integer(std::int64_t low, std::int64_t high) const {
+  const double value = number();
+  if (value != std::floor(value)) {
+    fail(fmt::format("{} must be a whole number, but here is {}", name_, quote(written())));
   }
   // Bounds are far below 2^53, so that the comparison in double is exact.
-  if (number < static_cast<double>(low) || number > static_cast<double>(high)) {
-    document.fail(value.offset,
-                  fmt::format("{} is {}; it must be from {} to {}", what, quote(value.text), low, high));
+  if (value < static_cast<double>(low) || value > static_cast<double>(high)) {
+    fail(fmt::format("{} is {}; it must be from {} to {}", name_, quote(written()), low, high));
   }
-  return static_cast<std::int64_t>(number);
+  return static_cast<std::int64_t>(value);
 }
 
-bool boolean_of(const Document& document, const Value& value, std::string_view what) {
-  require_kind(document, value, Kind::kBoolean, what);
-  return value.text.starts_with('t') || value.text.starts_with('T');
+bool Field::boolean() const {
+  require(Kind::kBoolean);
+  return written().starts_with('t') || written().starts_with('T');
 }
 
-void fail_word(const Document& document, const Value& value, std::string_view what,
-               const std::vector<std::string_view>& words) {
-  const std::string_view near = closest(value.text, words);
-  document.fail(value.offset,
-                fmt::format("{} {} is unknown; use {}{}", what, quote(value.text), list_of(words),
-                            near.empty() ? "" : fmt::format(" (did you mean {}?)", near)));
+std::vector<Field> Field::items(const std::string& name) const {
+  require(Kind::kList);
+  std::vector<Field> fields;
+  for (const Value& item : value_->items) fields.emplace_back(*document_, item, name);
+  return fields;
+}
+
+void Field::fail_word(std::string_view what, const std::vector<std::string_view>& words) const {
+  const std::string_view near = closest(written(), words);
+  fail(fmt::format("{} {} is unknown; use {}{}", what, quote(written()), list_of(words),
+                   near.empty() ? "" : fmt::format(" (did you mean {}?)", near)));
 }
 
 Fields::Fields(const Document& document, const Value& value, std::string_view what,
-               std::vector<std::string_view> known)
-    : document_(document), value_(value), what_(what) {
-  require_kind(document, value, Kind::kMapping, what);
+               const std::vector<std::string_view>& known)
+    : Field(document, value, std::string(what)) {
+  require(Kind::kMapping);
   for (const Key& key : value.keys) {
     if (std::ranges::find(known, key.text) != known.end()) continue;
     const std::string_view near = closest(key.text, known);
@@ -84,22 +82,31 @@ Fields::Fields(const Document& document, const Value& value, std::string_view wh
   }
 }
 
-const Value& Fields::at(std::string_view key) const {
-  const Value* value = find(key);
-  if (value == nullptr) document_.fail(value_.offset, fmt::format("the {} misses the key '{}'", what_, key));
-  return *value;
+Fields::Fields(const Field& field, std::string_view what, const std::vector<std::string_view>& known)
+    : Fields(field.document(), field.value(), what, known) {}
+
+std::optional<Field> Fields::find(std::string_view key) const {
+  const Value* found = value().find(key);
+  if (found == nullptr) return std::nullopt;
+  return Field(document(), *found, fmt::format("'{}'", key));
 }
 
-const std::string& Fields::text(std::string_view key) const {
-  return text_of(document_, at(key), fmt::format("'{}'", key));
+Field Fields::at(std::string_view key) const {
+  if (const auto found = find(key)) return *found;
+  fail(fmt::format("the {} misses the key '{}'", name(), key));
 }
 
-const std::vector<Value>& Fields::list(std::string_view key) const {
-  static const std::vector<Value> kNone;
-  const Value* value = find(key);
-  if (value == nullptr) return kNone;
-  require_kind(document_, *value, Kind::kList, fmt::format("'{}'", key));
-  return value->items;
+const std::string& Fields::text(std::string_view key) const { return at(key).text(); }
+
+std::int64_t Fields::integer(std::string_view key, std::int64_t low, std::int64_t high,
+                             std::int64_t otherwise) const {
+  const auto found = find(key);
+  return found ? found->integer(low, high) : otherwise;
+}
+
+std::vector<Field> Fields::list(std::string_view key) const {
+  const auto found = find(key);
+  return found ? found->items() : std::vector<Field>();
 }
 
 }  // namespace perflab::graph

@@ -1,64 +1,103 @@
 // Typed access to the values of a document; every failure names its place.
 //
 // Example:
-//   const Fields fields(document, value, "subscription", {"topic", "type"});
+//   const Fields fields(item, "subscription", {"topic", "type"});
 //   const std::string topic = fields.text("topic");          // fails where it is missing or no string
-//   if (const Value* qos = fields.find("qos")) ...
+//   if (const auto qos = fields.find("qos")) ...
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "graph/document.h"
 #include "graph/model.h"
 #include "graph/text.h"
+#include "graph/units.h"
 #include "graph/vocabulary.h"
 
 namespace perflab::graph {
 
-// Fails unless the value has that kind; `what` is the value's name in messages.
-void require_kind(const Document& document, const Value& value, Kind kind, std::string_view what);
+// A value of a document. `name` is what messages call it: "'depth'".
+class Field {
+ public:
+  Field(const Document& document, const Value& value, std::string name)
+      : document_(&document), value_(&value), name_(std::move(name)) {}
 
-const std::string& text_of(const Document& document, const Value& value, std::string_view what);
-std::int64_t integer_of(const Document& document, const Value& value, std::string_view what, std::int64_t low,
-                        std::int64_t high);
-double number_of(const Document& document, const Value& value, std::string_view what);
-bool boolean_of(const Document& document, const Value& value, std::string_view what);
+  [[nodiscard]] const Document& document() const { return *document_; }
+  [[nodiscard]] const Value& value() const { return *value_; }
+  [[nodiscard]] Kind kind() const { return value_->kind; }
+  [[nodiscard]] const std::string& written() const { return value_->text; }
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] Position position() const { return document_->position(value_->offset); }
+  [[nodiscard]] std::string place() const { return document_->place(value_->offset); }
 
-// Fails with the list of words where `text` is none of them. `what` names what they are for: "reliability".
-[[noreturn]] void fail_word(const Document& document, const Value& value, std::string_view what,
-                            const std::vector<std::string_view>& words);
+  [[noreturn]] void fail(std::string_view problem) const { document_->fail(value_->offset, problem); }
+  // Fails unless `problem` is empty.
+  void require_none(std::string_view problem) const {
+    if (!problem.empty()) fail(problem);
+  }
+  void require(Kind kind) const;
 
-// The enumerator of a word.
-template <typename Words>
-auto word_value(const Document& document, const Value& value, std::string_view what, const Words& words) {
-  if (value.kind == Kind::kList || value.kind == Kind::kMapping)
-    require_kind(document, value, Kind::kString, what);
-  if (const auto found = value_of(words, value.text)) return *found;
-  fail_word(document, value, what, texts_of(words));
-}
+  [[nodiscard]] const std::string& text() const;
+  [[nodiscard]] std::int64_t integer(std::int64_t low, std::int64_t high) const;
+  [[nodiscard]] double number() const;
+  [[nodiscard]] bool boolean() const;
+  // The items of a list, each called `name`.
+  [[nodiscard]] std::vector<Field> items(const std::string& name = {}) const;
+
+  // The enumerator of a word. `what` names what the words are for: "reliability".
+  template <typename Words>
+  auto word(std::string_view what, const Words& words) const {
+    if (kind() == Kind::kList || kind() == Kind::kMapping) {
+      Field(*document_, *value_, std::string(what)).require(Kind::kString);
+    }
+    if (const auto found = value_of(words, written())) return *found;
+    fail_word(what, texts_of(words));
+  }
+  [[noreturn]] void fail_word(std::string_view what, const std::vector<std::string_view>& words) const;
+
+  // What a function of units.h makes of it.
+  template <typename Parse>
+  auto parsed(Parse parse) const {
+    try {
+      return parse();
+    } catch (const UnitError& error) {
+      fail(name_ + ": " + error.what());
+    }
+  }
+
+ private:
+  const Document* document_;
+  const Value* value_;
+  std::string name_;
+};
 
 // A mapping all of whose keys are known.
-class Fields {
+class Fields : public Field {
  public:
   // `what` names the mapping in messages: "publisher".
   Fields(const Document& document, const Value& value, std::string_view what,
-         std::vector<std::string_view> known);
+         const std::vector<std::string_view>& known);
+  Fields(const Field& field, std::string_view what, const std::vector<std::string_view>& known);
 
-  [[nodiscard]] const Value& value() const { return value_; }
-  [[nodiscard]] const Value* find(std::string_view key) const { return value_.find(key); }
-  [[nodiscard]] const Value& at(std::string_view key) const;
-  void require(std::string_view key) const { static_cast<void>(at(key)); }
+  [[nodiscard]] bool has(std::string_view key) const { return value().find(key) != nullptr; }
+  [[nodiscard]] std::optional<Field> find(std::string_view key) const;
+  [[nodiscard]] Field at(std::string_view key) const;
+  void require_key(std::string_view key) const { static_cast<void>(at(key)); }
   [[nodiscard]] const std::string& text(std::string_view key) const;
+  [[nodiscard]] std::int64_t integer(std::string_view key, std::int64_t low, std::int64_t high,
+                                     std::int64_t otherwise) const;
+  // Sets the enumerator where the key is there.
+  template <typename Words, typename Enumerator>
+  void word(std::string_view key, const Words& words, Enumerator& enumerator) const {
+    if (const auto field = find(key)) enumerator = field->word(key, words);
+  }
   // The items of a list; none where the key is absent.
-  [[nodiscard]] const std::vector<Value>& list(std::string_view key) const;
-
- private:
-  const Document& document_;
-  const Value& value_;
-  std::string_view what_;
+  [[nodiscard]] std::vector<Field> list(std::string_view key) const;
 };
 
 }  // namespace perflab::graph

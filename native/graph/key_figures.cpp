@@ -27,43 +27,35 @@ std::string name_problem(std::string_view name) {
       quote(name), kMaxName - 1);
 }
 
-// One name or a list of them, with their places.
-std::vector<WrittenName> read_names(const Document& document, const Value& value, std::string_view key,
-                                    std::string_view what) {
+// One name or a list of them, with their places. `what` names one: "node".
+std::vector<WrittenName> read_names(const Field& field, std::string_view what) {
+  const std::string item_name = fmt::format("a {} in {}", what, field.name());
+  std::vector<Field> items{Field(field.document(), field.value(), item_name)};
+  if (field.kind() == Kind::kList) items = field.items(item_name);
+  if (items.empty()) field.fail(fmt::format("{} names no {}; name one", field.name(), what));
   std::vector<WrittenName> names;
-  const auto add = [&](const Value& item) {
-    names.push_back(
-        {text_of(document, item, fmt::format("a {} in '{}'", what, key)), document.place(item.offset)});
-  };
-  if (value.kind != Kind::kList) {
-    add(value);
-    return names;
-  }
-  if (value.items.empty()) document.fail(value.offset, fmt::format("'{}' names no {}; name one", key, what));
-  for (const Value& item : value.items) add(item);
+  for (const Field& item : items) names.push_back({item.text(), item.place()});
   return names;
 }
 
-WrittenKeyFigure read_key_figure(const Document& document, const Value& value) {
-  const Fields fields(document, value, "key figure", {"from", "to", "lost", "jitter"});
-  const Value* lost = fields.find("lost");
-  const Value* jitter = fields.find("jitter");
-  const bool path = fields.find("from") != nullptr || fields.find("to") != nullptr;
-  if ((path ? 1 : 0) + (lost != nullptr ? 1 : 0) + (jitter != nullptr ? 1 : 0) != 1) {
-    document.fail(value.offset, "a key figure has either 'from' and 'to', or 'lost', or 'jitter'");
+WrittenKeyFigure read_key_figure(const Field& field) {
+  const Fields fields(field, "key figure", {"from", "to", "lost", "jitter"});
+  const auto lost = fields.find("lost");
+  const auto jitter = fields.find("jitter");
+  const bool path = fields.has("from") || fields.has("to");
+  if ((path ? 1 : 0) + (lost ? 1 : 0) + (jitter ? 1 : 0) != 1) {
+    fields.fail("a key figure has either 'from' and 'to', or 'lost', or 'jitter'");
   }
   WrittenKeyFigure figure;
   if (path) {
-    figure.of = read_names(document, fields.at("from"), "from", "node");
-    figure.to = {fields.text("to"), document.place(fields.at("to").offset)};
-  } else if (lost != nullptr) {
+    figure.of = read_names(fields.at("from"), "node");
+    figure.to = {fields.text("to"), fields.at("to").place()};
+  } else if (lost) {
     figure.kind = KeyFigureKind::kLost;
-    if (lost->kind != Kind::kString || lost->text != "all") {
-      figure.of = read_names(document, *lost, "lost", "topic");
-    }
+    if (lost->kind() != Kind::kString || lost->written() != "all") figure.of = read_names(*lost, "topic");
   } else {
     figure.kind = KeyFigureKind::kJitter;
-    figure.of = {{text_of(document, *jitter, "'jitter'"), document.place(jitter->offset)}};
+    figure.of = {{jitter->text(), jitter->place()}};
   }
   return figure;
 }
@@ -234,16 +226,16 @@ class Resolver {
 
 }  // namespace
 
-std::vector<WrittenKeyFigure> read_key_figures(const Document& document, const Value& value) {
-  require_kind(document, value, Kind::kMapping, "'key_figures'");
+std::vector<WrittenKeyFigure> read_key_figures(const Field& field) {
+  field.require(Kind::kMapping);
   std::vector<WrittenKeyFigure> figures;
-  for (std::size_t i = 0; i < value.keys.size(); ++i) {
-    const Key& name = value.keys[i];
+  for (std::size_t i = 0; i < field.value().keys.size(); ++i) {
+    const Key& name = field.value().keys[i];
     if (const std::string problem = name_problem(name.text); !problem.empty()) {
-      document.fail(name.offset, problem);
+      field.document().fail(name.offset, problem);
     }
-    figures.push_back(read_key_figure(document, value.items[i]));
-    figures.back().name = {name.text, document.place(name.offset)};
+    figures.push_back(read_key_figure({field.document(), field.value().items[i], "key figure"}));
+    figures.back().name = {name.text, field.document().place(name.offset)};
   }
   return figures;
 }

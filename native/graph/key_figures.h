@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/document.h"
+#include "graph/fields.h"
 #include "graph/model.h"
 
 namespace perflab::graph {
@@ -29,7 +29,7 @@ struct WrittenKeyFigure {
 };
 
 // The mapping at `key_figures`.
-std::vector<WrittenKeyFigure> read_key_figures(const Document& document, const Value& value);
+std::vector<WrittenKeyFigure> read_key_figures(const Field& field);
 
 // Throws InputError where a figure names what the graph does not have, or what its records cannot tell.
 std::vector<KeyFigure> resolve_key_figures(const Graph& graph, const std::vector<WrittenKeyFigure>& written);

@@ -14,6 +14,8 @@
 namespace perflab::graph {
 namespace {
 
+constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
+
 enum class End { kPublisher, kSubscription, kService };
 
 constexpr std::array kIrobotPassByWords{Word{"unique_ptr", PassBy::kUnique},
@@ -32,236 +34,203 @@ std::vector<std::string_view> with_qos(std::vector<std::string_view> keys) {
 
 // A QoS value, `system_default` standing for what the DDS specification has as its default.
 template <typename Words, typename Enumerator>
-void read_policy(const Document& document, const Fields& fields, std::string_view key, const Words& words,
-                 Enumerator dds_default, Enumerator& policy) {
-  const Value* value = fields.find(key);
-  if (value == nullptr) return;
-  const std::string& text = text_of(document, *value, fmt::format("'{}'", key));
-  if (text == "system_default") {
+void read_policy(const Fields& fields, std::string_view key, const Words& words, Enumerator dds_default,
+                 Enumerator& policy) {
+  const auto field = fields.find(key);
+  if (!field) return;
+  if (field->text() == "system_default") {
     policy = dds_default;
     return;
   }
-  const auto found = value_of(words, text);
+  const auto found = value_of(words, field->text());
   if (!found) {
     std::vector<std::string_view> texts = texts_of(words);
     texts.push_back("system_default");
-    fail_word(document, *value, key, texts);
+    field->fail_word(key, texts);
   }
   policy = *found;
 }
 
 // irobot_benchmark knows no other value than "default", which is no limit.
-void require_default(const Document& document, const Fields& fields, std::string_view key) {
-  const Value* value = fields.find(key);
-  if (value == nullptr) return;
-  const std::string& text = text_of(document, *value, fmt::format("'{}'", key));
-  if (text != "default") fail_word(document, *value, key, {"default"});
+void require_default(const Fields& fields, std::string_view key) {
+  const auto field = fields.find(key);
+  if (field && field->text() != "default") field->fail_word(key, {"default"});
 }
 
-void require_ros_conventions(const Document& document, const Fields& fields) {
+void require_ros_conventions(const Fields& fields) {
   constexpr std::string_view kKey = "qos_avoid_ros_namespace_conventions";
-  const Value* value = fields.find(kKey);
-  if (value == nullptr) return;
-  const std::string& text = text_of(document, *value, fmt::format("'{}'", kKey));
-  if (text == "true") {
-    document.fail(value->offset,
-                  fmt::format("`{}` is not available in this version; remove it or write \"false\"", kKey));
+  const auto field = fields.find(kKey);
+  if (!field) return;
+  if (field->text() == "true") {
+    field->fail(fmt::format("`{}` is not available in this version; remove it or write \"false\"", kKey));
   }
-  if (text != "false") fail_word(document, *value, kKey, {"true", "false"});
+  if (field->text() != "false") field->fail_word(kKey, {"true", "false"});
 }
 
-perflab_qos read_qos(const Document& document, const Fields& fields, End end) {
+perflab_qos read_qos(const Fields& fields, End end) {
   perflab_qos qos = default_qos();
-  read_policy(document, fields, "qos_history", kHistoryWords, PERFLAB_KEEP_LAST, qos.history);
-  if (const Value* depth = fields.find("qos_depth")) {
-    qos.depth = static_cast<std::int32_t>(
-        integer_of(document, *depth, "'qos_depth'", 1, std::numeric_limits<std::int32_t>::max()));
-  }
+  read_policy(fields, "qos_history", kHistoryWords, PERFLAB_KEEP_LAST, qos.history);
+  qos.depth = static_cast<std::int32_t>(fields.integer("qos_depth", 1, kMaxInt, qos.depth));
   if (qos.history == PERFLAB_KEEP_ALL) qos.depth = PERFLAB_DEPTH_UNLIMITED;
   // DDS 1.4, 2.2.3: writers are reliable by default, readers best-effort. A service has both; it is as its
   // writer.
-  read_policy(document, fields, "qos_reliability", kReliabilityWords,
+  read_policy(fields, "qos_reliability", kReliabilityWords,
               end == End::kSubscription ? PERFLAB_BEST_EFFORT : PERFLAB_RELIABLE, qos.reliability);
-  read_policy(document, fields, "qos_durability", kDurabilityWords, PERFLAB_VOLATILE, qos.durability);
-  read_policy(document, fields, "qos_liveliness", kLivelinessWords, PERFLAB_AUTOMATIC, qos.liveliness);
-  require_default(document, fields, "qos_deadline");
-  require_default(document, fields, "qos_lifespan");
-  require_default(document, fields, "qos_liveliness_lease_duration");
-  require_ros_conventions(document, fields);
+  read_policy(fields, "qos_durability", kDurabilityWords, PERFLAB_VOLATILE, qos.durability);
+  read_policy(fields, "qos_liveliness", kLivelinessWords, PERFLAB_AUTOMATIC, qos.liveliness);
+  require_default(fields, "qos_deadline");
+  require_default(fields, "qos_lifespan");
+  require_default(fields, "qos_liveliness_lease_duration");
+  require_ros_conventions(fields);
   return qos;
 }
 
 // "stamped_int64" or "irobot_interfaces_plugin::stamped_int64"; `find_problem` says whether such a type will
 // do.
 template <typename FindProblem>
-std::string read_type(const Document& document, const Fields& fields, std::string_view key,
-                      FindProblem find_problem) {
-  const Value& value = fields.at(key);
-  std::string_view type = text_of(document, value, fmt::format("'{}'", key));
+std::string read_type(const Fields& fields, std::string_view key, FindProblem find_problem) {
+  const Field field = fields.at(key);
+  std::string_view type = field.text();
   if (const std::size_t colons = type.find("::"); colons != std::string_view::npos) {
     const std::string_view plugin = type.substr(0, colons);
     if (plugin != "irobot_interfaces_plugin" && plugin != "perflab_msgs") {
-      document.fail(value.offset,
-                    fmt::format("message plugin {} is unknown; use irobot_interfaces_plugin, whose "
-                                "messages perflab has",
-                                quote(plugin)));
+      field.fail(
+          fmt::format("message plugin {} is unknown; use irobot_interfaces_plugin, whose "
+                      "messages perflab has",
+                      quote(plugin)));
     }
     type.remove_prefix(colons + 2);
   }
-  if (const std::string problem = find_problem(type); !problem.empty()) document.fail(value.offset, problem);
+  field.require_none(find_problem(type));
   return std::string(type);
 }
 
-std::string read_topic(const Document& document, const Fields& fields, const Node& node) {
-  const Value& value = fields.at("topic_name");
-  const std::string& topic = text_of(document, value, "'topic_name'");
-  if (const std::string problem = topic_problem(topic); !problem.empty())
-    document.fail(value.offset, problem);
-  return qualify_topic(topic, node.node_namespace, node.name);
-}
-
-PassBy read_pass_by(const Document& document, const Fields& fields, PassBy fallback) {
-  const Value* value = fields.find("msg_pass_by");
-  return value == nullptr ? fallback : word_value(document, *value, "msg_pass_by", kIrobotPassByWords);
+// `key` is where the topic or service stands; `find_problem` says whether such a name will do.
+template <typename FindProblem>
+std::string read_qualified(const Fields& fields, std::string_view key, FindProblem find_problem,
+                           const Node& node) {
+  const Field name = fields.at(key);
+  name.require_none(find_problem(name.text()));
+  return qualify_topic(name.text(), node.node_namespace, node.name);
 }
 
 // In single precision and cut to whole microseconds, as irobot_benchmark computes it: 15 Hz is 66'666 us.
 // `what` is what has the period: "publisher".
-Nanoseconds read_period(const Document& document, const Fields& fields, std::string_view what) {
-  const Value* frequency = fields.find("freq_hz");
-  const Value* period = fields.find("period_ms");
-  if (frequency == nullptr && period == nullptr) {
-    document.fail(fields.value().offset,
-                  fmt::format("the {} misses the key 'period_ms' (or 'freq_hz')", what));
+Nanoseconds read_period(const Fields& fields, std::string_view what) {
+  const auto frequency = fields.find("freq_hz");
+  const auto period = fields.find("period_ms");
+  if (!frequency && !period) {
+    fields.fail(fmt::format("the {} misses the key 'period_ms' (or 'freq_hz')", what));
   }
   double period_ms = 0.0;
-  if (period != nullptr) period_ms = number_of(document, *period, "'period_ms'");
-  const Value& written = frequency != nullptr ? *frequency : *period;
-  if (frequency != nullptr) {
-    const double hertz = number_of(document, written, "'freq_hz'");
-    if (hertz <= 0.0) document.fail(written.offset, "'freq_hz' must be more than 0");
-    period_ms = 1'000.0 / hertz;
+  if (period) period_ms = period->number();
+  const Field& written = frequency ? *frequency : *period;
+  if (frequency) {
+    if (frequency->number() <= 0.0) frequency->fail("'freq_hz' must be more than 0");
+    period_ms = 1'000.0 / frequency->number();
   }
   constexpr double kLongestMs = static_cast<double>(kLongestDuration) / 1e6;
   if (!(period_ms >= 0.001 && period_ms <= kLongestMs)) {
-    document.fail(written.offset,
-                  fmt::format("the period is {} ms; it must be at least 0.001 ms and at most one day "
-                              "(86400000 ms)",
-                              period_ms));
+    written.fail(
+        fmt::format("the period is {} ms; it must be at least 0.001 ms and at most one day "
+                    "(86400000 ms)",
+                    period_ms));
   }
-  const auto single = frequency != nullptr
-                          ? 1000.0F / static_cast<float>(number_of(document, written, "'freq_hz'"))
-                          : static_cast<float>(period_ms);
+  const auto single =
+      frequency ? 1000.0F / static_cast<float>(frequency->number()) : static_cast<float>(period_ms);
   // 0.001 ms may fall short of a microsecond in single precision.
   return std::max<Nanoseconds>(static_cast<Nanoseconds>(single * 1000.0F) * 1'000, kShortestPeriod);
 }
 
-std::uint32_t read_size(const Document& document, const Fields& fields, const std::string& type) {
+std::uint32_t read_size(const Fields& fields, const std::string& type) {
   const message::MessageType* known = message::find_type(type);
-  const Value* value = fields.find("msg_size");
-  if (value == nullptr) {
+  const auto field = fields.find("msg_size");
+  if (!field) {
     if (known->variable) {
-      document.fail(fields.value().offset,
-                    fmt::format("the publisher misses the key 'msg_size', which {} needs", type));
+      fields.fail(fmt::format("the publisher misses the key 'msg_size', which {} needs", type));
     }
     return known->payload_bytes;
   }
-  const auto size = static_cast<std::uint32_t>(
-      integer_of(document, *value, "'msg_size'", 0, std::numeric_limits<std::uint32_t>::max()));
-  if (const std::string problem = size_problem(type, size); !problem.empty())
-    document.fail(value->offset, problem);
+  const auto size = static_cast<std::uint32_t>(field->integer(0, std::numeric_limits<std::uint32_t>::max()));
+  field->require_none(size_problem(type, size));
   return size;
 }
 
-void add_publisher(const Document& document, const Value& value, Node& node, NodeOrigin& origin) {
+void add_publisher(const Field& item, Node& node, NodeOrigin& origin) {
   const Fields fields(
-      document, value, "publisher",
+      item, "publisher",
       with_qos({"topic_name", "msg_type", "freq_hz", "period_ms", "msg_size", "msg_pass_by"}));
   Publisher publisher;
-  publisher.topic = read_topic(document, fields, node);
-  publisher.type = read_type(document, fields, "msg_type", type_problem);
-  publisher.size_bytes = read_size(document, fields, publisher.type);
-  const Nanoseconds period = read_period(document, fields, "publisher");
+  publisher.topic = read_qualified(fields, "topic_name", topic_problem, node);
+  publisher.type = read_type(fields, "msg_type", type_problem);
+  publisher.size_bytes = read_size(fields, publisher.type);
+  const Nanoseconds period = read_period(fields, "publisher");
   publisher.frequency_hz = 1e9 / static_cast<double>(period);
-  publisher.pass_by = read_pass_by(document, fields, PassBy::kUnique);
+  publisher.pass_by = PassBy::kUnique;
+  fields.word("msg_pass_by", kIrobotPassByWords, publisher.pass_by);
   if (publisher.pass_by == PassBy::kLoaned) {
-    const std::string problem = loan_problem(publisher.type);
-    if (!problem.empty()) document.fail(fields.at("msg_pass_by").offset, problem);
+    fields.at("msg_pass_by").require_none(loan_problem(publisher.type));
   }
-  publisher.qos = read_qos(document, fields, End::kPublisher);
-  node.timers.push_back(publishing_timer(fields.text("topic_name"), period, node.publishers.size()));
+  publisher.qos = read_qos(fields, End::kPublisher);
+  node.timers.push_back(
+      own_timer(timer_name(fields.text("topic_name")), period, &Timer::publish, node.publishers.size()));
   node.publishers.push_back(std::move(publisher));
-  origin.publishers.push_back(document.position(value.offset));
-  origin.timers.push_back(document.position(value.offset));
+  origin.add(Part::kPublisher, fields);
+  origin.add(Part::kTimer, fields);
 }
 
-void add_subscription(const Document& document, const Value& value, Node& node, NodeOrigin& origin) {
-  const Fields fields(document, value, "subscriber", with_qos({"topic_name", "msg_type", "msg_pass_by"}));
+void add_subscription(const Field& item, Node& node, NodeOrigin& origin) {
+  const Fields fields(item, "subscriber", with_qos({"topic_name", "msg_type", "msg_pass_by"}));
   Subscription subscription;
-  subscription.topic = read_topic(document, fields, node);
-  subscription.type = read_type(document, fields, "msg_type", type_problem);
-  subscription.pass_by = read_pass_by(document, fields, PassBy::kUnspecified);
+  subscription.topic = read_qualified(fields, "topic_name", topic_problem, node);
+  subscription.type = read_type(fields, "msg_type", type_problem);
+  fields.word("msg_pass_by", kIrobotPassByWords, subscription.pass_by);
   // irobot_benchmark warns here and takes the message as shared.
   if (subscription.pass_by == PassBy::kLoaned) subscription.pass_by = PassBy::kShared;
-  subscription.qos = read_qos(document, fields, End::kSubscription);
+  subscription.qos = read_qos(fields, End::kSubscription);
   node.subscriptions.push_back(std::move(subscription));
-  origin.subscriptions.push_back(document.position(value.offset));
+  origin.add(Part::kSubscription, fields);
 }
 
-std::string read_service(const Document& document, const Fields& fields, const Node& node) {
-  const Value& value = fields.at("service_name");
-  const std::string& service = text_of(document, value, "'service_name'");
-  if (const std::string problem = service_problem(service); !problem.empty())
-    document.fail(value.offset, problem);
-  return qualify_topic(service, node.node_namespace, node.name);
-}
-
-void add_client(const Document& document, const Value& value, Node& node, NodeOrigin& origin) {
-  const Fields fields(document, value, "client",
-                      with_qos({"service_name", "srv_type", "freq_hz", "period_ms"}));
+void add_client(const Field& item, Node& node, NodeOrigin& origin) {
+  const Fields fields(item, "client", with_qos({"service_name", "srv_type", "freq_hz", "period_ms"}));
   Client client;
-  client.service = read_service(document, fields, node);
-  client.type = read_type(document, fields, "srv_type", service_type_problem);
-  const Nanoseconds period = read_period(document, fields, "client");
+  client.service = read_qualified(fields, "service_name", service_problem, node);
+  client.type = read_type(fields, "srv_type", service_type_problem);
+  const Nanoseconds period = read_period(fields, "client");
   client.frequency_hz = 1e9 / static_cast<double>(period);
-  client.qos = read_qos(document, fields, End::kService);
-  node.timers.push_back(requesting_timer(fields.text("service_name"), period, node.clients.size()));
+  client.qos = read_qos(fields, End::kService);
+  node.timers.push_back(
+      own_timer(timer_name(fields.text("service_name")), period, &Timer::request, node.clients.size()));
   node.clients.push_back(std::move(client));
-  origin.clients.push_back(document.position(value.offset));
-  origin.timers.push_back(document.position(value.offset));
+  origin.add(Part::kClient, fields);
+  origin.add(Part::kTimer, fields);
 }
 
-void add_server(const Document& document, const Value& value, Node& node, NodeOrigin& origin) {
-  const Fields fields(document, value, "server", with_qos({"service_name", "srv_type"}));
+void add_server(const Field& item, Node& node, NodeOrigin& origin) {
+  const Fields fields(item, "server", with_qos({"service_name", "srv_type"}));
   Server server;
-  server.service = read_service(document, fields, node);
-  server.type = read_type(document, fields, "srv_type", service_type_problem);
-  server.qos = read_qos(document, fields, End::kService);
+  server.service = read_qualified(fields, "service_name", service_problem, node);
+  server.type = read_type(fields, "srv_type", service_type_problem);
+  server.qos = read_qos(fields, End::kService);
   node.servers.push_back(std::move(server));
-  origin.servers.push_back(document.position(value.offset));
+  origin.add(Part::kServer, fields);
 }
 
-Node read_node(const Document& document, const Fields& fields, std::string_view suffix, NodeOrigin& origin) {
+Node read_node(const Fields& fields, const std::string& suffix, NodeOrigin& origin) {
   Node node;
-  const Value& name = fields.at("node_name");
-  node.name = text_of(document, name, "'node_name'") + std::string(suffix);
-  if (const std::string problem = node_name_problem(node.name); !problem.empty())
-    document.fail(name.offset, problem);
-  if (const Value* given = fields.find("node_namespace")) {
-    node.node_namespace =
-        qualify_namespace(text_of(document, *given, "'node_namespace'") + std::string(suffix));
-    const std::string problem = namespace_problem(node.node_namespace);
-    if (!problem.empty()) document.fail(given->offset, problem);
+  node.name = fields.text("node_name") + suffix;
+  fields.at("node_name").require_none(node_name_problem(node.name));
+  if (const auto given = fields.find("node_namespace")) {
+    node.node_namespace = qualify_namespace(given->text() + suffix);
+    given->require_none(namespace_problem(node.node_namespace));
   }
-  if (const Value* executor = fields.find("executor_id")) {
-    node.executor = static_cast<int>(
-        integer_of(document, *executor, "'executor_id'", 0, std::numeric_limits<std::int32_t>::max()));
-  }
-  for (const Value& item : fields.list("publishers")) add_publisher(document, item, node, origin);
-  for (const Value& item : fields.list("subscribers")) add_subscription(document, item, node, origin);
-  for (const Value& item : fields.list("clients")) add_client(document, item, node, origin);
+  node.executor = static_cast<int>(fields.integer("executor_id", 0, kMaxInt, node.executor));
+  for (const Field& item : fields.list("publishers")) add_publisher(item, node, origin);
+  for (const Field& item : fields.list("subscribers")) add_subscription(item, node, origin);
+  for (const Field& item : fields.list("clients")) add_client(item, node, origin);
   separate_timer_names(node);
-  for (const Value& item : fields.list("servers")) add_server(document, item, node, origin);
+  for (const Field& item : fields.list("servers")) add_server(item, node, origin);
   return node;
 }
 
@@ -275,20 +244,14 @@ Draft parse_irobot(const Document& document, std::string_view default_name) {
   process.name = default_name;
   ProcessOrigin origin;
   origin.label = document.label();
-  NodeAdder adder(document);
-  for (const Value& item : root.list("nodes")) {
-    const Fields fields(document, item, "node",
+  NodeAdder adder;
+  for (const Field& item : root.list("nodes")) {
+    const Fields fields(item, "node",
                         {"node_name", "node_namespace", "executor_id", "number", "publishers", "subscribers",
                          "clients", "servers"});
-    const Value* number = fields.find("number");
-    const std::int64_t copies = number == nullptr ? 1
-                                                  : integer_of(document, *number, "'number'", 1,
-                                                               static_cast<std::int64_t>(kMaxNodes));
-    adder.add(process, origin, item.offset, static_cast<std::size_t>(copies),
-              [&](std::size_t copy, NodeOrigin& written) {
-                return read_node(document, fields, number == nullptr ? "" : fmt::format("_{}", copy),
-                                 written);
-              });
+    adder.add(process, origin, fields, [&](const std::string& suffix, NodeOrigin& written) {
+      return read_node(fields, suffix, written);
+    });
   }
   process.executors = executors_in_use(process.nodes);
   // Its timers run from their creation on.

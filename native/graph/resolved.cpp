@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <tuple>
 
 #include "graph/check.h"
 #include "graph/text.h"
@@ -18,184 +19,8 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr int kSchema = 1;
-
-ordered_json limit_or_null(std::int64_t value) {
-  return value == PERFLAB_DURATION_INFINITE ? ordered_json(nullptr) : ordered_json(value);
-}
-
-ordered_json json_of(const perflab_qos& qos) {
-  ordered_json json;
-  json["history"] = word_of(kHistoryWords, qos.history);
-  json["depth"] = qos.depth == PERFLAB_DEPTH_UNLIMITED ? ordered_json(nullptr) : ordered_json(qos.depth);
-  json["reliability"] = word_of(kReliabilityWords, qos.reliability);
-  json["durability"] = word_of(kDurabilityWords, qos.durability);
-  json["deadline_ns"] = limit_or_null(qos.deadline_ns);
-  json["lifespan_ns"] = limit_or_null(qos.lifespan_ns);
-  json["liveliness"] = word_of(kLivelinessWords, qos.liveliness);
-  json["lease_duration_ns"] = limit_or_null(qos.lease_duration_ns);
-  return json;
-}
-
-ordered_json json_of(PassBy pass_by) {
-  return pass_by == PassBy::kUnspecified ? ordered_json(nullptr)
-                                         : ordered_json(word_of(kPassByWords, pass_by));
-}
-
-ordered_json json_of(const Publisher& publisher) {
-  ordered_json json;
-  json["topic"] = publisher.topic;
-  json["type"] = publisher.type;
-  json["size_bytes"] = publisher.size_bytes;
-  json["frequency_hz"] = publisher.frequency_hz;
-  json["pass_by"] = json_of(publisher.pass_by);
-  json["qos"] = json_of(publisher.qos);
-  return json;
-}
-
-ordered_json json_of(const Subscription& subscription) {
-  ordered_json json;
-  json["topic"] = subscription.topic;
-  json["type"] = subscription.type;
-  json["pass_by"] = json_of(subscription.pass_by);
-  json["qos"] = json_of(subscription.qos);
-  if (subscription.number != 1) json["number"] = subscription.number;
-  return json;
-}
-
-ordered_json json_of(const Client& client) {
-  ordered_json json;
-  json["service"] = client.service;
-  json["type"] = client.type;
-  json["frequency_hz"] = client.frequency_hz;
-  json["qos"] = json_of(client.qos);
-  return json;
-}
-
-ordered_json json_of(const Server& server) {
-  ordered_json json;
-  json["service"] = server.service;
-  json["type"] = server.type;
-  json["qos"] = json_of(server.qos);
-  json["work_ns"] = server.work_ns;
-  return json;
-}
-
-ordered_json json_of(const Waitable& waitable) {
-  ordered_json json;
-  json["name"] = waitable.name;
-  json["work_ns"] = waitable.work_ns;
-  return json;
-}
-
-ordered_json json_of(const Timer& timer) {
-  ordered_json json;
-  json["name"] = timer.name;
-  json["period_ns"] = timer.period_ns;
-  json["publish"] = timer.publish;
-  json["request"] = timer.request;
-  if (!timer.trigger.empty()) json["trigger"] = timer.trigger;
-  json["work_ns"] = timer.work_ns;
-  json["overrun"] = word_of(kOverrunWords, timer.overrun);
-  json["phase"] = word_of(kPhaseWords, timer.phase);
-  return json;
-}
-
-ordered_json json_of(const Reaction& reaction) {
-  ordered_json json;
-  json["kind"] = word_of(kReactionWords, reaction.kind);
-  json["on"] = reaction.on;
-  json["publish"] = reaction.publish;
-  json["work_ns"] = reaction.work_ns;
-  json["period_ns"] =
-      reaction.kind == ReactionKind::kCyclic ? ordered_json(reaction.period_ns) : ordered_json(nullptr);
-  if (reaction.kind == ReactionKind::kCyclic) json["phase"] = word_of(kPhaseWords, reaction.phase);
-  return json;
-}
-
-ordered_json json_of(const realtime::ThreadSettings& thread) {
-  if (thread.empty()) return nullptr;
-  ordered_json json;
-  json["policy"] =
-      thread.policy ? ordered_json(word_of(kPolicyWords, *thread.policy)) : ordered_json(nullptr);
-  json["priority"] = thread.priority;
-  json["cpus"] = thread.cpus;
-  return json;
-}
-
-ordered_json json_of(const KeyFigure& figure) {
-  ordered_json json;
-  json["name"] = figure.name;
-  json["kind"] = word_of(kKeyFigureWords, figure.kind);
-  switch (figure.kind) {
-    case KeyFigureKind::kPath:
-      json["from"] = figure.from;
-      json["to"] = figure.to;
-      json["edges"] = ordered_json::array();
-      for (const KeyFigure::Edge& edge : figure.edges) {
-        json["edges"].push_back({edge.publisher, edge.topic, edge.subscription});
-      }
-      break;
-    case KeyFigureKind::kLost:
-      json["topics"] = figure.topics.empty() ? ordered_json(nullptr) : ordered_json(figure.topics);
-      break;
-    case KeyFigureKind::kJitter:
-      json["publishers"] = ordered_json::array();
-      for (const KeyFigure::Source& source : figure.publishers) {
-        json["publishers"].push_back(
-            {{"node", source.node}, {"topic", source.topic}, {"period_ns", source.period_ns}});
-      }
-      break;
-  }
-  return json;
-}
-
-ordered_json json_of(const Executor& executor);
-ordered_json json_of(const Node& node);
-ordered_json json_of(const Process& process);
-
-template <typename Items>
-ordered_json list_to_json(const Items& items) {
-  ordered_json list = ordered_json::array();
-  for (const auto& item : items) list.push_back(json_of(item));
-  return list;
-}
-
-ordered_json json_of(const Executor& executor) {
-  ordered_json json;
-  json["id"] = executor.id;
-  json["kind"] = word_of(kExecutorWords, executor.kind);
-  json["threads"] = executor.threads == 0 ? ordered_json(nullptr) : ordered_json(executor.threads);
-  json["thread"] = json_of(executor.thread);
-  return json;
-}
-
-ordered_json json_of(const Node& node) {
-  ordered_json json;
-  json["name"] = node.name;
-  json["namespace"] = node.node_namespace;
-  json["executor"] = node.executor;
-  json["publishers"] = list_to_json(node.publishers);
-  json["subscriptions"] = list_to_json(node.subscriptions);
-  json["clients"] = list_to_json(node.clients);
-  json["servers"] = list_to_json(node.servers);
-  if (!node.waitables.empty()) json["waitables"] = list_to_json(node.waitables);
-  json["timers"] = list_to_json(node.timers);
-  json["reactions"] = list_to_json(node.reactions);
-  if (!node.condition.empty()) json["condition"] = node.condition;
-  return json;
-}
-
-ordered_json json_of(const Process& process) {
-  ordered_json json;
-  json["name"] = process.name;
-  json["executors"] = list_to_json(process.executors);
-  json["participants"] = process.participants;
-  json["threads"]["executors"] = json_of(process.threads.executors);
-  json["threads"]["middleware"] = json_of(process.threads.middleware);
-  json["lock_memory"] = process.lock_memory;
-  json["nodes"] = list_to_json(process.nodes);
-  return json;
-}
+constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMaxUnsigned = std::numeric_limits<std::uint32_t>::max();
 
 // A JSON value and the path to it, for messages.
 class Cursor {
@@ -255,260 +80,348 @@ class Cursor {
   std::string path_;
 };
 
-constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
+// Each part of a graph has one table of its keys, keys_of(): writing and reading both go by it.
 
-std::int64_t duration(const Cursor& value, std::int64_t shortest) {
-  return value.integer(shortest, kLongestDuration);
+template <typename Record>
+struct Tag {};  // keys_of() is found by it
+
+enum class Absent {
+  kRefused,      // the key must be there
+  kDefault,      // without the key the member has its default; files of older versions lack it
+  kNullDefault,  // likewise where the key is null
+  kOmitted,      // as kDefault, and not written where the member has its default
+  kNullOmitted   // as kNullDefault, likewise
+};
+
+// `form` writes a member as JSON and reads it: write(value), read(cursor, value).
+template <typename Record, typename Member, typename Form>
+struct Key {
+  const char* name;
+  Member Record::* member;
+  Form form;
+  Absent absent;
+  bool (*belongs_to)(const Record&);  // where false, the key is neither written nor read; null: always
+};
+
+template <typename Record, typename Member, typename Form>
+constexpr Key<Record, Member, Form> key(const char* name, Member Record::* member, Form form,
+                                        Absent absent = Absent::kRefused,
+                                        bool (*belongs_to)(const Record&) = nullptr) {
+  return {name, member, form, absent, belongs_to};
 }
 
-std::int64_t limit(const Cursor& qos, const char* key) {
-  if (!qos.has(key) || qos.at(key).is_null()) return PERFLAB_DURATION_INFINITE;
-  return duration(qos.at(key), 1);
+template <typename Record>
+constexpr Record make_default() {
+  return {};
+}
+template <>
+constexpr perflab_qos make_default<perflab_qos>() {
+  return default_qos();
 }
 
-// A policy that is absent has the default of ROS 2.
-perflab_qos read_qos(const Cursor& json) {
-  perflab_qos qos = default_qos();
-  if (json.has("history")) qos.history = json.at("history").word(kHistoryWords);
-  if (json.has("depth")) {
-    const Cursor depth = json.at("depth");
-    qos.depth =
-        depth.is_null() ? PERFLAB_DEPTH_UNLIMITED : static_cast<std::int32_t>(depth.integer(1, kMaxInt));
+template <typename Record>
+ordered_json write_part(const Record& record) {
+  ordered_json json = ordered_json::object();
+  const auto write = [&](const auto& key) {
+    if (key.belongs_to != nullptr && !key.belongs_to(record)) return;
+    ordered_json value = key.form.write(record.*key.member);
+    const bool omits = key.absent == Absent::kOmitted || key.absent == Absent::kNullOmitted;
+    if (omits && value == key.form.write(make_default<Record>().*key.member)) return;
+    json[key.name] = std::move(value);
+  };
+  std::apply([&](const auto&... keys) { (write(keys), ...); }, keys_of(Tag<Record>{}));
+  return json;
+}
+
+template <typename Record>
+Record read_part(const Cursor& json) {
+  Record record = make_default<Record>();
+  const auto read = [&](const auto& key) {
+    if (key.belongs_to != nullptr && !key.belongs_to(record)) return;
+    const bool may_be_null = key.absent == Absent::kNullDefault || key.absent == Absent::kNullOmitted;
+    if (key.absent != Absent::kRefused && !(may_be_null ? json.gives(key.name) : json.has(key.name))) return;
+    key.form.read(json.at(key.name), record.*key.member);
+  };
+  std::apply([&](const auto&... keys) { (read(keys), ...); }, keys_of(Tag<Record>{}));
+  return record;
+}
+
+struct Text {
+  static ordered_json write(const std::string& text) { return text; }
+  static void read(const Cursor& json, std::string& text) { text = json.text(); }
+};
+
+struct Number {
+  static ordered_json write(double number) { return number; }
+  static void read(const Cursor& json, double& number) { number = json.number(); }
+};
+
+struct Boolean {
+  static ordered_json write(bool value) { return value; }
+  static void read(const Cursor& json, bool& value) { value = json.boolean(); }
+};
+
+template <std::int64_t low, std::int64_t high>
+struct Whole {
+  static ordered_json write(auto number) { return number; }
+  template <typename Integer>
+  static void read(const Cursor& json, Integer& number) {
+    number = static_cast<Integer>(json.integer(low, high));
   }
-  if (json.has("reliability")) qos.reliability = json.at("reliability").word(kReliabilityWords);
-  if (json.has("durability")) qos.durability = json.at("durability").word(kDurabilityWords);
-  if (json.has("liveliness")) qos.liveliness = json.at("liveliness").word(kLivelinessWords);
-  qos.deadline_ns = limit(json, "deadline_ns");
-  qos.lifespan_ns = limit(json, "lifespan_ns");
-  qos.lease_duration_ns = limit(json, "lease_duration_ns");
-  return qos;
-}
+};
+using Duration = Whole<0, kLongestDuration>;
+using Period = Whole<kShortestPeriod, kLongestDuration>;
 
-PassBy read_pass_by(const Cursor& json) {
-  return json.is_null() ? PassBy::kUnspecified : json.word(kPassByWords);
-}
-
-std::vector<std::size_t> read_indexes(const Cursor& json) {
-  std::vector<std::size_t> indexes;
-  json.each(
-      [&](const Cursor& index) { indexes.push_back(static_cast<std::size_t>(index.integer(0, kMaxInt))); });
-  return indexes;
-}
-
-Publisher read_publisher(const Cursor& json) {
-  Publisher publisher;
-  publisher.topic = json.at("topic").text();
-  publisher.type = json.at("type").text();
-  publisher.size_bytes =
-      static_cast<std::uint32_t>(json.at("size_bytes").integer(0, std::numeric_limits<std::uint32_t>::max()));
-  publisher.frequency_hz = json.at("frequency_hz").number();
-  publisher.pass_by = read_pass_by(json.at("pass_by"));
-  publisher.qos = read_qos(json.at("qos"));
-  return publisher;
-}
-
-Subscription read_subscription(const Cursor& json) {
-  Subscription subscription;
-  subscription.topic = json.at("topic").text();
-  subscription.type = json.at("type").text();
-  subscription.pass_by = read_pass_by(json.at("pass_by"));
-  subscription.qos = read_qos(json.at("qos"));
-  if (json.has("number")) subscription.number = static_cast<int>(json.at("number").integer(1, kMaxInt));
-  return subscription;
-}
-
-Client read_client(const Cursor& json) {
-  Client client;
-  client.service = json.at("service").text();
-  client.type = json.at("type").text();
-  client.frequency_hz = json.at("frequency_hz").number();
-  client.qos = read_qos(json.at("qos"));
-  return client;
-}
-
-Server read_server(const Cursor& json) {
-  Server server;
-  server.service = json.at("service").text();
-  server.type = json.at("type").text();
-  server.qos = read_qos(json.at("qos"));
-  server.work_ns = duration(json.at("work_ns"), 0);
-  return server;
-}
-
-Waitable read_waitable(const Cursor& json) {
-  Waitable waitable;
-  waitable.name = json.at("name").text();
-  waitable.work_ns = duration(json.at("work_ns"), 0);
-  return waitable;
-}
-
-// Of a timer or cyclic reaction; timers had no other phase before they had the key.
-Phase read_phase(const Cursor& json) {
-  return json.gives("phase") ? json.at("phase").word(kPhaseWords) : Phase::kAligned;
-}
-
-Timer read_timer(const Cursor& json) {
-  Timer timer;
-  timer.name = json.at("name").text();
-  timer.period_ns = duration(json.at("period_ns"), kShortestPeriod);
-  timer.publish = read_indexes(json.at("publish"));
-  if (json.has("request")) timer.request = read_indexes(json.at("request"));
-  if (json.gives("trigger")) timer.trigger = read_indexes(json.at("trigger"));
-  timer.work_ns = duration(json.at("work_ns"), 0);
-  timer.overrun = json.at("overrun").word(kOverrunWords);
-  timer.phase = read_phase(json);
-  return timer;
-}
-
-Reaction read_reaction(const Cursor& json) {
-  Reaction reaction;
-  reaction.kind = json.at("kind").word(kReactionWords);
-  reaction.on = read_indexes(json.at("on"));
-  reaction.publish = read_indexes(json.at("publish"));
-  reaction.work_ns = duration(json.at("work_ns"), 0);
-  const Cursor period = json.at("period_ns");
-  reaction.period_ns = period.is_null() ? 0 : duration(period, kShortestPeriod);
-  reaction.phase = read_phase(json);
-  return reaction;
-}
-
-// A condition that is behind leaves out what it missed: making up for it would prolong the workload's run.
-std::string read_condition(const Cursor& node) {
-  const Cursor condition = node.at("condition");
-  if (condition.text().empty()) condition.fail("must be the label of a condition, or null");
-  node.at("timers").each([](const Cursor& timer) {
-    const Cursor overrun = timer.at("overrun");
-    if (overrun.word(kOverrunWords) != Overrun::kSkip) overrun.fail("must be skip in a node of a condition");
-  });
-  return condition.text();
-}
-
-Node read_node(const Cursor& json) {
-  Node node;
-  node.name = json.at("name").text();
-  node.node_namespace = json.at("namespace").text();
-  node.executor = static_cast<int>(json.at("executor").integer(0, kMaxInt));
-  json.at("publishers").each([&](const Cursor& item) { node.publishers.push_back(read_publisher(item)); });
-  json.at("subscriptions").each([&](const Cursor& item) {
-    node.subscriptions.push_back(read_subscription(item));
-  });
-  if (json.has("clients")) {
-    json.at("clients").each([&](const Cursor& item) { node.clients.push_back(read_client(item)); });
+template <const auto& words>
+struct OneOf {
+  static ordered_json write(auto value) { return word_of(words, value); }
+  template <typename Enumerator>
+  static void read(const Cursor& json, Enumerator& value) {
+    value = json.word(words);
   }
-  if (json.has("servers")) {
-    json.at("servers").each([&](const Cursor& item) { node.servers.push_back(read_server(item)); });
+};
+
+// null stands for one value.
+template <typename Form, auto none>
+struct OrNull {
+  template <typename Value>
+  static ordered_json write(const Value& value) {
+    return value == static_cast<Value>(none) ? ordered_json(nullptr) : Form::write(value);
   }
-  if (json.gives("waitables")) {
-    json.at("waitables").each([&](const Cursor& item) { node.waitables.push_back(read_waitable(item)); });
+  template <typename Value>
+  static void read(const Cursor& json, Value& value) {
+    if (json.is_null()) {
+      value = static_cast<Value>(none);
+    } else {
+      Form::read(json, value);
+    }
   }
-  json.at("timers").each([&](const Cursor& item) { node.timers.push_back(read_timer(item)); });
-  json.at("reactions").each([&](const Cursor& item) { node.reactions.push_back(read_reaction(item)); });
-  if (json.gives("condition")) node.condition = read_condition(json);
-  return node;
-}
+};
+using Limit = OrNull<Whole<1, kLongestDuration>, PERFLAB_DURATION_INFINITE>;
 
-realtime::ThreadSettings read_thread(const Cursor& json) {
-  realtime::ThreadSettings settings;
-  const Cursor policy = json.at("policy");
-  if (!policy.is_null()) settings.policy = policy.word(kPolicyWords);
-  settings.priority = static_cast<int>(json.at("priority").integer(0, realtime::kHighestPriority));
-  json.at("cpus").each(
-      [&](const Cursor& cpu) { settings.cpus.push_back(static_cast<int>(cpu.integer(0, kHighestCpu))); });
-  return settings;
-}
-
-Executor read_executor(const Cursor& json) {
-  Executor executor;
-  executor.id = static_cast<int>(json.at("id").integer(0, kMaxInt));
-  executor.kind = json.at("kind").word(kExecutorWords);
-  if (json.gives("threads")) {
-    executor.threads = static_cast<int>(json.at("threads").integer(1, kMaxExecutorThreads));
+template <typename Form>
+struct Optional {
+  static ordered_json write(const auto& value) { return value ? Form::write(*value) : ordered_json(nullptr); }
+  template <typename Value>
+  static void read(const Cursor& json, std::optional<Value>& value) {
+    if (!json.is_null()) Form::read(json, value.emplace());
   }
-  if (json.gives("thread")) executor.thread = read_thread(json.at("thread"));
-  return executor;
-}
+};
 
-Threads read_threads(const Cursor& json) {
-  Threads threads;
-  if (json.gives("executors")) threads.executors = read_thread(json.at("executors"));
-  if (json.gives("middleware")) threads.middleware = read_thread(json.at("middleware"));
-  return threads;
-}
-
-Process read_process(const Cursor& json) {
-  Process process;
-  process.name = json.at("name").text();
-  json.at("executors").each([&](const Cursor& item) { process.executors.push_back(read_executor(item)); });
-  if (json.has("participants")) {
-    process.participants = static_cast<int>(json.at("participants").integer(1, kMaxParticipants));
+struct Object {
+  static ordered_json write(const auto& record) { return write_part(record); }
+  template <typename Record>
+  static void read(const Cursor& json, Record& record) {
+    record = read_part<Record>(json);
   }
-  if (json.has("threads")) process.threads = read_threads(json.at("threads"));
-  if (json.has("lock_memory")) process.lock_memory = json.at("lock_memory").boolean();
-  json.at("nodes").each([&](const Cursor& item) { process.nodes.push_back(read_node(item)); });
-  return process;
-}
+};
 
-std::vector<std::string> read_texts(const Cursor& json) {
-  std::vector<std::string> texts;
-  json.each([&](const Cursor& text) { texts.push_back(text.text()); });
-  return texts;
-}
-
-KeyFigure read_key_figure(const Cursor& json) {
-  KeyFigure figure;
-  figure.name = json.at("name").text();
-  figure.kind = json.at("kind").word(kKeyFigureWords);
-  switch (figure.kind) {
-    case KeyFigureKind::kPath:
-      figure.from = read_texts(json.at("from"));
-      figure.to = json.at("to").text();
-      json.at("edges").each([&](const Cursor& edge) {
-        const std::vector<std::string> ends = read_texts(edge);
-        if (ends.size() != 3) edge.fail("must be publisher, topic and subscription");
-        figure.edges.push_back({ends[0], ends[1], ends[2]});
-      });
-      break;
-    case KeyFigureKind::kLost:
-      if (json.gives("topics")) figure.topics = read_texts(json.at("topics"));
-      break;
-    case KeyFigureKind::kJitter:
-      json.at("publishers").each([&](const Cursor& source) {
-        figure.publishers.push_back({source.at("node").text(), source.at("topic").text(),
-                                     duration(source.at("period_ns"), kShortestPeriod)});
-      });
-      break;
+template <typename Form>
+struct List {
+  static ordered_json write(const auto& items) {
+    ordered_json list = ordered_json::array();
+    for (const auto& item : items) list.push_back(Form::write(item));
+    return list;
   }
-  return figure;
+  static void read(const Cursor& json, auto& items) {
+    json.each([&](const Cursor& item) { Form::read(item, items.emplace_back()); });
+  }
+};
+using Indexes = List<Whole<0, kMaxInt>>;
+
+constexpr auto keys_of(Tag<perflab_qos> /*of*/) {
+  using Qos = perflab_qos;
+  return std::tuple{
+      key("history", &Qos::history, OneOf<kHistoryWords>{}, Absent::kDefault),
+      key("depth", &Qos::depth, OrNull<Whole<1, kMaxInt>, PERFLAB_DEPTH_UNLIMITED>{}, Absent::kDefault),
+      key("reliability", &Qos::reliability, OneOf<kReliabilityWords>{}, Absent::kDefault),
+      key("durability", &Qos::durability, OneOf<kDurabilityWords>{}, Absent::kDefault),
+      key("deadline_ns", &Qos::deadline_ns, Limit{}, Absent::kDefault),
+      key("lifespan_ns", &Qos::lifespan_ns, Limit{}, Absent::kDefault),
+      key("liveliness", &Qos::liveliness, OneOf<kLivelinessWords>{}, Absent::kDefault),
+      key("lease_duration_ns", &Qos::lease_duration_ns, Limit{}, Absent::kDefault)};
+}
+
+using PassByWord = OrNull<OneOf<kPassByWords>, PassBy::kUnspecified>;
+
+constexpr auto keys_of(Tag<Publisher> /*of*/) {
+  return std::tuple{key("topic", &Publisher::topic, Text{}),
+                    key("type", &Publisher::type, Text{}),
+                    key("size_bytes", &Publisher::size_bytes, Whole<0, kMaxUnsigned>{}),
+                    key("frequency_hz", &Publisher::frequency_hz, Number{}),
+                    key("pass_by", &Publisher::pass_by, PassByWord{}),
+                    key("qos", &Publisher::qos, Object{})};
+}
+
+constexpr auto keys_of(Tag<Subscription> /*of*/) {
+  return std::tuple{key("topic", &Subscription::topic, Text{}), key("type", &Subscription::type, Text{}),
+                    key("pass_by", &Subscription::pass_by, PassByWord{}),
+                    key("qos", &Subscription::qos, Object{}),
+                    key("number", &Subscription::number, Whole<1, kMaxInt>{}, Absent::kOmitted)};
+}
+
+constexpr auto keys_of(Tag<Client> /*of*/) {
+  return std::tuple{key("service", &Client::service, Text{}), key("type", &Client::type, Text{}),
+                    key("frequency_hz", &Client::frequency_hz, Number{}), key("qos", &Client::qos, Object{})};
+}
+
+constexpr auto keys_of(Tag<Server> /*of*/) {
+  return std::tuple{key("service", &Server::service, Text{}), key("type", &Server::type, Text{}),
+                    key("qos", &Server::qos, Object{}), key("work_ns", &Server::work_ns, Duration{})};
+}
+
+constexpr auto keys_of(Tag<Waitable> /*of*/) {
+  return std::tuple{key("name", &Waitable::name, Text{}), key("work_ns", &Waitable::work_ns, Duration{})};
+}
+
+constexpr auto keys_of(Tag<Timer> /*of*/) {
+  return std::tuple{key("name", &Timer::name, Text{}),
+                    key("period_ns", &Timer::period_ns, Period{}),
+                    key("publish", &Timer::publish, Indexes{}),
+                    key("request", &Timer::request, Indexes{}, Absent::kDefault),
+                    key("trigger", &Timer::trigger, Indexes{}, Absent::kNullOmitted),
+                    key("work_ns", &Timer::work_ns, Duration{}),
+                    key("overrun", &Timer::overrun, OneOf<kOverrunWords>{}),
+                    key("phase", &Timer::phase, OneOf<kPhaseWords>{}, Absent::kNullDefault)};
+}
+
+bool is_cyclic(const Reaction& reaction) { return reaction.kind == ReactionKind::kCyclic; }
+
+constexpr auto keys_of(Tag<Reaction> /*of*/) {
+  return std::tuple{key("kind", &Reaction::kind, OneOf<kReactionWords>{}),
+                    key("on", &Reaction::on, Indexes{}),
+                    key("publish", &Reaction::publish, Indexes{}),
+                    key("work_ns", &Reaction::work_ns, Duration{}),
+                    key("period_ns", &Reaction::period_ns, OrNull<Period, 0>{}),
+                    key("phase", &Reaction::phase, OneOf<kPhaseWords>{}, Absent::kNullDefault, is_cyclic)};
+}
+
+constexpr auto keys_of(Tag<realtime::ThreadSettings> /*of*/) {
+  using Settings = realtime::ThreadSettings;
+  return std::tuple{key("policy", &Settings::policy, Optional<OneOf<kPolicyWords>>{}),
+                    key("priority", &Settings::priority, Whole<0, realtime::kHighestPriority>{}),
+                    key("cpus", &Settings::cpus, List<Whole<0, kHighestCpu>>{})};
+}
+
+// Settings that say nothing are null.
+struct ThreadOrNull : Object {
+  static ordered_json write(const realtime::ThreadSettings& settings) {
+    return settings.empty() ? ordered_json(nullptr) : Object::write(settings);
+  }
+};
+
+constexpr auto keys_of(Tag<Threads> /*of*/) {
+  return std::tuple{key("executors", &Threads::executors, ThreadOrNull{}, Absent::kNullDefault),
+                    key("middleware", &Threads::middleware, ThreadOrNull{}, Absent::kNullDefault)};
+}
+
+constexpr auto keys_of(Tag<Executor> /*of*/) {
+  return std::tuple{
+      key("id", &Executor::id, Whole<0, kMaxInt>{}), key("kind", &Executor::kind, OneOf<kExecutorWords>{}),
+      key("threads", &Executor::threads, OrNull<Whole<1, kMaxExecutorThreads>, 0>{}, Absent::kNullDefault),
+      key("thread", &Executor::thread, ThreadOrNull{}, Absent::kNullDefault)};
+}
+
+struct Condition : Text {
+  static void read(const Cursor& json, std::string& label) {
+    label = json.text();
+    if (label.empty()) json.fail("must be the label of a condition, or null");
+  }
+};
+
+constexpr auto keys_of(Tag<Node> /*of*/) {
+  return std::tuple{key("name", &Node::name, Text{}),
+                    key("namespace", &Node::node_namespace, Text{}),
+                    key("executor", &Node::executor, Whole<0, kMaxInt>{}),
+                    key("publishers", &Node::publishers, List<Object>{}),
+                    key("subscriptions", &Node::subscriptions, List<Object>{}),
+                    key("clients", &Node::clients, List<Object>{}, Absent::kDefault),
+                    key("servers", &Node::servers, List<Object>{}, Absent::kDefault),
+                    key("waitables", &Node::waitables, List<Object>{}, Absent::kNullOmitted),
+                    key("timers", &Node::timers, List<Object>{}),
+                    key("reactions", &Node::reactions, List<Object>{}),
+                    key("condition", &Node::condition, Condition{}, Absent::kNullOmitted)};
+}
+
+struct NodeObject : Object {
+  // A condition that is behind leaves out what it missed: making up for it would prolong the workload's run.
+  static void read(const Cursor& json, Node& node) {
+    Object::read(json, node);
+    if (node.condition.empty()) return;
+    json.at("timers").each([](const Cursor& timer) {
+      const Cursor overrun = timer.at("overrun");
+      if (overrun.word(kOverrunWords) != Overrun::kSkip)
+        overrun.fail("must be skip in a node of a condition");
+    });
+  }
+};
+
+constexpr auto keys_of(Tag<Process> /*of*/) {
+  return std::tuple{
+      key("name", &Process::name, Text{}),
+      key("executors", &Process::executors, List<Object>{}),
+      key("participants", &Process::participants, Whole<1, kMaxParticipants>{}, Absent::kDefault),
+      key("threads", &Process::threads, Object{}, Absent::kDefault),
+      key("lock_memory", &Process::lock_memory, Boolean{}, Absent::kDefault),
+      key("nodes", &Process::nodes, List<NodeObject>{})};
+}
+
+// An edge is [publisher, topic, subscription].
+struct EdgeList {
+  static ordered_json write(const KeyFigure::Edge& edge) {
+    return {edge.publisher, edge.topic, edge.subscription};
+  }
+  static void read(const Cursor& json, KeyFigure::Edge& edge) {
+    std::vector<std::string> ends;
+    List<Text>::read(json, ends);
+    if (ends.size() != 3) json.fail("must be publisher, topic and subscription");
+    edge = {ends[0], ends[1], ends[2]};
+  }
+};
+
+constexpr auto keys_of(Tag<KeyFigure::Source> /*of*/) {
+  using Source = KeyFigure::Source;
+  return std::tuple{key("node", &Source::node, Text{}), key("topic", &Source::topic, Text{}),
+                    key("period_ns", &Source::period_ns, Period{})};
+}
+
+struct TopicsOrNull : List<Text> {
+  static ordered_json write(const std::vector<std::string>& topics) {
+    return topics.empty() ? ordered_json(nullptr) : List<Text>::write(topics);
+  }
+};
+
+template <KeyFigureKind kind>
+bool is_kind(const KeyFigure& figure) {
+  return figure.kind == kind;
+}
+
+constexpr auto keys_of(Tag<KeyFigure> /*of*/) {
+  constexpr auto is_path = is_kind<KeyFigureKind::kPath>;
+  return std::tuple{
+      key("name", &KeyFigure::name, Text{}),
+      key("kind", &KeyFigure::kind, OneOf<kKeyFigureWords>{}),
+      key("from", &KeyFigure::from, List<Text>{}, Absent::kRefused, is_path),
+      key("to", &KeyFigure::to, Text{}, Absent::kRefused, is_path),
+      key("edges", &KeyFigure::edges, List<EdgeList>{}, Absent::kRefused, is_path),
+      key("topics", &KeyFigure::topics, TopicsOrNull{}, Absent::kNullDefault, is_kind<KeyFigureKind::kLost>),
+      key("publishers", &KeyFigure::publishers, List<Object>{}, Absent::kRefused,
+          is_kind<KeyFigureKind::kJitter>)};
+}
+
+constexpr auto keys_of(Tag<Graph> /*of*/) {
+  return std::tuple{key("name", &Graph::name, Text{}), key("processes", &Graph::processes, List<Object>{}),
+                    key("key_figures", &Graph::key_figures, List<Object>{}, Absent::kNullOmitted)};
 }
 
 std::string path_of(const Item& item) {
+  if (item.part == Part::kGraph) return "graph";
   const std::string process = fmt::format("graph.processes[{}]", item.process);
+  if (item.part == Part::kProcess) return process;
+  if (item.part == Part::kExecutor) return fmt::format("{}.executors[{}]", process, item.index);
   const std::string node = fmt::format("{}.nodes[{}]", process, item.node);
-  switch (item.part) {
-    case Part::kGraph:
-      return "graph";
-    case Part::kProcess:
-      return process;
-    case Part::kExecutor:
-      return fmt::format("{}.executors[{}]", process, item.index);
-    case Part::kNode:
-      return node;
-    case Part::kPublisher:
-      return fmt::format("{}.publishers[{}]", node, item.index);
-    case Part::kSubscription:
-      return fmt::format("{}.subscriptions[{}]", node, item.index);
-    case Part::kClient:
-      return fmt::format("{}.clients[{}]", node, item.index);
-    case Part::kServer:
-      return fmt::format("{}.servers[{}]", node, item.index);
-    case Part::kWaitable:
-      return fmt::format("{}.waitables[{}]", node, item.index);
-    case Part::kTimer:
-      return fmt::format("{}.timers[{}]", node, item.index);
-    case Part::kReaction:
-      return fmt::format("{}.reactions[{}]", node, item.index);
-  }
-  return "graph";
+  if (item.part == Part::kNode) return node;
+  return fmt::format("{}.{}[{}]", node, list_name(item.part), item.index);
 }
 
 }  // namespace
@@ -516,9 +429,7 @@ std::string path_of(const Item& item) {
 nlohmann::ordered_json graph_to_json(const Graph& graph) {
   ordered_json json;
   json["schema"] = kSchema;
-  json["name"] = graph.name;
-  json["processes"] = list_to_json(graph.processes);
-  if (!graph.key_figures.empty()) json["key_figures"] = list_to_json(graph.key_figures);
+  json.update(write_part(graph));
   return json;
 }
 
@@ -526,24 +437,19 @@ Graph graph_from_json(const nlohmann::json& value) {
   const Cursor root(value, "graph");
   const Cursor schema = root.at("schema");
   if (schema.integer(0, kMaxInt) != kSchema) schema.fail(fmt::format("must be {} for this version", kSchema));
-  Graph graph;
-  graph.name = root.at("name").text();
-  root.at("processes").each([&](const Cursor& process) { graph.processes.push_back(read_process(process)); });
-  if (root.gives("key_figures")) {
-    root.at("key_figures").each([&](const Cursor& figure) {
-      graph.key_figures.push_back(read_key_figure(figure));
-    });
-  }
+  Graph graph = read_part<Graph>(root);
   check(graph, path_of);
   return graph;
 }
 
-ordered_json thread_settings_to_json(const realtime::ThreadSettings& settings) { return json_of(settings); }
+ordered_json thread_settings_to_json(const realtime::ThreadSettings& settings) {
+  return ThreadOrNull::write(settings);
+}
 
 realtime::ThreadSettings thread_settings_from_json(const nlohmann::json& value, std::string_view path) {
   const Cursor json(value, std::string(path));
   if (json.is_null()) return {};
-  realtime::ThreadSettings settings = read_thread(json);
+  auto settings = read_part<realtime::ThreadSettings>(json);
   if (const std::string problem = thread_problem(settings); !problem.empty()) json.fail(problem);
   return settings;
 }

@@ -3,16 +3,27 @@
 // Nulls: what is not known or was not measured is null, never 0.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <type_traits>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "traceview/growing_array.h"
 
 namespace perflab::traceview {
+
+// A row number as an index.
+[[nodiscard]] constexpr std::size_t at(std::int32_t row) noexcept { return static_cast<std::size_t>(row); }
+[[nodiscard]] constexpr std::optional<std::int32_t> row_or_null(std::int32_t row) noexcept {
+  return row < 0 ? std::nullopt : std::optional(row);
+}
+[[nodiscard]] inline std::optional<std::string> text_or_null(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional(text);
+}
 
 // Fixed-width values. T is std::int32_t, std::int64_t, std::uint8_t, std::uint32_t, std::uint64_t or double.
 template <typename T>
@@ -60,7 +71,9 @@ class Column {
   [[nodiscard]] std::size_t null_count() const noexcept { return null_count_; }
   [[nodiscard]] const T* data() const noexcept { return values_.data(); }
   // One bit per row, least significant first, 1 is valid; null where no row is null.
-  [[nodiscard]] const std::uint8_t* validity() const noexcept { return null_count_ == 0 ? nullptr : bits_.data(); }
+  [[nodiscard]] const std::uint8_t* validity() const noexcept {
+    return null_count_ == 0 ? nullptr : bits_.data();
+  }
   void reserve(std::size_t rows) { values_.reserve(rows); }
 
  private:
@@ -117,14 +130,15 @@ class TextColumn {
   UInt8 present_;
 };
 
-// One of a few names, E is an enumeration of std::uint8_t that counts from 0; names(E{}) lists them (found by argument
-// lookup) as a container of const char*.
+// One of a few names, E is an enumeration of std::uint8_t that counts from 0; names(E{}) lists them (found by
+// argument lookup) as a container of const char*.
 template <typename E>
 class EnumColumn {
  public:
   using Value = E;
   void push(E value) { codes_.push(static_cast<std::uint8_t>(value)); }
   void push_null() { codes_.push_null(); }
+  void push(std::optional<E> value) { value ? push(*value) : push_null(); }
   void set(std::size_t row, E value) { codes_.set(row, static_cast<std::uint8_t>(value)); }
   [[nodiscard]] bool valid(std::size_t row) const noexcept { return codes_.valid(row); }
   [[nodiscard]] E operator[](std::size_t row) const noexcept { return static_cast<E>(codes_[row]); }
@@ -133,6 +147,43 @@ class EnumColumn {
 
  private:
   UInt8 codes_;
+};
+
+// Declares the columns of a table, in their order.
+#define PERFLAB_COLUMNS(...)                         \
+  auto all() { return std::tie(__VA_ARGS__); }       \
+  auto all() const { return std::tie(__VA_ARGS__); } \
+  static constexpr std::string_view column_names() { return #__VA_ARGS__; }
+
+// What tables can do, which derive from it and name their columns by PERFLAB_COLUMNS.
+template <typename Derived>
+struct Table {
+  // visitor(name, column) for each column, in order.
+  template <typename Visitor>
+  void columns(Visitor&& visitor) const {
+    std::string_view rest = Derived::column_names();
+    const auto visit = [&](const auto& column) {
+      const std::string name(rest.substr(0, rest.find(',')));
+      rest.remove_prefix(std::min(rest.size(), name.size() + 2));  // ", "
+      visitor(name.c_str(), column);
+    };
+    std::apply([&](const auto&... column) { (visit(column), ...); },
+               static_cast<const Derived&>(*this).all());
+  }
+
+  // Adds a row: a value for each column, std::nullopt where it is null.
+  template <typename... Values>
+  void push(const Values&... values) {
+    const auto columns = static_cast<Derived&>(*this).all();
+    static_assert(sizeof...(Values) == std::tuple_size_v<decltype(columns)>);
+    const auto push_all = [&]<std::size_t... i>(std::index_sequence<i...>) {
+      (std::get<i>(columns).push(values), ...);
+    };
+    push_all(std::index_sequence_for<Values...>{});
+  }
+  [[nodiscard]] std::size_t rows() const {
+    return std::get<0>(static_cast<const Derived&>(*this).all()).size();
+  }
 };
 
 }  // namespace perflab::traceview

@@ -12,14 +12,6 @@ std::int64_t first_of(const Directory::Thread& thread) noexcept {
   return thread.first_ns.value_or(std::numeric_limits<std::int64_t>::min());
 }
 
-void push_text(TextColumn& column, const std::string& text) {
-  if (text.empty()) {
-    column.push_null();
-  } else {
-    column.push(std::string_view(text));
-  }
-}
-
 }  // namespace
 
 std::int32_t Directory::host(std::string_view name, std::string_view boot) {
@@ -112,20 +104,15 @@ void Directory::end_thread(std::int32_t thread, std::int64_t time_ns) {
 
 Hosts Directory::host_table() const {
   Hosts table;
-  for (const Host& host : hosts_) push_text(table.name, host.name);
+  for (const Host& host : hosts_) table.push(text_or_null(host.name));
   return table;
 }
 
 Processes Directory::process_table() const {
   Processes table;
   for (const Process& process : processes_) {
-    table.host.push(process.host);
-    table.pid.push(process.pid);
-    push_text(table.name, process.name);
-    push_text(table.tracetools_version, process.tracetools_version);
-    table.first_ns.push(process.first_ns);
-    table.last_ns.push(process.last_ns);
-    table.events.push(process.events);
+    table.push(process.host, process.pid, text_or_null(process.name),
+               text_or_null(process.tracetools_version), process.first_ns, process.last_ns, process.events);
   }
   return table;
 }
@@ -133,13 +120,8 @@ Processes Directory::process_table() const {
 Threads Directory::thread_table() const {
   Threads table;
   for (const Thread& thread : threads_) {
-    table.host.push(thread.host);
-    table.process.push(thread.process);
-    table.tid.push(thread.tid);
-    push_text(table.name, thread.name);
-    table.first_ns.push(thread.first_ns);
-    table.last_ns.push(thread.last_ns);
-    table.events.push(thread.events);
+    table.push(thread.host, thread.process, thread.tid, text_or_null(thread.name), thread.first_ns,
+               thread.last_ns, thread.events);
   }
   return table;
 }

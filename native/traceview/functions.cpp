@@ -54,7 +54,7 @@ class Image {
     }
     const int file = ::open(real.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0) return;
-    struct stat status {};
+    struct stat status{};
     char magic[SELFMAG];
     if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0 &&
         pread(file, magic, sizeof magic, 0) == SELFMAG && std::memcmp(magic, ELFMAG, SELFMAG) == 0) {
@@ -235,11 +235,8 @@ void FunctionModel::entry(std::int32_t thread, std::int32_t process, std::int64_
   if (stacks_.size() <= slot) stacks_.resize(slot + 1);
   auto& stack = stacks_[slot];
   const auto call = static_cast<std::int32_t>(calls_.thread.size());
-  calls_.thread.push(thread);
-  calls_.function.push(function_of(process, address));
-  calls_.start_ns.push(time_ns);
-  calls_.end_ns.push_null();
-  stack.empty() ? calls_.parent.push_null() : calls_.parent.push(stack.back().call);
+  calls_.push(thread, function_of(process, address), time_ns, std::nullopt,
+              stack.empty() ? std::nullopt : std::optional(stack.back().call));
   stack.push_back({address, call});
 }
 
@@ -272,41 +269,38 @@ void FunctionModel::finish() {
   }
   std::unordered_map<std::string, std::optional<SymbolTable>> files;
   for (const Function& function : rows_) {
-    functions_.process.push(function.process);
-    functions_.address.push(function.address);
-    if (function.binary < 0) {
+    const Binary* const binary = function.binary < 0 ? nullptr : &binaries_[at(function.binary)];
+    std::optional<std::string> symbol;
+    if (binary == nullptr) {
       ++counts_.functions_of_unknown_binaries;
-      functions_.symbol.push_null();
-      functions_.file.push_null();
-      continue;
-    }
-    const Binary& binary = binaries_[static_cast<std::size_t>(function.binary)];
-    functions_.file.push(std::string_view(binary.path));
-    const auto [file, is_new] = files.try_emplace(binary.path);
-    if (is_new) file->second = SymbolTable::read(binary.path);
-    const auto& symbols = file->second;
-    if (!symbols) {
-      ++counts_.functions_of_absent_files;
-      functions_.symbol.push_null();
-      continue;
-    }
-    if (!binary.build_id.empty() && !std::equal(binary.build_id.begin(), binary.build_id.end(),
-                                                symbols->build_id().begin(), symbols->build_id().end())) {
-      ++counts_.functions_of_other_builds;
-      functions_.symbol.push_null();
-      continue;
-    }
-    const std::uint64_t address = binary.is_position_independent
-                                      ? function.address - binary.base + symbols->first_address()
-                                      : function.address;
-    const auto name = symbols->name_at(address);
-    if (name) {
-      functions_.symbol.push(std::string_view(demangled(*name)));
     } else {
-      ++counts_.functions_without_symbols;
-      functions_.symbol.push_null();
+      const auto [file, is_new] = files.try_emplace(binary->path);
+      if (is_new) file->second = SymbolTable::read(binary->path);
+      symbol = symbol_of(function, *binary, file->second);
     }
+    functions_.push(function.process, function.address, symbol,
+                    binary == nullptr ? std::nullopt : std::optional(binary->path));
   }
+}
+
+std::optional<std::string> FunctionModel::symbol_of(const Function& function, const Binary& binary,
+                                                    const std::optional<SymbolTable>& symbols) {
+  if (!symbols) {
+    ++counts_.functions_of_absent_files;
+    return std::nullopt;
+  }
+  if (!binary.build_id.empty() && binary.build_id != symbols->build_id()) {
+    ++counts_.functions_of_other_builds;
+    return std::nullopt;
+  }
+  const auto name = symbols->name_at(binary.is_position_independent
+                                         ? function.address - binary.base + symbols->first_address()
+                                         : function.address);
+  if (!name) {
+    ++counts_.functions_without_symbols;
+    return std::nullopt;
+  }
+  return demangled(*name);
 }
 
 }  // namespace perflab::traceview

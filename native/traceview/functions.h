@@ -32,6 +32,30 @@
 
 namespace perflab::traceview {
 
+// Names of the functions in an ELF file (64 bit), by address.
+class SymbolTable {
+ public:
+  // Nothing where the file cannot be read or is no such file.
+  [[nodiscard]] static std::optional<SymbolTable> read(const std::string& path);
+
+  // The mangled name of the function that this address of the file is in; nothing where there is none. Of
+  // several names for one address a global one, then the first in the file.
+  [[nodiscard]] std::optional<std::string> name_at(std::uint64_t address) const;
+  [[nodiscard]] const std::vector<std::uint8_t>& build_id() const noexcept { return build_id_; }
+  // The file's address of its first loaded byte.
+  [[nodiscard]] std::uint64_t first_address() const noexcept { return first_address_; }
+
+ private:
+  struct Symbol {
+    std::uint64_t address = 0, size = 0;
+    bool is_global = false;
+    std::string name;
+  };
+  std::vector<Symbol> symbols_;  // by address
+  std::vector<std::uint8_t> build_id_;
+  std::uint64_t first_address_ = 0;
+};
+
 class FunctionModel {
  public:
   // Why functions have no symbol, and what did not fit together; numbers of functions, then of events.
@@ -94,6 +118,9 @@ class FunctionModel {
 
   [[nodiscard]] std::int32_t binary_at(std::int32_t process, std::uint64_t address) const;
   std::int32_t function_of(std::int32_t process, std::uint64_t address);
+  // Its name, or why it has none is counted.
+  [[nodiscard]] std::optional<std::string> symbol_of(const Function& function, const Binary& binary,
+                                                     const std::optional<SymbolTable>& symbols);
 
   FunctionCalls calls_;
   Functions functions_;
@@ -104,30 +131,6 @@ class FunctionModel {
   // A function's row while the binary that it is in stays loaded.
   std::unordered_map<Key, std::int32_t, Hash> function_by_address_;
   std::vector<std::vector<Open>> stacks_;  // by thread
-};
-
-// Names of the functions in an ELF file (64 bit), by address.
-class SymbolTable {
- public:
-  // Nothing where the file cannot be read or is no such file.
-  [[nodiscard]] static std::optional<SymbolTable> read(const std::string& path);
-
-  // The mangled name of the function that this address of the file is in; nothing where there is none. Of
-  // several names for one address a global one, then the first in the file.
-  [[nodiscard]] std::optional<std::string> name_at(std::uint64_t address) const;
-  [[nodiscard]] const std::vector<std::uint8_t>& build_id() const noexcept { return build_id_; }
-  // The file's address of its first loaded byte.
-  [[nodiscard]] std::uint64_t first_address() const noexcept { return first_address_; }
-
- private:
-  struct Symbol {
-    std::uint64_t address = 0, size = 0;
-    bool is_global = false;
-    std::string name;
-  };
-  std::vector<Symbol> symbols_;  // by address
-  std::vector<std::uint8_t> build_id_;
-  std::uint64_t first_address_ = 0;
 };
 
 // As in C++ source; as it is where it is no mangled name.

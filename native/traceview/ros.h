@@ -1,24 +1,34 @@
-// From ros2:* events to ROS objects and what they did: callbacks that ran, messages published and taken, executors' phases.
+// From ros2:* events to ROS objects and what they did: callbacks that ran, messages published and taken,
+// executors' phases.
 //
 // Rules (docs/tracing.md):
-//   handles      keyed by (process, value) and valid from their initialisation to the next one of the same value. References
-//                within initialisation may come in any order (a publisher before its node); what only run-time events name
-//                becomes an object without an initialisation, and a later initialisation of that handle is another object.
-//   callbacks    start and end are matched per thread as a stack. An end closes the nearest start of the same callback, and
-//                what began above it has no end. A start of the callback that is on top already means that its end was not
-//                seen (an exception, or lost).
-//   publications rclcpp_intra_publish, rclcpp_publish, rcl_publish and rmw_publish (or dds:write) of the same message on one
+//   handles      keyed by (process, value) and valid from their initialisation to the next one of the same
+//   value. References
+//                within initialisation may come in any order (a publisher before its node); what only
+//                run-time events name becomes an object without an initialisation, and a later initialisation
+//                of that handle is another object.
+//   callbacks    start and end are matched per thread as a stack. An end closes the nearest start of the same
+//   callback, and
+//                what began above it has no end. A start of the callback that is on top already means that
+//                its end was not seen (an exception, or lost).
+//   publications rclcpp_intra_publish, rclcpp_publish, rcl_publish and rmw_publish (or dds:write) of the same
+//   message on one
 //                thread, each layer once and in this order, are one publication.
-//   takes        rmw_take, rcl_take, rclcpp_take likewise; the next start of a callback of that subscription on the thread
+//   takes        rmw_take, rcl_take, rclcpp_take likewise; the next start of a callback of that subscription
+//   on the thread
 //                handles the message. A publication is joined to a take by source time stamp and topic.
 //   delivery within a process: by ring buffer and index.
-//   phases       of an executor end where the next phase of the thread begins. A callback that starts while its thread gets
-//                the next executable begins the phase `dispatch`: execute is only emitted for timers and subscriptions. Phases
-//                within a callback are those of an executor that it spins: the phase around them goes on, and they end with it.
+//   phases       of an executor end where the next phase of the thread begins. A callback that starts while
+//   its thread gets
+//                the next executable begins the phase `dispatch`: execute is only emitted for timers and
+//                subscriptions. Phases within a callback are those of an executor that it spins: the phase
+//                around them goes on, and they end with it.
 //   due          perflab:timer_due says when the timer was due whose callback starts next on the thread.
-//   within       what a callback published and was given before a callback that begins within it goes on where that ends
+//   within       what a callback published and was given before a callback that begins within it goes on
+//   where that ends
 //                (perflab's inline executor, which calls within a publication).
-//   not ended    a callback without an end is nobody's parent, and what was published after the next phase of its thread began
+//   not ended    a callback without an end is nobody's parent, and what was published after the next phase of
+//   its thread began
 //                is not published in it.
 #pragma once
 
@@ -27,6 +37,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -61,12 +72,12 @@ class Ros {
  public:
   explicit Ros(Directory& directory);
 
-  // `default_pid`: of the trace, where its events do not say (buffers per process). `shift_ns`: by which the event's time
-  // was brought to the time line, and instants within it are to be.
-  void add(const BoundEvent& bound, const ctf::Event& event, std::int32_t host, std::optional<std::int32_t> default_pid,
-           std::int64_t shift_ns = 0);
-  // Events of that host were lost about now: messages that its threads had half published or half taken are not joined with
-  // what follows.
+  // `default_pid`: of the trace, where its events do not say (buffers per process). `shift_ns`: by which the
+  // event's time was brought to the time line, and instants within it are to be.
+  void add(const BoundEvent& bound, const ctf::Event& event, std::int32_t host,
+           std::optional<std::int32_t> default_pid, std::int64_t shift_ns = 0);
+  // Events of that host were lost about now: messages that its threads had half published or half taken are
+  // not joined with what follows.
   void lost(std::int32_t host);
   void finish();
 
@@ -106,8 +117,8 @@ class Ros {
   };
   using Objects = std::vector<Object>;
 
-  // rclcpp's object of a subscription. Which rcl subscription it belongs to is said before its callback is added, or, for
-  // the one of intra-process delivery, after.
+  // rclcpp's object of a subscription. Which rcl subscription it belongs to is said before its callback is
+  // added, or, for the one of intra-process delivery, after.
   struct RclcppSubscription {
     std::int32_t subscription = kNone;  // row of subscriptions
     bool has_callback = false;
@@ -117,17 +128,19 @@ class Ros {
     std::int32_t row = 0;  // of processes
     FlatMap nodes, publishers, subscriptions, services, clients, timers, callbacks;
     FlatMap rmw_publishers, rmw_subscriptions, rmw_services, rmw_clients;  // rmw handle -> row
-    FlatMap rclcpp_subscriptions;                                          // address -> row of rclcpp_subscriptions_
-    FlatMap buffers;                                                       // ring buffer -> row of buffers_
-    std::unordered_map<std::uint64_t, std::uint64_t> subscription_of_ipb;  // intra-process buffer -> address of rclcpp's object
-    FlatMap writers;                                                       // dds writer -> row of publishers
-    std::unordered_map<std::uint64_t, std::string> rmw_gids;               // rmw handle -> gid, until the rcl layer names it
+    FlatMap rclcpp_subscriptions;  // address -> row of rclcpp_subscriptions_
+    FlatMap buffers;               // ring buffer -> row of buffers_
+    std::unordered_map<std::uint64_t, std::uint64_t>
+        subscription_of_ipb;  // intra-process buffer -> address of rclcpp's object
+    FlatMap writers;          // dds writer -> row of publishers
+    std::unordered_map<std::uint64_t, std::string>
+        rmw_gids;  // rmw handle -> gid, until the rcl layer names it
     std::map<std::string, std::uint64_t, std::less<>> writer_by_gid;
   };
   struct Buffer {
     std::int32_t subscription = kNone;
     std::uint64_t handle = 0, ipb = 0;
-    FlatMap by_index;                // index -> newest row of intra_deliveries that waits there, or has left
+    FlatMap by_index;  // index -> newest row of intra_deliveries that waits there, or has left
   };
   // The publication of a thread whose layers are being seen.
   struct Publishing {
@@ -167,42 +180,73 @@ class Ros {
     std::int32_t delivery = kNone;
     std::int32_t service_call = kNone;
     std::vector<Executor> executors;
+
+    // The callback instance that runs.
+    [[nodiscard]] std::optional<std::int32_t> innermost() const {
+      return stack.empty() ? std::nullopt : std::optional(stack.back().instance);
+    }
   };
   enum Layer : int { kIntra, kRclcpp, kRcl, kRmw };
+
+  // An event, and who emitted it.
+  struct Emitted {
+    const BoundEvent& bound;
+    const ctf::Event& event;
+    Process& process;
+    Thread* thread;  // null where the event does not say
+
+    [[nodiscard]] Kind kind() const noexcept { return bound.kind; }
+    [[nodiscard]] std::int64_t now() const noexcept { return event.time_ns; }
+    [[nodiscard]] bool has(std::size_t field) const noexcept { return bound.has(field); }
+    [[nodiscard]] std::uint64_t value(std::size_t field) const noexcept { return bound.value(event, field); }
+    [[nodiscard]] std::int64_t number(std::size_t field) const noexcept {
+      return static_cast<std::int64_t>(value(field));
+    }
+    [[nodiscard]] std::string text(std::size_t field) const;  // "" where the event lacks it
+    [[nodiscard]] std::span<const std::uint8_t> bytes(std::size_t field) const;  // none likewise
+    [[nodiscard]] std::span<const std::uint64_t> integers(std::size_t field) const;
+    [[nodiscard]] std::string hex(std::size_t field) const;  // of bytes
+  };
 
   [[nodiscard]] Process& process(std::int32_t host, std::int32_t pid);
   // The thread that emitted the event; made where it is new.
   [[nodiscard]] Thread& thread(std::int32_t host, std::int32_t pid, std::int32_t tid, const BoundEvent& bound,
                                const ctf::Event& event);
 
-  // The object of that handle to be initialised now: the one that other initialisations referred to, or a new one.
-  static std::int32_t initialise(Objects& objects, FlatMap& map, const Process& process, std::uint64_t handle, std::int64_t time_ns);
+  // The object of that handle to be initialised now: the one that other initialisations referred to, or a new
+  // one.
+  static std::int32_t initialise(Objects& objects, FlatMap& map, const Process& process, std::uint64_t handle,
+                                 std::int64_t time_ns);
   // The object of that handle, made where there is none.
-  static std::int32_t refer(Objects& objects, FlatMap& map, const Process& process, std::uint64_t handle, bool at_run_time);
+  static std::int32_t refer(Objects& objects, FlatMap& map, const Process& process, std::uint64_t handle,
+                            bool at_run_time);
   [[nodiscard]] std::int32_t owner_of(const Object& callback) const;
-  std::int32_t rclcpp_subscription(Process& process, std::uint64_t address, bool is_known(const RclcppSubscription&));
+  std::int32_t rclcpp_subscription(Process& process, std::uint64_t address,
+                                   bool is_known(const RclcppSubscription&));
   Object& callback_to_fill(Process& process, std::uint64_t handle, std::int64_t time_ns, bool owner);
 
-  void add_initialisation(const BoundEvent& bound, const ctf::Event& event, Process& process);
-  void add_endpoint(const BoundEvent& bound, const ctf::Event& event, Process& process, Objects& objects, FlatMap& map,
-                    FlatMap& by_rmw);
-  void add_gid(const BoundEvent& bound, const ctf::Event& event, Process& process, Objects& objects, const FlatMap& by_rmw);
+  void add_initialisation(const Emitted& e);
+  void add_endpoint(const Emitted& e, Objects& objects, FlatMap& map, FlatMap& by_rmw);
+  void add_gid(const Emitted& e, Objects& objects, const FlatMap& by_rmw);
   void name_waitable(Object& callback) const;
-  void add_owner(const BoundEvent& bound, const ctf::Event& event, Process& process, CallbackKind kind, std::int32_t owner);
-  void add_ring_buffer(const BoundEvent& bound, const ctf::Event& event, Process& process);
-  void add_take(const BoundEvent& bound, const ctf::Event& event, Process& process, Thread& thread);
-  void add_run_time(const BoundEvent& bound, const ctf::Event& event, Process& process, Thread& thread);
-  void add_service_message(const BoundEvent& bound, const ctf::Event& event, Process& process, Thread& thread);
+  void add_owner(const Emitted& e, CallbackKind kind, std::int32_t owner);
+  void add_links(const Emitted& e);
+  void add_ring_buffer(const Emitted& e);
+  void add_take(const Emitted& e);
+  void add_run_time(const Emitted& e);
+  void add_service_message(const Emitted& e);
 
-  void publish(Thread& thread, Layer layer, std::uint64_t message, std::int32_t publisher, std::int64_t time_ns);
+  void publish(Thread& thread, Layer layer, std::uint64_t message, std::int32_t publisher,
+               std::int64_t time_ns);
   std::int32_t new_publication(Thread& thread, std::uint64_t message);
-  void dds_write(const BoundEvent& bound, const ctf::Event& event, Process& process, Thread& thread);
-  void start_callback(Process& process, Thread& thread, std::uint64_t handle, bool intra_process, std::int64_t time_ns);
+  void dds_write(const Emitted& e);
+  void start_callback(Process& process, Thread& thread, std::uint64_t handle, bool intra_process,
+                      std::int64_t time_ns);
   void end_callback(Thread& thread, std::uint64_t handle, std::int64_t time_ns);
   void begin_phase(Thread& thread, PhaseKind phase, std::int64_t time_ns);
-  void enqueue(const BoundEvent& bound, const ctf::Event& event, Process& process, Thread& thread);
-  void dequeue(const BoundEvent& bound, const ctf::Event& event, Process& process, Thread& thread);
-  void clear(const BoundEvent& bound, const ctf::Event& event, Process& process);
+  void enqueue(const Emitted& e);
+  void dequeue(const Emitted& e);
+  void clear(const Emitted& e);
   std::int32_t buffer_of(Process& process, std::uint64_t handle);
   std::int32_t service_call(std::string_view gid, std::int64_t sequence_number);
 
@@ -219,13 +263,14 @@ class Ros {
   std::unordered_map<std::uint64_t, std::int32_t> process_of_;  // (host, pid) -> processes_
   std::vector<FlatMap> thread_of_;                              // per host: (pid, tid) -> threads_
 
-  Objects node_objects_, publisher_objects_, subscription_objects_, service_objects_, client_objects_, timer_objects_,
-      callback_objects_;
+  Objects node_objects_, publisher_objects_, subscription_objects_, service_objects_, client_objects_,
+      timer_objects_, callback_objects_;
   std::vector<RclcppSubscription> rclcpp_subscriptions_;
   std::deque<Buffer> buffers_;
-  std::unordered_map<std::int32_t, std::int64_t> interrupted_ns_;  // callback instance -> first phase of its thread within it
+  std::unordered_map<std::int32_t, std::int64_t>
+      interrupted_ns_;  // callback instance -> first phase of its thread within it
   std::map<std::string, FlatMap, std::less<>> calls_by_client_;  // client gid -> sequence number -> row
-  std::vector<std::uint32_t> losses_;  // per host, how often lost() was called
+  std::vector<std::uint32_t> losses_;                            // per host, how often lost() was called
   std::set<std::string> versions_;
 };
 

@@ -1,11 +1,11 @@
 #include "traceview/scheduler.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <string>
-#include <tuple>
 #include <vector>
+
+#include "traceview/scheduler_rows.h"
 
 namespace perflab::traceview {
 
@@ -13,11 +13,10 @@ namespace {
 
 constexpr std::int32_t kUnknown = -1;  // who runs on a CPU
 constexpr std::int32_t kIdle = -2;
-constexpr std::int32_t kNone = std::numeric_limits<std::int32_t>::min();  // no CPU, no priority
-constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
 constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
 constexpr std::size_t kLongestName = 15;  // of a thread, in the kernel
-constexpr std::int64_t kClocksApartNs = 10'000;  // what a tracer of the kernel and one of user space may differ by
+constexpr std::int64_t kClocksApartNs =
+    10'000;  // what a tracer of the kernel and one of user space may differ by
 
 enum class Doing : std::uint8_t { unknown, running, preempted, blocked, woken, stopped, traced };
 
@@ -56,13 +55,13 @@ struct Life {
   bool kept = false;  // of a process tree; every thread, where not only such were recorded
   bool dead = false;
   std::int64_t since_ns = 0;
-  std::int32_t cpu = kNone;   // where it runs or waits
-  std::int32_t home = kNone;  // where it ran last or was moved to
-  std::int32_t priority = kNone;
-  std::int64_t off_cpu_ns = kNever;  // it certainly did not run at this instant
-  std::int64_t held_ns = 0;          // while it waits: holds are written down up to here
-  std::uint32_t wait = 0;            // while it waits: into `waits`
-  std::int64_t waking_ns = kNever;   // of the first sched_waking since it ran
+  std::int32_t cpu = kNoNumber;   // where it runs or waits
+  std::int32_t home = kNoNumber;  // where it ran last or was moved to
+  std::int32_t priority = kNoNumber;
+  std::int64_t off_cpu_ns = kNoTime;  // it certainly did not run at this instant
+  std::int64_t held_ns = 0;           // while it waits: holds are written down up to here
+  std::uint32_t wait = 0;             // while it waits: into `waits`
+  std::int64_t waking_ns = kNoTime;   // of the first sched_waking since it ran
   std::int32_t waker = kUnknown;
   std::int64_t wake_up = -1;  // the wake-up since which it has not run
 };
@@ -76,8 +75,8 @@ struct Loss {
 struct Cpu {
   std::int32_t current = kUnknown;   // a life, or one of the constants
   std::int64_t since_ns = kForever;  // from when on; of kUnknown: from when on a switch would have been seen
-  std::int64_t loss_end_ns = kNever;
-  std::int64_t last_switch_ns = kNever;
+  std::int64_t loss_end_ns = kNoTime;
+  std::int64_t last_switch_ns = kNoTime;
   bool seen = false;
   bool recorded = false;
   bool named = false;  // by an event, as where a thread is to run
@@ -86,23 +85,13 @@ struct Cpu {
 
 struct Host {
   std::vector<Cpu> cpus;
-  std::vector<std::int32_t> lives;        // that have not ended, for losses
-  std::vector<Loss> losses;               // that are still to come, the next one last
-  std::int64_t loss_end_ns = kNever;      // of any CPU
-  std::int64_t all_loss_end_ns = kNever;  // of those that concern all CPUs
-  std::int64_t last_ns = kNever;
+  std::vector<std::int32_t> lives;         // that have not ended, for losses
+  std::vector<Loss> losses;                // that are still to come, the next one last
+  std::int64_t loss_end_ns = kNoTime;      // of any CPU
+  std::int64_t all_loss_end_ns = kNoTime;  // of those that concern all CPUs
+  std::int64_t last_ns = kNoTime;
   bool has_wakeups = false;
   bool filtered = false;
-};
-
-struct StateRow {
-  std::int64_t start_ns, end_ns;
-  std::int32_t life, cpu, priority;
-  ThreadState state;
-  bool has_end_state;
-  EndState end_state;
-  bool unwoken;  // blocked, and it ended without a wake-up
-  bool inferred = false;
 };
 
 // A thread was switched away that nobody saw coming: somewhere in between it began to run.
@@ -111,36 +100,6 @@ struct Gap {
   std::int32_t life, cpu, priority;
   EndState end_state;
 };
-
-struct HoldRow {
-  std::int64_t start_ns, end_ns;
-  std::int32_t life, cpu, holder;
-  std::uint32_t wait;
-  ThreadState state;
-};
-
-struct WakeUpRow {
-  std::int64_t waking_ns, wakeup_ns, switch_ns;
-  std::int32_t life, by_life, cpu, priority;
-  bool already_running;
-};
-
-using Sums = std::array<std::int64_t, 4>;  // running, preempted, woken; stopped or traced
-
-struct MigrationRow {
-  std::int64_t time_ns;
-  std::int32_t life, from_cpu, to_cpu;
-};
-
-std::size_t index(std::int32_t number) noexcept { return static_cast<std::size_t>(number); }
-
-void push_or_null(Int32& column, std::int32_t value, std::int32_t none) {
-  value == none ? column.push_null() : column.push(value);
-}
-
-void push_or_null(Int64& column, std::int64_t value) {
-  value == kNever ? column.push_null() : column.push(value);
-}
 
 // The name that a thread gets from the program that it executes.
 std::string_view name_of_program(std::string_view file) noexcept {
@@ -151,50 +110,36 @@ std::string_view name_of_program(std::string_view file) noexcept {
 }  // namespace
 
 struct Scheduler::State {
-  explicit State(Directory& given) : directory(given) {}
+  State(Directory& given, Coverage& counts) : directory(given), coverage(counts) {}
 
   Directory& directory;
+  Coverage& coverage;
   std::vector<Host> hosts;
   std::vector<Life> lives;
   FlatMap life_by_tid;
   std::vector<bool> waits;  // whether each wait is claimed
-  std::vector<StateRow> state_rows;
-  std::vector<HoldRow> hold_rows;
-  std::vector<WakeUpRow> wake_up_rows;
-  std::vector<MigrationRow> migration_rows;
+  SchedulerRows rows;
   std::vector<Loss> late_losses;
   std::vector<Gap> gaps;
-  Coverage coverage;
-
-  ThreadStates states;
-  WakeUps wake_ups;
-  Migrations migrations;
-  Holds holds;
-
-  // For questions: of each thread the first row, and one more at the end; of each row what its thread did in
-  // its rows before.
-  std::vector<std::size_t> first_state, first_hold, first_migration;
-  std::vector<Sums> before;
-  std::vector<std::uint32_t> stretch;               // rows of one stretch follow each other without a gap
-  std::vector<std::int64_t> migration_times;        // by thread, then time
 
   // Recording
   // ------------------------------------------------------------------------------------------------------
 
-  Life& at(std::int32_t life) noexcept { return lives[index(life)]; }
-  Host& host_of(std::int32_t life) noexcept { return hosts[index(at(life).host)]; }
+  static std::size_t place(std::int32_t row) noexcept { return static_cast<std::size_t>(row); }
+  Life& at(std::int32_t life) noexcept { return lives[place(life)]; }
+  Host& host_of(std::int32_t life) noexcept { return hosts[place(at(life).host)]; }
 
   Host& host(std::int32_t row) {
-    if (hosts.size() <= index(row)) hosts.resize(index(row) + 1);
-    return hosts[index(row)];
+    if (hosts.size() <= place(row)) hosts.resize(place(row) + 1);
+    return hosts[place(row)];
   }
 
   Cpu& cpu(Host& of, std::int32_t number) {
-    while (of.cpus.size() <= index(number)) {
+    while (of.cpus.size() <= place(number)) {
       Cpu& added = of.cpus.emplace_back();
       added.loss_end_ns = of.all_loss_end_ns;
     }
-    return of.cpus[index(number)];
+    return of.cpus[place(number)];
   }
 
   // The life that this number stands for at that instant.
@@ -263,9 +208,9 @@ struct Scheduler::State {
 
   StateRow& push_state(std::int32_t life, std::int64_t end_ns) {
     const Life& self = at(life);
-    return state_rows.emplace_back(StateRow{self.since_ns, end_ns, life,
-                                            is_asleep(self.doing) ? kNone : self.cpu, self.priority,
-                                            state_of(self.doing), false, EndState::other, false});
+    return rows.states.emplace_back(StateRow{self.since_ns, end_ns, life,
+                                             is_asleep(self.doing) ? kNoNumber : self.cpu, self.priority,
+                                             state_of(self.doing), false, EndState::other, false});
   }
 
   // Who held the CPU that a thread waits for, up to `time`. `holder` held it since `since`; who did before is
@@ -274,7 +219,7 @@ struct Scheduler::State {
     Life& self = at(life);
     const auto push = [&](std::int64_t start, std::int64_t stop, std::int32_t by) {
       if (stop > start)
-        hold_rows.push_back({start, stop, life, self.cpu, by, self.wait, state_of(self.doing)});
+        rows.holds.push_back({start, stop, life, self.cpu, by, self.wait, state_of(self.doing)});
     };
     const std::int64_t from = std::clamp(since, self.held_ns, std::max(time, self.held_ns));
     push(self.held_ns, from, kUnknown);
@@ -284,9 +229,9 @@ struct Scheduler::State {
 
   void write_hold(std::int32_t life, std::int64_t time) {
     const Life& self = at(life);
-    if (self.cpu == kNone) return;
+    if (self.cpu == kNoNumber) return;
     const Cpu& on = cpu(host_of(life), self.cpu);
-    write_hold(life, time, on.current, on.current >= 0 ? on.since_ns : kNever);
+    write_hold(life, time, on.current, on.current >= 0 ? on.since_ns : kNoTime);
   }
 
   void begin_wait(std::int32_t life, Doing doing, std::int64_t time, std::int32_t on) {
@@ -296,7 +241,7 @@ struct Scheduler::State {
     self.cpu = on;
     self.wait = static_cast<std::uint32_t>(waits.size());
     waits.push_back(true);
-    if (on == kNone) return;
+    if (on == kNoNumber) return;
     Cpu& queue = cpu(host_of(life), on);
     queue.waiting.push_back(life);
     // From here on the switches of this CPU are recorded.
@@ -306,7 +251,7 @@ struct Scheduler::State {
 
   void leave_queue(std::int32_t life) {
     const Life& self = at(life);
-    if (self.cpu == kNone || (self.doing != Doing::preempted && self.doing != Doing::woken)) return;
+    if (self.cpu == kNoNumber || (self.doing != Doing::preempted && self.doing != Doing::woken)) return;
     auto& waiting = cpu(host_of(life), self.cpu).waiting;
     const auto place = std::find(waiting.begin(), waiting.end(), life);
     *place = waiting.back();
@@ -336,7 +281,7 @@ struct Scheduler::State {
     self.doing = Doing::unknown;
     self.tentative = false;
     self.wake_up = -1;
-    self.waking_ns = kNever;
+    self.waking_ns = kNoTime;
   }
 
   // Its state is known up to `time`, and not from there on.
@@ -350,7 +295,7 @@ struct Scheduler::State {
     self.doing = Doing::unknown;
     self.tentative = false;
     self.wake_up = -1;
-    self.waking_ns = kNever;
+    self.waking_ns = kNoTime;
   }
 
   void apply(Host& of, const Loss& loss) {
@@ -360,7 +305,7 @@ struct Scheduler::State {
     }
     if (loss.cpu) cpu(of, *loss.cpu);
     for (std::size_t i = 0; i < of.cpus.size(); ++i) {
-      if (loss.cpu && i != index(*loss.cpu)) continue;
+      if (loss.cpu && i != place(*loss.cpu)) continue;
       Cpu& on = of.cpus[i];
       on.loss_end_ns = std::max(on.loss_end_ns, loss.end_ns);
       on.current = kUnknown;
@@ -393,7 +338,8 @@ struct Scheduler::State {
     }
     if (event.emitter_tid > 0 && event.emitter_pid > 0) note_process(event, time);
     // A thread that is moved there need not have run there; one that is woken there has been switched to.
-    const bool wakes = event.kind == SchedulerEvent::Kind::wakeup || event.kind == SchedulerEvent::Kind::wakeup_new;
+    const bool wakes =
+        event.kind == SchedulerEvent::Kind::wakeup || event.kind == SchedulerEvent::Kind::wakeup_new;
     if (wakes && event.target_cpu) cpu(of, *event.target_cpu).named = true;
     using Kind = SchedulerEvent::Kind;
     if (event.kind != Kind::switched && event.kind != Kind::exec && event.tid <= 0) return;
@@ -452,7 +398,7 @@ struct Scheduler::State {
     Cpu& on = cpu(of, event.cpu);
     if (on.current == kUnknown && previous >= 0 && ran_before(previous, on, time)) {
       if (at(previous).doing == Doing::woken)
-        wake_up_rows[static_cast<std::size_t>(at(previous).wake_up)].already_running = true;
+        rows.wake_ups[static_cast<std::size_t>(at(previous).wake_up)].already_running = true;
       const std::int64_t since = on.since_ns;
       const std::int64_t waking =
           at(previous).waking_ns;  // may have begun while it was still on its way to sleep
@@ -473,7 +419,7 @@ struct Scheduler::State {
       on.since_ns = kForever;
     }
     for (const std::int32_t waiting : on.waiting) {
-      write_hold(waiting, time, on.current, on.current >= 0 ? on.since_ns : kNever);
+      write_hold(waiting, time, on.current, on.current >= 0 ? on.since_ns : kNoTime);
     }
     if (previous >= 0) leave(previous, event, time, on.last_switch_ns);
     const std::int64_t known_from = std::max(time, cpu(of, event.cpu).loss_end_ns);
@@ -488,7 +434,9 @@ struct Scheduler::State {
   // Of a CPU on which no thread of a tree runs or waits the switches are not recorded.
   void uncover(Cpu& on, std::int64_t time) {
     if (on.current >= 0 && at(on.current).kept) return;
-    if (std::any_of(on.waiting.begin(), on.waiting.end(), [this](std::int32_t life) { return at(life).kept; })) return;
+    if (std::any_of(on.waiting.begin(), on.waiting.end(),
+                    [this](std::int32_t life) { return at(life).kept; }))
+      return;
     if (on.current >= 0 && at(on.current).doing == Doing::running) cut(on.current, time);
     on.current = kUnknown;
     on.since_ns = kForever;
@@ -530,54 +478,61 @@ struct Scheduler::State {
     }
   }
 
-  // The switch to it is missing. It came after the last switch of that CPU and after the last that is known of the thread.
+  // The switch to it is missing. It came after the last switch of that CPU and after the last that is known
+  // of the thread.
   void note_gap(std::int32_t life, const SchedulerEvent& event, std::int64_t time, std::int64_t last_switch) {
     const Life& self = at(life);
-    if (self.doing == Doing::running || last_switch == kNever) return;
-    const std::int64_t known = self.doing == Doing::unknown ? self.off_cpu_ns : std::max(self.since_ns, self.off_cpu_ns);
+    if (self.doing == Doing::running || last_switch == kNoTime) return;
+    const std::int64_t known =
+        self.doing == Doing::unknown ? self.off_cpu_ns : std::max(self.since_ns, self.off_cpu_ns);
     const std::int64_t begin = std::max({known, last_switch, host_of(life).loss_end_ns});
     const std::int32_t priority = event.previous_priority.value_or(self.priority);
     if (begin < time) gaps.push_back({begin, time, life, event.cpu, priority, event.previous_state});
   }
 
-  // Between the first sign of life in a gap and the switch away from it the thread ran, unless two more switches are missing.
+  // Between the first sign of life in a gap and the switch away from it the thread ran, unless two more
+  // switches are missing.
   void fill_gaps(const Evidence& ran) {
     if (!ran) return;
     for (const Gap& gap : gaps) {
-      const auto first = ran(lives[index(gap.life)].thread, gap.begin_ns, gap.end_ns);
+      const auto first = ran(lives[place(gap.life)].thread, gap.begin_ns, gap.end_ns);
       if (!first || *first >= gap.end_ns || reaches_into_late_loss(gap)) continue;
-      state_rows.push_back({*first, gap.end_ns, gap.life, gap.cpu, gap.priority, ThreadState::running, true, gap.end_state,
-                            false, true});
+      rows.states.push_back({*first, gap.end_ns, gap.life, gap.cpu, gap.priority, ThreadState::running, true,
+                             gap.end_state, false, true});
       ++coverage.inferred_states;
     }
     gaps = {};
     if (coverage.inferred_states == 0) return;
-    std::stable_sort(state_rows.begin(), state_rows.end(),
+    std::stable_sort(rows.states.begin(), rows.states.end(),
                      [](const StateRow& a, const StateRow& b) { return a.start_ns < b.start_ns; });
   }
 
   [[nodiscard]] bool reaches_into_late_loss(const Gap& gap) const {
     return std::any_of(late_losses.begin(), late_losses.end(), [&](const Loss& loss) {
-      return loss.host == lives[index(gap.life)].host && loss.begin_ns < gap.end_ns && loss.end_ns > gap.begin_ns;
+      return loss.host == lives[place(gap.life)].host && loss.begin_ns < gap.end_ns &&
+             loss.end_ns > gap.begin_ns;
     });
   }
 
-  // A thread that did something in user space ran: where it waited or slept by the scheduler's events, some are missing.
+  // A thread that did something in user space ran: where it waited or slept by the scheduler's events, some
+  // are missing.
   void forget_waits_in_which_threads_ran(const Evidence& ran) {
     if (!ran) return;
     const auto ran_within = [&](std::int32_t life, std::int64_t begin, std::int64_t end) {
       begin += kClocksApartNs;
       end -= kClocksApartNs;
-      return begin < end && ran(lives[index(life)].thread, begin, end).has_value();
+      return begin < end && ran(lives[place(life)].thread, begin, end).has_value();
     };
-    std::erase_if(state_rows, [&](const StateRow& row) {
+    std::erase_if(rows.states, [&](const StateRow& row) {
       if (row.state == ThreadState::running || !ran_within(row.life, row.start_ns, row.end_ns)) return false;
       ++coverage.contradictions;
       return true;
     });
-    std::erase_if(hold_rows, [&](const HoldRow& row) { return ran_within(row.life, row.start_ns, row.end_ns); });
-    for (WakeUpRow& row : wake_up_rows) {
-      if (row.switch_ns != kNever && ran_within(row.life, row.wakeup_ns, row.switch_ns)) row.switch_ns = kNever;
+    std::erase_if(rows.holds,
+                  [&](const HoldRow& row) { return ran_within(row.life, row.start_ns, row.end_ns); });
+    for (WakeUpRow& row : rows.wake_ups) {
+      if (row.switch_ns != kNoTime && ran_within(row.life, row.wakeup_ns, row.switch_ns))
+        row.switch_ns = kNoTime;
     }
   }
 
@@ -591,14 +546,14 @@ struct Scheduler::State {
       end_wait(life, time);
     }
     Life& self = at(life);
-    if (self.wake_up >= 0) wake_up_rows[static_cast<std::size_t>(self.wake_up)].switch_ns = time;
+    if (self.wake_up >= 0) rows.wake_ups[static_cast<std::size_t>(self.wake_up)].switch_ns = time;
     self.wake_up = -1;
-    self.waking_ns = kNever;
+    self.waking_ns = kNoTime;
     self.tentative = false;
     self.begun = true;
     note_priority(life, event.priority);
-    if (self.kept && self.home != kNone && self.home != event.cpu)
-      migration_rows.push_back({time, life, self.home, event.cpu});
+    if (self.kept && self.home != kNoNumber && self.home != event.cpu)
+      rows.migrations.push_back({time, life, self.home, event.cpu});
     self.home = event.cpu;
     if (time < cpu(host_of(life), event.cpu).loss_end_ns) {
       self.doing = Doing::unknown;
@@ -615,7 +570,7 @@ struct Scheduler::State {
     rename(about, event.name);
     const std::int32_t waker = runs_on(event);
     Life& self = at(about);
-    if (self.waking_ns != kNever) return;
+    if (self.waking_ns != kNoTime) return;
     self.waking_ns = time;
     self.waker = waker;
   }
@@ -639,14 +594,14 @@ struct Scheduler::State {
     Life& self = at(about);
     self.begun = true;
     const std::int64_t waking = self.waking_ns;
-    const std::int32_t waker = waking == kNever ? runs_there : self.waker;
-    self.waking_ns = kNever;
+    const std::int32_t waker = waking == kNoTime ? runs_there : self.waker;
+    self.waking_ns = kNoTime;
     if (self.wake_up >= 0) return;
     const bool runs = self.doing == Doing::running;
     if (!runs && time >= host(event.host).loss_end_ns)
-      self.wake_up = static_cast<std::int64_t>(wake_up_rows.size());
-    wake_up_rows.push_back({waking, time, kNever, about, waker, event.target_cpu.value_or(kNone),
-                            event.priority.value_or(kNone), runs});
+      self.wake_up = static_cast<std::int64_t>(rows.wake_ups.size());
+    rows.wake_ups.push_back({waking, time, kNoTime, about, waker, event.target_cpu.value_or(kNoNumber),
+                             event.priority.value_or(kNoNumber), runs});
     if (runs || self.doing == Doing::preempted || self.wake_up < 0)
       return note_priority(about, event.priority);
     self.tentative = self.doing == Doing::unknown && event.kind == SchedulerEvent::Kind::wakeup;
@@ -672,7 +627,7 @@ struct Scheduler::State {
     if (!event.target_cpu) return;
     const std::int32_t to = *event.target_cpu;
     const std::int32_t from = event.origin_cpu.value_or(at(about).home);
-    if (from != kNone && from != to) migration_rows.push_back({time, about, from, to});
+    if (from != kNoNumber && from != to) rows.migrations.push_back({time, about, from, to});
     Life& self = at(about);
     self.home = to;
     if (self.doing == Doing::running) return;
@@ -684,7 +639,7 @@ struct Scheduler::State {
       end_wait(about, time);
       begin_wait(about, doing, time, to);
       Host& of = host(event.host);
-      if (of.filtered && left != kNone) uncover(cpu(of, left), time);
+      if (of.filtered && left != kNoNumber) uncover(cpu(of, left), time);
     }
     note_priority(about, event.priority);
   }
@@ -756,176 +711,35 @@ struct Scheduler::State {
       if (row.start_ns < loss.end_ns && row.end_ns > loss.begin_ns)
         row.end_ns = std::max(row.start_ns, loss.begin_ns);
     };
-    for (StateRow& row : state_rows) {
+    for (StateRow& row : rows.states) {
       if (!concerned(row.life, row.state == ThreadState::running, row.cpu)) continue;
       const std::int64_t end_ns = row.end_ns;
       shorten(row);
       if (row.end_ns != end_ns) row.has_end_state = false;
     }
-    for (HoldRow& row : hold_rows) {
+    for (HoldRow& row : rows.holds) {
       if (concerned(row.life, false, row.cpu)) shorten(row);
     }
-    for (WakeUpRow& row : wake_up_rows) {
+    for (WakeUpRow& row : rows.wake_ups) {
       if (concerned(row.life, false, row.cpu) && row.wakeup_ns < loss.end_ns && row.switch_ns > loss.begin_ns)
-        row.switch_ns = kNever;
+        row.switch_ns = kNoTime;
     }
-    std::erase_if(state_rows, [](const StateRow& row) { return row.end_ns <= row.start_ns; });
+    std::erase_if(rows.states, [](const StateRow& row) { return row.end_ns <= row.start_ns; });
   }
 
-  // The order of rows by thread that keeps the order within a thread, and where each thread's rows begin.
-  template <typename Rows>
-  std::vector<std::size_t> by_thread(const Rows& rows, std::vector<std::size_t>& first) const {
-    first.assign(directory.threads().size() + 1, 0);
-    for (const auto& row : rows) ++first[index(lives[index(row.life)].thread) + 1];
-    for (std::size_t i = 1; i < first.size(); ++i) first[i] += first[i - 1];
-    std::vector<std::size_t> place(first.begin(), first.end() - 1);
-    std::vector<std::size_t> order(rows.size());
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      order[place[index(lives[index(rows[i].life)].thread)]++] = i;
-    return order;
-  }
-
-  [[nodiscard]] std::int32_t thread_or_none(std::int32_t life) const {
-    return life >= 0 ? lives[index(life)].thread : kNone;
-  }
-
-  void make_states() {
-    std::erase_if(state_rows,
+  // What is claimed, and nothing of waits whose end was not seen.
+  SchedulerRows& finished_rows() {
+    std::erase_if(rows.states,
                   [&](const StateRow& row) { return row.unwoken && host_of(row.life).has_wakeups; });
-    before.resize(state_rows.size());
-    stretch.resize(state_rows.size());
-    std::size_t made = 0;
-    const StateRow* last = nullptr;
-    for (const std::size_t i : by_thread(state_rows, first_state)) {
-      const StateRow& row = state_rows[i];
-      const std::int32_t thread = lives[index(row.life)].thread;
-      states.thread.push(thread);
-      states.state.push(row.state);
-      states.start_ns.push(row.start_ns);
-      states.end_ns.push(row.end_ns);
-      push_or_null(states.cpu, row.cpu, kNone);
-      push_or_null(states.priority, row.priority, kNone);
-      row.has_end_state ? states.end_state.push(row.end_state) : states.end_state.push_null();
-      states.inferred.push(row.inferred ? 1 : 0);
-      const bool same_thread = last != nullptr && lives[index(last->life)].thread == thread;
-      if (same_thread) {
-        before[made] = before[made - 1];
-        if (const int kind = summed(last->state); kind >= 0) {
-          before[made][static_cast<std::size_t>(kind)] += last->end_ns - last->start_ns;
-        }
-      }
-      stretch[made] = made == 0 ? 0 : stretch[made - 1];
-      if (!same_thread || last->end_ns != row.start_ns) ++stretch[made];
-      last = &row;
-      ++made;
-    }
-    state_rows = {};
-  }
-
-  // Which of the sums a state counts in; what is left of a stretch was blocked.
-  static int summed(ThreadState state) noexcept {
-    switch (state) {
-      case ThreadState::running:
-        return 0;
-      case ThreadState::preempted:
-        return 1;
-      case ThreadState::woken:
-        return 2;
-      case ThreadState::stopped:
-      case ThreadState::traced:
-        return 3;
-      case ThreadState::blocked:
-        break;
-    }
-    return -1;
-  }
-
-  void make_holds() {
-    std::erase_if(hold_rows,
+    std::erase_if(rows.holds,
                   [&](const HoldRow& row) { return !waits[row.wait] || row.end_ns <= row.start_ns; });
-    for (const std::size_t i : by_thread(hold_rows, first_hold)) {
-      const HoldRow& row = hold_rows[i];
-      holds.thread.push(lives[index(row.life)].thread);
-      holds.state.push(row.state);
-      holds.start_ns.push(row.start_ns);
-      holds.end_ns.push(row.end_ns);
-      holds.cpu.push(row.cpu);
-      push_or_null(holds.holder, thread_or_none(row.holder), kNone);
-    }
-    hold_rows = {};
-  }
-
-  void make_wake_ups() {
-    for (const WakeUpRow& row : wake_up_rows) {
-      wake_ups.thread.push(lives[index(row.life)].thread);
-      push_or_null(wake_ups.by_thread, thread_or_none(row.by_life), kNone);
-      push_or_null(wake_ups.waking_ns, row.waking_ns);
-      wake_ups.wakeup_ns.push(row.wakeup_ns);
-      push_or_null(wake_ups.switch_ns, row.switch_ns);
-      push_or_null(wake_ups.cpu, row.cpu, kNone);
-      push_or_null(wake_ups.priority, row.priority, kNone);
-      wake_ups.already_running.push(row.already_running ? 1 : 0);
-    }
-    wake_up_rows = {};
-  }
-
-  void make_migrations() {
-    for (const MigrationRow& row : migration_rows) {
-      migrations.thread.push(lives[index(row.life)].thread);
-      migrations.time_ns.push(row.time_ns);
-      migrations.from_cpu.push(row.from_cpu);
-      migrations.to_cpu.push(row.to_cpu);
-    }
-    migration_times.reserve(migration_rows.size());
-    for (const std::size_t i : by_thread(migration_rows, first_migration))
-      migration_times.push_back(migration_rows[i].time_ns);
-    migration_rows = {};
-  }
-
-  // Questions
-  // --------------------------------------------------------------------------------------------------------
-
-  // The last row of the thread that begins at or before that instant; `none` where there is none.
-  static constexpr std::size_t none = static_cast<std::size_t>(-1);
-  [[nodiscard]] std::size_t row_at(std::int32_t thread, std::int64_t time) const {
-    const std::int64_t* starts = states.start_ns.data();
-    const std::int64_t* first = starts + first_state[index(thread)];
-    const std::int64_t* found = std::upper_bound(first, starts + first_state[index(thread) + 1], time);
-    return found == first ? none : static_cast<std::size_t>(found - starts) - 1;
-  }
-
-  [[nodiscard]] Sums sums_until(std::size_t row, std::int64_t time) const {
-    Sums sums = before[row];
-    if (const int kind = summed(states.state[row]); kind >= 0) {
-      sums[static_cast<std::size_t>(kind)] += time - states.start_ns[row];
-    }
-    return sums;
-  }
-
-  [[nodiscard]] std::optional<Split> split(std::int32_t thread, std::int64_t begin, std::int64_t end) const {
-    if (thread < 0 || index(thread) + 1 >= first_state.size() || begin > end) return std::nullopt;
-    const std::size_t first = row_at(thread, begin);
-    if (first == none || begin > states.end_ns[first]) return std::nullopt;
-    const std::size_t last = end <= states.end_ns[first] ? first : row_at(thread, end);
-    if (end > states.end_ns[last] || stretch[first] != stretch[last]) return std::nullopt;
-    const auto from = sums_until(first, begin);
-    const auto to = sums_until(last, end);
-    Split split;
-    split.on_cpu_ns = to[0] - from[0];
-    split.preempted_ns = to[1] - from[1];
-    split.wake_up_ns = to[2] - from[2];
-    split.stopped_ns = to[3] - from[3];
-    split.blocked_ns = end - begin - split.on_cpu_ns - split.preempted_ns - split.wake_up_ns - split.stopped_ns;
-    const auto times = migration_times.begin();
-    const auto own = times + static_cast<std::ptrdiff_t>(first_migration[index(thread)]);
-    const auto own_end = times + static_cast<std::ptrdiff_t>(first_migration[index(thread) + 1]);
-    split.migrations = static_cast<std::uint32_t>(std::upper_bound(own, own_end, end) -
-                                                  std::upper_bound(own, own_end, begin));
-    return split;
+    for (const Life& life : lives) rows.thread_of_life.push_back(life.thread);
+    rows.threads = directory.threads().size();
+    return rows;
   }
 };
 
-Scheduler::Scheduler(Directory& directory) : state_(std::make_unique<State>(directory)) {}
+Scheduler::Scheduler(Directory& directory) : state_(std::make_unique<State>(directory, coverage_)) {}
 Scheduler::~Scheduler() = default;
 
 void Scheduler::filtered(std::int32_t host) { state_->host(host).filtered = true; }
@@ -969,66 +783,9 @@ void Scheduler::finish(const Evidence& ran) {
   state_->fill_gaps(ran);
   state_->forget_waits_in_which_threads_ran(ran);
   for (const Loss& loss : state_->late_losses) state_->apply_late(loss);
-  state_->make_states();
-  state_->make_holds();
-  state_->make_wake_ups();
-  state_->make_migrations();
+  write(state_->finished_rows());
+  state_->rows = {};
   state_->name_processes();
-}
-
-bool Scheduler::empty() const noexcept { return state_->coverage.events == 0; }
-const Scheduler::Coverage& Scheduler::coverage() const noexcept { return state_->coverage; }
-const ThreadStates& Scheduler::states() const noexcept { return state_->states; }
-const WakeUps& Scheduler::wake_ups() const noexcept { return state_->wake_ups; }
-const Migrations& Scheduler::migrations() const noexcept { return state_->migrations; }
-const Holds& Scheduler::holds() const noexcept { return state_->holds; }
-
-std::optional<Split> Scheduler::split(std::int32_t thread, std::int64_t begin_ns, std::int64_t end_ns) const {
-  return state_->split(thread, begin_ns, end_ns);
-}
-
-Scheduler::HoldsOf Scheduler::holds_of(std::span<const std::int32_t> threads,
-                                       std::span<const std::int64_t> begins_ns,
-                                       std::span<const std::int64_t> ends_ns) const {
-  struct Part {
-    ThreadState state;
-    std::int32_t cpu, holder;
-    std::int64_t held_ns;
-    [[nodiscard]] bool same(const Part& other) const noexcept {
-      return state == other.state && cpu == other.cpu && holder == other.holder;
-    }
-  };
-  const Holds& holds = state_->holds;
-  const std::int64_t* ends = holds.end_ns.data();
-  HoldsOf table;
-  std::vector<Part> parts;
-  for (std::size_t i = 0; i < threads.size(); ++i) {
-    const std::int64_t begin = begins_ns[i], end = ends_ns[i];
-    if (!split(threads[i], begin, end)) continue;
-    const std::size_t last = state_->first_hold[index(threads[i]) + 1];
-    auto row = static_cast<std::size_t>(
-        std::upper_bound(ends + state_->first_hold[index(threads[i])], ends + last, begin) - ends);
-    parts.clear();
-    for (; row < last && holds.start_ns[row] < end; ++row) {
-      if (!holds.holder.valid(row)) continue;
-      const std::int64_t held = std::min(end, holds.end_ns[row]) - std::max(begin, holds.start_ns[row]);
-      if (held > 0) parts.push_back({holds.state[row], holds.cpu[row], holds.holder[row], held});
-    }
-    std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
-      return std::tie(a.state, a.cpu, a.holder) < std::tie(b.state, b.cpu, b.holder);
-    });
-    for (std::size_t part = 0; part < parts.size();) {
-      std::int64_t held = 0;
-      const Part& group = parts[part];
-      for (; part < parts.size() && parts[part].same(group); ++part) held += parts[part].held_ns;
-      table.interval.push(static_cast<std::uint32_t>(i));
-      table.state.push(group.state);
-      table.cpu.push(group.cpu);
-      table.holder.push(group.holder);
-      table.held_ns.push(held);
-    }
-  }
-  return table;
 }
 
 }  // namespace perflab::traceview

@@ -1,32 +1,37 @@
-// From scheduler events to what every thread was doing: running, preempted, blocked, or woken and waiting for a CPU.
+// From scheduler events to what every thread was doing: running, preempted, blocked, or woken and waiting for
+// a CPU.
 //
 // Definitions (docs/tracing.md):
 //   running    from sched_switch to it until sched_switch away from it
-//   preempted  it left its CPU although it could run (prev_state is running or preempted), until it is switched in again
-//   blocked    it left its CPU to sleep, until sched_wakeup (or sched_wakeup_new)
-//   stopped    the same, but it left because of a signal of job control (SIGSTOP)
-//   traced     the same, but it left because of a debugger (ptrace)
-//   woken      from sched_wakeup until it is switched in; its length is the wake-up latency
-// sched_waking is the instant at which the waker began; it is kept with the wake-up but begins no state: the thread may still
-// be on its way to sleep, and on another CPU an interrupt lies between. A wake-up of a running thread has no latency, and of
-// several wake-ups only the first counts until the thread runs. A preempted thread stays preempted when it is woken (it was
-// about to sleep), but its wake-up has a latency.
-// Before a thread's first event its state is not known (null in every answer), but a thread that is switched away first ran
-// since the CPU's events began.
+//   preempted  it left its CPU although it could run (prev_state is running or preempted), until it is
+//   switched in again blocked    it left its CPU to sleep, until sched_wakeup (or sched_wakeup_new) stopped
+//   the same, but it left because of a signal of job control (SIGSTOP) traced     the same, but it left
+//   because of a debugger (ptrace) woken      from sched_wakeup until it is switched in; its length is the
+//   wake-up latency
+// sched_waking is the instant at which the waker began; it is kept with the wake-up but begins no state: the
+// thread may still be on its way to sleep, and on another CPU an interrupt lies between. A wake-up of a
+// running thread has no latency, and of several wake-ups only the first counts until the thread runs. A
+// preempted thread stays preempted when it is woken (it was about to sleep), but its wake-up has a latency.
+// Before a thread's first event its state is not known (null in every answer), but a thread that is switched
+// away first ran since the CPU's events began.
 //
 // What is not recorded:
-//   no wake-ups at all  a thread that slept is blocked until it is switched in: its waiting for the CPU cannot be told from its
+//   no wake-ups at all  a thread that slept is blocked until it is switched in: its waiting for the CPU
+//   cannot be told from its
 //                       sleep. Coverage::has_wakeups is false then; wake-up latencies are not known, not 0.
-//   one wake-up         (of a host that has others) when the sleep ended is not known, and so the thread's state from there on
+//   one wake-up         (of a host that has others) when the sleep ended is not known, and so the thread's
+//   state from there on
 //                       until it is switched in is not claimed.
-//   one switch          a state whose end was not seen is not claimed at all (recordings of some threads only, lost events). A
-//                       missing switch to a thread is made good in part by what the thread did in user space, see finish().
-// The waker is what ran on the CPU of sched_waking, else of sched_wakeup; kernels that hand wake-ups to the other CPU record
-// the latter there, so without sched_waking the waker of such a wake-up is what it interrupted.
-// A migration is what sched_migrate_task says, or else that a thread is switched in on another CPU than the one it left, at
-// the time of that switch.
-// Recordings of process trees (filtered()) have every event that names a thread of a tree, and every switch on a CPU as long as
-// a thread of a tree could run there and does not. `kept` names the threads of the trees; their children are of them too.
+//   one switch          a state whose end was not seen is not claimed at all (recordings of some threads
+//   only, lost events). A
+//                       missing switch to a thread is made good in part by what the thread did in user space,
+//                       see finish().
+// The waker is what ran on the CPU of sched_waking, else of sched_wakeup; kernels that hand wake-ups to the
+// other CPU record the latter there, so without sched_waking the waker of such a wake-up is what it
+// interrupted. A migration is what sched_migrate_task says, or else that a thread is switched in on another
+// CPU than the one it left, at the time of that switch. Recordings of process trees (filtered()) have every
+// event that names a thread of a tree, and every switch on a CPU as long as a thread of a tree could run
+// there and does not. `kept` names the threads of the trees; their children are of them too.
 //   a CPU is covered     while a thread of a tree runs or waits there. Who runs there otherwise is not known.
 //   threads of no tree   have no states but running, and that only where their CPU is covered.
 // Tid 0 is the idle task: never a thread. A CPU that runs it has no holder.
@@ -36,47 +41,41 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "traceview/directory.h"
 #include "traceview/tables.h"
+#include "traceview/thread_history.h"
 
 namespace perflab::traceview {
 
-// A scheduler event, normalised: names, priorities and states of LTTng and perf are alike here (schema.h does that).
+// A scheduler event, normalised: names, priorities and states of LTTng and perf are alike here (schema.h does
+// that).
 struct SchedulerEvent {
   enum class Kind : std::uint8_t { switched, waking, wakeup, wakeup_new, migrate, fork, exec, exit, kept };
   Kind kind = Kind::switched;
   std::int64_t time_ns = 0;
   std::int32_t host = 0;
-  std::int32_t cpu = 0;                   // on which the event happened
-  std::int32_t tid = 0;                   // switched: the next; fork: the child; exec: -1 is the one that runs there;
-                                          // otherwise the one that the event is about
-  std::optional<std::int32_t> pid;        // fork: the child's process, where the event says so
-  std::optional<std::int32_t> priority;   // kernel's own scale (see tables.h); of tid
-  std::string_view name;                  // of tid; "" where the event has none
-  std::int32_t previous_tid = 0;          // switched only
+  std::int32_t cpu = 0;  // on which the event happened
+  std::int32_t tid = 0;  // switched: the next; fork: the child; exec: -1 is the one that runs there;
+                         // otherwise the one that the event is about
+  std::optional<std::int32_t> pid;       // fork: the child's process, where the event says so
+  std::optional<std::int32_t> priority;  // kernel's own scale (see tables.h); of tid
+  std::string_view name;                 // of tid; "" where the event has none
+  std::int32_t previous_tid = 0;         // switched only
   std::optional<std::int32_t> previous_priority;
   std::string_view previous_name;
   EndState previous_state = EndState::other;
-  std::optional<std::int32_t> target_cpu; // waking, wakeup, wakeup_new; migrate: the destination
-  std::optional<std::int32_t> origin_cpu; // migrate
-  std::int32_t emitter_tid = 0;           // what ran when the event happened and its process, where the tracer says so
+  std::optional<std::int32_t> target_cpu;  // waking, wakeup, wakeup_new; migrate: the destination
+  std::optional<std::int32_t> origin_cpu;  // migrate
+  std::int32_t emitter_tid = 0;  // what ran when the event happened and its process, where the tracer says so
   std::int32_t emitter_pid = 0;
 };
 
-// How a stretch of time of one thread was spent. The five times add up to its length; stopped is stopped or traced. Migrations are those after its begin,
-// up to and with its end.
-struct Split {
-  std::int64_t on_cpu_ns = 0, preempted_ns = 0, blocked_ns = 0, wake_up_ns = 0, stopped_ns = 0;
-  std::uint32_t migrations = 0;
-};
-
-// Takes events in the order of time (of each host) and answers afterwards.
-class Scheduler {
+// Takes events in the order of time (of each host); after finish() it answers.
+class Scheduler : public ThreadHistory {
  public:
   explicit Scheduler(Directory& directory);
   ~Scheduler();
@@ -86,59 +85,27 @@ class Scheduler {
   void add(const SchedulerEvent& event);
   // Only what concerns process trees was recorded of this host. Before any event of it.
   void filtered(std::int32_t host);
-  // Scheduler events of this host were lost in [begin, end] (of that CPU, or of all): states that reach into it become
-  // unknown there, and nothing is claimed across it. Threads that ran on other CPUs are known to go on; all that waited or
-  // slept are not, any CPU may have run them. Best said before the events that follow `begin`: what is said later cuts the
-  // states that reach into the loss, but what was concluded from them stays.
+  // Scheduler events of this host were lost in [begin, end] (of that CPU, or of all): states that reach into
+  // it become unknown there, and nothing is claimed across it. Threads that ran on other CPUs are known to go
+  // on; all that waited or slept are not, any CPU may have run them. Best said before the events that follow
+  // `begin`: what is said later cuts the states that reach into the loss, but what was concluded from them
+  // stays.
   void lost(std::int32_t host, std::optional<std::int32_t> cpu, std::int64_t begin_ns, std::int64_t end_ns);
-  // Events of that CPU are in the trace. Where that is said of any CPU of a host, wake-ups on others show that events are
-  // missing.
+  // Events of that CPU are in the trace. Where that is said of any CPU of a host, wake-ups on others show
+  // that events are missing.
   void recorded(std::int32_t host, std::int32_t cpu);
   // Host and CPU, of those that events named and nobody recorded.
   [[nodiscard]] std::vector<std::pair<std::int32_t, std::int32_t>> missing_cpus() const;
   // Whether an event was about a thread of that number.
   [[nodiscard]] bool knows(std::int32_t host, std::int32_t tid) const;
-  // The first instant after begin and before end at which that thread is known to have run, from elsewhere: it emitted an
-  // event of user space.
-  using Evidence = std::function<std::optional<std::int64_t>(std::int32_t thread, std::int64_t begin_ns, std::int64_t end_ns)>;
-  // No more events; the scheduler's trace covers a host up to its last event. Where the switch to a thread is missing (some
-  // recorders lose switches out of idle), the thread is taken to run from its first evidence to the switch away from it; such
-  // states are marked as inferred.
+  // The first instant after begin and before end at which that thread is known to have run, from elsewhere:
+  // it emitted an event of user space.
+  using Evidence = std::function<std::optional<std::int64_t>(std::int32_t thread, std::int64_t begin_ns,
+                                                             std::int64_t end_ns)>;
+  // No more events; the scheduler's trace covers a host up to its last event. Where the switch to a thread is
+  // missing (some recorders lose switches out of idle), the thread is taken to run from its first evidence to
+  // the switch away from it; such states are marked as inferred.
   void finish(const Evidence& ran = {});
-
-  // After finish():
-  [[nodiscard]] bool empty() const noexcept;
-  struct Coverage {
-    std::uint64_t events = 0;
-    std::optional<std::int64_t> begin_ns, end_ns;  // of the first and the last event of all hosts
-    bool has_switches = false, has_wakeups = false, has_waking = false, has_migrations = false;
-    // Switches that do not go together with the one before them on their CPU or of their thread, where no loss was said to
-    // be: events are missing, or only some threads were recorded.
-    std::uint64_t contradictions = 0;
-    std::uint64_t inferred_states = 0;
-  };
-  [[nodiscard]] const Coverage& coverage() const noexcept;
-  // Rows of states and holds are in the order of thread, then time; the others in the order of time.
-  [[nodiscard]] const ThreadStates& states() const noexcept;
-  [[nodiscard]] const WakeUps& wake_ups() const noexcept;
-  [[nodiscard]] const Migrations& migrations() const noexcept;
-  [[nodiscard]] const Holds& holds() const noexcept;
-  // Nothing where the thread's state is not known during all of [begin, end].
-  [[nodiscard]] std::optional<Split> split(std::int32_t thread, std::int64_t begin_ns, std::int64_t end_ns) const;
-
-  // For many stretches: one row for each part of each stretch in which the thread waited and somebody held the CPU.
-  struct HoldsOf {
-    UInt32 interval;  // which of the stretches
-    EnumColumn<ThreadState> state;
-    Int32 cpu, holder;
-    Int64 held_ns;    // summed over the stretch, per (state, cpu, holder)
-    template <typename F> void columns(F&& f) const {
-      f("interval", interval), f("state", state), f("cpu", cpu), f("holder", holder), f("held_ns", held_ns);
-    }
-  };
-  // Nothing for stretches of which split() knows nothing. Rows in the order of interval, state, CPU, holder.
-  [[nodiscard]] HoldsOf holds_of(std::span<const std::int32_t> threads, std::span<const std::int64_t> begins_ns,
-                                 std::span<const std::int64_t> ends_ns) const;
 
  private:
   struct State;

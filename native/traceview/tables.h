@@ -1,7 +1,8 @@
-// The tables that a trace becomes. docs/tracing.md says what each column means; times are ns on the trace's time line (raw
-// monotonic: the clocks of all its parts without their offsets), references are row numbers of the table that they name.
+// The tables that a trace becomes. docs/tracing.md says what each column means; times are ns on the trace's
+// time line (raw monotonic: the clocks of all its parts without their offsets), references are row numbers of
+// the table that they name.
 //
-// Every table lists its columns by `columns(visitor)`: visitor(name, column), in order. All columns of a table are equally long.
+// All columns of a table are equally long.
 #pragma once
 
 #include <array>
@@ -16,12 +17,20 @@ constexpr std::array<const char*, 6> names(CallbackKind) {
 }
 
 // Why a take has no publication.
-enum class TakeMatch : std::uint8_t { matched, not_taken, no_timestamp, unknown_subscription, no_publication, ambiguous };
+enum class TakeMatch : std::uint8_t {
+  matched,
+  not_taken,
+  no_timestamp,
+  unknown_subscription,
+  no_publication,
+  ambiguous
+};
 constexpr std::array<const char*, 6> names(TakeMatch) {
   return {"matched", "not_taken", "no_timestamp", "unknown_subscription", "no_publication", "ambiguous"};
 }
 
-// What a node declares: a timer publishes what was last taken; or what of several topics belongs together is published.
+// What a node declares: a timer publishes what was last taken; or what of several topics belongs together is
+// published.
 enum class LinkKind : std::uint8_t { periodic_async, partial_sync };
 constexpr std::array<const char*, 2> names(LinkKind) { return {"periodic_async", "partial_sync"}; }
 
@@ -41,81 +50,65 @@ constexpr std::array<const char*, 7> names(EndState) {
   return {"preempted", "sleeping", "uninterruptible", "stopped", "traced", "ended", "other"};
 }
 
-// Objects ------------------------------------------------------------------------------------------------------------
+// Objects
+// ------------------------------------------------------------------------------------------------------------
 
-struct Hosts {
+struct Hosts : Table<Hosts> {
   TextColumn name;  // null where the trace does not say
-  template <typename F> void columns(F&& f) const { f("name", name); }
+  PERFLAB_COLUMNS(name)
 };
 
-struct Processes {
+struct Processes : Table<Processes> {
   Int32 host, pid;
   TextColumn name, tracetools_version;
   Int64 first_ns, last_ns;  // of its events
   UInt64 events;            // of user space
-  template <typename F> void columns(F&& f) const {
-    f("host", host), f("pid", pid), f("name", name), f("tracetools_version", tracetools_version), f("first_ns", first_ns),
-        f("last_ns", last_ns), f("events", events);
-  }
+  PERFLAB_COLUMNS(host, pid, name, tracetools_version, first_ns, last_ns, events)
 };
 
-struct Threads {
+struct Threads : Table<Threads> {
   Int32 host, process, tid;  // process is null for threads that only the scheduler knows
   TextColumn name;
   Int64 first_ns, last_ns;
   UInt64 events;  // of user space
-  template <typename F> void columns(F&& f) const {
-    f("host", host), f("process", process), f("tid", tid), f("name", name), f("first_ns", first_ns), f("last_ns", last_ns),
-        f("events", events);
-  }
+  PERFLAB_COLUMNS(host, process, tid, name, first_ns, last_ns, events)
 };
 
 // Handles are valid from their initialisation until the same handle of the same process is initialised again.
-struct Nodes {
+struct Nodes : Table<Nodes> {
   Int32 process;
   UInt64 handle;
   TextColumn name;  // with its namespace: /a/b
   Int64 valid_from_ns, valid_to_ns;
-  template <typename F> void columns(F&& f) const {
-    f("process", process), f("handle", handle), f("name", name), f("valid_from_ns", valid_from_ns), f("valid_to_ns", valid_to_ns);
-  }
+  PERFLAB_COLUMNS(process, handle, name, valid_from_ns, valid_to_ns)
 };
 
 // Publishers and subscriptions. The handle is null for one that only the rmw layer names.
-struct Endpoints {
+struct Endpoints : Table<Endpoints> {
   Int32 process, node;
   UInt64 handle, rmw_handle;
   TextColumn topic, gid;
   Int64 queue_depth, valid_from_ns, valid_to_ns;
-  template <typename F> void columns(F&& f) const {
-    f("process", process), f("node", node), f("handle", handle), f("rmw_handle", rmw_handle), f("topic", topic), f("gid", gid),
-        f("queue_depth", queue_depth), f("valid_from_ns", valid_from_ns), f("valid_to_ns", valid_to_ns);
-  }
+  PERFLAB_COLUMNS(process, node, handle, rmw_handle, topic, gid, queue_depth, valid_from_ns, valid_to_ns)
 };
 
 // Services and clients.
-struct ServiceEndpoints {
+struct ServiceEndpoints : Table<ServiceEndpoints> {
   Int32 process, node;
   UInt64 handle, rmw_handle;
   TextColumn name, gid;
   Int64 valid_from_ns, valid_to_ns;
-  template <typename F> void columns(F&& f) const {
-    f("process", process), f("node", node), f("handle", handle), f("rmw_handle", rmw_handle), f("name", name), f("gid", gid),
-        f("valid_from_ns", valid_from_ns), f("valid_to_ns", valid_to_ns);
-  }
+  PERFLAB_COLUMNS(process, node, handle, rmw_handle, name, gid, valid_from_ns, valid_to_ns)
 };
 
-struct Timers {
+struct Timers : Table<Timers> {
   Int32 process, node;
   UInt64 handle;
   Int64 period_ns, valid_from_ns, valid_to_ns;
-  template <typename F> void columns(F&& f) const {
-    f("process", process), f("node", node), f("handle", handle), f("period_ns", period_ns), f("valid_from_ns", valid_from_ns),
-        f("valid_to_ns", valid_to_ns);
-  }
+  PERFLAB_COLUMNS(process, node, handle, period_ns, valid_from_ns, valid_to_ns)
 };
 
-struct Callbacks {
+struct Callbacks : Table<Callbacks> {
   Int32 process;
   UInt64 handle;
   EnumColumn<CallbackKind> kind;
@@ -124,169 +117,137 @@ struct Callbacks {
   TextColumn name;    // topic, service name, the timer's period, or the waitable's name
   TextColumn symbol;  // demangled C++ name
   Int64 valid_from_ns, valid_to_ns;
-  template <typename F> void columns(F&& f) const {
-    f("process", process), f("handle", handle), f("kind", kind), f("owner", owner), f("node", node), f("name", name),
-        f("symbol", symbol), f("valid_from_ns", valid_from_ns), f("valid_to_ns", valid_to_ns);
-  }
+  PERFLAB_COLUMNS(process, handle, kind, owner, node, name, symbol, valid_from_ns, valid_to_ns)
 };
 
 // Declared by a node: messages of that subscription go into what that publisher publishes. One row per pair.
-struct MessageLinks {
+struct MessageLinks : Table<MessageLinks> {
   Int32 process;
   EnumColumn<LinkKind> kind;
   Int32 subscription, publisher;
   Int64 time_ns;  // when it was declared
-  template <typename F> void columns(F&& f) const {
-    f("process", process), f("kind", kind), f("subscription", subscription), f("publisher", publisher), f("time_ns", time_ns);
-  }
+  PERFLAB_COLUMNS(process, kind, subscription, publisher, time_ns)
 };
 
-// Instances ----------------------------------------------------------------------------------------------------------
+// Instances
+// ----------------------------------------------------------------------------------------------------------
 
-struct CallbackInstances {
+struct CallbackInstances : Table<CallbackInstances> {
   Int32 callback, thread;
-  Int64 start_ns, end_ns;   // end is null where it was not seen
-  UInt8 intra_process;      // 0 or 1
-  Int32 take;               // row of takes that it handles
-  Int32 delivery;           // row of intra_deliveries that it handles
-  Int32 parent;             // the callback instance around it on the same thread
-  Int64 due_ns;             // of a timer: when it was due by its schedule; null where the trace does not say
-  template <typename F> void columns(F&& f) const {
-    f("callback", callback), f("thread", thread), f("start_ns", start_ns), f("end_ns", end_ns), f("intra_process", intra_process),
-        f("take", take), f("delivery", delivery), f("parent", parent), f("due_ns", due_ns);
-  }
+  Int64 start_ns, end_ns;  // end is null where it was not seen
+  UInt8 intra_process;     // 0 or 1
+  Int32 take;              // row of takes that it handles
+  Int32 delivery;          // row of intra_deliveries that it handles
+  Int32 parent;            // the callback instance around it on the same thread
+  Int64 due_ns;            // of a timer: when it was due by its schedule; null where the trace does not say
+  PERFLAB_COLUMNS(callback, thread, start_ns, end_ns, intra_process, take, delivery, parent, due_ns)
 };
 
-struct Publications {
+struct Publications : Table<Publications> {
   Int32 publisher, thread;
-  Int32 callback_instance;  // in which it was published, on the same thread
+  Int32 callback_instance;                            // in which it was published, on the same thread
   Int64 rclcpp_ns, intra_ns, rcl_ns, rmw_ns, dds_ns;  // null where that layer did not see it
-  Int64 source_timestamp;   // of the middleware, ns since the epoch
+  Int64 source_timestamp;                             // of the middleware, ns since the epoch
   UInt64 message;
-  template <typename F> void columns(F&& f) const {
-    f("publisher", publisher), f("thread", thread), f("callback_instance", callback_instance), f("rclcpp_ns", rclcpp_ns),
-        f("intra_ns", intra_ns), f("rcl_ns", rcl_ns), f("rmw_ns", rmw_ns), f("dds_ns", dds_ns),
-        f("source_timestamp", source_timestamp), f("message", message);
-  }
+  PERFLAB_COLUMNS(publisher, thread, callback_instance, rclcpp_ns, intra_ns, rcl_ns, rmw_ns, dds_ns,
+                  source_timestamp, message)
 };
 
-struct Takes {
+struct Takes : Table<Takes> {
   Int32 subscription, thread;
   Int64 rmw_ns, rcl_ns, rclcpp_ns;
   Int64 source_timestamp;
   EnumColumn<TakeMatch> match;
   Int32 publication, callback_instance;
-  template <typename F> void columns(F&& f) const {
-    f("subscription", subscription), f("thread", thread), f("rmw_ns", rmw_ns), f("rcl_ns", rcl_ns), f("rclcpp_ns", rclcpp_ns),
-        f("source_timestamp", source_timestamp), f("match", match), f("publication", publication),
-        f("callback_instance", callback_instance);
-  }
+  PERFLAB_COLUMNS(subscription, thread, rmw_ns, rcl_ns, rclcpp_ns, source_timestamp, match, publication,
+                  callback_instance)
 };
 
 // One message in one ring buffer of intra-process delivery.
-struct IntraDeliveries {
+struct IntraDeliveries : Table<IntraDeliveries> {
   Int32 subscription, publication;
   UInt64 buffer, index;
-  Int64 enqueue_ns, dequeue_ns;  // dequeue is null where it was overwritten, cleared, or still there at the end
-  UInt8 lost;                    // 1: overwritten by a later message before it was taken, or cleared
+  Int64 enqueue_ns,
+      dequeue_ns;  // dequeue is null where it was overwritten, cleared, or still there at the end
+  UInt8 lost;      // 1: overwritten by a later message before it was taken, or cleared
   Int32 enqueue_thread, dequeue_thread, callback_instance;
-  template <typename F> void columns(F&& f) const {
-    f("subscription", subscription), f("publication", publication), f("buffer", buffer), f("index", index),
-        f("enqueue_ns", enqueue_ns), f("dequeue_ns", dequeue_ns), f("lost", lost), f("enqueue_thread", enqueue_thread),
-        f("dequeue_thread", dequeue_thread), f("callback_instance", callback_instance);
-  }
+  PERFLAB_COLUMNS(subscription, publication, buffer, index, enqueue_ns, dequeue_ns, lost, enqueue_thread,
+                  dequeue_thread, callback_instance)
 };
 
 // One request and its response; known from Kilted on.
-struct ServiceCalls {
+struct ServiceCalls : Table<ServiceCalls> {
   Int32 client, service;
   Int64 sequence_number;
   Int64 send_request_ns, take_request_ns, send_response_ns, take_response_ns;
   Int32 callback_instance;  // of the service
-  template <typename F> void columns(F&& f) const {
-    f("client", client), f("service", service), f("sequence_number", sequence_number), f("send_request_ns", send_request_ns),
-        f("take_request_ns", take_request_ns), f("send_response_ns", send_response_ns), f("take_response_ns", take_response_ns),
-        f("callback_instance", callback_instance);
-  }
+  PERFLAB_COLUMNS(client, service, sequence_number, send_request_ns, take_request_ns, send_response_ns,
+                  take_response_ns, callback_instance)
 };
 
 // What an executor's thread does: ends where the next phase of that thread begins.
-struct Phases {
+struct Phases : Table<Phases> {
   Int32 thread;
   EnumColumn<PhaseKind> phase;
   Int64 start_ns, end_ns;
   Int32 callback;  // of execute and dispatch, where it is known
-  template <typename F> void columns(F&& f) const {
-    f("thread", thread), f("phase", phase), f("start_ns", start_ns), f("end_ns", end_ns), f("callback", callback);
-  }
+  PERFLAB_COLUMNS(thread, phase, start_ns, end_ns, callback)
 };
 
 // Calls of functions of a program that was built with -finstrument-functions.
-struct FunctionCalls {
+struct FunctionCalls : Table<FunctionCalls> {
   Int32 thread;
   Int32 function;  // row of functions
   Int64 start_ns, end_ns;
-  Int32 parent;    // row of this table
-  template <typename F> void columns(F&& f) const {
-    f("thread", thread), f("function", function), f("start_ns", start_ns), f("end_ns", end_ns), f("parent", parent);
-  }
+  Int32 parent;  // row of this table
+  PERFLAB_COLUMNS(thread, function, start_ns, end_ns, parent)
 };
 
-struct Functions {
+struct Functions : Table<Functions> {
   Int32 process;
   UInt64 address;
   TextColumn symbol, file;  // demangled; the program or library; null where it cannot be found
-  template <typename F> void columns(F&& f) const {
-    f("process", process), f("address", address), f("symbol", symbol), f("file", file);
-  }
+  PERFLAB_COLUMNS(process, address, symbol, file)
 };
 
-// Scheduler ----------------------------------------------------------------------------------------------------------
+// Scheduler
+// ----------------------------------------------------------------------------------------------------------
 
 // Priorities here are as the kernel's own (p->prio): 0 to 98 real-time 99 to 1, 100 to 139 nice -20 to 19.
-struct ThreadStates {
+struct ThreadStates : Table<ThreadStates> {
   Int32 thread;
   EnumColumn<ThreadState> state;
   Int64 start_ns, end_ns;
-  Int32 cpu;       // on which it runs, or waits; null while blocked, stopped or traced
-  Int32 priority;  // null where not known
+  Int32 cpu;                       // on which it runs, or waits; null while blocked, stopped or traced
+  Int32 priority;                  // null where not known
   EnumColumn<EndState> end_state;  // of running only
   UInt8 inferred;  // 1: the switch to it was not seen, but an event of the thread in user space
-  template <typename F> void columns(F&& f) const {
-    f("thread", thread), f("state", state), f("start_ns", start_ns), f("end_ns", end_ns), f("cpu", cpu), f("priority", priority),
-        f("end_state", end_state), f("inferred", inferred);
-  }
+  PERFLAB_COLUMNS(thread, state, start_ns, end_ns, cpu, priority, end_state, inferred)
 };
 
-struct WakeUps {
-  Int32 thread, by_thread;           // who woke it: what ran on the CPU of the event; null where unknown (or an interrupt in idle)
+struct WakeUps : Table<WakeUps> {
+  Int32 thread, by_thread;  // who woke it: what ran on the CPU of the event; null where unknown (or an
+                            // interrupt in idle)
   Int64 waking_ns, wakeup_ns, switch_ns;  // switch is null where it did not run before the trace ended
   Int32 cpu, priority;
-  UInt8 already_running;             // 1: it ran already, there is no latency
-  template <typename F> void columns(F&& f) const {
-    f("thread", thread), f("by_thread", by_thread), f("waking_ns", waking_ns), f("wakeup_ns", wakeup_ns), f("switch_ns", switch_ns),
-        f("cpu", cpu), f("priority", priority), f("already_running", already_running);
-  }
+  UInt8 already_running;  // 1: it ran already, there is no latency
+  PERFLAB_COLUMNS(thread, by_thread, waking_ns, wakeup_ns, switch_ns, cpu, priority, already_running)
 };
 
-struct Migrations {
+struct Migrations : Table<Migrations> {
   Int32 thread;
   Int64 time_ns;
   Int32 from_cpu, to_cpu;
-  template <typename F> void columns(F&& f) const {
-    f("thread", thread), f("time_ns", time_ns), f("from_cpu", from_cpu), f("to_cpu", to_cpu);
-  }
+  PERFLAB_COLUMNS(thread, time_ns, from_cpu, to_cpu)
 };
 
 // While a thread waited for a CPU (preempted or woken), who ran there.
-struct Holds {
+struct Holds : Table<Holds> {
   Int32 thread;
   EnumColumn<ThreadState> state;  // preempted or woken
   Int64 start_ns, end_ns;
-  Int32 cpu, holder;              // holder: a thread; null while the CPU was idle or nobody knows
-  template <typename F> void columns(F&& f) const {
-    f("thread", thread), f("state", state), f("start_ns", start_ns), f("end_ns", end_ns), f("cpu", cpu), f("holder", holder);
-  }
+  Int32 cpu, holder;  // holder: a thread; null while the CPU was idle or nobody knows
+  PERFLAB_COLUMNS(thread, state, start_ns, end_ns, cpu, holder)
 };
 
 }  // namespace perflab::traceview

@@ -24,7 +24,7 @@ class Check {
     current_ = which;
     if (type == nullptr) return;
     require(std::holds_alternative<Structure>(type->kind), "a scope is a structure");
-    require(is_power_of_two(type->alignment()), "alignments are powers of two");
+    require(is_power_of_two(type->alignment), "alignments are powers of two");
     (*this)(*type);
   }
 

@@ -64,19 +64,19 @@ struct Describer {
   }
   void operator()(const Text&) const { out += "string\n"; }
   void operator()(const Array& array) const {
-    out += fmt::format("array [{}] align {} of ", array.length, type.alignment());
+    out += fmt::format("array [{}] align {} of ", array.length, type.alignment);
     describe_type(out, *array.element, level);
   }
   void operator()(const Sequence& sequence) const {
-    out += fmt::format("sequence [{}] align {} of ", path_text(sequence.length), type.alignment());
+    out += fmt::format("sequence [{}] align {} of ", path_text(sequence.length), type.alignment);
     describe_type(out, *sequence.element, level);
   }
   void operator()(const Structure& structure) const {
-    out += fmt::format("struct align {}\n", type.alignment());
+    out += fmt::format("struct align {}\n", type.alignment);
     for (const auto& field : structure.fields) describe_field(out, field, level + 1);
   }
   void operator()(const Variant& variant) const {
-    out += fmt::format("variant <{}> align {}\n", path_text(variant.selector), type.alignment());
+    out += fmt::format("variant <{}> align {}\n", path_text(variant.selector), type.alignment);
     for (const auto& choice : variant.choices) {
       out += fmt::format("{:{}}{} ... {} -> {}\n", "", (level + 1) * 2,
                          value_text(choice.lowest, variant.selector_is_signed),

@@ -1,0 +1,54 @@
+// What the scheduler's events tell, row by row in the order in which it became known, before tables are made
+// of it.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "traceview/tables.h"
+
+namespace perflab::traceview {
+
+inline constexpr std::int32_t kNoNumber = std::numeric_limits<std::int32_t>::min();  // no CPU, no priority
+inline constexpr std::int64_t kNoTime = std::numeric_limits<std::int64_t>::min();
+
+// Lives are uses of thread numbers: rows refer to threads by their lives.
+struct StateRow {
+  std::int64_t start_ns, end_ns;
+  std::int32_t life, cpu, priority;
+  ThreadState state;
+  bool has_end_state;
+  EndState end_state;
+  bool unwoken;  // blocked, and it ended without a wake-up
+  bool inferred = false;
+};
+
+struct HoldRow {
+  std::int64_t start_ns, end_ns;
+  std::int32_t life, cpu, holder;
+  std::uint32_t wait;
+  ThreadState state;
+};
+
+struct WakeUpRow {
+  std::int64_t waking_ns, wakeup_ns, switch_ns;
+  std::int32_t life, by_life, cpu, priority;
+  bool already_running;
+};
+
+struct MigrationRow {
+  std::int64_t time_ns;
+  std::int32_t life, from_cpu, to_cpu;
+};
+
+struct SchedulerRows {
+  std::vector<StateRow> states;
+  std::vector<HoldRow> holds;
+  std::vector<WakeUpRow> wake_ups;
+  std::vector<MigrationRow> migrations;
+  std::vector<std::int32_t> thread_of_life;
+  std::size_t threads = 0;
+};
+
+}  // namespace perflab::traceview
