@@ -203,7 +203,7 @@ inline void execute_bytes(const Code& code, const Run& run, const std::uint8_t* 
   }
 }
 
-// What is_one_run and filled up says.
+// A run of plain loads alone, filled up to a multiple of kLoadsAtOnce.
 [[gnu::always_inline]] inline void execute_full_run(const Code& code, const Run& run,
                                                     const std::uint8_t* place,
                                                     std::uint64_t* slots) noexcept {
@@ -314,7 +314,7 @@ bool execute(const Code& code, Procedure procedure, Cursor& cursor, std::uint64_
         break;
     }
   }
-  // Alignment may have gone beyond without reading anything.
+  // An alignment at the end may have moved the cursor beyond the packet.
   return cursor.at <= cursor.end || fail(cursor, Failure::beyond_end);
 }
 
@@ -438,6 +438,9 @@ class Compiler {
   }
 
   void align(Body& body, std::uint64_t alignment) {
+    if (!std::has_single_bit(alignment)) {
+      throw MetadataError("an alignment of " + std::to_string(alignment) + " bits is no power of two");
+    }
     if (alignment <= body.place.modulus) {
       const std::uint64_t beyond = body.place.remainder & (alignment - 1);
       if (beyond != 0) advance(body, alignment - beyond);
@@ -496,6 +499,9 @@ class Compiler {
   }
 
   void compile(Body& body, const FieldLayout& layout, const Integer& integer) {
+    if (integer.size < 1 || integer.size > 64) {
+      throw MetadataError("an integer has " + std::to_string(integer.size) + " bits; 1 to 64 can be read");
+    }
     align(body, layout.type->alignment);
     const bool in_event = base_frame(scope_) == 1;
     const bool directly = frame_ == base_frame(scope_);
@@ -525,6 +531,10 @@ class Compiler {
   void compile(Body& body, const FieldLayout& layout, const Float& real) {
     align(body, layout.type->alignment);
     const std::uint32_t bits = real.exponent_bits + real.mantissa_bits;
+    if (!(real.exponent_bits == 8 && bits == 32) && !(real.exponent_bits == 11 && bits == 64)) {
+      throw MetadataError("a floating-point number has " + std::to_string(real.exponent_bits) + " + " +
+                          std::to_string(real.mantissa_bits) + " bits; 8 + 24 and 11 + 53 can be read");
+    }
     if (!is_wanted(layout.slot)) {
       advance(body, bits);
       return;
@@ -1072,7 +1082,7 @@ void Decoder::next_plain(Cursor& cursor, Batch& batch, const std::uint8_t* wante
 }
 
 void Decoder::next_plain(Cursor& cursor, Batch& batch, const std::uint8_t* wanted, Seen& seen) const {
-  // The first event of all is next()'s.
+  // next() decodes the first event: seen.first_cycles is set there.
   if (!seen.first_cycles) return;
   if (header_ == Header::large) next_plain<true>(cursor, batch, wanted, seen);
   if (header_ == Header::compact) next_plain<false>(cursor, batch, wanted, seen);

@@ -86,7 +86,7 @@ struct Cursor {
   std::uint64_t at = 0;  // bits from `data`
   std::uint64_t end = 0;
   std::uint64_t cycles = 0;                                          // the running value of the clock
-  std::uint64_t latest = std::numeric_limits<std::uint64_t>::max();  // an event that is later is none
+  std::uint64_t latest = std::numeric_limits<std::uint64_t>::max();  // of its events: a later one fails
   std::uint64_t id = 0;  // of the event, or of the stream class in a packet's header
   std::uint32_t class_index = 0;
   Failure failure = Failure::none;
@@ -185,7 +185,7 @@ struct Code {
 
 }  // namespace detail
 
-// What of a packet's header and context means something to the reader.
+// The fields of a packet's header and context that the reader uses.
 struct PacketFields {
   std::optional<std::uint64_t> magic;
   std::optional<Uuid> uuid;

@@ -19,65 +19,42 @@ class Builder {
     }
     FieldLayout layout;
     layout.name = name;
+    layout.kind = static_cast<FieldKind>(type.kind.index());
     layout.type = &type;
     layout.slot = slot;
-    std::visit([&](const auto& kind) { fill(layout, kind, depth); }, type.kind);
+    layout.width = 1;
+    const Integer* const integer = integer_of(type);
+    layout.is_signed = layout.kind == FieldKind::floating || (integer != nullptr && integer->is_signed);
+    layout.is_text = layout.kind == FieldKind::text;
+    if (layout.is_text) layout.width = 2;
+    if (const auto* array = std::get_if<Array>(&type.kind)) add_element(layout, *array->element, depth);
+    if (const auto* sequence = std::get_if<Sequence>(&type.kind))
+      add_element(layout, *sequence->element, depth);
+    if (const auto* structure = std::get_if<Structure>(&type.kind)) add_fields(layout, *structure, depth);
+    if (const auto* variant = std::get_if<Variant>(&type.kind)) add_options(layout, *variant, depth);
     return layout;
   }
 
  private:
-  void fill(FieldLayout& layout, const Integer& integer, int /*depth*/) {
-    layout.kind = FieldKind::integer;
-    layout.width = 1;
-    layout.is_signed = integer.is_signed;
-  }
-  void fill(FieldLayout& layout, const Float& /*real*/, int /*depth*/) {
-    layout.kind = FieldKind::floating;
-    layout.width = 1;
-    layout.is_signed = true;
-  }
-  void fill(FieldLayout& layout, const Enumeration& enumeration, int /*depth*/) {
-    layout.kind = FieldKind::enumeration;
-    layout.width = 1;
-    layout.is_signed = enumeration.integer.is_signed;
-  }
-  void fill(FieldLayout& layout, const Text& /*text*/, int /*depth*/) {
-    layout.kind = FieldKind::text;
+  void add_element(FieldLayout& layout, const FieldType& element, int depth) {
     layout.width = 2;
-    layout.is_text = true;
+    layout.children.push_back(build("", element, 0, depth + 1));
+    const auto* integer = std::get_if<Integer>(&element.kind);
+    layout.bytes = integer != nullptr && integer->size == 8 && integer->alignment <= 8;
+    layout.is_text = layout.bytes && integer->is_text;
   }
-  void fill(FieldLayout& layout, const Array& array, int depth) {
-    layout.kind = FieldKind::array;
-    fill_elements(layout, array.element, depth);
-  }
-  void fill(FieldLayout& layout, const Sequence& sequence, int depth) {
-    layout.kind = FieldKind::sequence;
-    fill_elements(layout, sequence.element, depth);
-  }
-  void fill_elements(FieldLayout& layout, const FieldTypePtr& element, int depth) {
-    if (!element) throw MetadataError("the elements of \"" + layout.name + "\" have no type");
-    layout.width = 2;
-    layout.children.push_back(build("", *element, 0, depth + 1));
-    if (const auto* integer = std::get_if<Integer>(&element->kind)) {
-      layout.bytes = integer->size == 8 && integer->alignment <= 8;
-      layout.is_text = layout.bytes && integer->is_text;
-    }
-  }
-  void fill(FieldLayout& layout, const Structure& structure, int depth) {
-    layout.kind = FieldKind::structure;
+  void add_fields(FieldLayout& layout, const Structure& structure, int depth) {
+    layout.width = 0;
     layout.children.reserve(structure.fields.size());
     for (const auto& field : structure.fields) {
-      if (!field.type) throw MetadataError("the field \"" + field.name + "\" has no type");
       layout.children.push_back(build(field.name, *field.type, layout.slot + layout.width, depth + 1));
       layout.width += layout.children.back().width;
     }
   }
-  void fill(FieldLayout& layout, const Variant& variant, int depth) {
-    layout.kind = FieldKind::variant;
+  void add_options(FieldLayout& layout, const Variant& variant, int depth) {
     layout.children.reserve(variant.options.size());
     std::uint32_t widest = 0;
     for (const auto& option : variant.options) {
-      if (!option.type) throw MetadataError("the option \"" + option.name + "\" has no type");
       layout.children.push_back(build(option.name, *option.type, layout.slot + 1, depth + 1));
       widest = std::max(widest, layout.children.back().width);
     }

@@ -26,16 +26,8 @@
 
 namespace perflab::ctf {
 
-enum class FieldKind : std::uint8_t {
-  integer,
-  floating,
-  enumeration,
-  text,
-  array,
-  sequence,
-  structure,
-  variant
-};
+// In the order of FieldType::Kind.
+enum class FieldKind { integer, floating, enumeration, text, array, sequence, structure, variant };
 
 // A field with the places of everything in it.
 struct FieldLayout {

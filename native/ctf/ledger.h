@@ -2,6 +2,7 @@
 // down here.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -27,8 +28,14 @@ enum class Loss : std::uint8_t {
   foreign_uuid,  // `count` packets of a file have the UUID of another trace; they are read all the same
 };
 
-// "discarded_events", ...; also used in tables and JSON.
-[[nodiscard]] const char* name_of(Loss loss) noexcept;
+// As tables and JSON call it.
+[[nodiscard]] constexpr const char* name_of(Loss loss) noexcept {
+  constexpr std::array kNames{"discarded_events",  "missing_begin",       "missing_end",
+                              "missing_stream",    "lost_packets",        "truncated_packet",
+                              "corrupt_packet",    "undecodable_event",   "backwards_time",
+                              "unreadable_stream", "unreadable_metadata", "foreign_uuid"};
+  return kNames[static_cast<std::size_t>(loss)];
+}
 
 struct LedgerEntry {
   Loss loss = Loss::corrupt_packet;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kHeaderBytes = 512;  // most headers with their contexts, and what is loaded beyond
 
-// Of the search for the next packet.
+// Bounds of the search for the next packet behind a broken one.
 constexpr std::uint64_t kBlockBytes = std::uint64_t{1} << 20U;
 constexpr std::uint64_t kLongestHeader = 64 * 1024;
 constexpr std::uint64_t kHeaderWork = 1 << 14;
@@ -144,7 +144,7 @@ class Indexer {
     note_cpu(fields);
     index_.packets.push_back(packet);
 
-    // A size that is not that of the packet before may be a wrong one, and hide other packets.
+    // Packets of a stream mostly have one size: a different one may be wrong, and hide other packets.
     const bool has_usual_size = found.packet_bits == usual_bits_;
     usual_bits_ = found.packet_bits;
     if (!has_usual_size) {
@@ -164,7 +164,7 @@ class Indexer {
     return true;
   }
 
-  // Where there is no packet: at the next one. Its size may be what is wrong with the packet before.
+  // Continues at the next packet. Perhaps the size of the packet before is wrong, and hides that one.
   bool go_on_behind(const Found& found) {
     if (!index_.packets.empty()) {
       const std::uint64_t behind = behind_content();
@@ -309,7 +309,7 @@ class Indexer {
     return decoder->second.get();
   }
 
-  // Once for the file. Traces that were put together by hand are like that, and good.
+  // One entry for the file. Traces that were put together by hand have such packets, and are good.
   void note_foreign_uuid() {
     if (!foreign_) {
       foreign_ = ledger_.size();
@@ -334,7 +334,7 @@ class Indexer {
                       .file = file_,
                       .offset = offset_,
                       .message = fmt::format("{}: the packet at byte {} {}", file_, offset_, what)};
-    // What is lost lies behind what was read.
+    // The loss begins at the end of the last packet that was read.
     if (!index_.packets.empty() && index_.packets.back().end_cycles) {
       entry.begin_ns = to_ns_(*index_.packets.back().end_cycles);
     }
@@ -381,7 +381,7 @@ void note_losses(Stream& stream, const std::function<std::int64_t(std::uint64_t)
     LedgerEntry entry{.file = stream.files[packet.file], .offset = packet.file_offset};
     if (before != nullptr) entry.begin_ns = ns(before->end_cycles);
 
-    // What a broken packet was is in the ledger already.
+    // A gap of numbers next to a broken packet is that packet, which has an entry of its own.
     if (before != nullptr && !packet.after_gap && packet.sequence_number && before->sequence_number &&
         *packet.sequence_number > *before->sequence_number + 1) {
       LedgerEntry lost = entry;
@@ -394,7 +394,7 @@ void note_losses(Stream& stream, const std::function<std::int64_t(std::uint64_t)
       ledger.push_back(std::move(lost));
     }
     const std::uint64_t counted = before != nullptr ? before->events_discarded.value_or(0) : 0;
-    // A count that became smaller began anew; how much of it is new nobody knows.
+    // A count that became smaller was reset, and does not tell how many events were discarded since.
     if (packet.events_discarded && *packet.events_discarded > counted) {
       entry.loss = Loss::discarded_events;
       entry.count = *packet.events_discarded - counted;

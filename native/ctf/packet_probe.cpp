@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kBlockBytes =
     2048;                                 // half a page: in a page of zeros there is one wherever it begins
-constexpr std::uint64_t kZeroBytes = 64;  // no event is that empty
+constexpr std::uint64_t kZeroBytes = 64;  // longer than any event of zeros
 
 bool are_zeros(const std::uint8_t* data, std::uint64_t bytes) noexcept {
   return std::all_of(data, data + bytes, [](std::uint8_t byte) { return byte == 0; });
@@ -61,13 +61,13 @@ Probe probe(const Decoder& decoder, const Packet& packet) {
     const bool is_event = decoder.next(cursor, slots.data(), wanted.data(), seen) == Decoder::Step::event;
     const bool zeros =
         8 * (start + kZeroBytes) <= packet.content_bits && are_zeros(packet.data + start, kZeroBytes);
-    // A clock that stands at 0 may say so.
+    // An event of zeros is real where the clock did not move: it stands at 0.
     if (zeros && !(is_event && cursor.cycles == before)) {
       found.meets_zeros = true;
       std::uint64_t first = start;
       const std::uint64_t events = (packet.events_offset_bits + 7) / 8;
       while (first > events && packet.data[first - 1] == 0) --first;
-      // The last event may have lost its end to them.
+      // The zeros may have replaced the end of the last event.
       if (8 * first < found.good_bits) {
         Packet less = packet;
         less.content_bits = 8 * first;

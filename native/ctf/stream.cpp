@@ -17,7 +17,7 @@ namespace {
 // Pages this far behind the reader are given back, so that the memory in use does not grow with the trace.
 constexpr std::size_t kReleaseBytes = std::size_t{8} << 20U;
 
-// Decoding is faster by several events at once.
+// Several events are decoded at once, which is faster.
 constexpr std::size_t kEventsAhead = 128;
 constexpr std::size_t kSlotsAhead = 2048;
 constexpr std::size_t kElementsAhead = 64 * 1024;  // slots
@@ -123,7 +123,7 @@ struct StreamReader::State {
     if (decoder->uses_packet()) {
       packet_memory.clear();
       ElementMemory* const kept = std::exchange(cursor.memory, &packet_memory);
-      // Was decoded before, when the packets were found.
+      // Cannot fail: the header and context were decoded when the packet was indexed.
       (void)decoder->packet().decode(cursor, packet_slots.data());
       cursor.memory = kept;
     }
@@ -132,7 +132,7 @@ struct StreamReader::State {
     return true;
   }
 
-  // Zeros where events should be would be decoded as events of their own.
+  // Zeros decode as events: without this, a hole in a file would become events that never were.
   void leave_out_zeros(const Packet& packet_with_zeros) {
     const Probe found = probe(*decoder, packet_with_zeros);
     if (!found.meets_zeros) return;
@@ -150,7 +150,7 @@ struct StreamReader::State {
                       .offset = current.file_offset + at / 8,
                       .begin_ns = to_ns(last_cycles),
                       .end_ns = to_ns(current.end_cycles)};
-    // An old tracer's packet may end before its last event.
+    // LTTng before 2.11 may stamp the end of a packet before its last event.
     if (entry.begin_ns && entry.end_ns) entry.end_ns = std::max(*entry.begin_ns, *entry.end_ns);
     entry.message =
         fmt::format("{}: the event at byte {} cannot be decoded: {}; the rest of its packet is not read",
@@ -184,7 +184,7 @@ struct StreamReader::State {
       released_file = next.file;
       released = next.file_offset;
     }
-    // The packet before the next one may still be pointed into; were it released, it would be read again.
+    // Events of the packet before the next one may still be in use, so its pages are kept.
     const auto behind = static_cast<std::size_t>(next.file_offset);
     if (behind < released + 2 * kReleaseBytes) return;
     trace->files[stream->mapped[next.file]]->release(released, behind - kReleaseBytes);
@@ -193,7 +193,7 @@ struct StreamReader::State {
 
   void note_failure() {
     const Packet& current = stream->packets[packet - 1];
-    // Then it is in the ledger already.
+    // The ledger has an entry for every truncated packet since the file was indexed.
     if (current.truncated &&
         (cursor.failure == Failure::beyond_end || cursor.failure == Failure::no_terminator))
       return;

@@ -10,7 +10,6 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "graph/circulation.h"
 #include "graph/names.h"
 #include "graph/text.h"
 #include "graph/units.h"
@@ -26,12 +25,13 @@ class Reporter {
   explicit Reporter(const Locate& locate) : locate_(locate) {}
 
   [[nodiscard]] std::string place(const Item& item) const { return locate_(item); }
-  [[noreturn]] void fail(const Item& item, std::string_view problem) const {
-    throw InputError(fmt::format("{}: {}", locate_(item), problem));
+  template <typename... Args>
+  [[noreturn]] void fail(const Item& item, fmt::format_string<Args...> problem, Args&&... args) const {
+    throw InputError(fmt::format("{}: {}", locate_(item), fmt::format(problem, std::forward<Args>(args)...)));
   }
   // Fails unless `problem` is empty.
   void require_none(const Item& item, std::string_view problem) const {
-    if (!problem.empty()) fail(item, problem);
+    if (!problem.empty()) fail(item, "{}", problem);
   }
 
  private:
@@ -81,7 +81,7 @@ void check_publisher(const Publisher& publisher, const Item& item, const Reporte
 void check_subscription(const Subscription& subscription, const Item& item, const Reporter& reporter) {
   reporter.require_none(item, qualified_topic_problem(subscription.topic));
   reporter.require_none(item, type_problem(subscription.type));
-  if (subscription.pass_by == PassBy::kLoaned) reporter.fail(item, kLoanedSubscription);
+  if (subscription.pass_by == PassBy::kLoaned) reporter.fail(item, "{}", kLoanedSubscription);
   reporter.require_none(item, qos_problem(subscription.qos));
   if (subscription.qos.lifespan_ns != PERFLAB_DURATION_INFINITE) {
     reporter.fail(item, "lifespan is a policy of publishers; remove it from the subscription");
@@ -107,8 +107,8 @@ void check_unique(const std::vector<End>& ends, std::string End::* name, std::st
     if constexpr (requires { one.number; }) number = one.number;
     const auto [found, added] = first.try_emplace({one.*name, number}, here);
     if (added) return;
-    reporter.fail(here, fmt::format("the node has a {} of {} already, at {}; a node has at most one per {}",
-                                    end, one.*name, reporter.place(found->second), what));
+    reporter.fail(here, "the node has a {} of {} already, at {}; a node has at most one per {}", end,
+                  one.*name, reporter.place(found->second), what);
   });
 }
 
@@ -132,16 +132,16 @@ class Drivers {
     std::unordered_set<std::size_t> seen;
     for (const std::size_t index : indexes) {
       if (index >= drivers_.size()) {
-        reporter_.fail(driver, fmt::format("{} {} of {}", words_.with, index, drivers_.size()));
+        reporter_.fail(driver, "{} {} of {}", words_.with, index, drivers_.size());
       }
       const std::string& name = ends_[index].*words_.name;
       if (!seen.insert(index).second) {
-        reporter_.fail(driver, fmt::format("{} {} twice; name it once", words_.verb, name));
+        reporter_.fail(driver, "{} {} twice; name it once", words_.verb, name);
       }
       std::optional<Item>& other = drivers_[index];
       if (other && (other->part == Part::kTimer || driver.part == Part::kTimer)) {
-        reporter_.fail(driver, fmt::format("{} is {} at {} already; {}", name, words_.driven,
-                                           reporter_.place(*other), words_.rule));
+        reporter_.fail(driver, "{} is {} at {} already; {}", name, words_.driven, reporter_.place(*other),
+                       words_.rule);
       }
       other = driver;
     }
@@ -151,14 +151,14 @@ class Drivers {
     each(ends_, item_, words_.part, [&](const End& end, const Item& here) {
       const std::optional<Item>& driver = drivers_[here.index];
       if (!driver) {
-        reporter_.fail(here, fmt::format("nothing {} {}; give it a period, or name it in {}", words_.verb,
-                                         end.*words_.name, words_.where));
+        reporter_.fail(here, "nothing {} {}; give it a period, or name it in {}", words_.verb,
+                       end.*words_.name, words_.where);
       }
       const bool timed = driver->part == Part::kTimer;
       const double expected = timed ? 1e9 / static_cast<double>(node_.timers[driver->index].period_ns) : 0.0;
       if (!(std::abs(end.frequency_hz - expected) <= 1e-9 * expected)) {
-        reporter_.fail(here, fmt::format("frequency_hz of {} is {}; by {}, it is {}", end.*words_.name,
-                                         end.frequency_hz, words_.by, expected));
+        reporter_.fail(here, "frequency_hz of {} is {}; by {}, it is {}", end.*words_.name, end.frequency_hz,
+                       words_.by, expected);
       }
     });
   }
@@ -189,10 +189,10 @@ void check_triggers(const Timer& timer, const Node& node, const Item& here, cons
   std::unordered_set<std::size_t> seen;
   for (const std::size_t index : timer.trigger) {
     if (index >= node.waitables.size()) {
-      reporter.fail(here, fmt::format("triggers waitable {} of {}", index, node.waitables.size()));
+      reporter.fail(here, "triggers waitable {} of {}", index, node.waitables.size());
     }
     if (!seen.insert(index).second) {
-      reporter.fail(here, fmt::format("triggers {} twice; name it once", quote(node.waitables[index].name)));
+      reporter.fail(here, "triggers {} twice; name it once", quote(node.waitables[index].name));
     }
   }
 }
@@ -202,8 +202,7 @@ void check_waitables(const Node& node, const Item& item, const Reporter& reporte
   each(node.waitables, item, Part::kWaitable, [&](const Waitable& waitable, const Item& here) {
     reporter.require_none(here, waitable_name_problem(waitable.name));
     if (!names.insert(waitable.name).second) {
-      reporter.fail(here, fmt::format("the node has a waitable {} already; give each its own name",
-                                      quote(waitable.name)));
+      reporter.fail(here, "the node has a waitable {} already; give each its own name", quote(waitable.name));
     }
     reporter.require_none(here, work_problem(waitable.work_ns));
   });
@@ -217,8 +216,7 @@ void check_timers(const Node& node, const Item& item, Drivers<Publisher>& publis
       reporter.fail(here, "timer name must have 1 to 255 characters");
     }
     if (!names.insert(timer.name).second) {
-      reporter.fail(
-          here, fmt::format("the node has a timer {} already; give each its own name", quote(timer.name)));
+      reporter.fail(here, "the node has a timer {} already; give each its own name", quote(timer.name));
     }
     reporter.require_none(here, period_problem(timer.period_ns));
     reporter.require_none(here, work_problem(timer.work_ns));
@@ -233,19 +231,19 @@ void check_shape(const Reaction& reaction, const Node& node, const Item& here, c
   if (kind.empty()) reporter.fail(here, "the reaction has no kind of this version");
   const bool sink = reaction.kind == ReactionKind::kSink;
   const bool cyclic = reaction.kind == ReactionKind::kCyclic;
-  if (reaction.on.empty()) reporter.fail(here, fmt::format("a {} needs at least one topic in `on`", kind));
+  if (reaction.on.empty()) reporter.fail(here, "a {} needs at least one topic in `on`", kind);
   if (sink && !reaction.publish.empty()) {
     reporter.fail(here, "a sink publishes nothing; remove `publish`, or make it a transform");
   }
   if (!sink && !cyclic && reaction.publish.empty()) {
-    reporter.fail(here, fmt::format("a {} needs `publish`; without it, make it a sink", kind));
+    reporter.fail(here, "a {} needs `publish`; without it, make it a sink", kind);
   }
   if (reaction.kind == ReactionKind::kFusion && reaction.on.size() < 2) {
     reporter.fail(here, "a fusion waits for two topics or more; for one, make it a transform");
   }
   if (cyclic) reporter.require_none(here, period_problem(reaction.period_ns));
   if (!cyclic && reaction.period_ns != 0) {
-    reporter.fail(here, fmt::format("a {} has no period; remove it, or make it cyclic", kind));
+    reporter.fail(here, "a {} has no period; remove it, or make it cyclic", kind);
   }
   if (reaction.kind != ReactionKind::kRelay) return;
   for (const std::size_t in : reaction.on) {
@@ -254,9 +252,9 @@ void check_shape(const Reaction& reaction, const Node& node, const Item& here, c
       const Publisher& output = node.publishers[out];
       if (input.type == output.type) continue;
       reporter.fail(here,
-                    fmt::format("a relay forwards messages as they are, but {} is {} and {} is {}; use a "
-                                "transform, or one type",
-                                input.topic, input.type, output.topic, output.type));
+                    "a relay forwards messages as they are, but {} is {} and {} is {}; use a "
+                    "transform, or one type",
+                    input.topic, input.type, output.topic, output.type);
     }
   }
 }
@@ -267,11 +265,11 @@ void check_reactions(const Node& node, const Item& item, Drivers<Publisher>& pub
   each(node.reactions, item, Part::kReaction, [&](const Reaction& reaction, const Item& here) {
     for (const std::size_t index : reaction.on) {
       if (index >= taken.size()) {
-        reporter.fail(here, fmt::format("reacts on subscription {} of {}", index, taken.size()));
+        reporter.fail(here, "reacts on subscription {} of {}", index, taken.size());
       }
       if (taken[index]) {
-        reporter.fail(here, fmt::format("{} has a reaction already; a subscription has at most one",
-                                        node.subscriptions[index].topic));
+        reporter.fail(here, "{} has a reaction already; a subscription has at most one",
+                      node.subscriptions[index].topic);
       }
       taken[index] = true;
     }
@@ -285,20 +283,19 @@ void check_process(const Process& process, std::size_t index, const Reporter& re
   const Item here{Part::kProcess, index, 0, 0};
   reporter.require_none(here, file_name_problem(process.name));
   if (process.nodes.empty()) {
-    reporter.fail(here, fmt::format("process {} has no nodes; give it at least one", process.name));
+    reporter.fail(here, "process {} has no nodes; give it at least one", process.name);
   }
   if (process.participants < 1 || process.participants > kMaxParticipants) {
-    reporter.fail(here, fmt::format("participants is {}; it must be from 1 to {}", process.participants,
-                                    kMaxParticipants));
+    reporter.fail(here, "participants is {}; it must be from 1 to {}", process.participants,
+                  kMaxParticipants);
   }
   reporter.require_none(here, thread_problem(process.threads.executors));
   reporter.require_none(here, thread_problem(process.threads.middleware));
   std::unordered_set<int> ids;
   each(process.executors, here, Part::kExecutor, [&](const Executor& executor, const Item& item) {
-    if (executor.id < 0) reporter.fail(item, fmt::format("executor id {} is negative", executor.id));
+    if (executor.id < 0) reporter.fail(item, "executor id {} is negative", executor.id);
     if (!ids.insert(executor.id).second) {
-      reporter.fail(item,
-                    fmt::format("executor id {} is used twice in process {}", executor.id, process.name));
+      reporter.fail(item, "executor id {} is used twice in process {}", executor.id, process.name);
     }
     if (word_of(kExecutorWords, executor.kind).empty())
       reporter.fail(item, "the executor has no kind of this version");
@@ -308,8 +305,8 @@ void check_process(const Process& process, std::size_t index, const Reporter& re
   for (std::size_t n = 0; n < process.nodes.size(); ++n) {
     const Node& node = process.nodes[n];
     if (!ids.contains(node.executor)) {
-      reporter.fail({Part::kNode, index, n, 0},
-                    fmt::format("executor {} is not an executor of process {}", node.executor, process.name));
+      reporter.fail({Part::kNode, index, n, 0}, "executor {} is not an executor of process {}", node.executor,
+                    process.name);
     }
   }
 }
@@ -320,9 +317,9 @@ void check_bounds(const Graph& graph, const Reporter& reporter) {
   for_each_node(graph, [&](const Node& node, const Item& here) {
     nodes += 1;
     parts += count_parts(node);
-    if (nodes > kMaxNodes) reporter.fail(here, fmt::format("the graph has more than {} nodes", kMaxNodes));
+    if (nodes > kMaxNodes) reporter.fail(here, "the graph has more than {} nodes", kMaxNodes);
     if (parts > kMaxParts) {
-      reporter.fail(here, fmt::format("the graph has more than {} {}", kMaxParts, kPartWords));
+      reporter.fail(here, "the graph has more than {} {}", kMaxParts, kPartWords);
     }
   });
 }
@@ -374,8 +371,8 @@ void check_type(std::string_view what, const std::string& name, const Ends<Offer
       type = &other;
       first = item;
     } else if (*type != other) {
-      reporter.fail(item, fmt::format("{0} {1} has type {2} here but {3} at {4}; one {0} has one type", what,
-                                      name, other, *type, reporter.place(first)));
+      reporter.fail(item, "{0} {1} has type {2} here but {3} at {4}; one {0} has one type", what, name, other,
+                    *type, reporter.place(first));
     }
   };
   for (const auto& [end, item] : ends.offering) compare(end->type, item);
@@ -391,8 +388,8 @@ void check_compatibility(const std::string& name, const Ends<Offering, Taking>& 
     for (const auto& [offerer, other] : ends.offering) {
       const std::string problem = problem_of(offerer->qos, taker->qos);
       if (problem.empty()) continue;
-      reporter.fail(item, fmt::format("the {} of {} cannot match the {} at {}: {}", taking, name, offering,
-                                      reporter.place(other), problem));
+      reporter.fail(item, "the {} of {} cannot match the {} at {}: {}", taking, name, offering,
+                    reporter.place(other), problem);
     }
   }
 }
@@ -406,19 +403,18 @@ void check_relay_sizes(const Reaction& reaction, const Node& node, const Item& h
     const Publisher& output = node.publishers[out];
     if (output.size_bytes == first.size_bytes) continue;
     reporter.fail({Part::kPublisher, here.process, here.node, out},
-                  fmt::format("a relay publishes {} with {} bytes and {} with {} bytes; a relay forwards "
-                              "messages as they are",
-                              output.topic, output.size_bytes, first.topic, first.size_bytes));
+                  "a relay publishes {} with {} bytes and {} with {} bytes; a relay forwards "
+                  "messages as they are",
+                  output.topic, output.size_bytes, first.topic, first.size_bytes);
   }
   for (const std::size_t in : reaction.on) {
     const std::string& topic = node.subscriptions[in].topic;
     for (const auto& [source, item] : topics.at(topic).offering) {
       if (source->size_bytes == first.size_bytes) continue;
-      reporter.fail(
-          {Part::kPublisher, here.process, here.node, reaction.publish.front()},
-          fmt::format("a relay publishes {} with {} bytes, but {} has {} bytes at {}; a relay forwards "
-                      "messages as they are",
-                      first.topic, first.size_bytes, topic, source->size_bytes, reporter.place(item)));
+      reporter.fail({Part::kPublisher, here.process, here.node, reaction.publish.front()},
+                    "a relay publishes {} with {} bytes, but {} has {} bytes at {}; a relay forwards "
+                    "messages as they are",
+                    first.topic, first.size_bytes, topic, source->size_bytes, reporter.place(item));
     }
   }
 }
@@ -429,10 +425,9 @@ void check_topics(const Graph& graph, const Reporter& reporter) {
   for (const auto& [topic, ends] : topics) {
     edges += ends.offering.size() * ends.taking.size();
     if (edges > kMaxEdges) {
-      reporter.fail(
-          ends.offering.front().second,
-          fmt::format("the graph has more than {} edges (pairs of publisher and subscription of a topic)",
-                      kMaxEdges));
+      reporter.fail(ends.offering.front().second,
+                    "the graph has more than {} edges (pairs of publisher and subscription of a topic)",
+                    kMaxEdges);
     }
   }
   for (const auto& [topic, ends] : topics) check_type("topic", topic, ends, reporter);
@@ -456,18 +451,16 @@ void require_server(const std::string& service, const Service& ends,
     if (!others.offering.empty()) served.push_back(name);
   }
   const std::string_view near = closest(service, served);
-  reporter.fail(ends.taking.front().second,
-                fmt::format("the graph has no server of {}; {}", service,
-                            near.empty() ? "add one" : fmt::format("did you mean {}?", near)));
+  reporter.fail(ends.taking.front().second, "the graph has no server of {}; {}", service,
+                near.empty() ? "add one" : fmt::format("did you mean {}?", near));
 }
 
 void check_services(const Graph& graph, const Reporter& reporter) {
   const std::map<std::string, Service> services = services_of(graph);
   for (const auto& [service, ends] : services) {
     if (ends.offering.size() < 2) continue;
-    reporter.fail(ends.offering[1].second,
-                  fmt::format("service {} has a server already, at {}; a service has one", service,
-                              reporter.place(ends.offering[0].second)));
+    reporter.fail(ends.offering[1].second, "service {} has a server already, at {}; a service has one",
+                  service, reporter.place(ends.offering[0].second));
   }
   for (const auto& [service, ends] : services) {
     require_server(service, ends, services, reporter);
@@ -483,16 +476,15 @@ void check_names_unique(const Graph& graph, const Reporter& reporter) {
     const Process& process = graph.processes[p];
     const auto [found, added] = processes.emplace(process.name, p);
     if (!added) {
-      reporter.fail({Part::kProcess, p, 0, 0},
-                    fmt::format("process {} is also at {}; give each its own name", process.name,
-                                reporter.place({Part::kProcess, found->second, 0, 0})));
+      reporter.fail({Part::kProcess, p, 0, 0}, "process {} is also at {}; give each its own name",
+                    process.name, reporter.place({Part::kProcess, found->second, 0, 0}));
     }
     for (std::size_t n = 0; n < process.nodes.size(); ++n) {
       const Item item{Part::kNode, p, n, 0};
       const auto [other, new_node] = nodes.emplace(process.nodes[n].qualified_name(), item);
       if (!new_node) {
-        reporter.fail(item, fmt::format("node {} is also at {}; give each its own name or namespace",
-                                        other->first, reporter.place(other->second)));
+        reporter.fail(item, "node {} is also at {}; give each its own name or namespace", other->first,
+                      reporter.place(other->second));
       }
     }
   }

@@ -73,6 +73,12 @@ using Locate = std::function<std::string(const Item&)>;
 
 void check(const Graph& graph, const Locate& locate);
 
+// Graphs in which one message would go round for ever: fails, naming the topics in their order, where
+// reactions form a loop that nothing holds back. Relays and transforms answer every message at once; a fusion
+// holds a loop back if one of its inputs comes from outside of the loop; a cyclic reaction always does.
+// check() includes it.
+void check_circulation(const Graph& graph, const Locate& locate);
+
 // The rules that need nothing but the node itself; check() includes them.
 void check_node(const Node& node, const Item& item, const Locate& locate);
 

@@ -1,5 +1,3 @@
-#include "graph/circulation.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "graph/check.h"
 #include "graph/text.h"
 
 namespace perflab::graph {

@@ -5,6 +5,7 @@
 #include <map>
 #include <string_view>
 
+#include "graph/check.h"
 #include "message/types.h"
 
 namespace perflab::graph {
@@ -38,17 +39,10 @@ double reaction_rate(const Reaction& reaction, const Node& node, const Rates& ra
   return sum;
 }
 
-template <typename Visit>
-void for_each_node(const Graph& graph, Visit visit) {
-  for (const Process& process : graph.processes) {
-    for (const Node& node : process.nodes) visit(node);
-  }
-}
-
 // The rates that follow from `before` by one step along every reaction.
 Rates step(const Graph& graph, const Rates& before) {
   Rates rates;
-  for_each_node(graph, [&](const Node& node) {
+  for_each_node(graph, [&](const Node& node, const Item& /*item*/) {
     const auto add = [&](std::size_t index, double per_s) {
       const Publisher& publisher = node.publishers[index];
       Totals& totals = rates[publisher.topic];
@@ -74,7 +68,7 @@ bool same(const Rates& a, const Rates& b) {
 
 std::vector<ServiceDescription> describe_services(const Graph& graph) {
   std::map<std::string_view, ServiceDescription> services;
-  for_each_node(graph, [&](const Node& node) {
+  for_each_node(graph, [&](const Node& node, const Item& /*item*/) {
     for (const Server& server : node.servers) {
       services[server.service].server = node.qualified_name();
       services[server.service].type = server.type;
@@ -107,7 +101,7 @@ Description describe(const Graph& graph) {
   }
 
   std::map<std::string_view, TopicDescription> topics;
-  for_each_node(graph, [&](const Node& node) {
+  for_each_node(graph, [&](const Node& node, const Item& /*item*/) {
     result.nodes += 1;
     result.publishers += node.publishers.size();
     result.subscriptions += node.subscriptions.size();
@@ -153,11 +147,11 @@ Description describe(const Graph& graph) {
 
 std::uint64_t timed_deliveries(const Graph& graph, Nanoseconds duration_ns) {
   std::map<std::string_view, std::uint64_t> readers;
-  for_each_node(graph, [&](const Node& node) {
+  for_each_node(graph, [&](const Node& node, const Item& /*item*/) {
     for (const Subscription& subscription : node.subscriptions) readers[subscription.topic] += 1;
   });
   std::uint64_t messages = 0;
-  for_each_node(graph, [&](const Node& node) {
+  for_each_node(graph, [&](const Node& node, const Item& /*item*/) {
     for (const Timer& timer : node.timers) {
       const auto ticks = static_cast<std::uint64_t>(duration_ns / timer.period_ns);
       for (const std::size_t index : timer.publish) {

@@ -4,9 +4,8 @@
 
 #include <algorithm>
 
-#include "graph/read_json.h"
-#include "graph/read_yaml.h"
 #include "graph/text.h"
+#include "graph/tree_builder.h"
 
 namespace perflab::graph {
 namespace {

@@ -35,8 +35,8 @@ void NodeAdder::first_copy(const Node& node, const ProcessOrigin& origin, const 
                            std::size_t copies) {
   nodes_ += copies;
   parts_ += copies * count_parts(node);
-  if (nodes_ > kMaxNodes) field.fail(fmt::format("the graph has more than {} nodes", kMaxNodes));
-  if (parts_ > kMaxParts) field.fail(fmt::format("the graph has more than {} {}", kMaxParts, kPartWords));
+  if (nodes_ > kMaxNodes) field.fail("the graph has more than {} nodes", kMaxNodes);
+  if (parts_ > kMaxParts) field.fail("the graph has more than {} {}", kMaxParts, kPartWords);
   check_node(node, {Part::kNode, 0, 0, 0},
              [&](const Item& item) { return place_in(origin, origin.nodes.back(), item); });
 }

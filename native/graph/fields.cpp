@@ -20,9 +20,8 @@ bool parse_double(std::string_view text, double& number) {
 void Field::require(Kind wanted) const {
   if (kind() == wanted) return;
   const bool quotable = wanted == Kind::kString && (kind() == Kind::kNumber || kind() == Kind::kBoolean);
-  fail(fmt::format(
-      "{} must be {}, but here is {}{}", name_, name_of(wanted), name_of(kind()),
-      quotable ? fmt::format("; write \"{}\" with quotes", one_line(written().substr(0, 40))) : ""));
+  fail("{} must be {}, but here is {}{}", name_, name_of(wanted), name_of(kind()),
+       quotable ? fmt::format("; write \"{}\" with quotes", one_line(written().substr(0, 40))) : "");
 }
 
 const std::string& Field::text() const {
@@ -34,7 +33,7 @@ double Field::number() const {
   require(Kind::kNumber);
   double number = 0.0;
   if (!parse_double(written(), number)) {
-    fail(fmt::format("{} must be a decimal number, but here is {}", name_, quote(written())));
+    fail("{} must be a decimal number, but here is {}", name_, quote(written()));
   }
   return number;
 }
@@ -42,11 +41,11 @@ double Field::number() const {
 std::int64_t Field::integer(std::int64_t low, std::int64_t high) const {
   const double value = number();
   if (value != std::floor(value)) {
-    fail(fmt::format("{} must be a whole number, but here is {}", name_, quote(written())));
+    fail("{} must be a whole number, but here is {}", name_, quote(written()));
   }
   // Bounds are far below 2^53, so that the comparison in double is exact.
   if (value < static_cast<double>(low) || value > static_cast<double>(high)) {
-    fail(fmt::format("{} is {}; it must be from {} to {}", name_, quote(written()), low, high));
+    fail("{} is {}; it must be from {} to {}", name_, quote(written()), low, high);
   }
   return static_cast<std::int64_t>(value);
 }
@@ -65,8 +64,8 @@ std::vector<Field> Field::items(const std::string& name) const {
 
 void Field::fail_word(std::string_view what, const std::vector<std::string_view>& words) const {
   const std::string_view near = closest(written(), words);
-  fail(fmt::format("{} {} is unknown; use {}{}", what, quote(written()), list_of(words),
-                   near.empty() ? "" : fmt::format(" (did you mean {}?)", near)));
+  fail("{} {} is unknown; use {}{}", what, quote(written()), list_of(words),
+       near.empty() ? "" : fmt::format(" (did you mean {}?)", near));
 }
 
 Fields::Fields(const Document& document, const Value& value, std::string_view what,
@@ -93,7 +92,7 @@ std::optional<Field> Fields::find(std::string_view key) const {
 
 Field Fields::at(std::string_view key) const {
   if (const auto found = find(key)) return *found;
-  fail(fmt::format("the {} misses the key '{}'", name(), key));
+  fail("the {} misses the key '{}'", name(), key);
 }
 
 const std::string& Fields::text(std::string_view key) const { return at(key).text(); }

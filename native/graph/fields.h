@@ -6,6 +6,8 @@
 //   if (const auto qos = fields.find("qos")) ...
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -35,10 +37,13 @@ class Field {
   [[nodiscard]] Position position() const { return document_->position(value_->offset); }
   [[nodiscard]] std::string place() const { return document_->place(value_->offset); }
 
-  [[noreturn]] void fail(std::string_view problem) const { document_->fail(value_->offset, problem); }
+  template <typename... Args>
+  [[noreturn]] void fail(fmt::format_string<Args...> problem, Args&&... args) const {
+    document_->fail(value_->offset, fmt::format(problem, std::forward<Args>(args)...));
+  }
   // Fails unless `problem` is empty.
   void require_none(std::string_view problem) const {
-    if (!problem.empty()) fail(problem);
+    if (!problem.empty()) fail("{}", problem);
   }
   void require(Kind kind) const;
 
@@ -66,7 +71,7 @@ class Field {
     try {
       return parse();
     } catch (const UnitError& error) {
-      fail(name_ + ": " + error.what());
+      fail("{}: {}", name_, error.what());
     }
   }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "graph/check.h"
 #include "graph/fields.h"
 #include "graph/names.h"
 #include "graph/text.h"
@@ -18,7 +19,6 @@ constexpr std::size_t kMaxName = 40;
 // Names are those of metrics: `hot_path.p99`.
 std::string name_problem(std::string_view name) {
   const auto is_lower = [](char c) { return c >= 'a' && c <= 'z'; };
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   const bool good = !name.empty() && name.size() <= kMaxName && is_lower(name.front()) &&
                     std::ranges::all_of(name, [&](char c) { return is_lower(c) || is_digit(c) || c == '_'; });
   if (good) return "";
@@ -32,7 +32,7 @@ std::vector<WrittenName> read_names(const Field& field, std::string_view what) {
   const std::string item_name = fmt::format("a {} in {}", what, field.name());
   std::vector<Field> items{Field(field.document(), field.value(), item_name)};
   if (field.kind() == Kind::kList) items = field.items(item_name);
-  if (items.empty()) field.fail(fmt::format("{} names no {}; name one", field.name(), what));
+  if (items.empty()) field.fail("{} names no {}; name one", field.name(), what);
   std::vector<WrittenName> names;
   for (const Field& item : items) names.push_back({item.text(), item.place()});
   return names;
@@ -63,15 +63,13 @@ WrittenKeyFigure read_key_figure(const Field& field) {
 class Resolver {
  public:
   explicit Resolver(const Graph& graph) {
-    for (const Process& process : graph.processes) {
-      for (const Node& node : process.nodes) {
-        nodes_.emplace(node.qualified_name(), &node);
-        for (const Publisher& publisher : node.publishers) {
-          publishers_[publisher.topic].push_back({&node, &publisher});
-        }
-        for (const Subscription& subscription : node.subscriptions) subscribed_.insert(subscription.topic);
+    for_each_node(graph, [&](const Node& node, const Item& /*item*/) {
+      nodes_.emplace(node.qualified_name(), &node);
+      for (const Publisher& publisher : node.publishers) {
+        publishers_[publisher.topic].push_back({&node, &publisher});
       }
-    }
+      for (const Subscription& subscription : node.subscriptions) subscribed_.insert(subscription.topic);
+    });
   }
 
   [[nodiscard]] KeyFigure resolve(const WrittenKeyFigure& written) const {

@@ -15,7 +15,6 @@ constexpr std::size_t kMaxTopic = 247;
 constexpr std::size_t kMaxService = 246;
 constexpr std::size_t kMaxFileName = 100;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_alphanumeric(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool is_word(char c) { return is_alphanumeric(c) || c == '_'; }
 bool is_file_word(char c) { return is_word(c) || c == '-' || c == '+' || c == '.'; }
@@ -112,8 +111,7 @@ std::string file_name_problem(std::string_view name) {
 
 std::string as_file_name(std::string_view text) {
   std::string name(text.substr(0, kMaxFileName));
-  std::ranges::replace_if(
-      name, [](char c) { return !is_file_word(c); }, '_');
+  std::ranges::replace_if(name, [](char c) { return !is_file_word(c); }, '_');
   if (name.empty() || !is_alphanumeric(name.front())) name = ("graph" + name).substr(0, kMaxFileName);
   return name;
 }

@@ -62,7 +62,7 @@ void require_ros_conventions(const Fields& fields) {
   const auto field = fields.find(kKey);
   if (!field) return;
   if (field->text() == "true") {
-    field->fail(fmt::format("`{}` is not available in this version; remove it or write \"false\"", kKey));
+    field->fail("`{}` is not available in this version; remove it or write \"false\"", kKey);
   }
   if (field->text() != "false") field->fail_word(kKey, {"true", "false"});
 }
@@ -95,9 +95,9 @@ std::string read_type(const Fields& fields, std::string_view key, FindProblem fi
     const std::string_view plugin = type.substr(0, colons);
     if (plugin != "irobot_interfaces_plugin" && plugin != "perflab_msgs") {
       field.fail(
-          fmt::format("message plugin {} is unknown; use irobot_interfaces_plugin, whose "
-                      "messages perflab has",
-                      quote(plugin)));
+          "message plugin {} is unknown; use irobot_interfaces_plugin, whose "
+          "messages perflab has",
+          quote(plugin));
     }
     type.remove_prefix(colons + 2);
   }
@@ -120,7 +120,7 @@ Nanoseconds read_period(const Fields& fields, std::string_view what) {
   const auto frequency = fields.find("freq_hz");
   const auto period = fields.find("period_ms");
   if (!frequency && !period) {
-    fields.fail(fmt::format("the {} misses the key 'period_ms' (or 'freq_hz')", what));
+    fields.fail("the {} misses the key 'period_ms' (or 'freq_hz')", what);
   }
   double period_ms = 0.0;
   if (period) period_ms = period->number();
@@ -132,9 +132,9 @@ Nanoseconds read_period(const Fields& fields, std::string_view what) {
   constexpr double kLongestMs = static_cast<double>(kLongestDuration) / 1e6;
   if (!(period_ms >= 0.001 && period_ms <= kLongestMs)) {
     written.fail(
-        fmt::format("the period is {} ms; it must be at least 0.001 ms and at most one day "
-                    "(86400000 ms)",
-                    period_ms));
+        "the period is {} ms; it must be at least 0.001 ms and at most one day "
+        "(86400000 ms)",
+        period_ms);
   }
   const auto single =
       frequency ? 1000.0F / static_cast<float>(frequency->number()) : static_cast<float>(period_ms);
@@ -147,7 +147,7 @@ std::uint32_t read_size(const Fields& fields, const std::string& type) {
   const auto field = fields.find("msg_size");
   if (!field) {
     if (known->variable) {
-      fields.fail(fmt::format("the publisher misses the key 'msg_size', which {} needs", type));
+      fields.fail("the publisher misses the key 'msg_size', which {} needs", type);
     }
     return known->payload_bytes;
   }

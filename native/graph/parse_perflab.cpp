@@ -26,15 +26,15 @@ constexpr std::array<std::string_view, 4> kProcessKeys{"executors", "participant
 // "infinite" is PERFLAB_DURATION_INFINITE where it is allowed.
 Nanoseconds read_duration(const Field& field, Nanoseconds shortest, bool may_be_infinite = false) {
   if (field.kind() == Kind::kNumber) {
-    field.fail(fmt::format("{0}: {1} has no unit; write {1}ms if milliseconds are meant (ns, us, ms or s)",
-                           field.name(), one_line(field.written().substr(0, 20))));
+    field.fail("{0}: {1} has no unit; write {1}ms if milliseconds are meant (ns, us, ms or s)", field.name(),
+               one_line(field.written().substr(0, 20)));
   }
   const std::string& text = field.text();
   if (may_be_infinite && text == "infinite") return PERFLAB_DURATION_INFINITE;
   const Nanoseconds duration = field.parsed([&] { return parse_duration(text); });
   if (duration < shortest) {
-    field.fail(fmt::format("{}: {} is too short; it must be at least {}", field.name(), text,
-                           shortest == kShortestPeriod ? "1us" : "1ns"));
+    field.fail("{}: {} is too short; it must be at least {}", field.name(), text,
+               shortest == kShortestPeriod ? "1us" : "1ns");
   }
   return duration;
 }
@@ -144,8 +144,7 @@ std::uint32_t read_size(const Fields& fields, const std::string& type) {
   const message::MessageType* known = message::find_type(type);
   const auto field = fields.find("size");
   if (!field) {
-    if (known->variable)
-      fields.fail(fmt::format("the publisher misses the key 'size', which {} needs", type));
+    if (known->variable) fields.fail("the publisher misses the key 'size', which {} needs", type);
     return known->payload_bytes;
   }
   const auto size =
@@ -175,9 +174,9 @@ struct Reading {
       add(std::move(timer), fields);
     } else if (const auto phase = fields.find("phase")) {
       phase->fail(
-          fmt::format("'phase' is that of a timer, and the {} has none without 'period' or "
-                      "'frequency'; remove it",
-                      what));
+          "'phase' is that of a timer, and the {} has none without 'period' or "
+          "'frequency'; remove it",
+          what);
     }
   }
 };
@@ -222,7 +221,7 @@ void add_waitables(const Field& item, Reading& into) {
   const Waitable waitable{.name = fields.text("name"), .work_ns = read_work(fields)};
   const auto copies = fields.integer("number", 1, static_cast<std::int64_t>(kMaxParts), 1);
   if (into.node.waitables.size() + static_cast<std::size_t>(copies) > kMaxParts) {
-    fields.fail(fmt::format("the graph has more than {} {}", kMaxParts, kPartWords));
+    fields.fail("the graph has more than {} {}", kMaxParts, kPartWords);
   }
   for (std::int64_t copy = 1; copy <= copies; ++copy) {
     const std::string name = fields.has("number") ? fmt::format("{}_{}", waitable.name, copy) : waitable.name;
@@ -238,11 +237,10 @@ std::vector<Field> names_at(const Fields& fields, std::string_view key, std::str
   if (!field) return {};
   if (field->kind() == Kind::kString) return {*field};
   if (field->kind() != Kind::kList) {
-    field->fail(fmt::format("'{0}' must be a {1} or a list of {1}s, but here is {2}", key, what,
-                            name_of(field->kind())));
+    field->fail("'{0}' must be a {1} or a list of {1}s, but here is {2}", key, what, name_of(field->kind()));
   }
   std::vector<Field> names = field->items(fmt::format("a {} in '{}'", what, key));
-  if (names.empty()) field->fail(fmt::format("'{}' names no {}; name one, or remove it", key, what));
+  if (names.empty()) field->fail("'{}' names no {}; name one, or remove it", key, what);
   for (const Field& name : names) name.require(Kind::kString);
   return names;
 }
@@ -270,7 +268,7 @@ class NameIndex {
       const auto found = indexes_.find(name);
       if (found == indexes_.end()) fail_unknown(field, key, name, node);
       if (!named.insert(found->second).second) {
-        field.fail(fmt::format("'{}' names {} twice; name it once", key, name));
+        field.fail("'{}' names {} twice; name it once", key, name);
       }
       indexes.push_back(found->second);
     }
@@ -289,8 +287,8 @@ class NameIndex {
     std::vector<std::string_view> known;
     for (const auto& [name, index] : indexes_) known.push_back(name);
     const std::string_view near = closest(wanted, known);
-    field.fail(fmt::format("'{}' names {}, but node {} has no {}; {}", key, wanted, node.name, end_,
-                           near.empty() ? "add one" : fmt::format("did you mean {}?", near)));
+    field.fail("'{}' names {}, but node {} has no {}; {}", key, wanted, node.name, end_,
+               near.empty() ? "add one" : fmt::format("did you mean {}?", near));
   }
 
   std::string_view what_;
@@ -432,8 +430,8 @@ std::vector<int> read_cpus(const Field& field) {
   if (field.kind() == Kind::kList) {
     items = field.items(kName);
   } else if (field.kind() != Kind::kNumber) {
-    field.fail(fmt::format("'cpus' must be a list of numbers, a number, or a text like 0-2,5, but here is {}",
-                           name_of(field.kind())));
+    field.fail("'cpus' must be a list of numbers, a number, or a text like 0-2,5, but here is {}",
+               name_of(field.kind()));
   }
   if (items.empty()) field.fail("'cpus' names no CPU; name one, or remove it");
   std::vector<int> cpus;
@@ -451,10 +449,10 @@ realtime::ThreadSettings read_thread(const Fields& around, std::string_view key)
   settings.priority = static_cast<int>(fields.integer("priority", 0, realtime::kHighestPriority, 0));
   if (const auto cpus = fields.find("cpus")) settings.cpus = read_cpus(*cpus);
   if (const std::string problem = thread_problem(settings); !problem.empty()) {
-    fields.at(fields.has("priority") ? "priority" : "policy").fail(problem);
+    fields.at(fields.has("priority") ? "priority" : "policy").fail("{}", problem);
   }
   if (settings.empty()) {
-    fields.fail(fmt::format("'{}' has neither 'policy' nor 'cpus'; add one, or remove it", key));
+    fields.fail("'{}' has neither 'policy' nor 'cpus'; add one, or remove it", key);
   }
   return settings;
 }
@@ -516,7 +514,7 @@ void add_process(const Fields& fields, std::string name, NodeAdder& adder, Usual
 
 std::string read_name(const Field& name, std::string_view what) {
   if (const std::string problem = file_name_problem(name.text()); !problem.empty()) {
-    name.fail(fmt::format("{} {}", what, problem));
+    name.fail("{} {}", what, problem);
   }
   return name.text();
 }
@@ -543,7 +541,7 @@ Draft parse_perflab(const Document& document, std::string_view default_name) {
   }
   const auto refuse_beside = [&](std::string_view key) {
     if (const auto beside = root.find(key)) {
-      beside->fail(fmt::format("'{}' stands beside 'processes'; move it into a process", key));
+      beside->fail("'{}' stands beside 'processes'; move it into a process", key);
     }
   };
   refuse_beside("nodes");

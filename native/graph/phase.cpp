@@ -1,5 +1,7 @@
 #include "graph/phase.h"
 
+#include "graph/check.h"
+
 namespace perflab::graph {
 namespace {
 
@@ -14,14 +16,12 @@ std::uint64_t mixed(std::uint64_t value) noexcept {
 }  // namespace
 
 PhaseOffsets::PhaseOffsets(const Graph& graph, std::uint64_t seed) : seed_(seed) {
-  for (const Process& process : graph.processes) {
-    for (const Node& node : process.nodes) {
-      for (const Timer& timer : node.timers) count(&timer, timer.phase);
-      for (const Reaction& reaction : node.reactions) {
-        if (reaction.kind == ReactionKind::kCyclic) count(&reaction, reaction.phase);
-      }
+  for_each_node(graph, [&](const Node& node, const Item& /*item*/) {
+    for (const Timer& timer : node.timers) count(&timer, timer.phase);
+    for (const Reaction& reaction : node.reactions) {
+      if (reaction.kind == ReactionKind::kCyclic) count(&reaction, reaction.phase);
     }
-  }
+  });
 }
 
 void PhaseOffsets::count(const void* timer, Phase phase) { places_[timer] = counts_[phase]++; }

@@ -1,5 +1,3 @@
-#include "graph/read_json.h"
-
 #include <fmt/format.h>
 
 #include <iterator>

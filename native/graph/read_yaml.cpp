@@ -1,5 +1,3 @@
-#include "graph/read_yaml.h"
-
 #include <fmt/format.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
@@ -13,8 +11,6 @@
 
 namespace perflab::graph {
 namespace {
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 bool all_digits(std::string_view text) { return !text.empty() && std::ranges::all_of(text, is_digit); }
 

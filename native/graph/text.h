@@ -13,6 +13,8 @@
 
 namespace perflab::graph {
 
+[[nodiscard]] constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+
 // Control characters and bytes that are not UTF-8 become \xNN.
 std::string one_line(std::string_view text);
 

@@ -45,4 +45,10 @@ class TreeBuilder {
   Value root_;
 };
 
+// The readers. Strict JSON (RFC 8259): no comments, no trailing commas, no duplicate keys, no NaN. One YAML
+// document (1.2 core schema): anchors, aliases and tags are refused. Both throw InputError with the place of
+// the first error.
+Value read_json(const Document& document);
+Value read_yaml(const Document& document);
+
 }  // namespace perflab::graph

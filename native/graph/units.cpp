@@ -22,8 +22,6 @@ struct Quantity {
   std::string_view unit;
 };
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 std::string_view take_digits(std::string_view& text) {
   std::size_t n = 0;
   while (n < text.size() && is_digit(text[n])) ++n;

@@ -10,30 +10,12 @@
 namespace perflab::traceview {
 namespace {
 
-// A buffer of an empty column: consumers may refuse null pointers even where there is nothing to read.
-alignas(64) constexpr std::uint8_t kNothing[64] = {};
-
-const void* or_nothing(const void* buffer) { return buffer != nullptr ? buffer : kNothing; }
-
-template <typename T>
-ArrowColumn fixed_width(std::string name, const char* format, const Column<T>& column) {
-  return {std::move(name),
-          format,
-          column.size(),
-          column.null_count(),
-          {column.validity(), or_nothing(column.data())},
-          nullptr,
-          nullptr};
-}
-
 ArrowColumn as_it_is(std::string name, const TextColumn& column) {
-  return {std::move(name),
-          "U",
-          column.size(),
-          column.null_count(),
-          {column.validity(), column.offsets(), column.data()},
-          nullptr,
-          nullptr};
+  return {.name = std::move(name),
+          .format = "U",
+          .rows = column.size(),
+          .null_count = column.null_count(),
+          .buffers = {column.validity(), column.offsets(), column.data()}};
 }
 
 // Bytes of the character that `text` begins with; 0 where it begins with none (Unicode, table 3-7: neither
@@ -101,129 +83,115 @@ struct Exported {
   std::int64_t rows = 0;
 };
 
-// Memory behind one ArrowSchema. A consumer may move a child out (its `release` is null then) and release it
-// after its parent, so that every node owns what it points to.
-struct SchemaNode {
-  std::string name, metadata;
-  std::vector<ArrowSchema> children;
-  std::vector<ArrowSchema*> child_pointers;
-  std::unique_ptr<ArrowSchema> dictionary;
-};
-
 template <typename Struct>
 void release_rest(Struct& node) {
   if (node.release != nullptr) node.release(&node);
 }
 
-void release_schema(ArrowSchema* schema) {
-  const std::unique_ptr<SchemaNode> node(static_cast<SchemaNode*>(schema->private_data));
-  for (ArrowSchema& child : node->children) release_rest(child);
-  if (node->dictionary) release_rest(*node->dictionary);
-  schema->release = nullptr;
-}
+// Memory behind one ArrowSchema or ArrowArray. A consumer may move a child out (its `release` is null then)
+// and release it after its parent, so that every node owns what it points to.
+template <typename Struct, typename Own>
+struct Node {
+  Own own;
+  std::vector<Struct> children;
+  std::vector<Struct*> child_pointers;
+  std::unique_ptr<Struct> dictionary;
+
+  ~Node() {
+    for (Struct& child : children) release_rest(child);
+    if (dictionary) release_rest(*dictionary);
+  }
+
+  static void release(Struct* out) {
+    delete static_cast<Node*>(out->private_data);
+    out->release = nullptr;
+  }
+
+  // `value` becomes what the node stands behind.
+  static void hand_over(std::unique_ptr<Node> node, Struct value, Struct* out) {
+    for (Struct& child : node->children) node->child_pointers.push_back(&child);
+    value.n_children = static_cast<std::int64_t>(node->children.size());
+    value.children = node->child_pointers.data();
+    value.dictionary = node->dictionary.get();
+    value.release = release;
+    value.private_data = node.release();
+    *out = value;
+  }
+};
+
+struct SchemaTexts {
+  std::string name, metadata;
+};
+using SchemaNode = Node<ArrowSchema, SchemaTexts>;
 
 void set_schema(std::unique_ptr<SchemaNode> node, const char* format, std::int64_t flags, ArrowSchema* out) {
-  for (ArrowSchema& child : node->children) node->child_pointers.push_back(&child);
-  *out = {.format = format,
-          .name = node->name.c_str(),
-          .metadata = node->metadata.empty() ? nullptr : node->metadata.data(),
-          .flags = flags,
-          .n_children = static_cast<std::int64_t>(node->children.size()),
-          .children = node->child_pointers.data(),
-          .dictionary = node->dictionary.get(),
-          .release = release_schema,
-          .private_data = node.get()};
-  static_cast<void>(node.release());
+  ArrowSchema value{};
+  value.format = format;
+  value.name = node->own.name.c_str();
+  value.metadata = node->own.metadata.empty() ? nullptr : node->own.metadata.data();
+  value.flags = flags;
+  SchemaNode::hand_over(std::move(node), value, out);
 }
 
 void make_schema(const ArrowColumn& column, ArrowSchema* out) {
   auto node = std::make_unique<SchemaNode>();
-  node->name = column.name;
+  node->own.name = column.name;
   std::int64_t flags = ARROW_FLAG_NULLABLE;
   if (column.dictionary) {
     flags |= ARROW_FLAG_DICTIONARY_ORDERED;
-    node->metadata = polars_enum_mark(*column.dictionary);
+    node->own.metadata = polars_enum_mark(*column.dictionary);
     node->dictionary = std::make_unique<ArrowSchema>();
     set_schema(std::make_unique<SchemaNode>(), "U", 0, node->dictionary.get());
   }
   set_schema(std::move(node), column.format, flags, out);
 }
 
-// Releases what was made of the children of a node when making a later one fails.
-template <typename Node>
-struct Unfinished {
-  std::unique_ptr<Node> node = std::make_unique<Node>();
-  ~Unfinished() {
-    if (!node) return;
-    for (auto& child : node->children) release_rest(child);
-  }
-};
-
 void make_schema(const Exported& table, ArrowSchema* out) {
-  Unfinished<SchemaNode> whole;
-  whole.node->children.resize(table.columns.size());
-  whole.node->child_pointers.reserve(table.columns.size());
-  for (std::size_t i = 0; i < table.columns.size(); ++i)
-    make_schema(table.columns[i], &whole.node->children[i]);
-  set_schema(std::move(whole.node), "+s", 0, out);
+  auto node = std::make_unique<SchemaNode>();
+  node->children.resize(table.columns.size());
+  for (std::size_t i = 0; i < table.columns.size(); ++i) make_schema(table.columns[i], &node->children[i]);
+  set_schema(std::move(node), "+s", 0, out);
 }
 
-// Memory behind one ArrowArray; see SchemaNode.
-struct ArrayNode {
+struct ArrayBuffers {
   std::shared_ptr<const Exported> table;
   std::vector<const void*> buffers;
-  std::vector<ArrowArray> children;
-  std::vector<ArrowArray*> child_pointers;
-  std::unique_ptr<ArrowArray> dictionary;
 };
-
-void release_array(ArrowArray* array) {
-  const std::unique_ptr<ArrayNode> node(static_cast<ArrayNode*>(array->private_data));
-  for (ArrowArray& child : node->children) release_rest(child);
-  if (node->dictionary) release_rest(*node->dictionary);
-  array->release = nullptr;
-}
+using ArrayNode = Node<ArrowArray, ArrayBuffers>;
 
 void set_array(std::unique_ptr<ArrayNode> node, std::size_t rows, std::size_t null_count, ArrowArray* out) {
-  for (ArrowArray& child : node->children) node->child_pointers.push_back(&child);
-  *out = {.length = static_cast<std::int64_t>(rows),
-          .null_count = static_cast<std::int64_t>(null_count),
-          .offset = 0,
-          .n_buffers = static_cast<std::int64_t>(node->buffers.size()),
-          .n_children = static_cast<std::int64_t>(node->children.size()),
-          .buffers = node->buffers.data(),
-          .children = node->child_pointers.data(),
-          .dictionary = node->dictionary.get(),
-          .release = release_array,
-          .private_data = node.get()};
-  static_cast<void>(node.release());
+  ArrowArray value{};
+  value.length = static_cast<std::int64_t>(rows);
+  value.null_count = static_cast<std::int64_t>(null_count);
+  value.n_buffers = static_cast<std::int64_t>(node->own.buffers.size());
+  value.buffers = node->own.buffers.data();
+  ArrayNode::hand_over(std::move(node), value, out);
+}
+
+std::unique_ptr<ArrayNode> array_node(const std::shared_ptr<const Exported>& table,
+                                      std::vector<const void*> buffers) {
+  auto node = std::make_unique<ArrayNode>();
+  node->own = {table, std::move(buffers)};
+  return node;
 }
 
 void make_array(const std::shared_ptr<const Exported>& table, const ArrowColumn& column, ArrowArray* out) {
-  auto node = std::make_unique<ArrayNode>();
-  node->table = table;
-  node->buffers = column.buffers;
+  auto node = array_node(table, column.buffers);
   if (column.dictionary) {
     const ArrowColumn names = describe("", *column.dictionary);
-    auto values = std::make_unique<ArrayNode>();
-    values->table = table;
-    values->buffers = names.buffers;
     node->dictionary = std::make_unique<ArrowArray>();
-    set_array(std::move(values), names.rows, 0, node->dictionary.get());
+    set_array(array_node(table, names.buffers), names.rows, 0, node->dictionary.get());
   }
   set_array(std::move(node), column.rows, column.null_count, out);
 }
 
 void make_array(const std::shared_ptr<const Exported>& table, ArrowArray* out) {
-  Unfinished<ArrayNode> whole;
-  whole.node->table = table;
-  whole.node->buffers = {nullptr};  // no row of the table itself is null
-  whole.node->children.resize(table->columns.size());
-  whole.node->child_pointers.reserve(table->columns.size());
+  auto node = array_node(table, {nullptr});  // no row of the table itself is null
+  node->children.resize(table->columns.size());
   for (std::size_t i = 0; i < table->columns.size(); ++i) {
-    make_array(table, table->columns[i], &whole.node->children[i]);
+    make_array(table, table->columns[i], &node->children[i]);
   }
-  set_array(std::move(whole.node), static_cast<std::size_t>(table->rows), 0, out);
+  set_array(std::move(node), static_cast<std::size_t>(table->rows), 0, out);
 }
 
 struct Stream {
@@ -290,34 +258,18 @@ std::string as_utf8(std::string_view text) {
   return repaired;
 }
 
-ArrowColumn describe(std::string name, const Column<std::int32_t>& column) {
-  return fixed_width(std::move(name), "i", column);
-}
-ArrowColumn describe(std::string name, const Column<std::int64_t>& column) {
-  return fixed_width(std::move(name), "l", column);
-}
-ArrowColumn describe(std::string name, const Column<std::uint32_t>& column) {
-  return fixed_width(std::move(name), "I", column);
-}
-ArrowColumn describe(std::string name, const Column<std::uint64_t>& column) {
-  return fixed_width(std::move(name), "L", column);
-}
-ArrowColumn describe(std::string name, const Column<double>& column) {
-  return fixed_width(std::move(name), "g", column);
-}
-
 ArrowColumn describe(std::string name, const Column<std::uint8_t>& flags) {
   auto bits = std::make_shared<std::vector<std::uint8_t>>((flags.size() + 7) / 8);
   for (std::size_t row = 0; row < flags.size(); ++row) {
     if (flags[row] != 0) (*bits)[row / 8] = static_cast<std::uint8_t>((*bits)[row / 8] | (1u << (row % 8)));
   }
-  return {std::move(name),
-          "b",
-          flags.size(),
-          flags.null_count(),
-          {flags.validity(), or_nothing(bits->data())},
-          nullptr,
-          std::move(bits)};
+  const void* const data = or_nothing(bits->data());
+  return {.name = std::move(name),
+          .format = "b",
+          .rows = flags.size(),
+          .null_count = flags.null_count(),
+          .buffers = {flags.validity(), data},
+          .copied = std::move(bits)};
 }
 
 ArrowColumn describe(std::string name, const TextColumn& column) {

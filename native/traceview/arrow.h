@@ -94,17 +94,37 @@ struct ArrowColumn {
   const char* format = "";
   std::size_t rows = 0;
   std::size_t null_count = 0;
-  std::vector<const void*> buffers;  // validity (null where no row is null), then those of the format
-  std::shared_ptr<const TextColumn> dictionary;  // of an enumeration: its names
-  std::shared_ptr<const void> copied;            // what had to be
+  std::vector<const void*> buffers{};  // validity (null where no row is null), then those of the format
+  std::shared_ptr<const TextColumn> dictionary{};  // of an enumeration: its names
+  std::shared_ptr<const void> copied{};            // what had to be
 };
 
-[[nodiscard]] ArrowColumn describe(std::string name, const Column<std::int32_t>& column);
-[[nodiscard]] ArrowColumn describe(std::string name, const Column<std::int64_t>& column);
+// A buffer of an empty column: consumers may refuse null pointers even where there is nothing to read.
+alignas(64) inline constexpr std::uint8_t kNothing[64] = {};
+[[nodiscard]] inline const void* or_nothing(const void* buffer) {
+  return buffer != nullptr ? buffer : kNothing;
+}
+
+template <typename T>
+[[nodiscard]] ArrowColumn fixed_width(std::string name, const char* format, const Column<T>& column) {
+  return {.name = std::move(name),
+          .format = format,
+          .rows = column.size(),
+          .null_count = column.null_count(),
+          .buffers = {column.validity(), or_nothing(column.data())}};
+}
+
+constexpr const char* arrow_format(std::int32_t) { return "i"; }
+constexpr const char* arrow_format(std::int64_t) { return "l"; }
+constexpr const char* arrow_format(std::uint32_t) { return "I"; }
+constexpr const char* arrow_format(std::uint64_t) { return "L"; }
+constexpr const char* arrow_format(double) { return "g"; }
+
+template <typename T>
+[[nodiscard]] ArrowColumn describe(std::string name, const Column<T>& column) {
+  return fixed_width(std::move(name), arrow_format(T{}), column);
+}
 [[nodiscard]] ArrowColumn describe(std::string name, const Column<std::uint8_t>& flags);
-[[nodiscard]] ArrowColumn describe(std::string name, const Column<std::uint32_t>& column);
-[[nodiscard]] ArrowColumn describe(std::string name, const Column<std::uint64_t>& column);
-[[nodiscard]] ArrowColumn describe(std::string name, const Column<double>& column);
 [[nodiscard]] ArrowColumn describe(std::string name, const TextColumn& column);
 [[nodiscard]] ArrowColumn describe_enum(std::string name, const UInt8& codes,
                                         std::span<const char* const> names);

@@ -87,11 +87,11 @@ std::int32_t Directory::add_thread(std::int32_t host, std::int32_t tid, std::opt
 }
 
 std::optional<std::int64_t> Directory::reused_ns(std::int32_t thread) const {
-  const Thread& self = threads_[static_cast<std::size_t>(thread)];
+  const Thread& self = threads_[at(thread)];
   std::optional<std::int64_t> reused;
   for (std::int32_t row = newest_by_tid_.find(number_key(self.host, self.tid)); row >= 0;
-       row = threads_[static_cast<std::size_t>(row)].older) {
-    const std::int64_t first = first_of(threads_[static_cast<std::size_t>(row)]);
+       row = threads_[at(row)].older) {
+    const std::int64_t first = first_of(threads_[at(row)]);
     if (row != thread && first > first_of(self) && (!reused || first < *reused)) reused = first;
   }
   return reused;

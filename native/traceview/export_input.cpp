@@ -55,7 +55,7 @@ ExportOptions parse_export_options(std::string_view text) {
 }
 
 std::string export_name(const std::vector<std::string>& names, std::int32_t row) {
-  if (row >= 0 && static_cast<std::size_t>(row) < names.size()) return names[static_cast<std::size_t>(row)];
+  if (row >= 0 && at(row) < names.size()) return names[at(row)];
   std::string number = "#";
   number += std::to_string(row);
   return number;

@@ -42,7 +42,7 @@ class Stacks {
     if (is_new) nodes_.push_back({node, text, 0});
     return found->second;
   }
-  void add(std::int32_t node, std::int64_t ns) { nodes_[static_cast<std::size_t>(node)].ns += ns; }
+  void add(std::int32_t node, std::int64_t ns) { nodes_[at(node)].ns += ns; }
 
   [[nodiscard]] std::vector<std::string> lines() const {
     std::vector<std::string> out;
@@ -60,8 +60,8 @@ class Stacks {
   };
 
   [[nodiscard]] std::string path(const Node& node) const {
-    const std::string& own = texts_[static_cast<std::size_t>(node.text)];
-    return node.above == kNone ? own : path(nodes_[static_cast<std::size_t>(node.above)]) + ";" + own;
+    const std::string& own = texts_[at(node.text)];
+    return node.above == kNone ? own : path(nodes_[at(node.above)]) + ";" + own;
   }
 
   std::unordered_map<std::string, std::int32_t> text_by_name_;
@@ -207,8 +207,7 @@ class FoldedWriter {
     }
     for (std::size_t row = 0; row < states.thread.size(); ++row) {  // in the order of thread and time
       if (states.state[row] != ThreadState::running) continue;
-      stretches_[static_cast<std::size_t>(states.thread[row])].push_back(
-          {states.start_ns[row], states.end_ns[row]});
+      stretches_[at(states.thread[row])].push_back({states.start_ns[row], states.end_ns[row]});
     }
   }
 
@@ -248,15 +247,13 @@ class FoldedWriter {
       ++without_end_;
       return;
     }
-    frames_[static_cast<std::size_t>(table.thread[row])].push_back(
-        {table.start_ns[row], table.end_ns[row], text(), kind});
+    frames_[at(table.thread[row])].push_back({table.start_ns[row], table.end_ns[row], text(), kind});
   }
 
   std::int32_t text_of(std::vector<std::int32_t>& known, const std::vector<std::string>& names,
                        std::int32_t row) {
-    if (row < 0 || static_cast<std::size_t>(row) >= known.size())
-      return stacks_.text(export_name(names, row));
-    std::int32_t& text = known[static_cast<std::size_t>(row)];
+    if (row < 0 || at(row) >= known.size()) return stacks_.text(export_name(names, row));
+    std::int32_t& text = known[at(row)];
     if (text == kNone) text = stacks_.text(export_name(names, row));
     return text;
   }
@@ -267,8 +264,8 @@ class FoldedWriter {
     std::string process = "[no process known]";
     if (t_.threads->process.valid(thread)) {
       const std::int32_t row = t_.threads->process[thread];
-      process = export_name(options_.processes, row) + " (" +
-                std::to_string(t_.processes->pid[static_cast<std::size_t>(row)]) + ")";
+      process =
+          export_name(options_.processes, row) + " (" + std::to_string(t_.processes->pid[at(row)]) + ")";
     }
     if (options_.wall) process += " [wall time]";
     const std::string name = export_name(options_.threads, static_cast<std::int32_t>(thread)) + " (" +

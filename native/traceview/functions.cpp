@@ -2,10 +2,6 @@
 
 #include <cxxabi.h>
 #include <elf.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -16,6 +12,8 @@
 #include <memory>
 #include <system_error>
 #include <utility>
+
+#include "ctf/mapped_file.h"
 
 namespace perflab::traceview {
 namespace {
@@ -42,39 +40,20 @@ class Bytes {
 
 // A file of programs or libraries in memory: only what is looked at is read. Nothing of anything else, which
 // might wait for ever, have no end, or do something when it is read.
-class Image {
- public:
-  explicit Image(const std::string& path) {
-    std::error_code error;
-    const auto real = std::filesystem::canonical(path, error);
-    if (error) return;
-    for (const char* const made_by_the_kernel : {"proc", "sys", "dev"}) {
-      if (std::distance(real.begin(), real.end()) > 1 && *std::next(real.begin()) == made_by_the_kernel)
-        return;
-    }
-    const int file = ::open(real.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file < 0) return;
-    struct stat status{};
-    char magic[SELFMAG];
-    if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0 &&
-        pread(file, magic, sizeof magic, 0) == SELFMAG && std::memcmp(magic, ELFMAG, SELFMAG) == 0) {
-      const auto size = static_cast<std::size_t>(status.st_size);
-      void* const place = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
-      if (place != MAP_FAILED) content_ = {static_cast<const char*>(place), size};
-    }
-    close(file);
+std::shared_ptr<const ctf::MappedFile> program_at(const std::string& path) {
+  std::error_code error;
+  const auto real = std::filesystem::canonical(path, error);
+  if (error) return nullptr;
+  for (const char* const made_by_the_kernel : {"proc", "sys", "dev"}) {
+    if (std::distance(real.begin(), real.end()) > 1 && *std::next(real.begin()) == made_by_the_kernel)
+      return nullptr;
   }
-  ~Image() {
-    if (!content_.empty()) munmap(const_cast<char*>(content_.data()), content_.size());
+  try {
+    return ctf::MappedFile::open(real);
+  } catch (const std::system_error&) {
+    return nullptr;
   }
-  Image(const Image&) = delete;
-  Image& operator=(const Image&) = delete;
-
-  [[nodiscard]] std::span<const char> content() const noexcept { return content_; }
-
- private:
-  std::span<const char> content_;
-};
+}
 
 // The first text in a string table at that offset.
 std::string_view text_at(std::span<const char> strings, std::uint64_t offset) noexcept {
@@ -105,10 +84,11 @@ std::vector<std::uint8_t> build_id_of(std::span<const char> notes) {
 }  // namespace
 
 std::optional<SymbolTable> SymbolTable::read(const std::string& path) {
-  const Image image(path);
-  const Bytes bytes(image.content());
+  const auto file = program_at(path);
+  if (file == nullptr) return std::nullopt;
+  const Bytes bytes({reinterpret_cast<const char*>(file->data()), file->size()});
   Elf64_Ehdr header{};
-  if (!bytes.read(0, header)) return std::nullopt;
+  if (!bytes.read(0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return std::nullopt;
   constexpr unsigned char kOwnOrder = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != kOwnOrder) return std::nullopt;
 
@@ -179,7 +159,7 @@ void FunctionModel::binary(std::int32_t process, std::uint64_t base, std::uint64
                            std::string_view path, bool is_position_independent) {
   auto& loaded = loaded_[process];
   if (const auto known = loaded.find(base); known != loaded.end()) {
-    const Binary& there = binaries_[static_cast<std::size_t>(known->second)];
+    const Binary& there = binaries_[at(known->second)];
     if (there.path == path && there.size == size) return;  // the dump of the state repeats what was loaded
     unload(process, base);
   }
@@ -196,7 +176,7 @@ void FunctionModel::binary(std::int32_t process, std::uint64_t base, std::uint64
 void FunctionModel::build_id(std::int32_t process, std::uint64_t base, std::span<const std::uint8_t> id) {
   const auto& loaded = loaded_[process];
   if (const auto found = loaded.find(base); found != loaded.end()) {
-    binaries_[static_cast<std::size_t>(found->second)].build_id.assign(id.begin(), id.end());
+    binaries_[at(found->second)].build_id.assign(id.begin(), id.end());
   }
 }
 
@@ -206,9 +186,8 @@ void FunctionModel::unload(std::int32_t process, std::uint64_t base) {
   if (found == loaded.end()) return;
   // Another library may come to lie at the same addresses: its functions are others.
   const std::int32_t binary = found->second;
-  std::erase_if(function_by_address_, [&](const auto& entry) {
-    return rows_[static_cast<std::size_t>(entry.second)].binary == binary;
-  });
+  std::erase_if(function_by_address_,
+                [&](const auto& entry) { return rows_[at(entry.second)].binary == binary; });
   loaded.erase(found);
 }
 
@@ -218,7 +197,7 @@ std::int32_t FunctionModel::binary_at(std::int32_t process, std::uint64_t addres
   const auto after = loaded->second.upper_bound(address);
   if (after == loaded->second.begin()) return -1;
   const std::int32_t found = std::prev(after)->second;
-  const Binary& binary = binaries_[static_cast<std::size_t>(found)];
+  const Binary& binary = binaries_[at(found)];
   return address - binary.base < binary.size ? found : -1;
 }
 
@@ -231,7 +210,7 @@ std::int32_t FunctionModel::function_of(std::int32_t process, std::uint64_t addr
 
 void FunctionModel::entry(std::int32_t thread, std::int32_t process, std::int64_t time_ns,
                           std::uint64_t address) {
-  const auto slot = static_cast<std::size_t>(thread);
+  const auto slot = at(thread);
   if (stacks_.size() <= slot) stacks_.resize(slot + 1);
   auto& stack = stacks_[slot];
   const auto call = static_cast<std::int32_t>(calls_.thread.size());
@@ -242,7 +221,7 @@ void FunctionModel::entry(std::int32_t thread, std::int32_t process, std::int64_
 
 void FunctionModel::exit(std::int32_t thread, std::int32_t, std::int64_t time_ns,
                          std::optional<std::uint64_t> address) {
-  const auto slot = static_cast<std::size_t>(thread);
+  const auto slot = at(thread);
   auto* const stack = slot < stacks_.size() ? &stacks_[slot] : nullptr;
   if (stack == nullptr || stack->empty()) {
     ++counts_.exits_without_entry;
@@ -257,7 +236,7 @@ void FunctionModel::exit(std::int32_t thread, std::int32_t, std::int64_t time_ns
       return;
     }
   }
-  calls_.end_ns.set(static_cast<std::size_t>(innermost->call), time_ns);
+  calls_.end_ns.set(at(innermost->call), time_ns);
   counts_.entries_without_exit += static_cast<std::uint64_t>(innermost - stack->rbegin());
   stack->erase(std::next(innermost).base(), stack->end());
 }

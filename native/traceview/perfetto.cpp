@@ -65,7 +65,7 @@ constexpr std::uint32_t kSwitchTime = 1, kSwitchState = 2, kSwitchPid = 3, kSwit
 constexpr std::uint64_t kRunnable = 0, kSleeping = 1, kUninterruptible = 2, kDead = 0x10, kPreempted = 0x100;
 constexpr std::uint64_t kStopped = 0x4, kTraced = 0x8;
 constexpr std::uint64_t kOther = 0x40 | 0x80;  // "PI": parked or idle
-constexpr std::uint64_t kUnknown = 0x8000;           // no state at all: NULL in Perfetto's tables
+constexpr std::uint64_t kUnknown = 0x8000;     // no state at all: NULL in Perfetto's tables
 }  // namespace ftrace
 }  // namespace proto
 
@@ -80,16 +80,16 @@ class Groups {
  public:
   Groups(const Int32& keys, std::size_t groups) : first_(groups + 1) {
     const auto known = [&](std::size_t row) {
-      return keys.valid(row) && keys[row] >= 0 && static_cast<std::size_t>(keys[row]) < groups;
+      return keys.valid(row) && keys[row] >= 0 && at(keys[row]) < groups;
     };
     for (std::size_t row = 0; row < keys.size(); ++row) {
-      if (known(row)) ++first_[static_cast<std::size_t>(keys[row]) + 1];
+      if (known(row)) ++first_[at(keys[row]) + 1];
     }
     for (std::size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];
     rows_.resize(first_.back());
     std::vector<std::uint32_t> place(first_.begin(), first_.end() - 1);
     for (std::size_t row = 0; row < keys.size(); ++row) {
-      if (known(row)) rows_[place[static_cast<std::size_t>(keys[row])]++] = static_cast<std::uint32_t>(row);
+      if (known(row)) rows_[place[at(keys[row])]++] = static_cast<std::uint32_t>(row);
     }
   }
   [[nodiscard]] std::span<const std::uint32_t> of(std::size_t group) const {
@@ -119,7 +119,7 @@ class Numbers {
     }
     for (std::size_t i = 0; i < threads.tid.size(); ++i) {
       const std::int32_t process = threads.process.valid(i) ? threads.process[i] : kNone;
-      const auto place = static_cast<std::size_t>(process);
+      const auto place = at(process);
       std::int32_t number = threads.tid[i];
       if (process != kNone) number += pids_[place] - processes.pid[place];
       while (!is_free(number, process)) number = next(number);
@@ -172,6 +172,7 @@ class PerfettoWriter {
   }
 
  private:
+  using Message = ProtobufWriter::Message;
   enum Child : std::uint64_t { kThread, kExecutor, kFunctions, kLost, kChildren };
 
   // Packets
@@ -202,10 +203,9 @@ class PerfettoWriter {
     auto& texts = texts_[kind];
     const auto [found, is_new] = texts.try_emplace(std::string(text), texts.size() + 1);
     if (is_new) {
-      const std::size_t begun = interned_.begin(kind);
+      const Message message(interned_, kind);
       interned_.varint(proto::interned::kIid, found->second);
       interned_.text(proto::interned::kText, text);
-      interned_.end(begun);
     }
     return found->second;
   }
@@ -214,10 +214,9 @@ class PerfettoWriter {
   template <typename F>
   void annotate(const char* name, F&& value) {
     const std::uint64_t iid = intern(proto::interned::kAnnotationNames, name);
-    const std::size_t begun = out_.begin(proto::event::kAnnotation);
+    const Message message(out_, proto::event::kAnnotation);
     out_.varint(proto::annotation::kNameIid, iid);
     value();
-    out_.end(begun);
   }
   void annotate(const char* name, std::int64_t value) {
     annotate(name, [&] { out_.integer(proto::annotation::kInt, value); });
@@ -236,22 +235,20 @@ class PerfettoWriter {
   void track_event(std::uint64_t track, std::int64_t time_ns, std::uint64_t type, F&& fill) {
     packet([&] {
       out_.integer(proto::packet::kTimestamp, time_ns);
-      const std::size_t begun = out_.begin(proto::packet::kTrackEvent);
+      const Message message(out_, proto::packet::kTrackEvent);
       out_.varint(proto::event::kType, type);
       out_.varint(proto::event::kTrack, track);
       fill();
-      out_.end(begun);
     });
   }
 
   template <typename F>
   void track(std::uint64_t uuid, std::optional<std::uint64_t> parent, F&& fill) {
     packet([&] {
-      const std::size_t begun = out_.begin(proto::packet::kTrackDescriptor);
+      const Message message(out_, proto::packet::kTrackDescriptor);
       out_.varint(proto::track::kUuid, uuid);
       if (parent) out_.varint(proto::track::kParent, *parent);
       fill();
-      out_.end(begun);
     });
   }
 
@@ -270,20 +267,18 @@ class PerfettoWriter {
     packet(
         [&] {
           out_.varint(proto::packet::kFirstOnSequence, 1);
-          const std::size_t begun = out_.begin(proto::packet::kDefaults);
+          const Message message(out_, proto::packet::kDefaults);
           out_.varint(proto::defaults::kClock, proto::clocks::kBoottime);
-          out_.end(begun);
         },
         proto::packet::kStateCleared);
     // Perfetto takes ftrace's times for those of the boot clock, and that for its own. The trace's clock is
     // called so here, too: only its distance to the time of day matters.
     packet([&] {
-      const std::size_t begun = out_.begin(proto::packet::kClockSnapshot);
+      const Message message(out_, proto::packet::kClockSnapshot);
       const auto clock = [&](std::uint64_t id, std::int64_t time_ns) {
-        const std::size_t at = out_.begin(proto::clocks::kClocks);
+        const Message clock_message(out_, proto::clocks::kClocks);
         out_.varint(proto::clocks::kId, id);
         out_.integer(proto::clocks::kTime, time_ns);
-        out_.end(at);
       };
       clock(proto::clocks::kBoottime, begin_ns());
       clock(proto::clocks::kMonotonic, begin_ns());
@@ -293,39 +288,33 @@ class PerfettoWriter {
         clock(proto::clocks::kRealtime, day_ns);
       }
       out_.varint(proto::clocks::kPrimary, proto::clocks::kBoottime);
-      out_.end(begun);
     });
     // Perfetto reads prev_state as the kernel of this release writes it.
     packet([&] {
-      const std::size_t begun = out_.begin(proto::packet::kSystemInfo);
-      const std::size_t name = out_.begin(proto::system::kUtsname);
+      const Message message(out_, proto::packet::kSystemInfo);
+      const Message uts_name(out_, proto::system::kUtsname);
       out_.text(proto::system::kSysname, "Linux");
       out_.text(proto::system::kRelease,
                 "4.15.0 (how states are encoded here; the kernel that was traced may be another)");
-      out_.end(name);
-      out_.end(begun);
     });
     for (std::size_t i = 0; i < t_.processes->pid.size(); ++i) {
       track(process_track(i), std::nullopt, [&] {
-        const std::size_t begun = out_.begin(proto::track::kProcess);
+        const Message message(out_, proto::track::kProcess);
         out_.integer(proto::track::kProcessPid, numbers_.pid(i));
         out_.text(proto::track::kProcessName, export_name(options_.processes, static_cast<std::int32_t>(i)));
-        out_.end(begun);
       });
     }
   }
 
   void write_quality() {
     packet([&] {
-      const std::size_t begun = out_.begin(proto::packet::kTraceAttributes);
+      const Message message(out_, proto::packet::kTraceAttributes);
       for (const std::string& line : options_.quality) {
-        const std::size_t one = out_.begin(proto::attributes::kAttribute);
+        const Message attribute(out_, proto::attributes::kAttribute);
         out_.text(proto::attributes::kKey,
                   "perflab_quality_" + std::to_string(&line - options_.quality.data() + 1));
         out_.text(proto::attributes::kText, line);
-        out_.end(one);
       }
-      out_.end(begun);
     });
     const std::uint64_t root = quality_track();
     track(root, std::nullopt, [&] { out_.text(proto::track::kName, "Data quality"); });
@@ -418,9 +407,9 @@ class PerfettoWriter {
 
   void describe(std::size_t row) {
     const std::int32_t process = t_.threads->process[row];
-    track(thread_track(row), process_track(static_cast<std::size_t>(process)), [&] {
+    track(thread_track(row), process_track(at(process)), [&] {
       const std::size_t begun = out_.begin(proto::track::kThread);
-      out_.integer(proto::track::kThreadPid, numbers_.pid(static_cast<std::size_t>(process)));
+      out_.integer(proto::track::kThreadPid, numbers_.pid(at(process)));
       out_.integer(proto::track::kThreadTid, numbers_.tid(row));
       out_.text(proto::track::kThreadName, export_name(options_.threads, static_cast<std::int32_t>(row)));
       out_.end(begun);
@@ -524,10 +513,10 @@ class PerfettoWriter {
       case Slice::Kind::function: {
         ++functions_;
         const std::int32_t row = t_.function_calls->function[slice.row];
-        if (row < 0 || static_cast<std::size_t>(row) >= function_iids_.size()) {
+        if (row < 0 || at(row) >= function_iids_.size()) {
           return {"function", event_name(export_name(options_.functions, row))};
         }
-        std::uint64_t& iid = function_iids_[static_cast<std::size_t>(row)];
+        std::uint64_t& iid = function_iids_[at(row)];
         if (iid == 0) iid = event_name(export_name(options_.functions, row));
         return {"function", iid};
       }
@@ -539,7 +528,7 @@ class PerfettoWriter {
 
   std::uint64_t callback_name(const Int32& column, std::size_t row) {
     if (!column.valid(row)) return event_name("a callback that is not known");
-    std::uint64_t& iid = callback_iids_[static_cast<std::size_t>(column[row])];
+    std::uint64_t& iid = callback_iids_[at(column[row])];
     if (iid == 0) iid = event_name(export_name(options_.callbacks, column[row]));
     return iid;
   }
@@ -548,7 +537,7 @@ class PerfettoWriter {
     const CallbackInstances& table = *t_.callback_instances;
     const std::size_t row = slice.row;
     if (table.callback.valid(row)) {
-      const auto callback = static_cast<std::size_t>(table.callback[row]);
+      const auto callback = at(table.callback[row]);
       annotate("handle", [&] { out_.varint(proto::annotation::kPointer, t_.callbacks->handle[callback]); });
       annotate_text("kind", names(CallbackKind{})[static_cast<std::size_t>(t_.callbacks->kind[callback])]);
       if (t_.callbacks->symbol.valid(callback))
@@ -588,12 +577,12 @@ class PerfettoWriter {
     Int32 publication;
     for (std::size_t row = 0; row < handled_.size(); ++row) {
       std::optional<std::int32_t> found;
-      if (table.take.valid(row)) found = t_.takes->publication.at(static_cast<std::size_t>(table.take[row]));
+      if (table.take.valid(row)) found = t_.takes->publication.at(at(table.take[row]));
       if (table.delivery.valid(row)) {
-        found = t_.intra_deliveries->publication.at(static_cast<std::size_t>(table.delivery[row]));
+        found = t_.intra_deliveries->publication.at(at(table.delivery[row]));
       }
       std::optional<std::int64_t> published;
-      if (found) published = published_ns(*t_.publications, static_cast<std::size_t>(*found));
+      if (found) published = published_ns(*t_.publications, at(*found));
       publication.push(published ? found : std::nullopt);
       if (published) handled_[row] = {*found, *published};
     }
@@ -609,7 +598,7 @@ class PerfettoWriter {
   // Messages that were overwritten in a ring buffer, or not taken from the middleware.
   void find_lost_messages(std::size_t threads) {
     const auto add = [&](std::optional<std::int32_t> thread, std::int64_t time_ns, std::string text) {
-      if (!thread || static_cast<std::size_t>(*thread) >= threads) {
+      if (!thread || at(*thread) >= threads) {
         ++without_thread_;
         return;
       }
@@ -625,7 +614,7 @@ class PerfettoWriter {
       add(table.enqueue_thread.at(row), table.enqueue_ns[row], "overwritten: " + name);
     }
     for (const auto& [publication, subscription] : options_.not_taken) {
-      const auto row = static_cast<std::size_t>(publication);
+      const auto row = at(publication);
       if (publication < 0 || row >= t_.publications->publisher.size()) continue;
       const auto published = published_ns(*t_.publications, row);
       if (!published) continue;
@@ -665,8 +654,7 @@ class PerfettoWriter {
   }
 
   [[nodiscard]] std::size_t host_of(std::size_t state) const {
-    return static_cast<std::size_t>(
-        t_.threads->host[static_cast<std::size_t>(t_.thread_states->thread[state])]);
+    return at(t_.threads->host[static_cast<std::size_t>(t_.thread_states->thread[state])]);
   }
   [[nodiscard]] std::uint32_t cpu_of(std::size_t state) const {
     return first_cpu_[host_of(state)] + static_cast<std::uint32_t>(t_.thread_states->cpu[state]);
@@ -676,7 +664,7 @@ class PerfettoWriter {
     const ThreadStates& states = *t_.thread_states;
     std::size_t hosts = 1;
     for (std::size_t i = 0; i < t_.threads->host.size(); ++i) {
-      hosts = std::max(hosts, static_cast<std::size_t>(t_.threads->host[i]) + 1);
+      hosts = std::max(hosts, at(t_.threads->host[i]) + 1);
     }
     std::vector<std::uint32_t> cpus(hosts);
     last_state_ns_.assign(hosts, std::numeric_limits<std::int64_t>::min());
@@ -727,27 +715,15 @@ class PerfettoWriter {
 
   static std::uint64_t encoded(const ThreadStates& states, std::size_t row) {
     if (!states.end_state.valid(row)) return proto::ftrace::kUnknown;
-    switch (states.end_state[row]) {
-      case EndState::preempted:
-        return proto::ftrace::kPreempted;
-      case EndState::sleeping:
-        return proto::ftrace::kSleeping;
-      case EndState::uninterruptible:
-        return proto::ftrace::kUninterruptible;
-      case EndState::stopped:
-        return proto::ftrace::kStopped;
-      case EndState::traced:
-        return proto::ftrace::kTraced;
-      case EndState::ended:
-        return proto::ftrace::kDead;
-      case EndState::other:
-        return proto::ftrace::kOther;
-    }
-    return proto::ftrace::kUnknown;
+    constexpr std::array kStates{
+        proto::ftrace::kPreempted, proto::ftrace::kSleeping, proto::ftrace::kUninterruptible,
+        proto::ftrace::kStopped,   proto::ftrace::kTraced,   proto::ftrace::kDead,
+        proto::ftrace::kOther};
+    return kStates[static_cast<std::size_t>(states.end_state[row])];
   }
 
   [[nodiscard]] std::int32_t number_of(std::size_t state) const {
-    return numbers_.tid(static_cast<std::size_t>(t_.thread_states->thread[state]));
+    return numbers_.tid(at(t_.thread_states->thread[state]));
   }
   [[nodiscard]] std::string comm_of(std::size_t state) const {
     return export_name(options_.threads, t_.thread_states->thread[state]);
@@ -795,7 +771,7 @@ class PerfettoWriter {
   // To the thread of that row of states; none: to the idle task.
   void add_switch(std::uint32_t cpu, Switches& bundle, std::int64_t time_ns, std::uint64_t state,
                   std::int32_t row) {
-    const auto place = static_cast<std::size_t>(row);
+    const auto place = at(row);
     const bool is_idle = row == kNone;
     const std::int32_t thread = is_idle ? kNone : t_.thread_states->thread[place];
     bundle.times.append_varint(static_cast<std::uint64_t>(time_ns) -
@@ -821,24 +797,22 @@ class PerfettoWriter {
   void write_switches(std::uint32_t cpu, const Switches& bundle) {
     if (bundle.n == 0) return;
     ftrace(cpu, [&] {
-      const std::size_t begun = out_.begin(proto::ftrace::kCompactSched);
+      const Message message(out_, proto::ftrace::kCompactSched);
       out_.text(proto::ftrace::kSwitchTime, bundle.times.bytes());
       out_.text(proto::ftrace::kSwitchState, bundle.states.bytes());
       out_.text(proto::ftrace::kSwitchPid, bundle.pids.bytes());
       out_.text(proto::ftrace::kSwitchPriority, bundle.priorities.bytes());
       for (const std::string& comm : bundle.comms) out_.text(proto::ftrace::kNames, comm);
       out_.text(proto::ftrace::kSwitchName, bundle.names.bytes());
-      out_.end(begun);
     });
   }
 
   template <typename F>
   void ftrace(std::uint32_t cpu, F&& fill) {
     packet([&] {
-      const std::size_t begun = out_.begin(proto::packet::kFtraceEvents);
+      const Message message(out_, proto::packet::kFtraceEvents);
       out_.varint(proto::ftrace::kCpu, cpu);
       fill();
-      out_.end(begun);
     });
   }
 
@@ -865,27 +839,25 @@ class PerfettoWriter {
 
   void write_waking(std::uint32_t row, std::uint32_t cpu, const Groups& wake_ups) {
     const ThreadStates& states = *t_.thread_states;
-    const auto of_thread = wake_ups.of(static_cast<std::size_t>(states.thread[row]));
+    const auto of_thread = wake_ups.of(at(states.thread[row]));
     const auto found = std::lower_bound(
         of_thread.begin(), of_thread.end(), states.start_ns[row],
         [&](std::uint32_t i, std::int64_t time) { return t_.wake_ups->wakeup_ns[i] < time; });
     std::int32_t waker = 0;  // the idle task: not known, or an interrupt
     if (found != of_thread.end() && t_.wake_ups->wakeup_ns[*found] == states.start_ns[row] &&
         t_.wake_ups->by_thread.valid(*found)) {
-      waker = numbers_.tid(static_cast<std::size_t>(t_.wake_ups->by_thread[*found]));
+      waker = numbers_.tid(at(t_.wake_ups->by_thread[*found]));
     }
     ++wakings_;
-    const std::size_t begun = out_.begin(proto::ftrace::kEvent);
+    const Message message(out_, proto::ftrace::kEvent);
     out_.integer(proto::ftrace::kEventTime, states.start_ns[row]);
     out_.integer(proto::ftrace::kEventPid, waker);
-    const std::size_t waking = out_.begin(proto::ftrace::kSchedWaking);
+    const Message waking(out_, proto::ftrace::kSchedWaking);
     out_.text(proto::ftrace::kWakingComm, comm_of(row));
     out_.integer(proto::ftrace::kWakingPid, number_of(row));
     if (states.priority.valid(row)) out_.integer(proto::ftrace::kWakingPriority, states.priority[row]);
     out_.varint(proto::ftrace::kWakingSuccess, 1);
     out_.varint(proto::ftrace::kWakingCpu, cpu);
-    out_.end(waking);
-    out_.end(begun);
   }
 
   struct Handled {

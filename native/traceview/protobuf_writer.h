@@ -56,6 +56,19 @@ class ProtobufWriter {
     if (used > 1) bytes_.insert(begun, raw.data() + 1, used - 1);
   }
 
+  // The same for as long as the object lives.
+  class Message {
+   public:
+    Message(ProtobufWriter& writer, std::uint32_t field) : writer_(writer), begun_(writer.begin(field)) {}
+    ~Message() { writer_.end(begun_); }
+    Message(const Message&) = delete;
+    Message& operator=(const Message&) = delete;
+
+   private:
+    ProtobufWriter& writer_;
+    std::size_t begun_;
+  };
+
   // A number without a tag: of a packed field, which is written like a text.
   void append_varint(std::uint64_t value) {
     while (value >= 0x80) {

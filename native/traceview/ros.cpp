@@ -255,7 +255,7 @@ void Ros::start_callback(Process& process, Thread& thread, std::uint64_t handle,
 void Ros::forget_callback(Thread& thread, std::size_t place) {
   ++counters.callback_start_without_end;
   thread.stack.erase(thread.stack.begin() + static_cast<std::ptrdiff_t>(place));
-  // What looked like an executor within that callback is the one around it, whose phase ended unseen.
+  // Phases within that callback were those of the executor around it: the end of the callback was lost.
   for (std::size_t i = thread.executors.size(); i-- > 1;) {
     Executor& inner = thread.executors[i];
     if (inner.depth <= place) continue;
@@ -290,7 +290,7 @@ void Ros::begin_phase(Thread& thread, PhaseKind phase, std::int64_t time_ns) {
     thread.executors.push_back({thread.stack.size(), kNone, phase, false});
   }
   if (phase != PhaseKind::execute) {
-    // What was taken and not handled by now is not handled by a later callback.
+    // A message that was taken before this phase is not handled by a callback that starts after it.
     thread.take = thread.delivery = thread.service_call = kNone;
   }
   new_phase(thread, thread.executors.back(), phase, time_ns);

@@ -61,7 +61,7 @@ void Ros::dds_write(const Emitted& e) {
       ++counters.writes_of_the_middleware;
       return;
     }
-    // The layers above were not seen.
+    // No event of rmw or above preceded the write.
     e.thread->publication = new_publication(*e.thread, 0);
     e.thread->layer = kRmw;
     publications.publisher.set(at(e.thread->publication), publisher);
@@ -79,6 +79,11 @@ void Ros::add_take(const Emitted& e) {
     e.thread->taken_message = message;
     return at(e.thread->take);
   };
+  const auto stamp = [&](std::size_t row, std::int64_t timestamp, std::int32_t subscription) {
+    takes.source_timestamp.set(row, timestamp);
+    if (timestamp == 0) return;
+    takes.match.set(row, subscription == kNone ? TakeMatch::unknown_subscription : TakeMatch::no_publication);
+  };
   switch (e.kind()) {
     case Kind::rmw_take: {
       namespace f = field::rmw_take;
@@ -91,12 +96,7 @@ void Ros::add_take(const Emitted& e) {
         return;
       }
       if (subscription == kNone) ++counters.takes_of_unknown_subscriptions;
-      const auto timestamp = e.number(f::timestamp);
-      takes.source_timestamp.set(row, timestamp);
-      if (timestamp != 0) {
-        takes.match.set(row,
-                        subscription == kNone ? TakeMatch::unknown_subscription : TakeMatch::no_publication);
-      }
+      stamp(row, e.number(f::timestamp), subscription);
       return;
     }
     case Kind::rcl_take:
@@ -120,12 +120,7 @@ void Ros::add_take(const Emitted& e) {
       } else {
         takes.subscription.set(row, subscription);
       }
-      const auto timestamp = e.number(f::timestamp);
-      takes.source_timestamp.set(row, timestamp);
-      if (timestamp != 0) {
-        takes.match.set(row,
-                        subscription == kNone ? TakeMatch::unknown_subscription : TakeMatch::no_publication);
-      }
+      stamp(row, e.number(f::timestamp), subscription);
       return;
     }
   }

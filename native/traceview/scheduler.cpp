@@ -94,7 +94,7 @@ struct Host {
   bool filtered = false;
 };
 
-// A thread was switched away that nobody saw coming: somewhere in between it began to run.
+// A thread was switched away although no switch to it was recorded: it began to run somewhere in between.
 struct Gap {
   std::int64_t begin_ns, end_ns;
   std::int32_t life, cpu, priority;
@@ -122,8 +122,7 @@ struct Scheduler::State {
   std::vector<Loss> late_losses;
   std::vector<Gap> gaps;
 
-  // Recording
-  // ------------------------------------------------------------------------------------------------------
+  // Recording ------------------------------------------------------------
 
   static std::size_t place(std::int32_t row) noexcept { return static_cast<std::size_t>(row); }
   Life& at(std::int32_t life) noexcept { return lives[place(life)]; }
@@ -244,7 +243,7 @@ struct Scheduler::State {
     if (on == kNoNumber) return;
     Cpu& queue = cpu(host_of(life), on);
     queue.waiting.push_back(life);
-    // From here on the switches of this CPU are recorded.
+    // A filtered recording has the switches of a CPU as long as a thread of a tree waits for it.
     if (host_of(life).filtered && queue.current == kUnknown && queue.since_ns == kForever)
       queue.since_ns = std::max(time, queue.loss_end_ns);
   }
@@ -258,7 +257,7 @@ struct Scheduler::State {
     waiting.pop_back();
   }
 
-  // Its wait ends at `time`, as was seen.
+  // The wait was seen to end at `time`.
   void end_wait(std::int32_t life, std::int64_t time) {
     write_hold(life, time);
     leave_queue(life);
@@ -266,7 +265,7 @@ struct Scheduler::State {
     at(life).doing = Doing::unknown;
   }
 
-  // How its state ended was not seen: nothing is claimed of it.
+  // The end of the state was not seen, so no row is written for it.
   void forget(std::int32_t life) {
     leave_queue(life);
     Life& self = at(life);
@@ -316,8 +315,7 @@ struct Scheduler::State {
     if (!loss.cpu) of.all_loss_end_ns = std::max(of.all_loss_end_ns, loss.end_ns);
   }
 
-  // Events
-  // -----------------------------------------------------------------------------------------------------------
+  // Events ------------------------------------------------------------
 
   void add(const SchedulerEvent& event) {
     Host& of = host(event.host);
@@ -337,7 +335,7 @@ struct Scheduler::State {
       if (!of.filtered) on.since_ns = std::max(time, on.loss_end_ns);
     }
     if (event.emitter_tid > 0 && event.emitter_pid > 0) note_process(event, time);
-    // A thread that is moved there need not have run there; one that is woken there has been switched to.
+    // A wake-up names a CPU on which the thread then runs; a migration need not.
     const bool wakes =
         event.kind == SchedulerEvent::Kind::wakeup || event.kind == SchedulerEvent::Kind::wakeup_new;
     if (wakes && event.target_cpu) cpu(of, *event.target_cpu).named = true;
@@ -401,7 +399,7 @@ struct Scheduler::State {
         rows.wake_ups[static_cast<std::size_t>(at(previous).wake_up)].already_running = true;
       const std::int64_t since = on.since_ns;
       const std::int64_t waking =
-          at(previous).waking_ns;  // may have begun while it was still on its way to sleep
+          at(previous).waking_ns;  // may precede the switch away
       forget(previous);
       Life& self = at(previous);
       self.waking_ns = waking;
@@ -683,8 +681,7 @@ struct Scheduler::State {
     at(about).exiting = true;
   }
 
-  // Tables
-  // -----------------------------------------------------------------------------------------------------------
+  // Tables ------------------------------------------------------------
 
   void close_open_states() {
     for (Host& of : hosts) {
@@ -727,7 +724,7 @@ struct Scheduler::State {
     std::erase_if(rows.states, [](const StateRow& row) { return row.end_ns <= row.start_ns; });
   }
 
-  // What is claimed, and nothing of waits whose end was not seen.
+  // Without waits whose end was not seen, and without sleeps whose wake-up is missing.
   SchedulerRows& finished_rows() {
     std::erase_if(rows.states,
                   [&](const StateRow& row) { return row.unwoken && host_of(row.life).has_wakeups; });

@@ -60,7 +60,7 @@ std::string boot_of(const ctf::Metadata& metadata) {
   return uuid_text(*metadata.clocks.front().uuid);
 }
 
-// Events of one stream that both passes may look at are decoded twice, but counted once.
+// A stream with events for both models is decoded in two passes, and its events are counted in the first.
 enum class Pass : std::uint8_t { user_space, scheduler, counting };
 
 }  // namespace
@@ -244,7 +244,7 @@ class ViewBuilder {
     }
   }
 
-  // To its last packet's end.
+  // A stream is known up to the end of its last packet.
   void note_missing_ends() {
     for (TraceFacts& trace : traces_) {
       std::optional<std::int64_t> end;
@@ -342,7 +342,7 @@ class ViewBuilder {
         const auto& files = trace.trace->streams[i].files;
         for (const auto& entry : set_.ledger()) {
           if (std::find(files.begin(), files.end(), entry.file) == files.end()) continue;
-          // What happened at the begin came before the loss, what happened at the end after it.
+          // An event at the begin of a loss precedes it; one at its end follows it.
           if (entry.begin_ns) breaks_.emplace_back(plus(*entry.begin_ns, trace.shift_ns), trace.host);
           if (entry.end_ns) breaks_.emplace_back(plus(*entry.end_ns - 1, trace.shift_ns), trace.host);
         }

@@ -71,7 +71,7 @@ class ByRclcpp final : public RosExecutor {
   }
   void create_threads() override {
     const std::size_t count = Spin::threads(settings_);
-    inside_.store(0);
+    threads_out_.store(0);
     workers_.create(settings_, count, [this](std::size_t index) { spin(index); });
     count_ = count;
   }
@@ -84,7 +84,7 @@ class ByRclcpp final : public RosExecutor {
     if (std::exchange(running_, false)) {
       std::unique_lock lock(mutex_);
       stopping_ = true;
-      while (inside_.load() < count_) {
+      while (threads_out_.load() < count_) {
         lock.unlock();
         try {
           spin_->cancel();
@@ -124,7 +124,7 @@ class ByRclcpp final : public RosExecutor {
     }
     {
       const std::lock_guard lock(mutex_);
-      ++inside_;
+      ++threads_out_;
       out_.notify_all();
     }
   }
@@ -133,7 +133,7 @@ class ByRclcpp final : public RosExecutor {
   std::vector<std::unique_ptr<RosTimer>> timers_;
   std::mutex mutex_;
   std::condition_variable out_;
-  std::atomic<std::size_t> inside_{0};  // threads that have come out
+  std::atomic<std::size_t> threads_out_{0};  // of spin()
   std::size_t count_ = 0;
   bool stopping_ = false;
   bool running_ = false;

@@ -1,4 +1,4 @@
-#include "graph/circulation.h"
+#include "graph/check.h"
 
 #include <gtest/gtest.h>
 

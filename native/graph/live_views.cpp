@@ -1,0 +1,158 @@
+// What a live graph says of itself: whether it is matched, what it has counted, its recorders.
+#include <functional>
+#include <map>
+
+#include "graph/live.h"
+#include "graph/live_parts.h"
+
+namespace perflab::graph {
+namespace {
+
+template <typename Parts, typename View>
+auto views_of(const Parts& parts, View view) {
+  std::vector<decltype(std::invoke(view, *parts.front()))> views;
+  for (const auto& part : parts) views.push_back(std::invoke(view, *part));
+  return views;
+}
+
+}  // namespace
+
+std::vector<WriterName> LiveGraph::writers() const { return views_of(publishers_, &LivePublisher::name); }
+
+void LiveGraph::set_writers(std::span<const WriterName> writers) {
+  for (const auto& subscription : subscriptions_) subscription->set_writers(writers);
+}
+
+std::vector<std::string> LiveGraph::unmatched() { return differing(false); }
+
+std::vector<std::string> LiveGraph::strangers() { return differing(true); }
+
+std::vector<std::string> LiveGraph::differing(bool too_many_only) {
+  std::vector<std::string> lines;
+  const std::string where =
+      settings_.domain ? "domain " + std::to_string(*settings_.domain) : "the same topics";
+  const auto report = [&](const std::string& who, std::size_t matched, std::size_t expected,
+                          const char* peers) {
+    if (matched == expected || (too_many_only && matched < expected)) return;
+    lines.push_back(who + ": " + std::to_string(matched) + " of " + std::to_string(expected) + " " + peers);
+    if (matched > expected) lines.back() += ": somebody else uses " + where;
+  };
+  for (const auto& publisher : publishers_) {
+    const WriterName name = publisher->name();
+    report(name.node + " publisher " + name.topic, publisher->matched(), publisher->expected(), "readers");
+  }
+  for (const auto& subscription : subscriptions_) {
+    report(subscription->name(), subscription->matched(), subscription->expected(), "writers");
+  }
+  for (const auto& client : clients_) report(client->name(), client->matched(), 1, "servers");
+  for (const auto& server : servers_)
+    report(server->name(), server->matched(), server->expected(), "clients");
+  return lines;
+}
+
+void LiveGraph::start(Nanoseconds measured_from) {
+  for (const auto& publisher : publishers_) publisher->recorder().measure_from(measured_from);
+  for (const auto& subscription : subscriptions_) subscription->measure_from(measured_from);
+  for (const auto& client : clients_) client->measure_from(measured_from);
+  for (const auto& waitable : waitables_) waitable->measure_from(measured_from);
+  for (const auto& timer : timers_) timer->measure_from(measured_from);
+  runtime_.start(measured_from);
+}
+
+Totals LiveGraph::totals() const noexcept {
+  Totals totals;
+  for (const auto& publisher : publishers_) {
+    if (!publisher->node().condition.empty()) continue;
+    const std::uint64_t sent = publisher->view().recorder->sent();
+    totals.sent += sent;
+    totals.deliveries_expected += sent * publisher->ends().own_subscriptions;
+  }
+  for (const auto& subscription : subscriptions_) totals.completed += subscription->completed();
+  for (const EdgeView& view : edges()) {
+    if (!condition_between(*view.publisher_node, *view.subscription_node).empty()) continue;
+    totals.received += view.recorder->sequence().received();
+    totals.lost += view.recorder->sequence().gap();
+  }
+  for (const auto& client : clients_) {
+    const ServiceView view = client->view();
+    if (!view.client_node->condition.empty()) continue;
+    totals.sent += view.requests->sent();
+    if (!view.server_node->condition.empty()) continue;
+    totals.deliveries_expected += view.requests->sent();
+    totals.received += view.replies->sequence().received();
+    totals.completed += client->completed();
+    totals.lost += view.replies->sequence().gap();
+  }
+  return totals;
+}
+
+std::vector<ConditionTotals> LiveGraph::condition_totals() const {
+  std::map<std::string, ConditionTotals> by_label;
+  for (const std::string& label : shared_->index.conditions) by_label[label].condition = label;
+  const auto add_sent = [](ConditionTotals& totals, const measure::PublisherRecorder& recorder,
+                           std::size_t receivers) {
+    const std::uint64_t sent = recorder.sent();
+    totals.sent += sent;
+    totals.not_sent += recorder.not_sent();
+    totals.deliveries_expected += sent * receivers;
+  };
+  for (const auto& publisher : publishers_) {
+    const std::string& label = publisher->node().condition;
+    if (!label.empty()) add_sent(by_label.at(label), *publisher->view().recorder, publisher->expected());
+  }
+  for (const EdgeView& view : edges()) {
+    const std::string& label = view.publisher_node->condition;
+    if (!label.empty()) by_label.at(label).received += view.recorder->sequence().received();
+  }
+  for (const ServiceView& view : services()) {
+    const std::string& label = view.client_node->condition;
+    if (label.empty()) continue;
+    add_sent(by_label.at(label), *view.requests, 1);
+    by_label.at(label).received += view.replies->sequence().received();
+  }
+  std::vector<ConditionTotals> list;
+  for (auto& [label, totals] : by_label) list.push_back(std::move(totals));
+  return list;
+}
+
+const measure::Histogram& LiveGraph::merge(const measure::Histogram& (measure::EdgeRecorder::*figure)()
+                                               const noexcept) {
+  shared_->merged.clear();
+  for (const EdgeView& view : edges()) {
+    if (condition_between(*view.publisher_node, *view.subscription_node).empty())
+      shared_->merged.merge((view.recorder->*figure)());
+  }
+  return shared_->merged;
+}
+
+const measure::Histogram& LiveGraph::merged_latency() { return merge(&measure::EdgeRecorder::latency); }
+const measure::Histogram& LiveGraph::merged_response() { return merge(&measure::EdgeRecorder::response); }
+
+std::vector<PublisherView> LiveGraph::publishers() const {
+  return views_of(publishers_, &LivePublisher::view);
+}
+
+std::vector<EdgeView> LiveGraph::edges() const {
+  std::vector<EdgeView> views;
+  for (const auto& subscription : subscriptions_) subscription->append_views(views);
+  return views;
+}
+
+std::vector<ServiceView> LiveGraph::services() const { return views_of(clients_, &LiveClient::view); }
+
+std::vector<WaitableView> LiveGraph::waitables() const { return views_of(waitables_, &LiveWaitable::view); }
+
+bool LiveGraph::triggered() const noexcept {
+  return std::ranges::any_of(waitables_, [](const auto& waitable) { return waitable->triggered(); });
+}
+
+std::vector<PassingView> LiveGraph::passing() const { return views_of(publishers_, &LivePublisher::passing); }
+
+std::uint64_t LiveGraph::foreign_messages() const noexcept {
+  return shared_->foreign.load(std::memory_order_relaxed);
+}
+std::uint64_t LiveGraph::malformed_messages() const noexcept {
+  return shared_->malformed.load(std::memory_order_relaxed);
+}
+
+}  // namespace perflab::graph
