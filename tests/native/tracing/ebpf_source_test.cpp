@@ -350,7 +350,7 @@ TEST_F(EbpfSourceLive, TheFilterKeepsTheTreeAndTheSwitchesWhileOneOfItWaitsAndNo
     Child strangers([cpu](int) {
       run_on(cpu);
       const std::int64_t until = now_ns() + 30 * kMillisecond;
-      while (now_ns() < until) ping_pong(cpu, 20);
+      for (int i = 0; i < 30 || now_ns() < until; ++i) ping_pong(cpu, 20);
     });
     const auto everything = open_ebpf_source(keeping({}, 1u << 24));
     const auto filtered = open_ebpf_source(keeping({tree.pid()}, 1u << 24));
