@@ -88,8 +88,7 @@ Exchange by_plugin(const std::string& file, std::uint32_t domain) {
     middleware::Writer writer;
     middleware::Reader reader;
   };
-  const perflab_host host{
-      .struct_size = sizeof(perflab_host), .now_ns = now_ns, .on_event = nullptr, .context = nullptr};
+  const perflab_host host{.now_ns = now_ns, .on_event = nullptr, .context = nullptr};
   middleware::Participant participant = middleware::Plugin::load(file).open(host, {.domain = domain});
   perflab_qos qos = middleware::default_qos();
   qos.reliability = PERFLAB_BEST_EFFORT;  // or heartbeats wake another thread of the library
@@ -171,8 +170,7 @@ Exchange bare_fastdds(std::uint32_t domain) {
 #ifdef PERFLAB_COST_CYCLONEDDS
 Exchange bare_cyclonedds(std::uint32_t domain) {
   using namespace middleware::cyclonedds;
-  static const perflab_host host{
-      .struct_size = sizeof(perflab_host), .now_ns = now_ns, .on_event = nullptr, .context = nullptr};
+  static const perflab_host host{.now_ns = now_ns, .on_event = nullptr, .context = nullptr};
   const dds_entity_t participant = dds_create_participant(domain, nullptr, nullptr);
   ddsi_sertype* type = new_type(kType, &host);
   const dds_entity_t topic = dds_create_topic_sertype(participant, kTopic, &type, nullptr, nullptr, nullptr);

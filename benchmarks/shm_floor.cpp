@@ -102,7 +102,7 @@ Way over_nothing(Inbox& here, Inbox& there, std::vector<std::uint8_t>& message) 
 struct Endpoints {
   Endpoints(const std::string& plugin, std::uint32_t domain, const std::string& out, const std::string& in)
       : participant(middleware::Plugin::load(plugin).open(
-            {.struct_size = sizeof(perflab_host), .now_ns = now_ns, .on_event = nullptr, .context = nullptr},
+            {.now_ns = now_ns, .on_event = nullptr, .context = nullptr},
             {.domain = domain})),
         writer(participant.create_writer({.topic = out, .type = "Floor"})),
         reader(participant.create_reader({.topic = in, .type = "Floor"})),

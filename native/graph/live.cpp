@@ -53,10 +53,9 @@ void refuse_inline_loops(const Process& process, const std::map<int, runtime::Ex
     states[topic] = State::kOpen;
     for (const std::string& next : reached[topic]) {
       if (states[next] == State::kOpen) {
-        throw runtime::Error(
-            runtime::Error::Kind::kBadInput,
-            "process " + process.name + ": the inline executor cannot run the loop from topic " + next +
-                " back to it; use single_threaded, or put a part of the loop into another process");
+        throw BadInput("process " + process.name + ": the inline executor cannot run the loop from topic " +
+                       next +
+                       " back to it; use single_threaded, or put a part of the loop into another process");
       }
       if (states[next] == State::kNew) visit(next);
     }
@@ -73,8 +72,7 @@ void refuse_inline_loops(const Process& process, const std::map<int, runtime::Ex
 
 const message::MessageType& type_of(const std::string& name) {
   const message::MessageType* type = message::find_type(name);
-  if (type == nullptr)
-    throw runtime::Error(runtime::Error::Kind::kBadInput, "graph: unknown message type " + name);
+  if (type == nullptr) throw BadInput("graph: unknown message type " + name);
   return *type;
 }
 
@@ -263,8 +261,7 @@ std::vector<Nanoseconds> LiveGraph::build_services(const Place& place, const Nod
   for (std::size_t i = 0; i < node.clients.size(); ++i) {
     const Client& client = node.clients[i];
     if (shared_->index.services.at(client.service).server == nullptr)
-      throw runtime::Error(runtime::Error::Kind::kBadInput,
-                           "graph: service " + client.service + " has no server");
+      throw BadInput("graph: service " + client.service + " has no server");
     clients_.push_back(std::make_unique<LiveClient>(
         *shared_, node, client, settings_, runtime::concurrent_callbacks(place.kind) && triggers[i] > 1));
     clients_.back()->attach(runtime_.create_client(

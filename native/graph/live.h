@@ -143,7 +143,7 @@ struct EdgeView {
 class LiveGraph {
  public:
   // Creates every endpoint and timer of `process` (an index), or of all processes where it is null. The
-  // graph, the runtime and the event queue outlive the LiveGraph. Throws runtime::Error.
+  // graph, the runtime and the event queue outlive the LiveGraph. Throws Error.
   LiveGraph(const Graph& graph, std::optional<std::size_t> process, runtime::Runtime& runtime,
             measure::MessageEventQueue& events, const LiveSettings& settings);
   // The runtime has been stopped before.

@@ -6,10 +6,11 @@
 #pragma once
 
 #include <cstddef>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/error.h"
 
 namespace perflab::graph {
 
@@ -31,9 +32,9 @@ std::size_t find_invalid_utf8(std::string_view text) noexcept;
 std::string_view closest(std::string_view word, const std::vector<std::string_view>& candidates);
 
 // A graph that cannot be used. what() is one line: where, what, and what would be right.
-class InputError : public std::runtime_error {
+class InputError : public BadInput {
  public:
-  explicit InputError(std::string_view text) : std::runtime_error(one_line(text)) {}
+  explicit InputError(std::string_view text) : BadInput(one_line(text)) {}
 };
 
 }  // namespace perflab::graph

@@ -9,18 +9,18 @@
 #pragma once
 
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "graph/model.h"
 
 namespace perflab::graph {
 
-class UnitError : public std::invalid_argument {
+class UnitError : public BadInput {
  public:
-  using std::invalid_argument::invalid_argument;
+  using BadInput::BadInput;
 };
 
 inline constexpr Nanoseconds kShortestPeriod = 1'000;                // 1 us

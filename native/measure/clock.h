@@ -2,21 +2,9 @@
 // measuring class can be tested with a ManualClock.
 #pragma once
 
-#include <time.h>
+#include "base/time.h"
 
-#include <cstdint>
-#include <limits>
-
-namespace perflab {
-
-using Nanoseconds = std::int64_t;
-
-// "Not measured": the same value as PERFLAB_TIME_UNKNOWN of the plug-in interface.
-inline constexpr Nanoseconds kUnknownTime = std::numeric_limits<Nanoseconds>::min();
-
-inline constexpr Nanoseconds kNanosecondsPerSecond = 1'000'000'000;
-
-namespace measure {
+namespace perflab::measure {
 
 class Clock {
  public:
@@ -33,7 +21,7 @@ class MonotonicClock final : public Clock {
   [[nodiscard]] Nanoseconds now() const noexcept override {
     timespec time{};
     clock_gettime(CLOCK_MONOTONIC, &time);
-    return static_cast<Nanoseconds>(time.tv_sec) * kNanosecondsPerSecond + time.tv_nsec;
+    return to_nanoseconds(time);
   }
 };
 
@@ -52,5 +40,4 @@ class ManualClock final : public Clock {
 // Median time between two successive readings, ns: what one reading adds to what is measured.
 [[nodiscard]] Nanoseconds clock_cost(const Clock& clock);
 
-}  // namespace measure
-}  // namespace perflab
+}  // namespace perflab::measure

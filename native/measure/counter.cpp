@@ -5,12 +5,13 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
+
+#include "base/error.h"
 
 namespace perflab::measure {
 namespace {
 
-int open_counter(ProcessCounter::Event event, bool with_kernel) noexcept {
+Descriptor open_counter(ProcessCounter::Event event, bool with_kernel) noexcept {
   perf_event_attr attributes{};
   attributes.size = sizeof attributes;
   attributes.type = event.type;
@@ -19,7 +20,8 @@ int open_counter(ProcessCounter::Event event, bool with_kernel) noexcept {
   attributes.exclude_kernel = with_kernel ? 0 : 1;
   attributes.exclude_hv = 1;
   attributes.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
-  return static_cast<int>(syscall(SYS_perf_event_open, &attributes, 0, -1, -1, PERF_FLAG_FD_CLOEXEC));
+  return Descriptor(
+      static_cast<int>(syscall(SYS_perf_event_open, &attributes, 0, -1, -1, PERF_FLAG_FD_CLOEXEC)));
 }
 
 std::string reason_of(int error) {
@@ -34,7 +36,7 @@ std::string reason_of(int error) {
     case ENOSYS:
       return "this kernel has no perf_event_open: it needs one built with CONFIG_PERF_EVENTS";
     default:
-      return std::string("perf_event_open: ") + std::strerror(error);
+      return "perf_event_open: " + reason_of(error);
   }
 }
 
@@ -44,15 +46,11 @@ const ProcessCounter::Event ProcessCounter::kCycles{PERF_TYPE_HARDWARE, PERF_COU
 const ProcessCounter::Event ProcessCounter::kInstructions{PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS};
 
 ProcessCounter::ProcessCounter(Event event) : file_(open_counter(event, true)) {
-  if (file_ < 0 && (errno == EACCES || errno == EPERM)) {
+  if (!file_.open() && (errno == EACCES || errno == EPERM)) {
     with_kernel_ = false;
     file_ = open_counter(event, false);
   }
-  if (file_ < 0) reason_ = reason_of(errno);
-}
-
-ProcessCounter::~ProcessCounter() {
-  if (file_ >= 0) close(file_);
+  if (!file_.open()) reason_ = reason_of(errno);
 }
 
 std::optional<ProcessCounter::Count> ProcessCounter::read() const noexcept {
@@ -61,7 +59,7 @@ std::optional<ProcessCounter::Count> ProcessCounter::read() const noexcept {
     std::uint64_t enabled = 0;
     std::uint64_t running = 0;
   } now;
-  if (file_ < 0 || ::read(file_, &now, sizeof now) != static_cast<ssize_t>(sizeof now)) return std::nullopt;
+  if (::read(file_.number(), &now, sizeof now) != static_cast<ssize_t>(sizeof now)) return std::nullopt;
   return Count{now.value, static_cast<Nanoseconds>(now.enabled), static_cast<Nanoseconds>(now.running)};
 }
 

@@ -11,7 +11,8 @@
 #include <optional>
 #include <string>
 
-#include "measure/clock.h"
+#include "base/descriptor.h"
+#include "base/time.h"
 
 namespace perflab::measure {
 
@@ -37,9 +38,6 @@ class ProcessCounter {
   // have ended. User space and kernel; user space alone where the kernel allows no more. Where it
   // cannot count, reason() says why.
   explicit ProcessCounter(Event event);
-  ~ProcessCounter();
-  ProcessCounter(const ProcessCounter&) = delete;
-  ProcessCounter& operator=(const ProcessCounter&) = delete;
 
   // Null where nothing is counted.
   [[nodiscard]] std::optional<Count> read() const noexcept;
@@ -49,7 +47,7 @@ class ProcessCounter {
   [[nodiscard]] bool with_kernel() const noexcept { return with_kernel_; }
 
  private:
-  int file_ = -1;
+  Descriptor file_;
   bool with_kernel_ = true;
   std::string reason_;
 };

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "measure/proc.h"
+#include "base/proc.h"
 
 namespace perflab::measure {
 namespace {
@@ -38,28 +38,22 @@ struct ThreadFiles {
   Descriptor status;
 };
 
-Nanoseconds cpu_time(clockid_t clock) {
-  timespec time{};
-  if (clock_gettime(clock, &time) != 0) return kUnknownTime;
-  return static_cast<Nanoseconds>(time.tv_sec) * kNanosecondsPerSecond + time.tv_nsec;
-}
-
 // The CPU-time clock of a thread of this process: the kernel's encoding, clockid(7) CPUCLOCK_PERTHREAD |
 // CPUCLOCK_SCHED.
 clockid_t thread_clock(pid_t tid) { return static_cast<clockid_t>((~static_cast<unsigned>(tid) << 3) | 6u); }
 
 // All but its CPU time; false if it has ended.
 bool read_thread(const ThreadFiles& files, ThreadSample& thread) {
-  const auto stat = read_again(files.stat);
-  const auto known = stat ? parse_stat(*stat) : std::nullopt;
+  const auto stat = proc::read_again(files.stat);
+  const auto known = stat ? proc::parse_stat(*stat) : std::nullopt;
   if (!known) return false;
   thread.name = known->name;
   thread.cpu = known->cpu;
-  const auto schedstat = read_again(files.schedstat);
-  const auto usage = schedstat ? parse_schedstat(*schedstat) : std::nullopt;
+  const auto schedstat = proc::read_again(files.schedstat);
+  const auto usage = schedstat ? proc::parse_schedstat(*schedstat) : std::nullopt;
   thread.run_delay_ns = usage ? std::optional(usage->run_delay_ns) : std::nullopt;
-  const auto status = read_again(files.status);
-  const auto switches = status ? parse_switches(*status) : std::nullopt;
+  const auto status = proc::read_again(files.status);
+  const auto switches = status ? proc::parse_switches(*status) : std::nullopt;
   thread.voluntary_switches = thread.involuntary_switches = std::nullopt;
   if (switches) {
     thread.voluntary_switches = static_cast<std::uint64_t>(switches->voluntary);
@@ -72,8 +66,8 @@ bool read_thread(const ThreadFiles& files, ThreadSample& thread) {
 template <typename Sample>
 auto each_thread(Sample sample) {
   std::vector<typename decltype(sample(pid_t{}))::value_type> threads;
-  Numbers tids;
-  TaskFolder(own_file("").number()).read(tids);
+  proc::Numbers tids;
+  proc::NumberFolder(AT_FDCWD, "/proc/self/task").read(tids);
   for (const pid_t tid : tids) {
     if (auto thread = sample(tid)) threads.push_back(std::move(*thread));
   }
@@ -81,8 +75,8 @@ auto each_thread(Sample sample) {
 }
 
 std::optional<CpuTimes::Thread> cpu_time_of_thread(pid_t tid) {
-  CpuTimes::Thread thread{tid, {}, cpu_time(thread_clock(tid))};
-  const auto comm = read_again(own_file(folder_of(tid) + "comm"));
+  CpuTimes::Thread thread{tid, {}, read_clock(thread_clock(tid))};
+  const auto comm = proc::read_again(own_file(folder_of(tid) + "comm"));
   if (thread.cpu_ns == kUnknownTime || !comm || comm->empty()) return std::nullopt;
   thread.name = comm->substr(0, comm->find('\n'));
   return thread;
@@ -93,7 +87,7 @@ std::optional<CpuTimes::Thread> cpu_time_of_thread(pid_t tid) {
 CpuTimes cpu_times(const Clock& clock) {
   CpuTimes times;
   times.at_ns = clock.now();
-  times.cpu_ns = cpu_time(CLOCK_PROCESS_CPUTIME_ID);
+  times.cpu_ns = read_clock(CLOCK_PROCESS_CPUTIME_ID);
   times.threads = each_thread(cpu_time_of_thread);
   return times;
 }
@@ -113,7 +107,7 @@ ResourceSampler::~ResourceSampler() = default;
 std::vector<ThreadSample> ResourceSampler::sample_threads() {
   std::size_t held = 0;
   threads_ = each_thread([&](pid_t tid) -> std::optional<KnownThread> {
-    const Nanoseconds cpu_ns = cpu_time(thread_clock(tid));
+    const Nanoseconds cpu_ns = read_clock(thread_clock(tid));
     if (cpu_ns == kUnknownTime) return std::nullopt;
     const auto known = std::ranges::find(threads_, tid, [](const KnownThread& k) { return k.sample.tid; });
     // One with less CPU time than before is another, with the number of one that has ended.
@@ -143,16 +137,16 @@ std::vector<ThreadSample> ResourceSampler::sample_threads() {
 ResourceSample ResourceSampler::sample() {
   ResourceSample sample;
   sample.at_ns = clock_.now();
-  sample.cpu_ns = cpu_time(CLOCK_PROCESS_CPUTIME_ID);
+  sample.cpu_ns = read_clock(CLOCK_PROCESS_CPUTIME_ID);
   if (previous_at_) {
     sample.interval_ns = sample.at_ns - *previous_at_;
     sample.cpu_interval_ns = sample.cpu_ns - previous_cpu_;
   }
   if (process_allocations_ != nullptr) process_allocations_(&sample.allocations.emplace());
-  if (const auto status = read_again(own_file("status"))) {
-    sample.rss_kb = value_after(*status, "VmRSS:");
-    sample.rss_peak_kb = value_after(*status, "VmHWM:");
-    sample.vsz_kb = value_after(*status, "VmSize:");
+  if (const auto status = proc::read_again(own_file("status"))) {
+    sample.rss_kb = proc::value_after(*status, "VmRSS:");
+    sample.rss_peak_kb = proc::value_after(*status, "VmHWM:");
+    sample.vsz_kb = proc::value_after(*status, "VmSize:");
   }
   const auto allocator = mallinfo2();
   sample.arena_kb = static_cast<std::int64_t>(allocator.arena >> 10);

@@ -34,8 +34,9 @@
 extern "C" {
 #endif
 
-/* Raised by one whenever a plug-in built against an older header would misbehave. */
-#define PERFLAB_MIDDLEWARE_ABI 4u
+/* The one version of everything below: raised by one whenever a plug-in built against an older header would
+ * misbehave. */
+#define PERFLAB_MIDDLEWARE_ABI 5u
 
 /* "Not known": a time that this middleware cannot tell. Never 0. */
 #define PERFLAB_TIME_UNKNOWN INT64_MIN
@@ -113,7 +114,6 @@ typedef struct perflab_event {
 
 /* What the host lends to the plug-in. Valid until close() has returned. */
 typedef struct perflab_host {
-  uint32_t struct_size;
   int64_t (*now_ns)(void* context); /* monotonic; callable from any thread, no side effects */
   /* Discovery of remote participants and endpoints; may be NULL. */
   void (*on_event)(void* context, const perflab_event* event);
@@ -126,7 +126,6 @@ typedef struct perflab_option {
 } perflab_option;
 
 typedef struct perflab_participant_settings {
-  uint32_t struct_size;
   uint32_t domain;                /* 0..232 */
   const char* network;            /* interface name; "lo" keeps every packet on this machine */
   uint32_t participants_expected; /* in the domain, this one included; for the peer range without multicast */
@@ -141,7 +140,6 @@ typedef struct perflab_participant_settings {
 /* One writer or reader. `topic` and `type` are wire names, already ROS 2 mangled ("rt/amazon",
  * "perflab_msgs::msg::dds_::StampedInt64_"), and not empty. */
 typedef struct perflab_endpoint_settings {
-  uint32_t struct_size;
   const char* topic;
   const char* type;
   size_t fixed_size; /* of every message with its encapsulation header, or 0 where it varies */
@@ -200,7 +198,6 @@ typedef struct perflab_capabilities {
 
 typedef struct perflab_middleware {
   uint32_t abi;         /* PERFLAB_MIDDLEWARE_ABI as compiled */
-  uint32_t struct_size; /* sizeof(perflab_middleware) as compiled */
   const char* name;     /* "cyclonedds"; what the user types */
   const char* summary;  /* one line for `perflab list middlewares` */
 

@@ -2,54 +2,20 @@
 
 #include <dlfcn.h>
 
-#include <algorithm>
-#include <charconv>
+#include "base/error.h"
 
 namespace perflab::middleware {
 namespace {
-
-Error::Kind kind_of(perflab_status status) {
-  switch (status) {
-    case PERFLAB_UNSUPPORTED:
-      return Error::Kind::unsupported;
-    case PERFLAB_BAD_OPTION:
-      return Error::Kind::bad_option;
-    default:
-      return Error::Kind::failed;
-  }
-}
 
 void require_ok(perflab_status status, const perflab_error& error) {
   if (status < 0) throw Error(kind_of(status), error.text);
 }
 
 [[noreturn]] void refuse(const std::filesystem::path& file, const std::string& what) {
-  throw Error(Error::Kind::failed, "middleware plug-in " + file.string() + ": " + what);
+  throw Failed("middleware plug-in " + file.string() + ": " + what);
 }
 
 }  // namespace
-
-std::string to_hex(const perflab_identity& identity) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (const std::uint8_t byte : identity.bytes) {
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 15];
-  }
-  return text;
-}
-
-std::optional<perflab_identity> identity_from_hex(std::string_view text) {
-  perflab_identity identity{};
-  if (text.size() != 2 * sizeof identity.bytes) return std::nullopt;
-  for (std::size_t i = 0; i < sizeof identity.bytes; ++i) {
-    const char* const begin = text.data() + 2 * i;
-    const bool lower_case = std::all_of(begin, begin + 2, [](char c) { return c < 'A' || c > 'F'; });
-    const auto [end, code] = std::from_chars(begin, begin + 2, identity.bytes[i], 16);
-    if (!lower_case || code != std::errc{} || end != begin + 2) return std::nullopt;
-  }
-  return identity;
-}
 
 perflab_qos default_qos() noexcept {
   return {.history = PERFLAB_KEEP_LAST,
@@ -78,20 +44,13 @@ Plugin Plugin::load(const std::filesystem::path& file) {
     refuse(file, "was built for interface version " + std::to_string(api->abi) + "; this program needs " +
                      std::to_string(PERFLAB_MIDDLEWARE_ABI));
   }
-  if (api->struct_size != sizeof(perflab_middleware)) {
-    refuse(file, "has an interface of " + std::to_string(api->struct_size) + " bytes; this program needs " +
-                     std::to_string(sizeof(perflab_middleware)));
-  }
   return Plugin(api);
 }
 
 Participant Plugin::open(const perflab_host& host, const ParticipantSettings& settings) const {
-  perflab_host lent = host;
-  lent.struct_size = sizeof lent;
   std::vector<perflab_option> options;
   for (const auto& [key, value] : settings.options) options.push_back({key.c_str(), value.c_str()});
   perflab_participant_settings given{};
-  given.struct_size = sizeof given;
   given.domain = settings.domain;
   given.network = settings.network.c_str();
   given.participants_expected = settings.participants_expected;
@@ -100,7 +59,7 @@ Participant Plugin::open(const perflab_host& host, const ParticipantSettings& se
   given.option_count = options.size();
   perflab_participant* participant = nullptr;
   perflab_error error{};
-  require_ok(api_->open(&lent, &given, &participant, &error), error);
+  require_ok(api_->open(&host, &given, &participant, &error), error);
   return Participant(api_, participant);
 }
 
@@ -108,7 +67,6 @@ namespace {
 
 perflab_endpoint_settings as_c(const EndpointSettings& settings) {
   perflab_endpoint_settings given{};
-  given.struct_size = sizeof given;
   given.topic = settings.topic.c_str();
   given.type = settings.type.c_str();
   given.fixed_size = settings.fixed_size;

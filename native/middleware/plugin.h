@@ -9,7 +9,7 @@
 //   waitset.attach(reader, 1);
 //   perflab_error error;
 //   const perflab_bytes message{bytes.data(), bytes.size()};
-//   if (writer.write({&message, 1}, error) < 0) throw Error(Error::Kind::failed, error.text);
+//   if (writer.write({&message, 1}, error) < 0) throw Failed(error.text);
 //   std::uint64_t ready[8];
 //   std::size_t count = 0;
 //   if (waitset.wait(1'000'000'000, ready, count, error) == PERFLAB_OK && count > 0) {
@@ -32,32 +32,16 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "middleware/middleware.h"
+#include "base/error.h"
+#include "middleware/types.h"
 
 namespace perflab::middleware {
-
-class Error : public std::runtime_error {
- public:
-  enum class Kind { failed, unsupported, bad_option };
-  Error(Kind kind, const std::string& text) : std::runtime_error(text), kind_(kind) {}
-  Kind kind() const noexcept { return kind_; }
-
- private:
-  Kind kind_;
-};
-
-// 32 hexadecimal digits, as in logs of DDS tools but without dots.
-std::string to_hex(const perflab_identity& identity);
-// Its inverse; nothing where the text is no identity.
-std::optional<perflab_identity> identity_from_hex(std::string_view text);
 
 // Keep-last 10, reliable, volatile, nothing limited: the default of ROS 2.
 perflab_qos default_qos() noexcept;
@@ -198,7 +182,7 @@ class Plugin {
   std::string_view version() const noexcept { return api_->version(); }
   perflab_capabilities capabilities() const noexcept { return api_->capabilities(); }
 
-  // What `host.context` points at must outlive the participant; `host.struct_size` is filled in here.
+  // What `host.context` points at must outlive the participant.
   Participant open(const perflab_host& host, const ParticipantSettings& settings) const;
 
  private:

@@ -21,13 +21,10 @@
 namespace {
 
 using nlohmann::ordered_json;
+using perflab::Error;
 using perflab::graph::Graph;
 using perflab::graph::Input;
 using perflab::graph::InputError;
-
-constexpr int kDone = 0;
-constexpr int kFailed = 1;
-constexpr int kBadInput = 2;
 
 struct Arguments {
   std::vector<std::string> files;
@@ -143,7 +140,7 @@ int run(int argc, char** argv) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
     complain(fmt::format("perflab-graph: {}; see perflab-graph --help", error.what()));
-    return kBadInput;
+    return perflab::exit_code(Error::Kind::kBadInput);
   }
 
   if (resolve->parsed()) print(perflab::graph::graph_to_json(read_graph(arguments)), arguments.pretty);
@@ -153,9 +150,9 @@ int run(int argc, char** argv) {
   std::cout.flush();
   if (!std::cout) {
     complain("perflab-graph: standard output cannot be written");
-    return kFailed;
+    return perflab::exit_code(Error::Kind::kFailed);
   }
-  return kDone;
+  return 0;
 }
 
 }  // namespace
@@ -165,9 +162,9 @@ int main(int argc, char** argv) {
     return run(argc, argv);
   } catch (const InputError& error) {
     complain(error.what());
-    return kBadInput;
+    return perflab::exit_code(error.kind());
   } catch (const std::exception& error) {
     complain(fmt::format("perflab-graph: {}", error.what()));
-    return kFailed;
+    return perflab::exit_code(perflab::kind_of(error));
   }
 }

@@ -14,18 +14,20 @@
 
 #include <sched.h>
 
+#include <functional>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
+
 namespace perflab::realtime {
 
-enum class Policy { kOther, kFifo, kRoundRobin };
+enum class Policy { kOther = SCHED_OTHER, kFifo = SCHED_FIFO, kRoundRobin = SCHED_RR };
 
-std::string_view to_text(Policy policy) noexcept;  // "OTHER", "FIFO", "RR"
-std::optional<Policy> policy_from_text(std::string_view text) noexcept;
+std::string to_text(Policy policy);  // "OTHER", "FIFO", "RR"
+std::optional<Policy> policy_from_text(std::string_view text);
 
 inline constexpr int kLowestPriority = 1;
 inline constexpr int kHighestPriority = 99;
@@ -43,9 +45,9 @@ struct ThreadSettings {
 std::string describe(const ThreadSettings& settings);
 
 // The kernel refuses; one line that names the limit and how to raise it.
-class SchedulingError : public std::runtime_error {
+class SchedulingError : public Unsupported {
  public:
-  using std::runtime_error::runtime_error;
+  using Unsupported::Unsupported;
 };
 
 // Of the calling thread. Throws SchedulingError.
@@ -88,8 +90,10 @@ struct ThreadState {
 std::optional<ThreadState> read_thread(int tid);
 // All threads of this process, by number.
 std::vector<ThreadState> read_threads();
+// The threads of this process that started while `work` ran, by number.
+std::vector<int> threads_started_by(const std::function<void()>& work);
 // Kilobytes of this process that are locked in memory (VmLck).
-std::optional<long> locked_memory_kb();
+std::optional<std::int64_t> locked_memory_kb();
 
 // Where the state is not what was asked for: "policy OTHER instead of RR 98"; else empty.
 std::string difference(const ThreadSettings& asked, const ThreadState& found);

@@ -15,12 +15,6 @@ namespace {
 
 constexpr unsigned kSecondsToEnd = 3;
 
-Nanoseconds thread_cpu_time() noexcept {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<Nanoseconds>(time.tv_sec) * kNanosecondsPerSecond + time.tv_nsec;
-}
-
 struct Registry {
   std::mutex mutex;
   std::vector<OwnThread> threads;
@@ -61,18 +55,16 @@ bool end_with_parent() noexcept {
 }
 
 void sleep_until(Nanoseconds instant) noexcept {
-  timespec until{};
-  until.tv_sec = static_cast<time_t>(instant / kNanosecondsPerSecond);
-  until.tv_nsec = static_cast<long>(instant % kNanosecondsPerSecond);
+  const timespec until = to_timespec(instant);
   while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
   }
 }
 
 void spend_cpu_time(Nanoseconds amount) noexcept {
   if (amount <= 0) return;
-  const Nanoseconds end = thread_cpu_time() + amount;
+  const Nanoseconds end = read_clock(CLOCK_THREAD_CPUTIME_ID) + amount;
   volatile std::uint64_t sink = 1;
-  while (thread_cpu_time() < end) {
+  while (read_clock(CLOCK_THREAD_CPUTIME_ID) < end) {
     // Some microseconds of arithmetic between two looks at the clock, kept alive by the volatile.
     std::uint64_t value = sink;
     for (int i = 0; i < 256; ++i) value = value * 6364136223846793005u + 1442695040888963407u;

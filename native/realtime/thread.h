@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "measure/clock.h"
+#include "base/time.h"
 #include "realtime/scheduling.h"
 
 namespace perflab::realtime {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "realtime/thread.h"
+#include "runtime/capabilities.h"
 #include "runtime/runtime.h"
 
 namespace perflab::runtime {
@@ -51,6 +52,9 @@ struct PluginApi {
 
 class Plugin {
  public:
+  // Of the runtimes on ROS 2.
+  static constexpr Capabilities kCapabilities{.own_tracepoints = true, .loaded = true};
+
   // Throws Error (kUnsupported) with one line that names the file and what is wrong with it. The library stays
   // in memory until the process ends.
   static Plugin load(const std::filesystem::path& file);

@@ -18,26 +18,15 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "measure/clock.h"
 #include "middleware/middleware.h"
 #include "realtime/scheduling.h"
 
 namespace perflab::runtime {
-
-// A request that this runtime or its middleware cannot meet; one line. `kind` decides the exit code.
-class Error : public std::runtime_error {
- public:
-  enum class Kind { kBadInput, kUnsupported, kFailed };
-  Error(Kind kind, const std::string& text) : std::runtime_error(text), kind_(kind) {}
-  [[nodiscard]] Kind kind() const noexcept { return kind_; }
-
- private:
-  Kind kind_;
-};
 
 enum class ExecutorKind {
   kInline,          // in the thread that brings the message

@@ -49,11 +49,10 @@ void Workers::create(const ExecutorSettings& settings, std::size_t count,
   if (failure.empty() && refusal.empty()) return;
   join();
   if (!failure.empty()) {
-    if (const auto limit = realtime::lock_limit_reached(failure))
-      throw Error(Error::Kind::kUnsupported, *limit);
-    throw Error(Error::Kind::kFailed, failure);
+    if (const auto limit = realtime::lock_limit_reached(failure)) throw Unsupported(*limit);
+    throw Failed(failure);
   }
-  throw Error(Error::Kind::kUnsupported, settings.name + ": " + refusal);
+  throw Unsupported(settings.name + ": " + refusal);
 }
 
 void Workers::begin(const ExecutorSettings& settings, std::size_t index, std::size_t count) noexcept {

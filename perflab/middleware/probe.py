@@ -14,7 +14,7 @@ import sys
 from dataclasses import asdict, dataclass
 from typing import Any
 
-ABI = 4
+ABI = 5
 RUNTIME_ABI = 2
 RUNTIME_ENTRY = "perflab_runtime_plugin"
 PROBE_TIMEOUT_S = 20.0
@@ -50,7 +50,6 @@ class _Head(ctypes.Structure):
 
     _fields_ = (
         ("abi", ctypes.c_uint32),
-        ("struct_size", ctypes.c_uint32),
         ("name", ctypes.c_char_p),
         ("summary", ctypes.c_char_p),
         ("version", ctypes.CFUNCTYPE(ctypes.c_char_p)),

@@ -11,7 +11,6 @@ static perflab_capabilities capabilities(void) {
 const perflab_middleware* perflab_middleware_plugin(void) {
   static perflab_middleware plugin;
   plugin.abi = FAKE_ABI;
-  plugin.struct_size = sizeof plugin;
   plugin.name = FAKE_NAME;
   plugin.summary = "a test double";
   plugin.version = version;

@@ -6,7 +6,7 @@
 #include <exception>
 #include <thread>
 
-#include "middleware/direct/clock.h"
+#include "base/time.h"
 #include "middleware/support/status.h"
 #include "middleware/types.h"
 
@@ -59,7 +59,7 @@ std::size_t room_for(const perflab_qos& qos) {
 }
 
 bool has_expired(const Packet& packet) noexcept {
-  return packet.expires_ns != INT64_MAX && monotonic_ns() >= packet.expires_ns;
+  return packet.expires_ns != INT64_MAX && read_clock(CLOCK_MONOTONIC) >= packet.expires_ns;
 }
 
 }  // namespace
@@ -91,11 +91,11 @@ void Endpoint::report(perflab_event_kind kind, const perflab_identity& peer, std
     const std::lock_guard lock(events_mutex_);
     events_.push_back(event);
   }
-  gate_.pass(Gate::kEvents, [this](std::uint32_t marks) { run_callbacks(marks); });
+  gate_.pass(kEvents, [this](Gate::Marks marks) { run_callbacks(marks); });
 }
 
-void Endpoint::run_callbacks(std::uint32_t marks) noexcept {
-  if ((marks & Gate::kEvents) != 0) [[unlikely]] {
+void Endpoint::run_callbacks(Gate::Marks marks) noexcept {
+  if ((marks & kEvents) != 0) [[unlikely]] {
     std::vector<perflab_event> events;
     {
       const std::lock_guard lock(events_mutex_);
@@ -103,7 +103,7 @@ void Endpoint::run_callbacks(std::uint32_t marks) noexcept {
     }
     for (const perflab_event& event : events) listener_.on_event(listener_.context, &event);
   }
-  if ((marks & Gate::kData) != 0) listener_.on_data(listener_.context);
+  if ((marks & kData) != 0) listener_.on_data(listener_.context);
 }
 
 // ---- reader ----
@@ -276,8 +276,8 @@ perflab_status Writer::send(Packet* packet, const perflab_sample_identity* relat
   perflab_status status = PERFLAB_FAILED;
   packet->writer = identity_;
   packet->related = related != nullptr ? *related : perflab_sample_identity{};
-  packet->source_ns = stamp_ns != 0 ? stamp_ns : wall_ns();
-  packet->expires_ns = finite(qos_.lifespan_ns) ? monotonic_ns() + qos_.lifespan_ns : INT64_MAX;
+  packet->source_ns = stamp_ns != 0 ? stamp_ns : read_clock(CLOCK_REALTIME);
+  packet->expires_ns = finite(qos_.lifespan_ns) ? read_clock(CLOCK_MONOTONIC) + qos_.lifespan_ns : INT64_MAX;
   try {
     distribute(packet, targets);
     status = PERFLAB_OK;
@@ -329,7 +329,7 @@ void Writer::distribute(Packet* packet, const Targets& targets) {
 // Throws when a reliable reader has had a full history for too long.
 void Writer::wait_for_room(const Targets& targets) const {
   if (targets.bounded.empty()) return;
-  const std::int64_t until_ns = monotonic_ns() + participant_.settings().max_blocking_time_ns;
+  const std::int64_t until_ns = read_clock(CLOCK_MONOTONIC) + participant_.settings().max_blocking_time_ns;
   for (Reader* const reader : targets.bounded) {
     if (!reader->wait_for_room(until_ns)) {
       throw StatusError(PERFLAB_FAILED,

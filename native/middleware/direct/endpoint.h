@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/gate.h"
 #include "middleware/direct/bus.h"
-#include "middleware/direct/gate.h"
 #include "middleware/direct/packet.h"
 #include "middleware/middleware.h"
 #include "middleware/support/waitset.h"
@@ -45,7 +45,7 @@ class Endpoint {
 
  protected:
   ~Endpoint() = default;
-  void run_callbacks(std::uint32_t marks) noexcept;
+  void run_callbacks(Gate::Marks marks) noexcept;
 
   Participant& participant_;
   const std::string topic_;
@@ -54,6 +54,9 @@ class Endpoint {
   const std::size_t fixed_size_;
   const perflab_listener listener_;
   const perflab_identity identity_;
+  // The callbacks of one entity come never two at a time; these are the marks of who comes meanwhile.
+  static constexpr Gate::Marks kData = 1;
+  static constexpr Gate::Marks kEvents = 2;
   Gate gate_;
 
  private:
@@ -80,7 +83,7 @@ class Reader : public Endpoint, public support::Attachment {
   bool push(Packet* packet);
   // Tells that there may be data.
   void call() noexcept {
-    if (wants_call()) gate_.pass(Gate::kData, [this](std::uint32_t marks) { run_callbacks(marks); });
+    if (wants_call()) gate_.pass(kData, [this](Gate::Marks marks) { run_callbacks(marks); });
   }
 
   void gain_writer() noexcept { writers_.fetch_add(1, std::memory_order_release); }

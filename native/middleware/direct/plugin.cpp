@@ -18,7 +18,7 @@
 // reliable writer waits beyond, and for a best effort reader the message is lost and reported as
 // PERFLAB_SAMPLE_LOST.
 //
-// Read in this order: endpoint.h (the way of a message), packet.h (where it is), gate.h (callbacks),
+// Read in this order: endpoint.h (the way of a message), packet.h (where it is), base/gate.h (callbacks),
 // bus.h (who meets whom).
 #include <cstring>
 #include <string>

@@ -30,16 +30,6 @@ std::uint64_t hash(const std::string& text) {
   return value;
 }
 
-std::string hex(const perflab_identity& identity) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (const std::uint8_t byte : identity.bytes) {
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 15];
-  }
-  return text;
-}
-
 constexpr std::size_t kProcessBytes = 8;
 
 // Of every identity: 8 random bytes of the process and 4 of the participant; the last 4 number the
@@ -140,8 +130,8 @@ const char* Participant::describe() {
   DelayStatistics all;
   const std::lock_guard lock(mutex_);
   for (const auto& edge : edges_) {
-    per_edge.push_back({{"writer", hex(edge->writer)},
-                        {"reader", hex(edge->reader_identity)},
+    per_edge.push_back({{"writer", to_hex(edge->writer)},
+                        {"reader", to_hex(edge->reader_identity)},
                         {"topic", edge->topic},
                         {"offered", edge->disturbance.offered() + edge->overflowed},
                         {"delivered", edge->delivered},

@@ -60,7 +60,6 @@ template <typename Participant, typename Writer, typename Reader, typename WaitS
 constexpr perflab_middleware plugin_table(const PluginDescription& plugin) {
   perflab_middleware table = {
       .abi = PERFLAB_MIDDLEWARE_ABI,
-      .struct_size = sizeof(perflab_middleware),
       .name = plugin.name,
       .summary = plugin.summary,
       .version = plugin.version,

@@ -3,7 +3,7 @@
 // Example:
 //   perflab_status create(..., perflab_error* error) {
 //     return guarded(error, [&] {
-//       *writer = new Writer(...);  // may throw StatusError
+//       *writer = new Writer(...);  // may throw an Error
 //       return PERFLAB_OK;
 //     });
 //   }
@@ -12,21 +12,17 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 
-#include "middleware/middleware.h"
+#include "base/error.h"
+#include "middleware/types.h"
 
 namespace perflab::middleware::support {
 
-class StatusError : public std::runtime_error {
+class StatusError : public Error {
  public:
-  StatusError(perflab_status status, const std::string& text) : std::runtime_error(text), status_(status) {}
-  perflab_status status() const noexcept { return status_; }
-
- private:
-  perflab_status status_;
+  StatusError(perflab_status status, const std::string& text) : Error(kind_of(status), text) {}
 };
 
 // One line, cut to fit, NUL-terminated. Does not allocate.
@@ -42,12 +38,9 @@ template <typename Function>
 [[gnu::always_inline]] inline perflab_status guarded(perflab_error* error, Function&& function) noexcept {
   try {
     return function();
-  } catch (const StatusError& failure) {
-    set_error(error, failure.what());
-    return failure.status();
   } catch (const std::exception& failure) {
     set_error(error, failure.what());
-    return PERFLAB_FAILED;
+    return status_of(perflab::kind_of(failure));
   }
 }
 

@@ -9,23 +9,15 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
-#include <cstring>
 #include <string>
 
+#include "base/error.h"
 #include "realtime/thread.h"
-#include "runtime/runtime.h"
 
 namespace perflab::burn {
 namespace {
 
 using realtime::Policy;
-using runtime::Error;
-
-Nanoseconds thread_cpu_time() noexcept {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<Nanoseconds>(time.tv_sec) * kNanosecondsPerSecond + time.tv_nsec;
-}
 
 // Some microseconds of arithmetic, kept alive by the volatile.
 void arithmetic() noexcept {
@@ -36,26 +28,23 @@ void arithmetic() noexcept {
 }
 
 void check_priority(Policy policy, int priority) {
-  const int number = policy == Policy::kFifo         ? SCHED_FIFO
-                     : policy == Policy::kRoundRobin ? SCHED_RR
-                                                     : SCHED_OTHER;
+  const int number = static_cast<int>(policy);
   const int lowest = sched_get_priority_min(number);
   const int highest = sched_get_priority_max(number);
   if (priority >= lowest && priority <= highest) return;
   const std::string range =
       lowest == highest ? std::to_string(lowest) : std::to_string(lowest) + " to " + std::to_string(highest);
-  throw Error(Error::Kind::kUnsupported, "priority " + std::to_string(priority) + " with policy " +
-                                             std::string(to_text(policy)) + ": the kernel has " + range);
+  throw Unsupported("priority " + std::to_string(priority) + " with policy " + to_text(policy) +
+                    ": the kernel has " + range);
 }
 
 void set_nice(int nice) {
   if (setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), nice) != 0) {
     rlimit limit{};
     getrlimit(RLIMIT_NICE, &limit);
-    throw Error(Error::Kind::kUnsupported,
-                "nice " + std::to_string(nice) + ": " + std::strerror(errno) + "; RLIMIT_NICE permits " +
-                    std::to_string(std::min(19L, 20 - static_cast<long>(limit.rlim_cur))) +
-                    " and above (`nice` in /etc/security/limits.conf, or CAP_SYS_NICE)");
+    throw Unsupported("nice " + std::to_string(nice) + ": " + reason_of(errno) + "; RLIMIT_NICE permits " +
+                      std::to_string(std::min(19L, 20 - static_cast<long>(limit.rlim_cur))) +
+                      " and above (`nice` in /etc/security/limits.conf, or CAP_SYS_NICE)");
   }
 }
 
@@ -72,17 +61,14 @@ Burn::Burn(const Settings& settings, const Watchdog& watchdog) : settings_(setti
     for (const auto& worker : workers_) {
       const std::optional<realtime::ThreadState> state =
           realtime::read_thread(worker->ready.get_future().get());
-      if (!state) throw Error(Error::Kind::kFailed, "a burning thread cannot be read from /proc/self/task");
+      if (!state) throw Failed("a burning thread cannot be read from /proc/self/task");
       const realtime::ThreadSettings asked{settings_.policy, settings_.priority, {worker->cpu}};
       std::string other = realtime::difference(asked, *state);
       if (other.empty() && state->nice != settings_.nice)
         other = "nice " + std::to_string(state->nice) + " instead of " + std::to_string(settings_.nice);
-      if (!other.empty()) throw Error(Error::Kind::kUnsupported, "the kernel did otherwise: " + other);
+      if (!other.empty()) throw Unsupported("the kernel did otherwise: " + other);
       states_.push_back(*state);
     }
-  } catch (const realtime::SchedulingError& error) {
-    end();
-    throw Error(Error::Kind::kUnsupported, error.what());
   } catch (...) {
     end();
     throw;
@@ -129,7 +115,7 @@ void Burn::run(Worker& worker) {
   } else {
     burn_share();
   }
-  worker.cpu_ns = thread_cpu_time();
+  worker.cpu_ns = read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
 void Burn::set_up(const Worker& worker) const {
@@ -147,8 +133,8 @@ void Burn::burn_share() {
   const auto share = static_cast<Nanoseconds>(settings_.load * static_cast<double>(settings_.period_ns));
   for (Nanoseconds begin = clock_.now(); !ended();) {
     const Nanoseconds next = begin + settings_.period_ns;
-    const Nanoseconds enough = thread_cpu_time() + share;
-    while (!ended() && thread_cpu_time() < enough && clock_.now() < next) arithmetic();
+    const Nanoseconds enough = read_clock(CLOCK_THREAD_CPUTIME_ID) + share;
+    while (!ended() && read_clock(CLOCK_THREAD_CPUTIME_ID) < enough && clock_.now() < next) arithmetic();
     rest_until(next);
     const Nanoseconds late = clock_.now() - next;
     begin = next + late / settings_.period_ns * settings_.period_ns;

@@ -26,7 +26,7 @@ struct Settings {
 
 class Burn {
  public:
-  // Starts the threads, which wait for begin(). Throws runtime::Error with what the kernel refuses.
+  // Starts the threads, which wait for begin(). Throws Error with what the kernel refuses.
   Burn(const Settings& settings, const Watchdog& watchdog);
   ~Burn();
   Burn(const Burn&) = delete;

@@ -13,10 +13,9 @@ Churn::Churn(const Config& config, const measure::Clock& clock)
       plugin_(middleware::Plugin::load(config.library)),
       pairs_(config.topics) {
   if (!plugin_.capabilities().across_processes) {
-    throw middleware::Error(middleware::Error::Kind::unsupported,
-                            std::string(plugin_.name()) +
-                                ": does not reach across processes, so nobody would see the churn; "
-                                "right would be another middleware");
+    throw Unsupported(std::string(plugin_.name()) +
+                      ": does not reach across processes, so nobody would see the churn; "
+                      "right would be another middleware");
   }
   host_.now_ns = [](void* context) { return static_cast<const Churn*>(context)->clock_.now(); };
   host_.context = this;

@@ -23,7 +23,7 @@ struct Counts {
 
 class Churn {
  public:
-  // Throws middleware::Error; of kind unsupported where nobody in another process could see the churn.
+  // Throws Error; Unsupported where nobody in another process could see the churn.
   // `config` and `clock` outlive it.
   Churn(const Config& config, const measure::Clock& clock);
   ~Churn() { clear(); }
@@ -32,7 +32,7 @@ class Churn {
 
   void start(Nanoseconds at_ns) noexcept { start_ns_ = at_ns; }
   [[nodiscard]] Nanoseconds next_due() const noexcept { return start_ns_ + cycle_ * config_.period_ns; }
-  // One cycle; to be called when next_due() <= now. Throws middleware::Error.
+  // One cycle; to be called when next_due() <= now. Throws Error.
   void run_cycle(Nanoseconds now);
   // Deletes everything.
   void clear() noexcept;

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "base/error.h"
 #include "graph/check.h"
-#include "runtime/runtime.h"
 
 namespace perflab::churn {
 namespace {
@@ -57,11 +57,11 @@ Config parse(const json& config) {
 
 Config read_config(const std::string& file) {
   std::ifstream stream(file);
-  if (!stream) throw runtime::Error(runtime::Error::Kind::kBadInput, file + ": cannot be read");
+  if (!stream) throw BadInput(file + ": cannot be read");
   try {
     return parse(json::parse(stream));
   } catch (const std::exception& error) {
-    throw runtime::Error(runtime::Error::Kind::kBadInput, file + ": " + error.what());
+    throw BadInput(file + ": " + error.what());
   }
 }
 

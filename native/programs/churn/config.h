@@ -27,7 +27,7 @@ struct Config {
   std::string records;  // empty: progress goes to the control channel
 };
 
-// Throws runtime::Error (kBadInput) with one line that names the file.
+// Throws BadInput with one line that names the file.
 Config read_config(const std::string& file);
 
 }  // namespace perflab::churn

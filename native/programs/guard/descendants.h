@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "base/descriptor.h"
+
 namespace perflab::guard {
 
 // What identifies a process: its number alone may be used again.
@@ -21,7 +23,7 @@ struct Identity {
 struct Process {
   Identity identity;
   pid_t parent = 0;
-  char state = '?';
+  bool dead = false;  // it has ended, and its parent has not yet asked for its status
   std::string name;
 };
 
@@ -29,8 +31,11 @@ struct Process {
 std::optional<Process> read_process(pid_t pid);
 
 // All living descendants of the calling process, zombies left out. As this process is a child subreaper,
-// those whose parents have ended are its children and so among them. Throws std::runtime_error without /proc.
+// those whose parents have ended are its children and so among them. Throws Failed without /proc.
 std::vector<Process> living_descendants();
+
+// As pidfd_open(2); not open where there is no such process, errno says why.
+[[nodiscard]] Descriptor open_process(pid_t pid) noexcept;
 
 // False if the process is gone, or the kernel does not permit it.
 bool send_signal(const Identity& identity, int number);

@@ -3,9 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,7 +12,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -34,28 +31,15 @@ constexpr std::size_t kMaxUnsent = 1u << 20;
 
 constexpr std::size_t kQuoted = 80;
 
-// SIGCHLD, and what counts as stop.
-constexpr std::array kSignals{SIGCHLD, SIGTERM, SIGINT, SIGHUP};
-
-std::string reason(int number) { return std::strerror(number); }
-
 bool is_of_type(const json& message, const char* type) {
   const auto found = message.is_object() ? message.find("type") : message.end();
   return found != message.end() && *found == type;
 }
 
-int pidfd_of(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
-
 }  // namespace
 
 Guard::Guard(const Settings& settings)
     : settings_(settings), perflab_(getppid()), control_(settings.control_fd) {}
-
-Guard::~Guard() {
-  for (const int descriptor : {signals_, perflab_pidfd_}) {
-    if (descriptor >= 0) close(descriptor);
-  }
-}
 
 int Guard::run() {
   try {
@@ -66,44 +50,32 @@ int Guard::run() {
       wait_for_something();
     }
     return finish();
-  } catch (const Unsupported& error) {
-    tell_error("unsupported", error.what());
-    flush();
-    return 3;
   } catch (const std::exception& error) {
     if (command_ > 0) kill(-command_, SIGKILL);  // what can still be done
-    tell_error("failed", error.what());
+    tell_error(kind_of(error), error.what());
     flush();
-    return 1;
+    return exit_code(kind_of(error));
   }
 }
 
 void Guard::prepare() {
-  sigset_t taken;
-  sigemptyset(&taken);
-  for (const int number : kSignals) {
-    // An ignored SIGCHLD, as a parent may hand it down, would reap children unseen.
-    std::signal(number, SIG_DFL);
-    sigaddset(&taken, number);
-  }
-  sigprocmask(SIG_SETMASK, &taken, nullptr);
-  signals_ = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (signals_ < 0) throw Unsupported("signalfd: " + reason(errno));
-  if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) throw Unsupported("PR_SET_CHILD_SUBREAPER: " + reason(errno));
+  signals_ = take_signals({SIGCHLD, SIGTERM, SIGINT, SIGHUP});
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) throw Unsupported("PR_SET_CHILD_SUBREAPER: " + reason_of(errno));
   // Not PR_SET_PDEATHSIG, which fires when the thread ends that started us, be its process alive or not.
-  perflab_pidfd_ = pidfd_of(perflab_);
-  if (perflab_pidfd_ < 0 && errno == ENOSYS) throw Unsupported("pidfd_open: this needs Linux 5.3 or later");
+  perflab_pidfd_ = open_process(perflab_);
+  if (!perflab_pidfd_.open() && errno == ENOSYS)
+    throw Unsupported("pidfd_open: this needs Linux 5.3 or later");
   living_descendants();  // no /proc, no guard: said now and not when it is too late
 }
 
 void Guard::start_command() {
   std::array<int, 2> problem{};
-  if (pipe2(problem.data(), O_CLOEXEC) != 0) throw std::runtime_error("pipe: " + reason(errno));
+  if (pipe2(problem.data(), O_CLOEXEC) != 0) throw Failed("pipe: " + reason_of(errno));
   std::array<int, 2> pair{-1, -1};
   if (settings_.give_control && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0)
-    throw std::runtime_error("socketpair: " + reason(errno));
+    throw Failed("socketpair: " + reason_of(errno));
   command_ = fork();
-  if (command_ < 0) throw std::runtime_error("fork: " + reason(errno));
+  if (command_ < 0) throw Failed("fork: " + reason_of(errno));
   if (command_ == 0) become_command(pair[1], problem[1]);
   setpgid(command_, command_);  // whichever of the two comes first
   close(problem[1]);
@@ -118,7 +90,7 @@ void Guard::start_command() {
   close(problem[0]);
   if (got == static_cast<ssize_t>(sizeof number)) {
     waitpid(std::exchange(command_, 0), nullptr, 0);
-    throw Unsupported("cannot execute " + settings_.command.front() + ": " + reason(number));
+    throw Unsupported("cannot execute " + settings_.command.front() + ": " + reason_of(number));
   }
   const std::optional<Process> process = read_process(command_);  // there until it is waited for
   tell({{"type", "started"},
@@ -196,8 +168,8 @@ void Guard::advance() {
     std::string left;
     for (const Process& process : living_descendants())
       left += (left.empty() ? "" : ", ") + process.name + " (" + std::to_string(process.identity.pid) + ")";
-    throw std::runtime_error("not ended by SIGKILL in " + std::to_string(kKillLimit / kNanosecondsPerSecond) +
-                             " s: " + left);
+    throw Failed("not ended by SIGKILL in " + std::to_string(kKillLimit / kNanosecondsPerSecond) +
+                 " s: " + left);
   }
   kill_all();
   due_ns_ = now + kBetweenKills;
@@ -216,8 +188,8 @@ void Guard::wait_for_something() {
     return pollfd{events != 0 ? channel.descriptor() : -1, static_cast<short>(events), 0};
   };
   enum { kControl, kSignal, kPerflab, kCommand };
-  std::array<pollfd, 4> waiting{wanted(control_, true), pollfd{signals_, POLLIN, 0},
-                                pollfd{perflab_pidfd_, POLLIN, 0}, pollfd{-1, 0, 0}};
+  std::array<pollfd, 4> waiting{wanted(control_, true), pollfd{signals_.number(), POLLIN, 0},
+                                pollfd{perflab_pidfd_.number(), POLLIN, 0}, pollfd{-1, 0, 0}};
   if (command_channel_)
     waiting[kCommand] =
         wanted(*command_channel_, control_.unsent() < kMaxUnsent || phase_ != Phase::kRunning);
@@ -226,16 +198,14 @@ void Guard::wait_for_something() {
   if (waiting[kCommand].revents != 0) on_command_channel();
   if (waiting[kSignal].revents != 0) on_signals();
   if (waiting[kPerflab].revents != 0) {
-    close(perflab_pidfd_);
-    perflab_pidfd_ = -1;
+    perflab_pidfd_.close();
     stop(settings_.grace_ns);
   }
 }
 
 void Guard::on_signals() {
-  signalfd_siginfo info{};
-  while (read(signals_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-    if (info.ssi_signo != SIGCHLD) stop(settings_.grace_ns);
+  while (const int number = next_signal(signals_)) {
+    if (number != SIGCHLD) stop(settings_.grace_ns);
   }
 }
 
@@ -243,7 +213,7 @@ void Guard::on_control() {
   control_.flush();
   try {
     control_.read();
-  } catch (const std::runtime_error& error) {
+  } catch (const Failed& error) {
     fail(std::string("control channel: ") + error.what());
   }
   while (const auto line = control_.next_line()) {
@@ -268,7 +238,7 @@ bool Guard::on_command_channel() {
   command_channel_->flush();
   try {
     came = command_channel_->read();
-  } catch (const std::runtime_error& error) {
+  } catch (const Failed& error) {
     fail(settings_.command.front() + " said " + error.what());
   }
   while (const auto line = command_channel_->next_line()) {
@@ -286,14 +256,14 @@ void Guard::tell(const json& message) {
   control_.send(message.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
-void Guard::tell_error(const char* kind, const std::string& text) {
+void Guard::tell_error(Error::Kind kind, const std::string& text) {
   std::fprintf(stderr, "perflab-guard: %s\n", text.c_str());
-  tell({{"type", "error"}, {"kind", kind}, {"text", text}});
+  tell({{"type", "error"}, {"kind", to_text(kind)}, {"text", text}});
 }
 
 // Told once; then the command is ended as after a stop.
 void Guard::fail(const std::string& text) {
-  if (!std::exchange(failed_, true)) tell_error("failed", text);
+  if (!std::exchange(failed_, true)) tell_error(Error::Kind::kFailed, text);
   stop(settings_.grace_ns);
 }
 

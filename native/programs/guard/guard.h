@@ -9,34 +9,27 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "base/channel.h"
+#include "base/error.h"
 #include "measure/clock.h"
-#include "programs/guard/channel.h"
 #include "programs/guard/descendants.h"
 
 namespace perflab::guard {
 
 struct Settings {
   int control_fd = -1;
-  Nanoseconds grace_ns = 2'000'000'000;
+  Nanoseconds grace_ns = 0;
   bool give_control = false;
   std::vector<std::string> command;
-};
-
-// The command cannot be executed, or this kernel lacks what a guard needs; one line.
-class Unsupported : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
 };
 
 class Guard {
  public:
   // Takes over the control channel; `settings` outlive the guard.
   explicit Guard(const Settings& settings);
-  ~Guard();
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 
@@ -59,7 +52,7 @@ class Guard {
   void on_control();
   bool on_command_channel();
   void tell(const nlohmann::json& message);
-  void tell_error(const char* kind, const std::string& text);
+  void tell_error(Error::Kind kind, const std::string& text);
   void fail(const std::string& text);
   void flush();
   int finish();
@@ -70,8 +63,8 @@ class Guard {
   const pid_t perflab_;
   Channel control_;
   std::optional<Channel> command_channel_;
-  int signals_ = -1;
-  int perflab_pidfd_ = -1;
+  Descriptor signals_;
+  Descriptor perflab_pidfd_;
   pid_t command_ = 0;  // 0 before it was started and after it was waited for
   Phase phase_ = Phase::kRunning;
   Nanoseconds due_ns_ = kUnknownTime;      // next step of an end

@@ -1,58 +1,36 @@
 #include "programs/monitor/monitor.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <charconv>
-#include <cstring>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <utility>
 
-#include "runtime/runtime.h"
+#include "base/error.h"
 
 namespace perflab::monitor {
 namespace {
 
 using nlohmann::json;
-using runtime::Error;
 
 constexpr Nanoseconds kThoroughInterval = kNanosecondsPerSecond;
 // Rounds after which an ended child's I/O is no longer expected in its parent's: nobody waited for the child.
 constexpr int kInheritRounds = 2;
-
-void append(std::string& text, std::int64_t value) {
-  std::array<char, 24> digits;
-  const auto result = std::to_chars(digits.data(), digits.data() + digits.size(), value);
-  text.append(digits.data(), result.ptr);
-}
-
-void append_or_null(std::string& text, std::optional<std::int64_t> value) {
-  if (value) {
-    append(text, *value);
-  } else {
-    text += "null";
-  }
-}
 
 // A thread may have given itself any bytes as its name.
 std::string json_text(const std::string& text) {
   return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-void append_list(std::string& text, const std::vector<int>& numbers) {
-  text += '[';
-  const char* separator = "";
-  for (const int number : numbers) {
-    text += separator;
-    append(text, number);
-    separator = ",";
-  }
-  text += ']';
-}
+struct OrNull {
+  std::optional<std::int64_t> value;
+};
 
 void raise_descriptor_limit() {
   rlimit limit{};
@@ -61,17 +39,10 @@ void raise_descriptor_limit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-Nanoseconds boot_offset() {
-  timespec boot{};
-  timespec monotonic{};
-  clock_gettime(CLOCK_BOOTTIME, &boot);
-  clock_gettime(CLOCK_MONOTONIC, &monotonic);
-  return static_cast<Nanoseconds>(boot.tv_sec - monotonic.tv_sec) * kNanosecondsPerSecond +
-         (boot.tv_nsec - monotonic.tv_nsec);
-}
+Nanoseconds boot_offset() { return read_clock(CLOCK_BOOTTIME) - read_clock(CLOCK_MONOTONIC); }
 
-// Kernels without scheduling statistics have no such file, or only zeros in it. The kernel brings the figures of a
-// running thread up to date when it leaves its CPU: hence the sleep.
+// Kernels without scheduling statistics have no such file, or only zeros in it. The kernel brings the figures
+// of a running thread up to date when it leaves its CPU: hence the sleep.
 bool schedstat_counts() {
   const timespec moment{0, 1000};
   nanosleep(&moment, nullptr);
@@ -83,16 +54,32 @@ bool schedstat_counts() {
 
 void require_children() {
   if (open_file(AT_FDCWD, "/proc/thread-self/children").open()) return;
-  throw Error(
-      Error::Kind::kUnsupported,
+  throw Unsupported(
       "/proc/thread-self/children cannot be read: process trees need a kernel with CONFIG_PROC_CHILDREN");
 }
 
 std::string task_file(int tid, const char* name) { return "task/" + std::to_string(tid) + "/" + name; }
 
 }  // namespace
+}  // namespace perflab::monitor
 
-Monitor::Monitor(const std::string& file, Nanoseconds interval_ns, control::Control& control)
+template <>
+struct fmt::formatter<perflab::monitor::OrNull> : fmt::formatter<std::int64_t> {
+  template <typename Context>
+  auto format(const perflab::monitor::OrNull& number, Context& context) const {
+    if (!number.value) return fmt::format_to(context.out(), "null");
+    return fmt::formatter<std::int64_t>::format(*number.value, context);
+  }
+};
+
+namespace perflab::monitor {
+
+template <typename... Arguments>
+void Monitor::say(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+  fmt::format_to(std::back_inserter(lines_), format, std::forward<Arguments>(arguments)...);
+}
+
+Monitor::Monitor(const std::string& file, Nanoseconds interval_ns, Control& control)
     : interval_ns_(interval_ns),
       control_(control),
       output_(file),
@@ -142,7 +129,7 @@ bool Monitor::handle(const json& message) {
       unwatch(message.at("group").get<std::string>());
     }
   } catch (const json::exception& error) {
-    throw Error(Error::Kind::kFailed, std::string("control channel: ") + error.what());
+    throw Failed(std::string("control channel: ") + error.what());
   }
   return true;
 }
@@ -301,8 +288,7 @@ bool Monitor::add_thread(Process& process, int tid) {
   const auto stat = text ? parse_stat(*text) : std::nullopt;
   if (!stat) {
     if (!thread.stat.open() && (reason == EMFILE || reason == ENFILE)) {
-      report_once("threads are not watched: " + std::string(std::strerror(reason)) +
-                  "; raise the hard limit of `ulimit -n`");
+      report_once("threads are not watched: " + reason_of(reason) + "; raise the hard limit of `ulimit -n`");
     }
     return false;  // ended meanwhile
   }
@@ -351,7 +337,7 @@ bool Monitor::adopt(int pid, const std::string& group, int parent) {
   process.folder =
       Descriptor(open(("/proc/" + std::to_string(pid)).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!process.folder.open()) return false;
-  process.tasks = TaskFolder(process.folder.number());
+  process.tasks = NumberFolder(process.folder.number(), "task");
   find_threads(process);
   if (process.threads.empty()) return false;
   process.statm = open_file(process.folder.number(), "statm");
@@ -423,75 +409,43 @@ void Monitor::write_header(Nanoseconds at_ns) {
   if (const auto text = read_again(cpu_stat_)) {
     for (const CpuTicks& ticks : parse_cpus(*text)) cpus.push_back(ticks.cpu);
   }
-  lines_ += R"({"type":"monitor","schema":1,"at_ns":)";
-  append(lines_, at_ns);
-  lines_ += ",\"interval_ns\":";
-  append(lines_, interval_ns_);
-  lines_ += ",\"pid\":";
-  append(lines_, own_pid_);
-  lines_ += ",\"cpus\":";
-  append_list(lines_, cpus);
-  // Of CPU times of threads: schedstat counts nanoseconds, stat ticks.
-  lines_ += has_schedstat_ ? ",\"source\":\"schedstat\"}\n" : ",\"source\":\"stat\"}\n";
+  // The source of CPU times of threads: schedstat counts nanoseconds, stat ticks.
+  say(R"({{"type":"monitor","schema":1,"at_ns":{},"interval_ns":{},"pid":{},"cpus":[{}],"source":"{}"}})"
+      "\n",
+      at_ns, interval_ns_, own_pid_, fmt::join(cpus, ","), has_schedstat_ ? "schedstat" : "stat");
 }
 
 void Monitor::write_state(const Process& process, int pid, Thread& thread, Nanoseconds at_ns) {
-  lines_ += R"({"type":"thread","at_ns":)";
-  append(lines_, at_ns);
-  lines_ += ",\"group\":" + json_text(process.group) + ",\"pid\":";
-  append(lines_, pid);
-  lines_ += ",\"tid\":";
-  append(lines_, thread.tid);
-  lines_ += ",\"start_ticks\":";
-  append(lines_, static_cast<std::int64_t>(thread.start_ticks));
-  lines_ += ",\"started_ns\":";
-  append(lines_, started_ns(thread.start_ticks));
-  lines_ += ",\"name\":" + json_text(thread.name) +
-            ",\"policy\":" + json_text(policy_text(thread.scheduling.policy)) + ",\"priority\":";
-  append(lines_, thread.scheduling.priority);
-  lines_ += ",\"nice\":";
-  append(lines_, thread.scheduling.nice);
-  lines_ += ",\"cpus\":";
-  append_list(lines_, cpus_of(thread.scheduling.cpus));
-  lines_ += "}\n";
+  say(R"({{"type":"thread","at_ns":{},"group":{},"pid":{},"tid":{},"start_ticks":{},"started_ns":{},)"
+      R"("name":{},"policy":"{}","priority":{},"nice":{},"cpus":[{}]}})"
+      "\n",
+      at_ns, json_text(process.group), pid, thread.tid, thread.start_ticks, started_ns(thread.start_ticks),
+      json_text(thread.name), policy_text(thread.scheduling.policy), thread.scheduling.priority,
+      thread.scheduling.nice, fmt::join(cpus_of(thread.scheduling.cpus), ","));
   thread.announced = true;
 }
 
 void Monitor::write_gone(int tid, std::optional<Nanoseconds> cpu_ns, Nanoseconds at_ns) {
-  lines_ += R"({"type":"gone","at_ns":)";
-  append(lines_, at_ns);
-  lines_ += ",\"tid\":";
-  append(lines_, tid);
-  lines_ += ",\"cpu_ns\":";
-  append_or_null(lines_, cpu_ns);
-  lines_ += "}\n";
+  say(R"({{"type":"gone","at_ns":{},"tid":{},"cpu_ns":{}}})"
+      "\n",
+      at_ns, tid, OrNull{cpu_ns});
 }
 
 void Monitor::write_sample(Nanoseconds at_ns) {
-  lines_ += R"({"type":"sample","at_ns":)";
-  append(lines_, at_ns);
-  lines_ += ",\"interval_ns\":";
-  append_or_null(lines_, previous_at_ns_ ? std::optional(at_ns - *previous_at_ns_) : std::nullopt);
+  const auto interval_ns = previous_at_ns_ ? std::optional(at_ns - *previous_at_ns_) : std::nullopt;
+  say(R"({{"type":"sample","at_ns":{},"interval_ns":{})", at_ns, OrNull{interval_ns});
   write_cpus();
   write_pressure();
   lines_ += ",\"threads\":[";
-  const char* separator = "[";
+  const char* separator = "";
   for (const auto& [pid, process] : processes_) {
     for (const Thread& thread : process.threads) {
-      lines_ += separator;
-      append(lines_, thread.tid);
-      lines_ += ',';
-      append(lines_, thread.usage.cpu_ns);
-      lines_ += ',';
-      append_or_null(lines_, has_schedstat_ ? std::optional(thread.usage.run_delay_ns) : std::nullopt);
-      lines_ += ',';
-      append_or_null(lines_, thread.switches ? std::optional(thread.switches->voluntary) : std::nullopt);
-      lines_ += ',';
-      append_or_null(lines_, thread.switches ? std::optional(thread.switches->involuntary) : std::nullopt);
-      lines_ += ',';
-      append(lines_, thread.cpu);
-      lines_ += ']';
-      separator = ",[";
+      const auto delay_ns = has_schedstat_ ? std::optional(thread.usage.run_delay_ns) : std::nullopt;
+      const auto& switches = thread.switches;
+      say("{}[{},{},{},{},{},{}]", separator, thread.tid, thread.usage.cpu_ns, OrNull{delay_ns},
+          OrNull{switches ? std::optional(switches->voluntary) : std::nullopt},
+          OrNull{switches ? std::optional(switches->involuntary) : std::nullopt}, thread.cpu);
+      separator = ",";
     }
   }
   lines_ += ']';
@@ -513,16 +467,11 @@ void Monitor::write_cpus() {
       now.idle = std::max(now.idle, before->idle);
       now.steal = std::max(now.steal, before->steal);
     }
-    const auto part = [&](const char* key, std::int64_t CpuTicks::*member) {
-      lines_ += key;
-      append_or_null(lines_, known ? std::optional((now.*member - *before.*member) * tick_ns) : std::nullopt);
+    const auto spent = [&](std::int64_t CpuTicks::*member) {
+      return OrNull{known ? std::optional((now.*member - *before.*member) * tick_ns) : std::nullopt};
     };
-    lines_.append(separator).append("{\"cpu\":");
-    append(lines_, now.cpu);
-    part(",\"busy_ns\":", &CpuTicks::busy);
-    part(",\"idle_ns\":", &CpuTicks::idle);
-    part(",\"steal_ns\":", &CpuTicks::steal);
-    lines_ += '}';
+    say(R"({}{{"cpu":{},"busy_ns":{},"idle_ns":{},"steal_ns":{}}})", separator, now.cpu,
+        spent(&CpuTicks::busy), spent(&CpuTicks::idle), spent(&CpuTicks::steal));
     separator = ",";
   }
   lines_ += ']';
@@ -537,18 +486,12 @@ void Monitor::write_pressure() {
   const auto cpu = total(pressure_cpu_, "some");
   const auto memory = total(pressure_memory_, "full");
   const auto io = total(pressure_io_, "full");
-  lines_ += ",\"pressure\":";
   if (!cpu && !memory && !io) {
-    lines_ += "null";
+    lines_ += ",\"pressure\":null";
     return;
   }
-  lines_ += "{\"cpu_some_us\":";
-  append_or_null(lines_, cpu);
-  lines_ += ",\"memory_full_us\":";
-  append_or_null(lines_, memory);
-  lines_ += ",\"io_full_us\":";
-  append_or_null(lines_, io);
-  lines_ += '}';
+  say(R"(,"pressure":{{"cpu_some_us":{},"memory_full_us":{},"io_full_us":{}}})", OrNull{cpu}, OrNull{memory},
+      OrNull{io});
 }
 
 void Monitor::write_groups() {
@@ -562,15 +505,10 @@ void Monitor::write_groups() {
       ++processes;
       rss_kb += process.rss_kb;
     }
-    lines_.append(separator).append(json_text(name)).append(":{\"processes\":");
-    append(lines_, processes);
-    lines_ += ",\"rss_kb\":";
-    append(lines_, rss_kb);
-    lines_ += ",\"read_bytes\":";
-    append_or_null(lines_, group.io_known ? std::optional(group.io.read_bytes) : std::nullopt);
-    lines_ += ",\"write_bytes\":";
-    append_or_null(lines_, group.io_known ? std::optional(group.io.write_bytes) : std::nullopt);
-    lines_ += '}';
+    const bool known = group.io_known;
+    say(R"({}{}:{{"processes":{},"rss_kb":{},"read_bytes":{},"write_bytes":{}}})", separator, json_text(name),
+        processes, rss_kb, OrNull{known ? std::optional(group.io.read_bytes) : std::nullopt},
+        OrNull{known ? std::optional(group.io.write_bytes) : std::nullopt});
     separator = ",";
     ++group.samples;
   }

@@ -4,6 +4,8 @@
 // round, and some more for each that did (docs/observers.md).
 #pragma once
 
+#include <fmt/core.h>
+
 #include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
@@ -11,20 +13,21 @@
 #include <string>
 #include <vector>
 
+#include "base/control.h"
+#include "base/line_file.h"
+#include "base/proc.h"
+#include "base/scheduling.h"
 #include "measure/clock.h"
-#include "measure/proc.h"
-#include "programs/control/control.h"
-#include "programs/monitor/output.h"
 
 namespace perflab::monitor {
 
-using namespace measure;
+using namespace proc;
 
 class Monitor {
  public:
-  // `control` outlives the monitor. Throws runtime::Error: kFailed where the file cannot be made,
+  // `control` outlives the monitor. Throws Error: kFailed where the file cannot be made,
   // kUnsupported where this kernel does not tell children.
-  Monitor(const std::string& file, Nanoseconds interval_ns, control::Control& control);
+  Monitor(const std::string& file, Nanoseconds interval_ns, Control& control);
 
   // Samples until told to stop, or until the control channel closes.
   void run();
@@ -53,7 +56,7 @@ class Monitor {
     Descriptor folder;
     Descriptor statm;
     Descriptor io;
-    TaskFolder tasks;
+    NumberFolder tasks;
     std::vector<Thread> threads;  // none: it has ended, and waits for its parent to see that
     std::int64_t rss_kb = 0;
     Io io_read{};           // the last reading
@@ -90,6 +93,9 @@ class Monitor {
   void count_io(Process& process, const Io& now);
   void forget_the_gone();
 
+  // Adds to the lines of this round.
+  template <typename... Arguments>
+  void say(fmt::format_string<Arguments...> format, Arguments&&... arguments);
   void write_header(Nanoseconds at_ns);
   void write_state(const Process& process, int pid, Thread& thread, Nanoseconds at_ns);
   void write_gone(int tid, std::optional<Nanoseconds> cpu_ns, Nanoseconds at_ns);
@@ -104,8 +110,8 @@ class Monitor {
 
   measure::MonotonicClock clock_;
   Nanoseconds interval_ns_;
-  control::Control& control_;
-  Output output_;
+  Control& control_;
+  LineFile output_;
   int own_pid_;
   long ticks_per_second_;
   std::uint64_t switch_rounds_;  // in one of so many rounds the switches of a thread are read

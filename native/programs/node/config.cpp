@@ -81,11 +81,11 @@ std::optional<Nanoseconds> hiccup_period(const json& config) {
   return period;
 }
 
-// Where the runtime is ROS 2 itself the tracepoints are its own, and the library is null.
-std::optional<std::string> tracing_library(const json& config, const std::string& runtime) {
+// Where the tracepoints are the runtime's own the library is null.
+std::optional<std::string> tracing_library(const json& config, const runtime::Capabilities& can) {
   if (!config.contains("tracing") || config.at("tracing").is_null()) return std::nullopt;
   const json& tracing = config.at("tracing");
-  if (runtime == "rclcpp") return std::nullopt;
+  if (can.own_tracepoints) return std::nullopt;
   if (!tracing.is_object() || !tracing.contains("library") || !tracing.at("library").is_string() ||
       tracing.at("library").get<std::string>().empty())
     throw std::invalid_argument(R"(tracing: must be null or {"library": "/path"}, not )" + tracing.dump());
@@ -97,14 +97,11 @@ Config parse(const json& config) {
   if (config.at("schema").get<int>() != 1)
     throw std::invalid_argument("schema: this perflab-node reads schema 1");
   result.graph = graph::graph_from_json(config.at("graph"));
-  result.runtime = config.at("runtime").get<std::string>();
-  if (result.runtime != "dds" && result.runtime != "virtual" && result.runtime != "rclcpp") {
-    throw std::invalid_argument("runtime: unknown '" + result.runtime +
-                                "', known are dds, virtual and rclcpp");
-  }
+  result.runtime = &find_runtime(config.at("runtime").get<std::string>());
+  const runtime::Capabilities& can = result.runtime->can;
   const json& process = config.at("process");
   if (process.is_null()) {
-    if (result.runtime != "virtual")
+    if (!can.several_processes)
       throw std::invalid_argument("process: only the virtual runtime runs all of them");
     result.process_name = result.graph.name;
   } else {
@@ -117,7 +114,7 @@ Config parse(const json& config) {
   }
   const json& middleware = config.at("middleware");
   result.middleware_name = middleware.at("name").get<std::string>();
-  if (result.runtime != "virtual") {
+  if (can.real_time) {
     result.middleware_library = middleware.at("library").get<std::string>();
     result.domain = middleware.at("domain").get<std::uint32_t>();
     result.live.domain = result.domain;
@@ -135,7 +132,7 @@ Config parse(const json& config) {
   result.checkpoint_ns = positive(config, "checkpoint_ns", result.checkpoint_ns);
   result.discovery_timeout_ns = not_negative(config, "discovery_timeout_ns", result.discovery_timeout_ns);
   result.hiccup_ns = hiccup_period(config);
-  result.tracing_library = tracing_library(config, result.runtime);
+  result.tracing_library = tracing_library(config, can);
   result.traced = config.contains("tracing") && !config.at("tracing").is_null();
   result.seed = config.value("seed", result.seed);
   result.live.seed = result.seed;
@@ -164,11 +161,11 @@ Config parse(const json& config) {
 
 Config read_config(const std::string& file) {
   std::ifstream stream(file);
-  if (!stream) throw runtime::Error(runtime::Error::Kind::kBadInput, file + ": cannot be read");
+  if (!stream) throw BadInput(file + ": cannot be read");
   try {
     return parse(json::parse(stream));
   } catch (const std::exception& error) {
-    throw runtime::Error(runtime::Error::Kind::kBadInput, file + ": " + error.what());
+    throw BadInput(file + ": " + error.what());
   }
 }
 

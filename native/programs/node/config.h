@@ -8,14 +8,15 @@
 
 #include "graph/live.h"
 #include "graph/model.h"
+#include "programs/node/runtimes.h"
 
 namespace perflab::node {
 
 struct Config {
   graph::Graph graph;
-  std::optional<std::size_t> process;  // index; null: all of them (virtual runtime)
+  std::optional<std::size_t> process;  // index; null: all of them
   std::string process_name;
-  std::string runtime;
+  const RuntimeKind* runtime = nullptr;
   std::string middleware_name;
   std::string middleware_library;
   std::uint32_t domain = 0;
@@ -34,7 +35,7 @@ struct Config {
   std::string records;
 };
 
-// Throws runtime::Error (kBadInput) with one line that names the file.
+// Throws BadInput with one line that names the file.
 Config read_config(const std::string& file);
 
 }  // namespace perflab::node

@@ -10,36 +10,16 @@ namespace {
 
 using nlohmann::json;
 
+// By their numbers in middleware.h, which begin at 1.
+constexpr std::array kEventCodes{
+    "participant_found", "participant_lost", "writer_found",    "reader_found",    "matched",
+    "unmatched",         "incompatible_qos", "deadline_missed", "liveliness_lost", "liveliness_changed",
+    "sample_lost",       "writer_lost",      "reader_lost"};
+static_assert(PERFLAB_PARTICIPANT_FOUND == 1 && kEventCodes.size() == PERFLAB_READER_LOST);
+
 const char* code_of(perflab_event_kind kind) {
-  switch (kind) {
-    case PERFLAB_PARTICIPANT_FOUND:
-      return "participant_found";
-    case PERFLAB_PARTICIPANT_LOST:
-      return "participant_lost";
-    case PERFLAB_WRITER_FOUND:
-      return "writer_found";
-    case PERFLAB_READER_FOUND:
-      return "reader_found";
-    case PERFLAB_WRITER_LOST:
-      return "writer_lost";
-    case PERFLAB_READER_LOST:
-      return "reader_lost";
-    case PERFLAB_MATCHED:
-      return "matched";
-    case PERFLAB_UNMATCHED:
-      return "unmatched";
-    case PERFLAB_INCOMPATIBLE_QOS:
-      return "incompatible_qos";
-    case PERFLAB_DEADLINE_MISSED:
-      return "deadline_missed";
-    case PERFLAB_LIVELINESS_LOST:
-      return "liveliness_lost";
-    case PERFLAB_LIVELINESS_CHANGED:
-      return "liveliness_changed";
-    case PERFLAB_SAMPLE_LOST:
-      return "sample_lost";
-  }
-  return "unknown";
+  const auto at = static_cast<std::size_t>(kind) - 1;
+  return at < kEventCodes.size() ? kEventCodes[at] : "unknown";
 }
 
 const char* code_of(measure::MessageEventKind kind) {

@@ -12,8 +12,6 @@
 #include "measure/histogram_codec.h"
 #include "middleware/plugin.h"
 #include "realtime/thread.h"
-#include "runtime/dds/dds_runtime.h"
-#include "runtime/virtual/virtual_runtime.h"
 
 namespace perflab::node {
 namespace {
@@ -28,12 +26,6 @@ constexpr Nanoseconds kDrainProgressPeriod = 50 * kMillisecond;
 constexpr Nanoseconds kSettling = 150 * kMillisecond;
 // How long a node by itself, without perflab, waits for messages after the last one.
 constexpr Nanoseconds kDrainQuiet = kNanosecondsPerSecond;
-
-Nanoseconds wall_clock() {
-  timespec time{};
-  clock_gettime(CLOCK_REALTIME, &time);
-  return static_cast<Nanoseconds>(time.tv_sec) * kNanosecondsPerSecond + time.tv_nsec;
-}
 
 json pass_by_json(graph::PassBy pass_by) {
   return pass_by == graph::PassBy::kUnspecified ? json(nullptr)
@@ -65,7 +57,7 @@ std::vector<WatchedThread> watched_threads(const graph::Process& process, const 
 }
 
 [[noreturn]] void refuse(const std::string& process, const std::string& what) {
-  throw runtime::Error(runtime::Error::Kind::kUnsupported, "process " + process + ", " + what);
+  throw Unsupported("process " + process + ", " + what);
 }
 
 // What is asked for the threads of executors, tried before anything is created.
@@ -85,7 +77,7 @@ void try_executors(const graph::Process& process) {
 
 perflab_identity identity_of(const std::string& text) {
   if (const auto identity = middleware::identity_from_hex(text)) return *identity;
-  throw runtime::Error(runtime::Error::Kind::kFailed, "control channel: '" + text + "' is no identity");
+  throw Failed("control channel: '" + text + "' is no identity");
 }
 
 json writer_list(const std::vector<graph::WriterName>& writers) {
@@ -99,7 +91,7 @@ json writer_list(const std::vector<graph::WriterName>& writers) {
 
 }  // namespace
 
-Node::Node(const Config& config, control::Control& control)
+Node::Node(const Config& config, Control& control)
     : config_(config), control_(control), records_(config.records) {
   events_.note(clock_.now(), "process_started");
   realtime::register_this_thread(realtime::Role::kPerflab);
@@ -117,112 +109,77 @@ std::vector<const graph::Process*> Node::processes() const {
   return list;
 }
 
+void Node::refuse_what_it_cannot() const {
+  const std::string name(config_.runtime->name);
+  if (!real_time()) {
+    if (config_.traced) {
+      throw Unsupported(name +
+                        ": tracing: a tracer's clock knows nothing of virtual time; use a real middleware");
+    }
+    for (const graph::Process* process : processes()) {
+      const bool scheduled = !process->threads.executors.empty() || !process->threads.middleware.empty();
+      if (!scheduled && !process->lock_memory) continue;
+      refuse(process->name,
+             "threads and lock_memory: virtual time has neither threads nor memory of its own; use a real "
+             "middleware");
+    }
+  }
+  if (config_.intra_process && !config_.runtime->can.intra_process)
+    throw Unsupported(name + ": intra-process delivery is not modelled; use a real middleware");
+  if (config_.hiccup_ns && !real_time()) {
+    throw Unsupported(name +
+                      ": hiccup_ns: virtual time has no thread that could oversleep; use a real middleware");
+  }
+}
+
 // The order matters: the tracer's threads take nothing over from what is set for others, so it comes first;
 // memory is locked before there are threads whose stacks it shall cover; the middleware's threads inherit
 // what the thread that creates them has at that moment; executors see to themselves when they start.
 void Node::start_runtime() {
-  const bool virtual_time = config_.runtime == "virtual";
-  if (virtual_time && config_.traced) {
-    throw runtime::Error(
-        runtime::Error::Kind::kUnsupported,
-        "virtual: tracing: a tracer's clock knows nothing of virtual time; use a real middleware");
-  }
-  if (config_.tracing_library) {
+  refuse_what_it_cannot();
+  if (config_.tracing_library) tracing_ = tracing::Library::load(*config_.tracing_library);
+  if (real_time()) {
+    const graph::Process& process = *processes().front();
     try {
-      tracing_ = tracing::Library::load(*config_.tracing_library);
-    } catch (const tracing::Error& error) {
-      throw runtime::Error(runtime::Error::Kind::kUnsupported, error.what());
-    }
-  }
-  for (const graph::Process* process : processes()) {
-    const bool scheduled = !process->threads.executors.empty() || !process->threads.middleware.empty();
-    if (virtual_time && (scheduled || process->lock_memory))
-      refuse(process->name,
-             "threads and lock_memory: virtual time has neither threads nor memory of its own; use a real "
-             "middleware");
-    if (virtual_time) continue;
-    try {
-      if (process->lock_memory) realtime::lock_memory();
+      if (process.lock_memory) realtime::lock_memory();
     } catch (const realtime::SchedulingError& error) {
-      refuse(process->name, std::string("lock_memory: ") + error.what());
+      refuse(process.name, std::string("lock_memory: ") + error.what());
     }
-    try_executors(*process);
-  }
-  if (virtual_time && config_.intra_process) {
-    throw runtime::Error(runtime::Error::Kind::kUnsupported,
-                         "virtual: intra-process delivery is not modelled; use a real middleware");
-  }
-  if (virtual_time && config_.hiccup_ns) {
-    throw runtime::Error(
-        runtime::Error::Kind::kUnsupported,
-        "virtual: hiccup_ns: virtual time has no thread that could oversleep; use a real middleware");
+    try_executors(process);
   }
   try {
-    create_runtime(virtual_time);
+    create_runtime();
   } catch (const realtime::SchedulingError& error) {
     refuse(processes().front()->name, std::string("threads of the middleware: ") + error.what());
   } catch (const std::exception& error) {
     // Where memory is locked, a thread or mapping that cannot be had is most likely the limit's doing.
-    const auto* known = dynamic_cast<const runtime::Error*>(&error);
-    const bool failed = known == nullptr || known->kind() == runtime::Error::Kind::kFailed;
+    const bool failed = kind_of(error) == Error::Kind::kFailed;
     if (const auto limit = realtime::lock_limit_reached(error.what()); limit && failed)
       refuse(processes().front()->name, *limit);
     throw;
   }
-  if (!virtual_time) check_threads();
+  if (real_time()) check_threads();
 }
 
-void Node::create_runtime(bool virtual_time) {
+void Node::create_runtime() {
   // Before the middleware: start-up and discovery belong to the resources.
-  if (!virtual_time) sampler_ = std::make_unique<Sampler>(clock_, config_.sampling_ns, counters_, records_);
+  if (real_time()) sampler_ = std::make_unique<Sampler>(clock_, config_.sampling_ns, counters_, records_);
   // Likewise: afterwards threads would inherit what the middleware's shall have.
   if (config_.hiccup_ns) hiccup_ = std::make_unique<Hiccup>(clock_, *config_.hiccup_ns);
   // And a library that is loaded may start a tracer's threads.
-  if (config_.runtime != "dds" && !virtual_time) plugin_ = runtime::Plugin::load(config_.middleware_library);
+  if (config_.runtime->can.loaded) plugin_ = runtime::Plugin::load(config_.middleware_library);
   const realtime::ThreadSettings inherited =
-      virtual_time ? realtime::ThreadSettings{} : processes().front()->threads.middleware;
+      real_time() ? processes().front()->threads.middleware : realtime::ThreadSettings{};
   const realtime::Inherited for_middleware(inherited);
-  runtime_ = make_runtime();
+  runtime_ = config_.runtime->make({.config = config_,
+                                    .plugin = plugin_ ? &*plugin_ : nullptr,
+                                    .trace = tracing_ ? tracing_->tracepoints() : nullptr,
+                                    .clock = clock_,
+                                    .sink = events_});
   events_.note(clock_.now(), "participant_created");
   live_ = std::make_unique<graph::LiveGraph>(config_.graph, config_.process, *runtime_, message_events_,
                                              config_.live);
   events_.note(clock_.now(), "endpoints_created");
-}
-
-std::unique_ptr<runtime::Runtime> Node::make_runtime() {
-  if (config_.runtime == "virtual") {
-    return std::make_unique<runtime::VirtualRuntime>(config_.middleware_options, config_.seed);
-  }
-  std::size_t participants = 0;
-  for (const graph::Process& process : config_.graph.processes)
-    participants += static_cast<std::size_t>(process.participants);
-  if (config_.runtime != "dds") {
-    return plugin_->open(
-        {.middleware = config_.middleware_name,
-         .domain = config_.domain,
-         .network = config_.network,
-         .participants_expected = static_cast<std::uint32_t>(participants),
-         .participants = static_cast<std::uint32_t>(config_.graph.processes[*config_.process].participants),
-         .intra_process = config_.intra_process,
-         .service_framing = config_.service_framing,
-         .traced = config_.traced,
-         .options = config_.middleware_options},
-        clock_, events_);
-  }
-  try {
-    return std::make_unique<runtime::DdsRuntime>(
-        middleware::Plugin::load(config_.middleware_library),
-        middleware::ParticipantSettings{.domain = config_.domain,
-                                        .network = config_.network,
-                                        .participants_expected = static_cast<std::uint32_t>(participants),
-                                        .options = config_.middleware_options},
-        runtime::DdsSettings{
-            config_.intra_process, config_.service_framing, tracing_ ? tracing_->tracepoints() : nullptr,
-            static_cast<std::size_t>(config_.graph.processes[*config_.process].participants)},
-        clock_, events_);
-  } catch (const middleware::Error& error) {
-    throw runtime::Error(runtime::Error::Kind::kUnsupported, error.what());
-  }
 }
 
 const std::vector<int>& Node::tracer_threads() const noexcept {
@@ -261,7 +218,7 @@ void Node::write_thread_record(const char* when) {
                        {"nice", thread.state.nice},
                        {"cpus", thread.state.cpus}});
   }
-  const std::optional<long> locked = realtime::locked_memory_kb();
+  const std::optional<std::int64_t> locked = realtime::locked_memory_kb();
   records_.write({{"type", "threads"},
                   {"at_ns", clock_.now()},
                   {"when", when},
@@ -322,7 +279,7 @@ void Node::write_process_record() {
        {"pid", getpid()},
        {"process", config_.process_name},
        {"started_ns", clock_.now()},
-       {"wall_ns", wall_clock()},
+       {"wall_ns", read_clock(CLOCK_REALTIME)},
        {"middleware", json::parse(runtime_->describe())},
        {"executors", std::move(executors)},
        {"timers", std::move(timers)},
@@ -349,7 +306,7 @@ void Node::run() {
     return;
   }
   live_->set_writers(start->writers);
-  if (matched && config_.runtime != "virtual") {
+  if (matched && real_time()) {
     // A stranger that was there before may have stood in for one of us; the real one comes a little later.
     const Nanoseconds until = std::min(clock_.now() + kSettling, start->at_ns - kSettling);
     while (clock_.now() < until && !control_.closed() && !stop_asked_) {
@@ -381,7 +338,7 @@ void Node::run() {
   }
   finish();
   if (const std::string failure = events_.failure(); !failure.empty()) {
-    throw runtime::Error(runtime::Error::Kind::kFailed, failure);
+    throw Failed(failure);
   }
   if (matched) check_strangers();
   send_done();
@@ -389,7 +346,7 @@ void Node::run() {
 
 void Node::check_strangers() {
   const std::vector<std::string> strangers = live_->strangers();
-  if (!strangers.empty()) throw runtime::Error(runtime::Error::Kind::kFailed, strangers.front());
+  if (!strangers.empty()) throw Failed(strangers.front());
 }
 
 void Node::send_done() { control_.send({{"type", "done"}, {"files", json::array({records_.path()})}}); }
@@ -398,7 +355,7 @@ void Node::send_done() { control_.send({{"type", "done"}, {"files", json::array(
 // that drains. A waitable that is triggered has its callback first.
 bool Node::publishing_ended(Nanoseconds measured_from) const {
   if (!runtime_->timers_done() || live_->triggered()) return false;
-  return config_.runtime == "virtual" || clock_.now() >= measured_from + config_.live.duration_ns;
+  return !real_time() || clock_.now() >= measured_from + config_.live.duration_ns;
 }
 
 bool Node::await_discovery() {
@@ -413,7 +370,7 @@ bool Node::await_discovery() {
                      std::to_string(events_.participants_found()));
       }
       // In virtual time nothing is discovered: everybody knows everybody from the beginning.
-      if (config_.runtime != "virtual") {
+      if (real_time()) {
         events_.note(events_.last_match_at() == kUnknownTime ? now : events_.last_match_at(),
                      "all_endpoints_matched");
       }
@@ -438,7 +395,7 @@ std::optional<Node::Start> Node::await_start(bool matched) {
   control_.send({{"type", "ready"}, {"matched", matched}, {"unmatched", unmatched}});
   if (!control_.attached()) {
     // Virtual time begins whenever it is told to; real threads must be ready when it does.
-    const Nanoseconds lead = config_.runtime == "virtual" ? 0 : 100 * kMillisecond;
+    const Nanoseconds lead = real_time() ? 100 * kMillisecond : 0;
     return Start{clock_.now() + lead, live_->writers()};
   }
   while (!control_.closed()) {
@@ -465,16 +422,15 @@ void Node::measure(Nanoseconds start_ns, Nanoseconds measured_from) {
   live_->start(measured_from);
   const Nanoseconds started = clock_.now();
   events_.note(started, "started");
-  if (config_.runtime != "virtual") {
+  if (real_time()) {
     check_threads();
     write_thread_record("start");
   }
-  if (config_.runtime != "virtual" && started > start_ns) {
+  if (real_time() && started > start_ns) {
     // Others may have sent already what nobody here was ready to receive.
-    throw runtime::Error(runtime::Error::Kind::kFailed,
-                         "process " + config_.process_name + " was ready " +
-                             std::to_string((started - start_ns) / kMillisecond + 1) +
-                             " ms after the common start: the machine is too busy");
+    throw Failed("process " + config_.process_name + " was ready " +
+                 std::to_string((started - start_ns) / kMillisecond + 1) +
+                 " ms after the common start: the machine is too busy");
   }
   Nanoseconds next_progress = started + kProgressPeriod;
   // The first one soon: a trial that fails early has something to show.
@@ -484,7 +440,7 @@ void Node::measure(Nanoseconds start_ns, Nanoseconds measured_from) {
   bool publishing = true;
   while (true) {
     // In virtual time a node by itself ends as soon as nothing is left to happen.
-    const bool nothing_to_wait_for = config_.runtime == "virtual" && !control_.attached();
+    const bool nothing_to_wait_for = !real_time() && !control_.attached();
     if (nothing_to_wait_for && publishing_ended(measured_from)) break;
     const Nanoseconds wake = std::min(next_progress, next_checkpoint);
     const Nanoseconds patience = nothing_to_wait_for ? kMillisecond
@@ -559,7 +515,7 @@ void Node::write_checkpoint(bool final) {
 
 void Node::finish() {
   if (sampler_) sampler_->end_cost();
-  if (config_.runtime != "virtual") write_thread_record("end");
+  if (real_time()) write_thread_record("end");
   runtime_->stop();
   events_.note(clock_.now(), "stopped");
   events_.flush(records_, message_events_);
@@ -570,7 +526,7 @@ void Node::finish() {
   records_.write(
       {{"type", "process_end"}, {"at_ns", clock_.now()}, {"middleware", json::parse(runtime_->describe())}});
   const std::string error = records_.error();
-  if (!error.empty()) throw runtime::Error(runtime::Error::Kind::kFailed, error);
+  if (!error.empty()) throw Failed(error);
 }
 
 }  // namespace perflab::node

@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "base/control.h"
 #include "measure/event_queue.h"
-#include "programs/control/control.h"
 #include "programs/node/config.h"
 #include "programs/node/events.h"
 #include "programs/node/hiccup.h"
@@ -20,8 +20,8 @@ namespace perflab::node {
 
 class Node {
  public:
-  // `config` and `control` outlive the node. Throws runtime::Error.
-  Node(const Config& config, control::Control& control);
+  // `config` and `control` outlive the node. Throws Error.
+  Node(const Config& config, Control& control);
   ~Node();
 
   // From the endpoints to the last line of the records. Returns early, with what was measured so far written,
@@ -41,13 +41,15 @@ class Node {
   // The processes of the graph that live here: one, or all on the virtual runtime.
   [[nodiscard]] std::vector<const graph::Process*> processes() const;
   void start_runtime();
-  void create_runtime(bool virtual_time);
-  [[nodiscard]] std::unique_ptr<runtime::Runtime> make_runtime();
+  // Throws Unsupported.
+  void refuse_what_it_cannot() const;
+  void create_runtime();
+  [[nodiscard]] bool real_time() const noexcept { return config_.runtime->can.real_time; }
   // Of the tracer, which belong neither to perflab nor to the middleware.
   [[nodiscard]] const std::vector<int>& tracer_threads() const noexcept;
   // Takes over what threads the runtime's library has started.
   void adopt_threads() const;
-  // Throws runtime::Error (kUnsupported) if a thread is not scheduled as asked.
+  // Throws Error (kUnsupported) if a thread is not scheduled as asked.
   void check_threads() const;
   // False if the discovery timed out.
   bool await_discovery();
@@ -63,7 +65,7 @@ class Node {
 
   Counters counters_;  // first: they count in threads that are started after them
   const Config& config_;
-  control::Control& control_;
+  Control& control_;
   measure::MonotonicClock clock_;
   RecordFile records_;
   EventLog events_;

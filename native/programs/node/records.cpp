@@ -1,10 +1,5 @@
 #include "programs/node/records.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -26,60 +21,31 @@ json or_null(const std::optional<T>& value) {
 
 }  // namespace
 
-RecordFile::RecordFile(const std::string& path) : path_(path) {
-  file_ = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
-  if (file_ < 0) {
-    throw runtime::Error(runtime::Error::Kind::kFailed,
-                         path + ": cannot be written: " + std::strerror(errno));
-  }
-}
-
-RecordFile::~RecordFile() { close(file_); }
-
 void RecordFile::write(const json& record) { Line(*this) << record.dump(); }
-
-void RecordFile::append(std::string_view text) noexcept {
-  while (!text.empty() && !line_failed_) {
-    const ssize_t wrote = ::write(file_, text.data(), text.size());
-    if (wrote >= 0) {
-      line_bytes_ += wrote;
-      text.remove_prefix(static_cast<std::size_t>(wrote));
-    } else if (errno != EINTR) {
-      fail(std::strerror(errno));
-    }
-  }
-}
-
-void RecordFile::fail(std::string reason) noexcept {
-  line_failed_ = true;
-  error_ = path_ + ": " + std::move(reason);
-  // Best effort: a reader also copes with a line that is cut off.
-  if (line_bytes_ > 0 && ftruncate(file_, good_bytes_) != 0) error_ += " (and it could not be cut back)";
-}
-
-void RecordFile::complete() noexcept {
-  if (!line_failed_) good_bytes_ += line_bytes_;
-  line_bytes_ = 0;
-  line_failed_ = false;
-}
 
 RecordFile::Line::Line(RecordFile& file)
     : file_(file), lock_(file.mutex_), exceptions_(std::uncaught_exceptions()) {}
 
 RecordFile::Line::~Line() {
-  if (std::uncaught_exceptions() != exceptions_) file_.fail("a record could not be put together");
-  file_.append(piece_);
-  file_.append("\n");
-  file_.complete();
+  if (std::uncaught_exceptions() != exceptions_) {
+    file_.file_.take_back("a record could not be put together");
+  } else {
+    append(piece_);
+    append("\n");
+  }
+}
+
+void RecordFile::Line::append(std::string_view text) noexcept {
+  if (!failed_) failed_ = !file_.file_.write(text);
 }
 
 RecordFile::Line& RecordFile::Line::operator<<(std::string_view text) {
   if (piece_.size() + text.size() > kPiece) {
-    file_.append(piece_);
+    append(piece_);
     piece_.clear();
   }
   if (text.size() > kPiece) {
-    file_.append(text);
+    append(text);
   } else {
     piece_ += text;
   }
@@ -88,7 +54,7 @@ RecordFile::Line& RecordFile::Line::operator<<(std::string_view text) {
 
 std::string RecordFile::error() const {
   const std::lock_guard lock(mutex_);
-  return error_;
+  return file_.error();
 }
 
 json histogram_record(const measure::Histogram& histogram) {

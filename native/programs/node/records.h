@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/line_file.h"
 #include "graph/live.h"
 #include "measure/counter.h"
 #include "measure/resources.h"
@@ -14,11 +15,8 @@ namespace perflab::node {
 
 class RecordFile {
  public:
-  // Creates the file; throws runtime::Error (kFailed) naming it if that cannot be done.
-  explicit RecordFile(const std::string& path);
-  ~RecordFile();
-  RecordFile(const RecordFile&) = delete;
-  RecordFile& operator=(const RecordFile&) = delete;
+  // Creates the file; throws Failed naming it if that cannot be done.
+  explicit RecordFile(const std::string& path) : file_(path) {}
 
   // Appends one line. Where the disk is full, the part that fitted is taken back, so that what was complete
   // stays readable, and the reason is kept in error(). May be called from any thread.
@@ -34,27 +32,21 @@ class RecordFile {
     Line& operator<<(std::string_view text);
 
    private:
+    void append(std::string_view text) noexcept;
+
     RecordFile& file_;
     const std::lock_guard<std::mutex> lock_;
     const int exceptions_;
     std::string piece_;
+    bool failed_ = false;  // what follows would not be a line
   };
   // The last failure of a write; empty if there was none.
   [[nodiscard]] std::string error() const;
-  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] const std::string& path() const noexcept { return file_.path(); }
 
  private:
-  void append(std::string_view text) noexcept;
-  void complete() noexcept;
-  void fail(std::string reason) noexcept;
-
-  std::string path_;
-  int file_ = -1;
-  long long good_bytes_ = 0;  // of complete lines
-  long long line_bytes_ = 0;  // of the line that is being written
-  bool line_failed_ = false;
+  LineFile file_;
   mutable std::mutex mutex_;
-  std::string error_;
 };
 
 nlohmann::json histogram_record(const measure::Histogram& histogram);

@@ -28,8 +28,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/control.h"
 #include "measure/clock.h"
-#include "programs/control/control.h"
 #include "realtime/thread.h"
 #include "tracing/scheduler/recording.h"
 #include "tracing/scheduler/source.h"
@@ -37,8 +37,8 @@
 namespace {
 
 using nlohmann::json;
+using perflab::Control;
 using perflab::Nanoseconds;
-using perflab::control::Control;
 using namespace perflab::tracing;
 
 constexpr const char* kUsage =

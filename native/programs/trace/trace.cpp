@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/descriptor.h"
+#include "base/error.h"
 #include "perflab_trace.h"
 #include "traceview/arrow.h"
 #include "traceview/column.h"
@@ -141,14 +143,9 @@ int answer(const perflab_trace& trace, F&& make, const std::int32_t* threads, co
 class OutputFile {
  public:
   explicit OutputFile(std::string path)
-      : path_(std::move(path)), descriptor_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
-    if (descriptor_ < 0) fail();
+      : path_(std::move(path)), file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+    if (!file_.open()) fail();
   }
-  ~OutputFile() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  OutputFile(const OutputFile&) = delete;
-  OutputFile& operator=(const OutputFile&) = delete;
 
   void write(std::string_view bytes) {
     buffer_ += bytes;
@@ -157,26 +154,21 @@ class OutputFile {
   // All of it is on the disk then.
   void finish() {
     flush();
-    if (::fsync(descriptor_) != 0 && errno != EINVAL && errno != EROFS) fail();  // a pipe or device has no disk
-    if (::close(std::exchange(descriptor_, -1)) != 0) fail();
+    if (::fsync(file_.number()) != 0 && errno != EINVAL && errno != EROFS) fail();  // a pipe or device has no disk
+    if (!file_.close()) fail();
   }
 
  private:
   static constexpr std::size_t kBuffer = std::size_t{1} << 20;
 
   void flush() {
-    for (std::string_view rest = buffer_; !rest.empty();) {
-      const ssize_t written = ::write(descriptor_, rest.data(), rest.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) fail();
-      rest.remove_prefix(static_cast<std::size_t>(written));
-    }
+    if (!perflab::write_all(file_, buffer_)) fail();
     buffer_.clear();
   }
-  [[noreturn]] void fail() const { throw std::runtime_error("cannot write " + path_ + ": " + std::strerror(errno)); }
+  [[noreturn]] void fail() const { throw perflab::Failed("cannot write " + path_ + ": " + perflab::reason_of(errno)); }
 
   std::string path_;
-  int descriptor_;
+  perflab::Descriptor file_;
   std::string buffer_;
 };
 

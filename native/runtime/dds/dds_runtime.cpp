@@ -20,35 +20,12 @@ namespace {
 
 std::int64_t host_now(void* context) { return static_cast<DdsRuntime*>(context)->clock().now(); }
 
-Error translated(const middleware::Error& error) {
-  switch (error.kind()) {
-    case middleware::Error::Kind::unsupported:
-      return {Error::Kind::kUnsupported, error.what()};
-    case middleware::Error::Kind::bad_option:
-      return {Error::Kind::kBadInput, error.what()};
-    case middleware::Error::Kind::failed:
-      break;
-  }
-  return {Error::Kind::kFailed, error.what()};
-}
-
-// Calls the function, whose middleware errors become errors of the runtime.
-template <typename Function>
-auto translating(Function&& function) {
-  try {
-    return function();
-  } catch (const middleware::Error& error) {
-    throw translated(error);
-  }
-}
-
 ServiceFraming choose_framing(const middleware::Plugin& plugin, const DdsSettings& settings) {
   const bool can_relate = plugin.capabilities().related_samples;
   if (settings.service_framing == ServiceFraming::kRmwFastrtps && !can_relate) {
-    throw Error(Error::Kind::kUnsupported,
-                std::string(plugin.name()) +
-                    ": has no related_sample_identity, by which rmw_fastrtps ties replies to requests; "
-                    "right would be --service-framing rmw_cyclonedds");
+    throw Unsupported(std::string(plugin.name()) +
+                      ": has no related_sample_identity, by which rmw_fastrtps ties replies to requests; "
+                      "right would be --service-framing rmw_cyclonedds");
   }
   return settings.service_framing.value_or(can_relate ? ServiceFraming::kRmwFastrtps
                                                       : ServiceFraming::kRmwCyclonedds);
@@ -89,10 +66,7 @@ DdsRuntime::DdsRuntime(middleware::Plugin plugin, const middleware::ParticipantS
   host.context = this;
   middleware::ParticipantSettings given = participant;
   given.ignore_local_endpoints = settings.intra_process;
-  translating([&] {
-    for (std::size_t i = 0; i < settings.participants; ++i)
-      participants_.push_back(plugin_.open(host, given));
-  });
+  for (std::size_t i = 0; i < settings.participants; ++i) participants_.push_back(plugin_.open(host, given));
   if (settings_.trace != nullptr) tracer_ = std::make_unique<Tracer>(*settings_.trace, this);
 }
 
@@ -102,36 +76,36 @@ void DdsRuntime::name_group(std::size_t group, const NodeName& node) {
   if (tracer_) tracer_->name_group(group, node.node_namespace, node.name);
 }
 
+std::unique_ptr<DdsRuntime::DdsExecutor> DdsRuntime::make_executor(const ExecutorSettings& settings) {
+  switch (settings.kind) {
+    case ExecutorKind::kInline:
+      return Executors::make_inline(clock_, settings);
+    case ExecutorKind::kEvents:
+      return Executors::make_events(clock_, settings, settings_.trace);
+    case ExecutorKind::kMultiThreaded:
+      return Executors::make_multi_threaded(clock_, settings, settings_.trace);
+    case ExecutorKind::kStaticSingleThreaded:  // refused before
+    case ExecutorKind::kSingleThreaded:
+      break;
+  }
+  return Executors::make_single_threaded(clock_, settings, participants_.front().create_waitset(), sink_,
+                                         settings_.trace);
+}
+
 std::size_t DdsRuntime::add_executor(const ExecutorSettings& settings) {
   if (settings.kind == ExecutorKind::kStaticSingleThreaded) {
-    throw Error(
-        Error::Kind::kUnsupported,
+    throw Unsupported(
         settings.name + ": " + std::string(plugin_.name()) +
-            ": static_single_threaded is an executor of rclcpp; right would be single_threaded, whose "
-            "entities never change here");
+        ": static_single_threaded is an executor of rclcpp; right would be single_threaded, whose "
+        "entities never change here");
   }
   if ((settings.kind == ExecutorKind::kEvents || settings.kind == ExecutorKind::kMultiThreaded) &&
       !plugin_.capabilities().data_ready_callbacks) {
-    throw Error(Error::Kind::kUnsupported, settings.name + ": " + std::string(plugin_.name()) +
-                                               " has no data-ready callbacks, which this executor needs; "
-                                               "right would be single_threaded");
+    throw Unsupported(settings.name + ": " + std::string(plugin_.name()) +
+                      " has no data-ready callbacks, which this executor needs; "
+                      "right would be single_threaded");
   }
-  executors_.push_back(translating([&] {
-    switch (settings.kind) {
-      case ExecutorKind::kStaticSingleThreaded:
-        break;
-      case ExecutorKind::kInline:
-        return Executors::make_inline(clock_, settings);
-      case ExecutorKind::kEvents:
-        return Executors::make_events(clock_, settings, settings_.trace);
-      case ExecutorKind::kMultiThreaded:
-        return Executors::make_multi_threaded(clock_, settings, settings_.trace);
-      case ExecutorKind::kSingleThreaded:
-        break;
-    }
-    return Executors::make_single_threaded(clock_, settings, participants_.front().create_waitset(), sink_,
-                                           settings_.trace);
-  }));
+  executors_.push_back(make_executor(settings));
   return executors_.size() - 1;
 }
 
@@ -139,10 +113,8 @@ Publisher& DdsRuntime::create_publisher(const EndpointSettings& settings) {
   publishers_.push_back(
       std::make_unique<DdsPublisher>(clock_, sink_, settings, plugin_.capabilities(), settings_.trace));
   DdsPublisher& publisher = *publishers_.back();
-  translating([&] {
-    publisher.set_writer(
-        participant_of(settings).create_writer(endpoint_settings(settings), publisher.listener()));
-  });
+  publisher.set_writer(
+      participant_of(settings).create_writer(endpoint_settings(settings), publisher.listener()));
   if (tracer_) tracer_->made(publisher);
   if (settings_.intra_process) {
     LocalTopic& topic = local_topic(settings);
@@ -164,11 +136,9 @@ Subscription& DdsRuntime::create_subscription(std::size_t executor, const Endpoi
       std::make_unique<DdsSubscription>(clock_, handler, sink_, runner, settings, ring, settings_.trace));
   DdsSubscription& subscription = *subscriptions_.back();
   runner.add_subscription(subscription);
-  translating([&] {
-    subscription.set_reader(participant_of(settings).create_reader(
-        endpoint_settings(settings), subscription.listener(runner.needs_data_callbacks())));
-    runner.attach(subscription);
-  });
+  subscription.set_reader(participant_of(settings).create_reader(
+      endpoint_settings(settings), subscription.listener(runner.needs_data_callbacks())));
+  runner.attach(subscription);
   if (tracer_) tracer_->made(subscription);
   if (settings_.intra_process) {
     LocalTopic& topic = local_topic(settings);

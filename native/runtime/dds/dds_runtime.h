@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "middleware/plugin.h"
+#include "runtime/capabilities.h"
 #include "runtime/runtime.h"
 #include "tracing/ros/tracepoints.h"
 
@@ -50,6 +51,8 @@ struct DdsSettings {
 
 class DdsRuntime final : public Runtime {
  public:
+  static constexpr Capabilities kCapabilities{};
+
   // Opens the participants. Throws Error. Clock and sink outlive the runtime.
   DdsRuntime(middleware::Plugin plugin, const middleware::ParticipantSettings& participant,
              const DdsSettings& settings, const measure::Clock& clock, EventSink& sink);
@@ -98,6 +101,7 @@ class DdsRuntime final : public Runtime {
     std::vector<DdsSubscription*> subscriptions;
   };
 
+  [[nodiscard]] std::unique_ptr<DdsExecutor> make_executor(const ExecutorSettings& settings);
   LocalTopic& local_topic(const EndpointSettings& settings);
   [[nodiscard]] middleware::Participant& participant_of(const EndpointSettings& settings);
   // Throws Error.

@@ -31,7 +31,7 @@ class DdsRuntime::DdsExecutor {
   [[nodiscard]] virtual bool needs_data_callbacks() const noexcept { return true; }
   // Before the reader exists.
   virtual void add_subscription(DdsSubscription& subscription) = 0;
-  // Once the reader exists. Throws middleware::Error.
+  // Once the reader exists. Throws Error.
   virtual void attach(DdsSubscription& /*subscription*/) {}
   virtual void add_waitable(DdsWaitable& waitable) = 0;
   virtual void add_timer(const TimerSettings& settings, TimerHandler& handler) = 0;

@@ -1,10 +1,9 @@
 // `inline`: callbacks run in the thread that brings the message, the middleware's or a publisher's, or that
 // triggers the waitable; timers in a thread of their own.
 //
-// Two threads may bring messages of one subscription at the same time. The one who finds the subscription
-// busy leaves a mark and goes on; the one who is in it looks at the marks before he leaves. So callbacks
-// never overlap, nobody waits for another, and a callback that publishes to its own subscription, or triggers
-// its own waitable, does not call itself.
+// Two threads may bring messages of one subscription at the same time: each passes the subscription's gate.
+// So callbacks never overlap, nobody waits for another, and a callback that publishes to its own
+// subscription, or triggers its own waitable, does not call itself.
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
@@ -43,22 +42,20 @@ class DdsRuntime::InlineExecutor final : public OneThreadExecutor {
     open_.store(false, std::memory_order_release);
     wake_.notify_all();
     workers_.join();
-    // A callback that runs comes to its end; then the entity stays busy, and no other begins.
-    for (Entity* const entity : entities_) close(*entity);
+    // A callback that runs comes to its end, and no other begins.
+    for (Entity* const entity : entities_) entity->gate.close();
     entities_.clear();
   }
 
   void on_ready(Source& source) noexcept override {
     if (!open_.load(std::memory_order_acquire)) return;
-    enter(source.entity, static_cast<std::uint32_t>(source.index));
+    enter(source.entity, static_cast<Gate::Marks>(source.index));
   }
 
  private:
   // Marks: which of its sources has something.
-  static constexpr std::uint32_t kFirst = 1;
-  static constexpr std::uint32_t kSecond = 2;
-  static constexpr std::uint32_t kBusy = 4;
-  static constexpr std::uint32_t kClosed = 8;
+  static constexpr Gate::Marks kFirst = 1;
+  static constexpr Gate::Marks kSecond = 2;
 
   void add(Entity& entity) {
     entity.sources[0]->index = kFirst;
@@ -66,32 +63,17 @@ class DdsRuntime::InlineExecutor final : public OneThreadExecutor {
     entities_.push_back(&entity);
   }
 
-  void enter(Entity& entity, std::uint32_t marks) noexcept {
-    std::atomic<std::uint32_t>& state = entity.inline_state;
-    if ((state.fetch_or(kBusy | marks, std::memory_order_acq_rel) & kBusy) != 0) return;
-    for (;;) {
-      marks = state.exchange(kBusy, std::memory_order_acq_rel);
+  void enter(Entity& entity, Gate::Marks left) noexcept {
+    entity.gate.pass(left, [this, &entity](Gate::Marks marks) {
       if ((marks & kFirst) != 0) run_all(*entity.sources[0]);
       if ((marks & kSecond) != 0) run_all(*entity.sources[1]);
-      std::uint32_t unmarked = kBusy;
-      if (state.compare_exchange_strong(unmarked, 0, std::memory_order_acq_rel)) return;
-    }
+    });
   }
   void run_all(Source& source) noexcept {
     while (open_.load(std::memory_order_relaxed)) {
       if (source.run_one() != Source::Turn::kMore) return;
     }
   }
-  static void close(Entity& entity) noexcept {
-    for (;;) {
-      std::uint32_t idle = 0;
-      if (entity.inline_state.compare_exchange_weak(idle, kBusy | kClosed, std::memory_order_acq_rel))
-        return;
-      if ((idle & kClosed) != 0) return;
-      std::this_thread::yield();
-    }
-  }
-
   void run_timers() noexcept {
     std::unique_lock lock(mutex_);
     while (!stopping()) {

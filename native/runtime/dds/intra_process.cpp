@@ -82,7 +82,7 @@ HandedOut hand_out(MessageRef message, const Takers& takers, bool keep) noexcept
 
 void require_intra_process(const EndpointSettings& publisher, const EndpointSettings& subscription) {
   const auto refuse = [&publisher](const std::string& why) {
-    throw Error(Error::Kind::kUnsupported, "intra-process: " + publisher.topic + " " + why);
+    throw Unsupported("intra-process: " + publisher.topic + " " + why);
   };
   for (const perflab_qos& qos : {publisher.qos, subscription.qos}) {
     if (qos.history == PERFLAB_KEEP_ALL)

@@ -1,7 +1,5 @@
 #include "runtime/dds/publisher.h"
 
-#include <time.h>
-
 #include <array>
 #include <cstring>
 
@@ -66,9 +64,7 @@ void DdsRuntime::DdsPublisher::tell_write(const void* message) noexcept {
   trace_->rcl_publish(this, message);
   std::int64_t stamp_ns = 0;
   if (can_stamp_) {
-    timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    stamp_ns = static_cast<std::int64_t>(now.tv_sec) * kNanosecondsPerSecond + now.tv_nsec;
+    stamp_ns = read_clock(CLOCK_REALTIME);
     writer_->stamp_next(stamp_ns);
   }
   trace_->rmw_publish(rmw_handle(), message, stamp_ns);

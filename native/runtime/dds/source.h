@@ -4,8 +4,8 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
-#include <cstdint>
 
+#include "base/gate.h"
 #include "runtime/dds/dds_runtime.h"
 
 namespace perflab::runtime {
@@ -41,8 +41,8 @@ class DdsRuntime::Entity {
  public:
   // The second is null where there is but one.
   std::array<Source*, 2> sources{};
-  // Of the inline executor: who is in it, and what was left to him.
-  std::atomic<std::uint32_t> inline_state{0};
+  // Of the inline executor.
+  Gate gate;
 
  protected:
   ~Entity() = default;

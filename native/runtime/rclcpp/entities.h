@@ -15,6 +15,7 @@
 #include <rclcpp/rclcpp.hpp>
 #include <rclcpp_lifecycle/lifecycle_node.hpp>
 
+#include "base/gate.h"
 #include "runtime/runtime.h"
 
 namespace perflab::runtime::ros {
@@ -73,7 +74,7 @@ class Inline {
   // `count`: how much the middleware says has come.
   void on_ready(std::size_t count) noexcept {
     announced_.fetch_add(count, std::memory_order_relaxed);
-    if (pending_.fetch_add(1, std::memory_order_acq_rel) == 0) run();
+    gate_.pass(kAnnounced, [this](Gate::Marks) { take_all(); });
   }
 
   // While it lives, nothing is taken; what becomes ready is at its end. Another thread that is taking is waited
@@ -82,17 +83,13 @@ class Inline {
    public:
     explicit Later(Inline& of) noexcept : of_(of) {
       if (of.taker_.load(std::memory_order_acquire) == std::this_thread::get_id()) return;
-      std::uint32_t nobody = 0;
-      while (!of.pending_.compare_exchange_weak(nobody, 1, std::memory_order_acq_rel)) {
-        nobody = 0;
-        std::this_thread::yield();
-      }
+      of.gate_.enter();
       holds_ = true;
     }
     Later(const Later&) = delete;
     Later& operator=(const Later&) = delete;
     ~Later() {
-      if (holds_) of_.run();
+      if (holds_) of_.gate_.leave([this](Gate::Marks) { of_.take_all(); });
     }
 
    private:
@@ -101,19 +98,10 @@ class Inline {
   };
 
  private:
-  // By the one who found nobody in it; those who come meanwhile leave a mark.
-  void run() noexcept {
-    taker_.store(std::this_thread::get_id(), std::memory_order_release);
-    std::uint32_t seen = pending_.load(std::memory_order_acquire);
-    for (;;) {
-      take_all();
-      taker_.store({}, std::memory_order_release);
-      if (pending_.compare_exchange_strong(seen, 0, std::memory_order_acq_rel)) return;
-      taker_.store(std::this_thread::get_id(), std::memory_order_release);
-    }
-  }
+  static constexpr Gate::Marks kAnnounced = 1;
 
   void take_all() noexcept {
+    taker_.store(std::this_thread::get_id(), std::memory_order_release);
     std::size_t announced = announced_.exchange(0, std::memory_order_relaxed);
     bool taken = true;
     while (open_.load(std::memory_order_acquire) && (taken || announced > 0)) {
@@ -121,12 +109,13 @@ class Inline {
       taken = take_one_();
       announced += announced_.exchange(0, std::memory_order_relaxed);
     }
+    taker_.store({}, std::memory_order_release);
   }
 
   std::function<bool()> take_one_;
   std::atomic<std::size_t> announced_{0};
   std::atomic<bool> open_{false};
-  std::atomic<std::uint32_t> pending_{0};
+  Gate gate_;
   std::atomic<std::thread::id> taker_{};
 };
 

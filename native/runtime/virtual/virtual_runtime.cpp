@@ -286,25 +286,21 @@ VirtualRuntime::VirtualRuntime(const Options& options, std::uint64_t seed)
   std::vector<perflab_option> given;
   given.reserve(options.size());
   for (const auto& [key, value] : options) given.push_back({key.c_str(), value.c_str()});
-  try {
-    const middleware::support::Options read("virtual", given,
-                                            {"delay", "jitter", "service", "publish_call", "loss",
-                                             "loss_every", "reorder_every", "duplicate_every", "seed"});
-    programme_->link.seed = seed;
-    middleware::sim::read_disturbance(read, programme_->link);
-    programme_->service = read.duration_ns("service").value_or(0);
-    programme_->publish_call = read.duration_ns("publish_call").value_or(0);
-  } catch (const middleware::support::StatusError& error) {
-    throw Error(Error::Kind::kBadInput, error.what());
-  }
+  const middleware::support::Options read("virtual", given,
+                                          {"delay", "jitter", "service", "publish_call", "loss", "loss_every",
+                                           "reorder_every", "duplicate_every", "seed"});
+  programme_->link.seed = seed;
+  middleware::sim::read_disturbance(read, programme_->link);
+  programme_->service = read.duration_ns("service").value_or(0);
+  programme_->publish_call = read.duration_ns("publish_call").value_or(0);
 }
 
 VirtualRuntime::~VirtualRuntime() { VirtualRuntime::stop(); }
 
 std::size_t VirtualRuntime::add_executor(const ExecutorSettings& settings) {
   if (!settings.thread.empty()) {
-    throw Error(Error::Kind::kUnsupported, settings.name + ": " + realtime::describe(settings.thread) +
-                                               ": virtual time has no threads to schedule");
+    throw Unsupported(settings.name + ": " + realtime::describe(settings.thread) +
+                      ": virtual time has no threads to schedule");
   }
   const std::size_t first = lanes_.size();
   std::size_t timers = first;
@@ -312,9 +308,9 @@ std::size_t VirtualRuntime::add_executor(const ExecutorSettings& settings) {
   Lane& lane = *lanes_.back();
   switch (settings.kind) {
     case ExecutorKind::kStaticSingleThreaded:
-      throw Error(Error::Kind::kUnsupported,
-                  settings.name + ": static_single_threaded is an executor of rclcpp; right would be "
-                                  "single_threaded");
+      throw Unsupported(settings.name +
+                        ": static_single_threaded is an executor of rclcpp; right would be "
+                        "single_threaded");
     case ExecutorKind::kSingleThreaded:
       break;
     case ExecutorKind::kEvents:
@@ -327,9 +323,8 @@ std::size_t VirtualRuntime::add_executor(const ExecutorSettings& settings) {
       break;
     case ExecutorKind::kMultiThreaded:
       if (settings.threads <= 0) {
-        throw Error(
-            Error::Kind::kUnsupported,
-            settings.name + ": as many threads as CPUs: virtual time has no CPUs; right would be a number");
+        throw Unsupported(settings.name +
+                          ": as many threads as CPUs: virtual time has no CPUs; right would be a number");
       }
       lane.pool = std::make_unique<Pool>();
       lane.pool->servers.assign(static_cast<std::size_t>(settings.threads),
@@ -352,8 +347,8 @@ namespace {
 
 void refuse_loans(const EndpointSettings& settings) {
   if (settings.pass_by != PassBy::kLoaned) return;
-  throw Error(Error::Kind::kUnsupported, "virtual: topic '" + settings.topic +
-                                             "' shall pass loaned messages; right would be unique or shared");
+  throw Unsupported("virtual: topic '" + settings.topic +
+                    "' shall pass loaned messages; right would be unique or shared");
 }
 
 }  // namespace

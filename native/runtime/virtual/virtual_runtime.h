@@ -32,6 +32,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/capabilities.h"
 #include "runtime/runtime.h"
 #include "runtime/timer.h"
 
@@ -52,6 +53,9 @@ class VirtualClock final : public measure::Clock {
 
 class VirtualRuntime final : public Runtime {
  public:
+  static constexpr Capabilities kCapabilities{
+      .real_time = false, .several_processes = true, .intra_process = false};
+
   using Options = std::vector<std::pair<std::string, std::string>>;
 
   // Throws Error (kBadInput) on an unknown or malformed option. `seed` is used where the options give none.

@@ -2,26 +2,18 @@
 
 #include <dlfcn.h>
 
-#include <algorithm>
 #include <cstdlib>
-#include <iterator>
 #include <string>
 #include <system_error>
 
+#include "base/error.h"
 #include "realtime/scheduling.h"
 
 namespace perflab::tracing {
 namespace {
 
 [[noreturn]] void refuse(const std::filesystem::path& file, const std::string& what) {
-  throw Error("tracepoints " + file.string() + ": " + what);
-}
-
-std::vector<int> thread_numbers() {
-  std::vector<int> numbers;
-  for (const realtime::ThreadState& thread : realtime::read_threads()) numbers.push_back(thread.tid);
-  std::ranges::sort(numbers);
-  return numbers;
+  throw Unsupported("tracepoints " + file.string() + ": " + what);
 }
 
 }  // namespace
@@ -34,25 +26,22 @@ Library Library::load(const std::filesystem::path& file) {
   // By itself LTTng goes on after 3 s without the session daemon's answer, and loses what is emitted until it
   // comes.
   setenv("LTTNG_UST_REGISTER_TIMEOUT", std::to_string(kRegistrationTimeout.count()).c_str(), 0);
-  const std::vector<int> before = thread_numbers();
-  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  Library loaded;
+  void* library = nullptr;
+  loaded.threads_ = realtime::threads_started_by(
+      [&] { library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE); });
   if (library == nullptr) refuse(file, dlerror());
   const auto entry =
       reinterpret_cast<perflab_ros2_tracepoints_entry>(dlsym(library, PERFLAB_ROS2_TRACEPOINTS_ENTRY_NAME));
   if (entry == nullptr) refuse(file, "does not export " PERFLAB_ROS2_TRACEPOINTS_ENTRY_NAME);
   const perflab_ros2_tracepoints* const tracepoints = entry();
   if (tracepoints == nullptr) refuse(file, PERFLAB_ROS2_TRACEPOINTS_ENTRY_NAME " returned nothing");
-  if (tracepoints->abi != PERFLAB_ROS2_TRACEPOINTS_ABI ||
-      tracepoints->struct_size != sizeof(perflab_ros2_tracepoints)) {
-    refuse(file, "was built for interface version " + std::to_string(tracepoints->abi) + " (" +
-                     std::to_string(tracepoints->struct_size) + " bytes); this program needs " +
-                     std::to_string(PERFLAB_ROS2_TRACEPOINTS_ABI) + " (" +
-                     std::to_string(sizeof(perflab_ros2_tracepoints)) + ")");
+  if (tracepoints->abi != PERFLAB_ROS2_TRACEPOINTS_ABI) {
+    refuse(file, "was built for interface version " + std::to_string(tracepoints->abi) +
+                     "; this program needs " + std::to_string(PERFLAB_ROS2_TRACEPOINTS_ABI));
   }
-  Library loaded;
   loaded.tracepoints_ = tracepoints;
   loaded.recorded_ = tracepoints->recorded() != 0;
-  std::ranges::set_difference(thread_numbers(), before, std::back_inserter(loaded.threads_));
   return loaded;
 }
 

@@ -12,7 +12,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <stdexcept>
 #include <vector>
 
 #include "tracing/ros/tracepoints.h"
@@ -21,16 +20,11 @@ namespace perflab::tracing {
 
 inline constexpr std::chrono::milliseconds kRegistrationTimeout{30'000};
 
-// One line with the file and what is wrong with it.
-class Error : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
 // A loaded library of tracepoints. It stays in memory until the process ends: its threads do.
 class Library {
  public:
-  // To be called while no other thread of this process reads the environment or starts threads. Throws Error.
+  // To be called while no other thread of this process reads the environment or starts threads. Throws
+  // Unsupported, which names the file and what is wrong with it.
   static Library load(const std::filesystem::path& file);
 
   [[nodiscard]] const perflab_ros2_tracepoints* tracepoints() const noexcept { return tracepoints_; }

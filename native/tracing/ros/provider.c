@@ -147,7 +147,6 @@ static void timer_due(const void* timer_handle, int64_t due_ns) {
 
 static const perflab_ros2_tracepoints kTracepoints = {
     .abi = PERFLAB_ROS2_TRACEPOINTS_ABI,
-    .struct_size = sizeof(perflab_ros2_tracepoints),
     .recorded = recorded,
     .rcl_init = rcl_init,
     .rcl_node_init = rcl_node_init,

@@ -24,7 +24,7 @@ extern "C" {
 #endif
 
 /* Raised by one whenever a library built against an older header would misbehave. */
-#define PERFLAB_ROS2_TRACEPOINTS_ABI 1u
+#define PERFLAB_ROS2_TRACEPOINTS_ABI 2u
 
 /* Bytes of an endpoint's gid, the last ones 0 where the middleware's identity is shorter. */
 #define PERFLAB_ROS2_GID_BYTES 24
@@ -33,8 +33,7 @@ extern "C" {
 #define PERFLAB_ROS2_TRACETOOLS_VERSION "8.2.2+perflab"
 
 typedef struct perflab_ros2_tracepoints {
-  uint32_t abi;         /* PERFLAB_ROS2_TRACEPOINTS_ABI as compiled */
-  uint32_t struct_size; /* sizeof(perflab_ros2_tracepoints) as compiled */
+  uint32_t abi; /* PERFLAB_ROS2_TRACEPOINTS_ABI as compiled */
 
   /* Whether a session records the events now; of ros2:rcl_init, the first one of a process. */
   int (*recorded)(void);

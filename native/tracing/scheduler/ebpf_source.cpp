@@ -24,8 +24,8 @@
 #include <string>
 #include <system_error>
 
-#include "measure/clock.h"
-#include "measure/proc.h"
+#include "base/proc.h"
+#include "base/time.h"
 #include "tracing/scheduler/ebpf_record.h"
 #include "tracing/scheduler/ebpf_ring.h"
 #include "tracing/scheduler/source.h"
@@ -36,8 +36,6 @@ extern const char _binary_scheduler_bpf_o_start[], _binary_scheduler_bpf_o_end[]
 namespace perflab::tracing {
 namespace {
 
-using measure::Descriptor;
-
 constexpr std::size_t kBatch = 1024;  // events per call of the handler
 
 struct Free {
@@ -46,8 +44,6 @@ struct Free {
 };
 using Object = std::unique_ptr<bpf_object, Free>;
 using Link = std::unique_ptr<bpf_link, Free>;
-
-std::int64_t now_ns() noexcept { return measure::MonotonicClock().now(); }
 
 constexpr const char* kTypes = "/sys/kernel/btf/vmlinux";
 // linux/capability.h
@@ -205,7 +201,7 @@ class EbpfSource final : public Source {
     if (started_) return;
     started_ = true;
     for (Attached& attached : programs_) attached.missed = missed_runs(attached.program);
-    missed_after_ns_ = now_ns();
+    missed_after_ns_ = read_clock(CLOCK_MONOTONIC);
     set_recording(true);
   }
 
@@ -217,7 +213,7 @@ class EbpfSource final : public Source {
     set_recording(false);
     if (!wait_for_running_programs())
       for (Attached& attached : programs_) attached.link.reset();
-    stop_ns_ = now_ns();
+    stop_ns_ = read_clock(CLOCK_MONOTONIC);
     for (Attached& attached : programs_) attached.missed_at_stop = missed_runs(attached.program);
   }
 
@@ -385,7 +381,8 @@ class EbpfSource final : public Source {
       const std::uint32_t lost = read_shared(shared().cpus[cpu].lost);
       std::uint32_t& said = lost_elsewhere_[cpu];
       if (lost == said) continue;
-      losses_.push_back({std::nullopt, missed_after_ns_, stopped_ ? stop_ns_ : now_ns(), lost - said});
+      losses_.push_back(
+          {std::nullopt, missed_after_ns_, stopped_ ? stop_ns_ : read_clock(CLOCK_MONOTONIC), lost - said});
       said = lost;
     }
   }
@@ -403,7 +400,7 @@ class EbpfSource final : public Source {
     events +=
         not_followed - not_followed_;  // threads whose events are left out although they are of the tree
     not_followed_ = not_followed;
-    const std::int64_t now = stopped_ ? stop_ns_ : now_ns();
+    const std::int64_t now = stopped_ ? stop_ns_ : read_clock(CLOCK_MONOTONIC);
     if (events > 0) losses_.push_back({std::nullopt, missed_after_ns_, now, events});
     missed_after_ns_ = now;
   }

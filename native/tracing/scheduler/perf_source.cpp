@@ -24,8 +24,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "measure/clock.h"
-#include "measure/proc.h"
+#include "base/proc.h"
+#include "base/time.h"
 #include "tracing/scheduler/event_fields.h"
 #include "tracing/scheduler/perf_ring.h"
 #include "tracing/scheduler/process_tree.h"
@@ -34,8 +34,6 @@
 
 namespace perflab::tracing {
 namespace {
-
-using measure::Descriptor;
 
 constexpr std::uint32_t kEnough =
     16;  // switches out of idle that a CPU must show before its records are turned off
@@ -510,7 +508,7 @@ class PerfSource final : public Source {
   static std::int32_t process_of(std::int32_t tid) {
     std::ifstream file("/proc/" + std::to_string(tid) + "/status");
     const std::string text(std::istreambuf_iterator<char>(file), {});
-    return static_cast<std::int32_t>(measure::value_after(text, "\nTgid:").value_or(0));
+    return static_cast<std::int32_t>(proc::value_after(text, "\nTgid:").value_or(0));
   }
 
   // perf writes of a loss only with the next record that finds room; the kernel's own counts know the others.
@@ -531,7 +529,7 @@ class PerfSource final : public Source {
       const std::uint64_t last = more + std::exchange(cpu.pending_loss, 0);
       cpu.reported_lost += more;
       cpu.delivered = counted;  // once
-      if (last != 0) losses_.push_back({cpu.number, cpu.last_ns, measure::MonotonicClock().now(), last});
+      if (last != 0) losses_.push_back({cpu.number, cpu.last_ns, read_clock(CLOCK_MONOTONIC), last});
     }
   }
 

@@ -4,7 +4,7 @@
 
 #include <unordered_set>
 
-#include "measure/proc.h"
+#include "base/proc.h"
 
 namespace perflab::tracing {
 namespace {
@@ -13,16 +13,11 @@ namespace {
 constexpr std::int64_t kStates = 0xff;
 constexpr std::int64_t kEnded = 16 | 32;
 
-std::optional<std::string> read_file(const std::string& path) {
-  const auto text = measure::read_again(measure::open_file(AT_FDCWD, path.c_str()));
-  return text ? std::optional(std::string(*text)) : std::nullopt;
-}
-
 }  // namespace
 
 std::optional<ProcThread> read_thread(std::int32_t pid, std::int32_t tid) {
   const auto text = read_file("/proc/" + std::to_string(pid) + "/task/" + std::to_string(tid) + "/stat");
-  const auto stat = text ? measure::parse_stat(*text) : std::nullopt;
+  const auto stat = text ? proc::parse_stat(*text) : std::nullopt;
   if (!stat) return std::nullopt;
   ProcThread thread{.pid = pid, .tid = tid, .priority = stat->priority + 100, .cpu = stat->cpu};
   stat->name.copy(thread.comm.data(), kCommBytes - 1);
@@ -33,17 +28,16 @@ std::optional<ProcThread> read_thread(std::int32_t pid, std::int32_t tid) {
 std::vector<ProcThread> threads_below(std::int32_t root) {
   std::vector<ProcThread> threads;
   std::unordered_set<std::int32_t> seen{root};
-  measure::Numbers tids, children;
+  proc::Numbers tids, children;
   for (std::vector<std::int32_t> processes{root}; !processes.empty();) {
     const std::int32_t pid = processes.back();
     processes.pop_back();
     const std::string process = "/proc/" + std::to_string(pid);
-    const measure::Descriptor folder = measure::open_file(AT_FDCWD, process.c_str());
-    measure::TaskFolder(folder.number()).read(tids);
+    proc::NumberFolder(AT_FDCWD, (process + "/task").c_str()).read(tids);
     for (const std::int32_t tid : tids) {
       if (const auto thread = read_thread(pid, tid)) threads.push_back(*thread);
-      measure::parse_numbers(read_file(process + "/task/" + std::to_string(tid) + "/children").value_or(""),
-                             children);
+      proc::parse_numbers(read_file(process + "/task/" + std::to_string(tid) + "/children").value_or(""),
+                          children);
       for (const std::int32_t child : children)
         if (seen.insert(child).second) processes.push_back(child);
     }

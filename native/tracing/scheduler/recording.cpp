@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "measure/clock.h"
+#include "base/time.h"
 #include "tracing/scheduler/scheduler_ctf.h"
 
 namespace perflab::tracing {
@@ -15,8 +15,6 @@ constexpr std::size_t kMostLossesListed = 1000;
 constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
 constexpr std::size_t kPacketBytes = 256 << 10;
 constexpr std::size_t kLeastPacketBytes = 4 << 10;
-
-std::int64_t monotonic_ns() noexcept { return measure::MonotonicClock().now(); }
 
 CtfSettings ctf_settings(const RecordingSettings& settings, const CtfUuid& uuid, const Source& source) {
   CtfSettings ctf;
@@ -60,7 +58,7 @@ std::size_t Recording::stream_of(unsigned cpu) const {
 }
 
 void Recording::step(std::int64_t timeout_ns) {
-  const std::int64_t before_ns = monotonic_ns();
+  const std::int64_t before_ns = read_clock(CLOCK_MONOTONIC);
   source_.drain([this](unsigned cpu, std::span<const SchedulerEvent> events) { take(cpu, events); },
                 timeout_ns);
   take_losses(std::nullopt, std::numeric_limits<std::int64_t>::max());
@@ -173,18 +171,18 @@ void Recording::add_root(std::int32_t pid) {
     if (!filtering_) begin_filter();
     source_.add_root(pid);
     threads = threads_below(pid);  // of whom the source did not know, it tells the fork
-    time_ns = monotonic_ns();
+    time_ns = read_clock(CLOCK_MONOTONIC);
     step(0);
   } else {
     if (!filtering_) {
-      time_ns = monotonic_ns();
+      time_ns = read_clock(CLOCK_MONOTONIC);
       step(0);
       begin_filter();
       filtered_until_ns_ = time_ns;
     }
     threads = threads_below(pid);  // forks from here on are yet to come to the tree
   }
-  if (time_ns == 0) time_ns = monotonic_ns();
+  if (time_ns == 0) time_ns = read_clock(CLOCK_MONOTONIC);
   time_ns = std::max(time_ns, writer_.last_ns(0));
   for (const ProcThread& thread : threads) {
     tree_.add(thread);
@@ -231,7 +229,7 @@ void Recording::flush() { writer_.flush(); }
 
 void Recording::stop() {
   // CPUs are switched off one after the other: what comes after this instant would be there of some only.
-  until_ns_ = monotonic_ns();
+  until_ns_ = read_clock(CLOCK_MONOTONIC);
   source_.stop();
   step(0);
   if (filtering_ && !source_.filters()) filter_until(std::numeric_limits<std::int64_t>::max());

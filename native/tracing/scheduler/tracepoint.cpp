@@ -13,7 +13,7 @@
 #include <iterator>
 #include <sstream>
 
-#include "measure/proc.h"
+#include "base/descriptor.h"
 #include "tracing/scheduler/source.h"
 
 namespace perflab::tracing {
@@ -24,11 +24,11 @@ constexpr const char* kTracefs = "/sys/kernel/tracing";
 // tracefs as a mount that is in no name space: only this process has it, by its descriptor (Linux 5.2, root).
 // Empty where that is not permitted.
 const std::string& own_tracefs() {
-  static const measure::Descriptor own = [] {
-    const measure::Descriptor context(static_cast<int>(syscall(SYS_fsopen, "tracefs", FSOPEN_CLOEXEC)));
+  static const Descriptor own = [] {
+    const Descriptor context(static_cast<int>(syscall(SYS_fsopen, "tracefs", FSOPEN_CLOEXEC)));
     if (syscall(SYS_fsconfig, context.number(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0)
-      return measure::Descriptor();
-    return measure::Descriptor(
+      return Descriptor();
+    return Descriptor(
         static_cast<int>(syscall(SYS_fsmount, context.number(), FSMOUNT_CLOEXEC, MOUNT_ATTR_RDONLY)));
   }();
   static const std::string place = own.open() ? "/proc/self/fd/" + std::to_string(own.number()) : "";

@@ -193,7 +193,6 @@ perflab_status wait(perflab_waitset* waitset, int64_t timeout_ns, uint64_t* read
 
 constexpr perflab_middleware kDouble = {
     .abi = PERFLAB_MIDDLEWARE_ABI,
-    .struct_size = sizeof(perflab_middleware),
     .name = "double",
     .summary = "for tests, within one process",
     .version = [] { return "1"; },

@@ -1,5 +1,4 @@
-/* Plug-ins that must be refused, one per value of BAD_PLUGIN: 0 no entry, 1 another version, 2 another size.
- */
+/* Plug-ins that must be refused, one per value of BAD_PLUGIN: 0 no entry, 1 another version. */
 #include "middleware/middleware.h"
 
 #if BAD_PLUGIN > 0
@@ -7,8 +6,7 @@ const perflab_middleware* perflab_middleware_plugin(void);
 
 const perflab_middleware* perflab_middleware_plugin(void) {
   static perflab_middleware middleware = {
-      .abi = BAD_PLUGIN == 1 ? 999 : PERFLAB_MIDDLEWARE_ABI,
-      .struct_size = BAD_PLUGIN == 2 ? 8 : sizeof(perflab_middleware),
+      .abi = 999,
   };
   return &middleware;
 }

@@ -220,8 +220,7 @@ int main(int argc, char** argv) {
       const std::size_t split = option.find('=');
       settings.options.emplace_back(option.substr(0, split), option.substr(split + 1));
     }
-    const perflab_host host{
-        .struct_size = sizeof(perflab_host), .now_ns = now_ns, .on_event = nullptr, .context = nullptr};
+    const perflab_host host{.now_ns = now_ns, .on_event = nullptr, .context = nullptr};
     Peer peer(middleware::Plugin::load(argv[1]).open(host, settings));
     std::cout << "ready" << std::endl;
     std::string line;

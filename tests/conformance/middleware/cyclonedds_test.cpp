@@ -82,7 +82,7 @@ TEST_F(CycloneDds, MoreParticipantsThanPortsAreRefused) {
     plugin_.open(discovery_.host(), given);
     FAIL();
   } catch (const Error& refusal) {
-    EXPECT_EQ(refusal.kind(), Error::Kind::unsupported);
+    EXPECT_EQ(refusal.kind(), Error::Kind::kUnsupported);
     EXPECT_NE(std::string(refusal.what()).find("200 participants"), std::string::npos) << refusal.what();
   }
 }

@@ -198,7 +198,7 @@ TEST_F(Loans, AreGivenOrRefusedInOneLine) {
       EXPECT_TRUE(plugin_.capabilities().loans || !is_writer);
     } catch (const Error& refusal) {
       const std::string text = refusal.what();
-      EXPECT_EQ(refusal.kind(), Error::Kind::unsupported) << text;
+      EXPECT_EQ(refusal.kind(), Error::Kind::kUnsupported) << text;
       EXPECT_NE(text.find("right would be"), std::string::npos) << text;
       EXPECT_EQ(text.find('\n'), std::string::npos) << text;
     }
@@ -210,7 +210,7 @@ TEST_F(Loans, OfVariableSizeAreRefused) {
     participant().create_writer({.topic = kTopic, .type = kType, .loans = true, .qos = keep_all()});
     FAIL() << "accepted";
   } catch (const Error& refusal) {
-    EXPECT_EQ(refusal.kind(), Error::Kind::unsupported) << refusal.what();
+    EXPECT_EQ(refusal.kind(), Error::Kind::kUnsupported) << refusal.what();
   }
 }
 

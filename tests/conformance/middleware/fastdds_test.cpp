@@ -29,7 +29,7 @@ class FastDds : public Conformance {
       FAIL() << key << "=" << value << " was accepted";
     } catch (const Error& refusal) {
       const std::string text = refusal.what();
-      EXPECT_EQ(refusal.kind(), Error::Kind::bad_option) << text;
+      EXPECT_EQ(refusal.kind(), Error::Kind::kBadInput) << text;
       EXPECT_NE(text.find(reason), std::string::npos) << text;
       EXPECT_EQ(text.find('\n'), std::string::npos) << text;
     }
@@ -159,7 +159,7 @@ TEST_F(FastDds, MoreParticipantsThanPortsAreRefused) {
     plugin_.open(discovery_.host(), given);
     FAIL();
   } catch (const Error& refusal) {
-    EXPECT_EQ(refusal.kind(), Error::Kind::unsupported);
+    EXPECT_EQ(refusal.kind(), Error::Kind::kUnsupported);
     EXPECT_NE(std::string(refusal.what()).find("200 participants"), std::string::npos) << refusal.what();
   }
 }
@@ -236,7 +236,7 @@ TEST_F(FastDds, LoansNeedDataSharing) {
     participant().create_writer({.topic = kTopic, .type = kType, .fixed_size = 1000, .loans = true});
     FAIL() << "accepted";
   } catch (const Error& refusal) {
-    EXPECT_EQ(refusal.kind(), Error::Kind::unsupported);
+    EXPECT_EQ(refusal.kind(), Error::Kind::kUnsupported);
     EXPECT_NE(std::string(refusal.what()).find("--middleware-option fastdds.data_sharing=on"),
               std::string::npos);
   }

@@ -26,7 +26,6 @@
 namespace perflab::conformance {
 
 using namespace std::chrono_literals;
-using middleware::Error;
 using middleware::Participant;
 using middleware::ParticipantSettings;
 using middleware::Plugin;
@@ -75,9 +74,7 @@ struct RecordedEvent {
 class Recorder {
  public:
   perflab_listener listener() { return {.on_data = on_data, .on_event = on_event, .context = this}; }
-  perflab_host host() {
-    return {.struct_size = sizeof(perflab_host), .now_ns = now_ns, .on_event = on_event, .context = this};
-  }
+  perflab_host host() { return {.now_ns = now_ns, .on_event = on_event, .context = this}; }
 
   std::vector<RecordedEvent> events() const {
     const std::lock_guard lock(mutex_);
@@ -307,17 +304,17 @@ class Conformance : public testing::Test {
 
 // For what a plug-in may refuse, but not ignore: the test ends here if it is refused in the right way, by a
 // plug-in that says beforehand that it does.
-#define PERFLAB_CREATE_OR_REFUSE(variable, expression, policy)                                    \
-  std::optional<decltype(expression)> variable##_made;                                            \
-  try {                                                                                           \
-    variable##_made.emplace(expression);                                                          \
-  } catch (const ::perflab::middleware::Error& refusal) {                                         \
-    ASSERT_EQ(refusal.kind(), ::perflab::middleware::Error::Kind::unsupported) << refusal.what(); \
-    ASSERT_NE(std::string(refusal.what()).find(policy), std::string::npos) << refusal.what();     \
-    ASSERT_TRUE(::perflab::conformance::may_refuse(policy))                                       \
-        << "the plug-in is not known to refuse " << (policy) << ": " << refusal.what();           \
-    GTEST_SKIP() << "the plug-in refuses " << (policy) << ": " << refusal.what();                 \
-  }                                                                                               \
+#define PERFLAB_CREATE_OR_REFUSE(variable, expression, policy)                                \
+  std::optional<decltype(expression)> variable##_made;                                        \
+  try {                                                                                       \
+    variable##_made.emplace(expression);                                                      \
+  } catch (const ::perflab::Error& refusal) {                                                 \
+    ASSERT_EQ(refusal.kind(), ::perflab::Error::Kind::kUnsupported) << refusal.what();        \
+    ASSERT_NE(std::string(refusal.what()).find(policy), std::string::npos) << refusal.what(); \
+    ASSERT_TRUE(::perflab::conformance::may_refuse(policy))                                   \
+        << "the plug-in is not known to refuse " << (policy) << ": " << refusal.what();       \
+    GTEST_SKIP() << "the plug-in refuses " << (policy) << ": " << refusal.what();             \
+  }                                                                                           \
   auto& variable = *variable##_made
 
 }  // namespace perflab::conformance

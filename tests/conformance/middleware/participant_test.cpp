@@ -32,7 +32,7 @@ TEST_F(Conformance, UnknownOptionIsRefusedByName) {
     plugin_.open(discovery_.host(), given);
     FAIL() << "the option was ignored";
   } catch (const Error& refusal) {
-    EXPECT_EQ(refusal.kind(), Error::Kind::bad_option);
+    EXPECT_EQ(refusal.kind(), Error::Kind::kBadInput);
     EXPECT_NE(std::string(refusal.what()).find("no_such_option"), std::string::npos) << refusal.what();
     EXPECT_EQ(std::string(refusal.what()).find('\n'), std::string::npos) << refusal.what();
   }

@@ -32,7 +32,7 @@ TEST_F(Shm, MalformedOptionsAreRefusedByName) {
       open_with({{key, "5"}});  // no unit
       FAIL() << key;
     } catch (const Error& refusal) {
-      EXPECT_EQ(refusal.kind(), Error::Kind::bad_option);
+      EXPECT_EQ(refusal.kind(), Error::Kind::kBadInput);
       EXPECT_NE(std::string(refusal.what()).find(key), std::string::npos) << refusal.what();
     }
   }

@@ -41,7 +41,7 @@ class Sim : public Conformance {
       open_with({{key, value}});
       FAIL() << key << "=" << value << " was accepted";
     } catch (const Error& refusal) {
-      EXPECT_EQ(refusal.kind(), Error::Kind::bad_option);
+      EXPECT_EQ(refusal.kind(), Error::Kind::kBadInput);
       EXPECT_NE(std::string(refusal.what()).find(key), std::string::npos) << refusal.what();
     }
   }

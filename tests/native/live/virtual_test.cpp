@@ -352,8 +352,8 @@ nodes:
   try {
     const LiveGraph refused(graph, std::nullopt, runtime, events, settings);
     FAIL() << "the loop was not refused";
-  } catch (const runtime::Error& error) {
-    EXPECT_EQ(error.kind(), runtime::Error::Kind::kBadInput);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), Error::Kind::kBadInput);
     EXPECT_NE(std::string(error.what()).find("loop"), std::string::npos) << error.what();
   }
 }
@@ -443,8 +443,8 @@ TEST(Virtual, ABadOptionIsNamed) {
     try {
       const runtime::VirtualRuntime runtime({{key, value}}, 1);
       FAIL() << key << "=" << value;
-    } catch (const runtime::Error& error) {
-      EXPECT_EQ(error.kind(), runtime::Error::Kind::kBadInput);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), Error::Kind::kBadInput);
       EXPECT_NE(std::string(error.what()).find(key), std::string::npos) << error.what();
     }
   }

@@ -13,8 +13,8 @@ template <typename Action>
 std::pair<perflab_status, std::string> refused(Action action) {
   try {
     action();
-  } catch (const StatusError& error) {
-    return {error.status(), error.what()};
+  } catch (const Error& error) {
+    return {status_of(error.kind()), error.what()};
   }
   return {PERFLAB_OK, ""};
 }

@@ -133,8 +133,8 @@ TEST(WaitSet, AReaderIsAttachedOnce) {
     try {
       subject->set.attach(reader, 2);
       ADD_FAILURE() << "attached twice";
-    } catch (const StatusError& error) {
-      EXPECT_EQ(error.status(), PERFLAB_FAILED);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), Error::Kind::kFailed);
       EXPECT_STREQ(error.what(), "test: the reader is attached to a wait-set already");
     }
   }

@@ -16,10 +16,10 @@
 #include <thread>
 #include <vector>
 
+#include "base/control.h"
 #include "domain_lock.h"
 #include "graph/parse.h"
 #include "graph/resolved.h"
-#include "programs/control/control.h"
 
 namespace perflab {
 namespace {
@@ -112,8 +112,8 @@ class Node {
   }
   void send(const json& line) { control_->send(line); }
 
-  // From the end of discovery to the end of the process; the last progress line. Nothing may be lost, so the queues of
-  // the graph must outlast a stall of the machine.
+  // From the end of discovery to the end of the process; the last progress line. Nothing may be lost, so the
+  // queues of the graph must outlast a stall of the machine.
   json run() {
     const json created = expect("created");
     expect("ready");
@@ -159,7 +159,7 @@ class Node {
   }
 
   fs::path records_;
-  std::optional<control::Control> control_;
+  std::optional<Control> control_;
   pid_t pid_ = 0;
 };
 

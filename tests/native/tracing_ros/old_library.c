@@ -4,6 +4,6 @@
 const perflab_ros2_tracepoints* perflab_ros2_tracepoints_library(void);
 
 const perflab_ros2_tracepoints* perflab_ros2_tracepoints_library(void) {
-  static const perflab_ros2_tracepoints kOld = {.abi = 999, .struct_size = sizeof(perflab_ros2_tracepoints)};
+  static const perflab_ros2_tracepoints kOld = {.abi = 999};
   return &kOld;
 }

@@ -51,7 +51,6 @@ using Text = const char*;
 
 constexpr perflab_ros2_tracepoints kTracepoints = {
     .abi = PERFLAB_ROS2_TRACEPOINTS_ABI,
-    .struct_size = sizeof(perflab_ros2_tracepoints),
     .recorded = [] { return 1; },
     NOTES(rcl_init, (Pointer context, Text version), context, version),
     NOTES(rcl_node_init, (Pointer node, Pointer rmw, Text name, Text space), node, rmw, name, space),

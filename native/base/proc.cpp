@@ -1,8 +1,6 @@
-#include "measure/proc.h"
+#include "base/proc.h"
 
 #include <fcntl.h>
-#include <sched.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,7 +9,7 @@
 #include <charconv>
 #include <cstring>
 
-namespace perflab::measure {
+namespace perflab::proc {
 namespace {
 
 constexpr std::size_t kLongestFile = 256 << 10;
@@ -28,21 +26,6 @@ bool next_number(std::string_view text, std::size_t& at, Number& number) {
   return true;
 }
 
-// sched_setattr(2), first version; glibc has no wrapper for it.
-struct SchedulingAttributes {
-  std::uint32_t size;
-  std::uint32_t policy;
-  std::uint64_t flags;
-  std::int32_t nice;
-  std::uint32_t priority;
-  std::uint64_t runtime;
-  std::uint64_t deadline;
-  std::uint64_t period;
-};
-
-constexpr std::array<std::string_view, 8> kPolicies{"OTHER", "FIFO", "RR",       "BATCH",
-                                                    "",      "IDLE", "DEADLINE", "EXT"};
-
 }  // namespace
 
 std::optional<std::int64_t> value_after(std::string_view text, std::string_view key) {
@@ -52,12 +35,6 @@ std::optional<std::int64_t> value_after(std::string_view text, std::string_view 
   std::int64_t value = 0;
   return next_number(text, at, value) ? std::optional(value) : std::nullopt;
 }
-
-Descriptor::~Descriptor() {
-  if (number_ >= 0) close(number_);
-}
-
-Descriptor open_file(int at, const char* path) { return Descriptor(openat(at, path, O_RDONLY | O_CLOEXEC)); }
 
 std::optional<std::string_view> read_again(const Descriptor& file) {
   // Not filled, so that it takes memory for what files are long.
@@ -94,16 +71,18 @@ std::optional<Stat> parse_stat(std::string_view text) {
   const auto skip = [&](int fields) {
     while (fields-- > 0 && at != std::string_view::npos) at = text.find(' ', at + 1);
   };
-  skip(10);  // from the fourth field on
-  bool whole = next_number(text, at, user) && next_number(text, at, system);
+  // Numbers as proc(5) counts fields; the parent is the 4th.
+  bool whole = next_number(text, at, stat.parent);
+  skip(9);
+  whole = whole && next_number(text, at, user) && next_number(text, at, system);  // 14, 15
   skip(2);
-  whole = whole && next_number(text, at, stat.priority);
+  whole = whole && next_number(text, at, stat.priority);  // 18
   skip(1);
-  whole = whole && next_number(text, at, stat.threads);
+  whole = whole && next_number(text, at, stat.threads);  // 20
   skip(1);
-  whole = whole && next_number(text, at, stat.start_ticks);
+  whole = whole && next_number(text, at, stat.start_ticks);  // 22
   skip(16);
-  whole = whole && next_number(text, at, stat.cpu);
+  whole = whole && next_number(text, at, stat.cpu);  // 39
   if (!whole) return std::nullopt;
   stat.cpu_ticks = user + system;
   return stat;
@@ -171,49 +150,21 @@ std::optional<std::int64_t> parse_pressure(std::string_view text, std::string_vi
   return value_after(text.substr(line), "total=");
 }
 
-bool read_scheduling(int tid, Scheduling& scheduling) {
-  // As many as the kernel can be built for.
-  thread_local std::array<unsigned long, 8192 / (8 * sizeof(unsigned long))> mask;
-  const long bytes = syscall(SYS_sched_getaffinity, tid, sizeof mask, mask.data());
-  if (bytes < 0) return false;
-  SchedulingAttributes attributes{};
-  if (syscall(SYS_sched_getattr, tid, &attributes, sizeof attributes, 0u) != 0) return false;
-  scheduling.policy = attributes.policy;
-  scheduling.priority = attributes.priority;
-  scheduling.nice = attributes.nice;
-  scheduling.cpus.assign(mask.begin(), mask.begin() + bytes / static_cast<long>(sizeof(unsigned long)));
-  return true;
+NumberFolder::NumberFolder(int at, const char* path) {
+  Descriptor folder(openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder.open()) return;
+  folder_.reset(fdopendir(folder.number()));
+  if (folder_) static_cast<void>(folder.release());
 }
 
-std::string policy_text(std::uint32_t policy) {
-  const bool named = policy < kPolicies.size() && !kPolicies[policy].empty();
-  return named ? std::string(kPolicies[policy]) : std::to_string(policy);
-}
-
-std::vector<int> cpus_of(const std::vector<unsigned long>& mask) {
-  constexpr std::size_t kBits = 8 * sizeof(unsigned long);
-  std::vector<int> cpus;
-  for (std::size_t cpu = 0; cpu < mask.size() * kBits; ++cpu) {
-    if ((mask[cpu / kBits] >> (cpu % kBits) & 1) != 0) cpus.push_back(static_cast<int>(cpu));
-  }
-  return cpus;
-}
-
-TaskFolder::TaskFolder(int process_folder) {
-  const int folder = openat(process_folder, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return;
-  folder_.reset(fdopendir(folder));
-  if (!folder_) close(folder);
-}
-
-void TaskFolder::read(Numbers& tids) {
-  tids.clear();
+void NumberFolder::read(Numbers& numbers) {
+  numbers.clear();
   if (!folder_) return;
   rewinddir(folder_.get());
   while (const dirent* entry = readdir(folder_.get())) {
-    int tid = 0;
+    int number = 0;
     const char* const end = entry->d_name + std::strlen(entry->d_name);
-    if (std::from_chars(entry->d_name, end, tid).ptr == end && tid > 0) tids.push_back(tid);
+    if (std::from_chars(entry->d_name, end, number).ptr == end && number > 0) numbers.push_back(number);
   }
 }
 
@@ -223,4 +174,4 @@ void parse_numbers(std::string_view text, Numbers& numbers) {
   for (int number = 0; next_number(text, at, number);) numbers.push_back(number);
 }
 
-}  // namespace perflab::measure
+}  // namespace perflab::proc

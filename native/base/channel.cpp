@@ -1,14 +1,14 @@
-#include "programs/guard/channel.h"
+#include "base/channel.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <stdexcept>
 
-namespace perflab::guard {
+#include "base/error.h"
+
+namespace perflab {
 namespace {
 
 constexpr std::size_t kMaxLine = 64u << 20;
@@ -17,27 +17,24 @@ constexpr int kMaxReads = 16;
 
 }  // namespace
 
-Channel::Channel(int descriptor) : descriptor_(descriptor), at_end_(descriptor < 0) {
-  if (descriptor_ < 0) return;
-  fcntl(descriptor_, F_SETFD, FD_CLOEXEC);
-  fcntl(descriptor_, F_SETFL, fcntl(descriptor_, F_GETFL) | O_NONBLOCK);
+Channel::Channel(int descriptor) : socket_(descriptor), at_end_(descriptor < 0) {
+  if (at_end_) return;
+  fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+  fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK);
 }
 
-Channel::~Channel() {
-  if (descriptor_ >= 0) close(descriptor_);
-}
-
-void Channel::send(const std::string& line) {
-  if (descriptor_ < 0 || broken_) return;
+void Channel::send(std::string_view line) {
+  if (!socket_.open() || broken_) return;
   outgoing_ += line;
   outgoing_ += '\n';
   flush();
 }
 
-void Channel::flush() {
+void Channel::flush() noexcept {
   std::size_t done = 0;
   while (done < outgoing_.size()) {
-    const ssize_t sent = ::send(descriptor_, outgoing_.data() + done, outgoing_.size() - done, MSG_NOSIGNAL);
+    const ssize_t sent =
+        ::send(socket_.number(), outgoing_.data() + done, outgoing_.size() - done, MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0) {
       if (errno != EAGAIN) {
@@ -55,7 +52,7 @@ bool Channel::read() {
   const std::size_t before = incoming_.size();
   std::array<char, 65536> chunk;
   for (int reads = 0; reads < kMaxReads && !at_end_; ++reads) {
-    const ssize_t got = recv(descriptor_, chunk.data(), chunk.size(), 0);
+    const ssize_t got = recv(socket_.number(), chunk.data(), chunk.size(), 0);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) break;
     if (got <= 0) {
@@ -65,7 +62,7 @@ bool Channel::read() {
     incoming_.append(chunk.data(), static_cast<std::size_t>(got));
   }
   if (incoming_.size() > kMaxLine && incoming_.find('\n') == std::string::npos)
-    throw std::runtime_error("a line of more than 64 MiB");
+    throw Failed("a line of more than 64 MiB");
   return incoming_.size() > before;
 }
 
@@ -77,4 +74,4 @@ std::optional<std::string> Channel::next_line() {
   return line;
 }
 
-}  // namespace perflab::guard
+}  // namespace perflab

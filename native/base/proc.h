@@ -4,41 +4,18 @@
 #pragma once
 
 #include <dirent.h>
-#include <sys/types.h>
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
-#include "measure/clock.h"
+#include "base/descriptor.h"
+#include "base/time.h"
 
-namespace perflab::measure {
-
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int number) noexcept : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  ~Descriptor();
-
-  [[nodiscard]] int number() const noexcept { return number_; }
-  [[nodiscard]] bool open() const noexcept { return number_ >= 0; }
-
- private:
-  int number_ = -1;
-};
-
-// A file below the folder `at` (AT_FDCWD: by its path), for reading; not open where that cannot be done,
-// errno says why.
-Descriptor open_file(int at, const char* path);
+namespace perflab::proc {
 
 // The file from its beginning, in one of this thread's buffers until the next call; nothing if it cannot be
 // read, e.g. because what it tells of has ended (errno ESRCH). Longer files are cut off at 256 KiB.
@@ -48,11 +25,12 @@ std::optional<std::string_view> read_again(const Descriptor& file);
 struct Stat {
   std::string_view name;  // into the text
   char state = '?';
-  std::uint64_t cpu_ticks = 0;  // user and system
-  int priority = 0;             // the kernel's p->prio less 100: 20 is nice 0
-  int threads = 0;              // of its process
-  std::uint64_t start_ticks = 0;
-  int cpu = 0;  // where it ran last
+  int parent = 0;                 // of its process
+  std::uint64_t cpu_ticks = 0;    // user and system
+  int priority = 0;               // as the kernel's tracepoints have it, less 100
+  int threads = 0;                // of its process
+  std::uint64_t start_ticks = 0;  // since boot
+  int cpu = 0;                    // where it ran last
 
   // It has ended, and its parent has not yet asked for its status.
   [[nodiscard]] bool dead() const noexcept { return state == 'Z' || state == 'X'; }
@@ -107,30 +85,16 @@ std::vector<CpuTicks> parse_cpus(std::string_view text);
 // "total=" of the line that begins with `which` ("some", "full") in /proc/pressure/*, microseconds.
 std::optional<std::int64_t> parse_pressure(std::string_view text, std::string_view which);
 
-// How the kernel schedules a thread.
-struct Scheduling {
-  std::uint32_t policy = 0;
-  std::uint32_t priority = 0;  // real-time priority; 0 with the others
-  std::int32_t nice = 0;
-  std::vector<unsigned long> cpus{};  // bit mask
-
-  bool operator==(const Scheduling&) const = default;
-};
-// Of the thread with that number; nothing if there is none. Reuses the memory of `scheduling`.
-bool read_scheduling(int tid, Scheduling& scheduling);
-// "OTHER", "FIFO", ... as chrt(1) names them; the number where it has no name.
-std::string policy_text(std::uint32_t policy);
-std::vector<int> cpus_of(const std::vector<unsigned long>& mask);
-
-// Numbers of the threads of a process or of the children of a thread.
+// Numbers of processes or threads.
 using Numbers = std::vector<int>;
-// The folder /proc/PID/task, kept open.
-class TaskFolder {
+// The entries of a folder whose names are numbers: /proc, /proc/PID/task. It stays open.
+class NumberFolder {
  public:
-  TaskFolder() = default;
-  explicit TaskFolder(int process_folder);
+  NumberFolder() = default;
+  // Below the folder `at` (AT_FDCWD: by its path); not open where that cannot be done.
+  NumberFolder(int at, const char* path);
   [[nodiscard]] bool open() const noexcept { return folder_ != nullptr; }
-  void read(Numbers& tids);
+  void read(Numbers& numbers);
 
  private:
   struct Close {
@@ -141,4 +105,4 @@ class TaskFolder {
 // Of the text of /proc/PID/task/TID/children.
 void parse_numbers(std::string_view text, Numbers& numbers);
 
-}  // namespace perflab::measure
+}  // namespace perflab::proc

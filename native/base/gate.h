@@ -1,0 +1,72 @@
+// One thing at a time, and nobody waits: who finds the gate busy leaves marks and goes on, and who is inside
+// looks at the marks before he leaves. So a callback that causes the next one does not call itself, and no
+// mark is lost.
+//
+// Invariant: whoever is inside has set kBusy, and kBusy is cleared only in the same atomic step that sees no
+// mark. So a mark is either left before that step, and seen by the one inside, or after it, and then whoever
+// leaves it has found the gate free and is inside himself. What was done before a mark was left is seen by
+// who takes it.
+//
+// Example:
+//   gate.pass(kData, [&](Gate::Marks marks) { if (marks & kData) take_all(); });   // any thread
+//   gate.close();                          // in the destructor: nobody is inside any more, and nobody comes
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+
+namespace perflab {
+
+class Gate {
+ public:
+  using Marks = std::uint32_t;  // any bits but the two highest
+
+  // Calls run(marks) here, or has the one who is inside call it.
+  template <typename Run>
+  void pass(Marks marks, Run&& run) noexcept {
+    Marks idle = 0;
+    if (!state_.compare_exchange_strong(idle, kBusy, std::memory_order_acq_rel)) {
+      if ((state_.fetch_or(kBusy | marks, std::memory_order_acq_rel) & kBusy) != 0) return;
+      marks = state_.exchange(kBusy, std::memory_order_acq_rel) & ~kBusy;
+    }
+    run(marks);
+    leave(run);
+  }
+
+  // Waits until nobody is inside, and is inside until leave(). Not from within.
+  void enter() noexcept {
+    while (!enter_as(kBusy)) std::this_thread::yield();
+  }
+  // Runs what was left to the one inside, until nothing is.
+  template <typename Run>
+  void leave(Run&& run) noexcept {
+    for (;;) {
+      Marks unmarked = kBusy;
+      if (state_.compare_exchange_strong(unmarked, 0, std::memory_order_acq_rel)) return;
+      run(state_.exchange(kBusy, std::memory_order_acq_rel) & ~kBusy);
+    }
+  }
+
+  // Waits until nobody is inside; from then on nobody is, and marks come to nothing. Not from within.
+  // Idempotent, for one thread at a time.
+  void close() noexcept {
+    while (!enter_as(kBusy | kClosed)) {
+      if ((state_.load(std::memory_order_acquire) & kClosed) != 0) return;
+      std::this_thread::yield();
+    }
+  }
+
+ private:
+  static constexpr Marks kBusy = Marks{1} << 31;
+  static constexpr Marks kClosed = Marks{1} << 30;
+
+  bool enter_as(Marks state) noexcept {
+    Marks idle = 0;
+    return state_.compare_exchange_weak(idle, state, std::memory_order_acq_rel);
+  }
+
+  std::atomic<Marks> state_{0};
+};
+
+}  // namespace perflab

@@ -1,0 +1,36 @@
+// Bytes as text: two hexadecimal digits each, lower case.
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace perflab {
+
+[[nodiscard]] inline std::string to_hex(std::span<const std::uint8_t> bytes) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (const std::uint8_t byte : bytes) {
+    text += kDigits[byte >> 4];
+    text += kDigits[byte & 15];
+  }
+  return text;
+}
+
+// Its inverse. False where the text is not exactly that many bytes; `bytes` then hold anything.
+[[nodiscard]] inline bool from_hex(std::string_view text, std::span<std::uint8_t> bytes) noexcept {
+  if (text.size() != 2 * bytes.size()) return false;
+  if (std::ranges::any_of(text, [](char c) { return c >= 'A' && c <= 'F'; })) return false;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const char* const begin = text.data() + 2 * i;
+    const auto [end, code] = std::from_chars(begin, begin + 2, bytes[i], 16);
+    if (code != std::errc{} || end != begin + 2) return false;
+  }
+  return true;
+}
+
+}  // namespace perflab

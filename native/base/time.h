@@ -1,0 +1,33 @@
+// Instants and durations: nanoseconds in an int64, and the kernel's form of them.
+#pragma once
+
+#include <time.h>
+
+#include <cstdint>
+#include <limits>
+
+namespace perflab {
+
+using Nanoseconds = std::int64_t;
+
+// "Not measured": the same value as PERFLAB_TIME_UNKNOWN of the plug-in interface.
+inline constexpr Nanoseconds kUnknownTime = std::numeric_limits<Nanoseconds>::min();
+
+inline constexpr Nanoseconds kNanosecondsPerSecond = 1'000'000'000;
+
+[[nodiscard]] constexpr Nanoseconds to_nanoseconds(const timespec& time) noexcept {
+  return static_cast<Nanoseconds>(time.tv_sec) * kNanosecondsPerSecond + time.tv_nsec;
+}
+
+// `time` is not negative.
+[[nodiscard]] constexpr timespec to_timespec(Nanoseconds time) noexcept {
+  return {static_cast<time_t>(time / kNanosecondsPerSecond), static_cast<long>(time % kNanosecondsPerSecond)};
+}
+
+// clock_gettime(2); kUnknownTime where there is no such clock, e.g. of a thread that has ended.
+[[nodiscard]] inline Nanoseconds read_clock(clockid_t clock) noexcept {
+  timespec time{};
+  return clock_gettime(clock, &time) == 0 ? to_nanoseconds(time) : kUnknownTime;
+}
+
+}  // namespace perflab

@@ -1,0 +1,21 @@
+// What a runtime can do, known before it is made: what it cannot is refused before anything has started.
+#pragma once
+
+namespace perflab::runtime {
+
+struct Capabilities {
+  // Callbacks run in threads of this process on the machine's clock, and peers have to be found. Otherwise time
+  // is virtual: there are no threads to schedule, no memory to lock and no clock that a tracer could share, and
+  // nothing has to be waited for.
+  bool real_time = true;
+  // All processes of a graph in one.
+  bool several_processes = false;
+  // Delivery within the process, without the middleware.
+  bool intra_process = true;
+  // Tracepoints `ros2:*` of its own; those of perflab are not loaded.
+  bool own_tracepoints = false;
+  // A library brings it, runtime/plugin.h.
+  bool loaded = false;
+};
+
+}  // namespace perflab::runtime

@@ -1,0 +1,144 @@
+// Options, and what becomes of an error.
+#include "base/program.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace perflab {
+namespace {
+
+using nlohmann::json;
+
+class Words {
+ public:
+  explicit Words(std::vector<std::string> words) : words_(std::move(words)) {
+    words_.insert(words_.begin(), "program");
+    for (std::string& word : words_) pointers_.push_back(word.data());
+    pointers_.push_back(nullptr);
+    optind = 0;  // getopt(3) begins anew
+  }
+  [[nodiscard]] int count() const { return static_cast<int>(words_.size()); }
+  [[nodiscard]] char** begin() { return pointers_.data(); }
+
+ private:
+  std::vector<std::string> words_;
+  std::vector<char*> pointers_;
+};
+
+struct Given {
+  std::string file;
+  int depth = 0;
+  double share = 0.0;
+  bool check = false;
+};
+
+Options options_of(Given& given) {
+  Options options("program --file FILE");
+  options.text("file", given.file)
+      .flag("check", given.check)
+      .number("depth", given.depth, 1, 100)
+      .number("share", given.share, 0.5, 1.0);
+  return options;
+}
+
+TEST(Options, AreReadUpToTheFirstWordThatIsNone) {
+  Given given;
+  Words words({"--file", "a b", "--check", "--depth=7", "--share", "0.5", "run", "--file", "theirs"});
+  const std::vector<std::string> rest = options_of(given).parse(words.count(), words.begin());
+  EXPECT_EQ(given.file, "a b");
+  EXPECT_EQ(given.depth, 7);
+  EXPECT_EQ(given.share, 0.5);
+  EXPECT_TRUE(given.check);
+  EXPECT_EQ(rest, (std::vector<std::string>{"run", "--file", "theirs"}));
+}
+
+TEST(Options, SayWhatWouldBeRight) {
+  for (const char* const text : {"0", "101", "x", "7x", ""}) {
+    Given given;
+    Words words({"--depth", text, "--check"});
+    try {
+      options_of(given).parse(words.count(), words.begin());
+      FAIL() << text;
+    } catch (const BadInput& error) {
+      EXPECT_EQ(error.what(), "--depth " + std::string(text) + ": must be a number from 1 to 100");
+      EXPECT_TRUE(given.check) << "what stands behind it was read";
+    }
+  }
+}
+
+TEST(Options, AnUnknownOneOrAMissingValueIsAnsweredByTheUsage) {
+  for (const std::vector<std::string>& given_words :
+       std::vector<std::vector<std::string>>{{"--unknown"}, {"--depth"}, {"-x"}}) {
+    Given given;
+    Words words(given_words);
+    try {
+      options_of(given).parse(words.count(), words.begin());
+      FAIL() << given_words.front();
+    } catch (const Usage& error) {
+      EXPECT_STREQ(error.what(), "usage: program --file FILE");
+    }
+  }
+}
+
+// A program with a control channel of the test's.
+class Programs : public testing::Test {
+ protected:
+  Programs() {
+    std::array<int, 2> pair{};
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()), 0);
+    theirs_ = pair[0];
+    perflab_.emplace(pair[1]);
+  }
+  int run(std::vector<std::string> given, const std::function<void(Control&)>& body) {
+    Program program("program", "[--control-fd N]", WhenPerflabEnds::kFinish);
+    given.insert(given.end(), {"--control-fd", std::to_string(theirs_)});
+    Words words(std::move(given));
+    testing::internal::CaptureStderr();
+    const int code = program.run(words.count(), words.begin(), body);
+    errors_ = testing::internal::GetCapturedStderr();
+    perflab_->read();
+    return code;
+  }
+  json said() {
+    const auto line = perflab_->next_line();
+    return line ? json::parse(*line) : json();
+  }
+
+  int theirs_ = -1;
+  std::optional<Channel> perflab_;
+  std::string errors_;
+};
+
+TEST_F(Programs, RunWithTheirChannel) {
+  EXPECT_EQ(run({}, [](Control& control) { control.send("here"); }), 0);
+  EXPECT_EQ(said(), json("here"));
+  EXPECT_EQ(said(), json());
+  EXPECT_EQ(errors_, "");
+}
+
+TEST_F(Programs, ReportWhatWentWrongAndExitByItsKind) {
+  EXPECT_EQ(run({}, [](Control&) { throw Unsupported("no such kernel"); }), 3);
+  EXPECT_EQ(said(), (json{{"type", "error"}, {"kind", "unsupported"}, {"text", "no such kernel"}}));
+  EXPECT_EQ(errors_, "program: no such kernel\n");
+}
+
+TEST_F(Programs, ReportWhatLibrariesThrowAsAFailure) {
+  EXPECT_EQ(run({}, [](Control&) { throw std::runtime_error("x"); }), 1);
+  EXPECT_EQ(said().at("kind"), "failed");
+}
+
+TEST_F(Programs, ReportBadOptionsOnTheChannelThatStandsBehindThem) {
+  EXPECT_EQ(run({"--unknown"}, [](Control&) { ADD_FAILURE() << "was run"; }), 2);
+  EXPECT_EQ(said(),
+            (json{{"type", "error"}, {"kind", "bad_input"}, {"text", "usage: program [--control-fd N]"}}));
+  EXPECT_EQ(errors_, "usage: program [--control-fd N]\n");
+}
+
+}  // namespace
+}  // namespace perflab
