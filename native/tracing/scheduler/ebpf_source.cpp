@@ -18,7 +18,6 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <string>
@@ -49,14 +48,6 @@ constexpr const char* kTypes = "/sys/kernel/btf/vmlinux";
 // linux/capability.h
 constexpr unsigned kCapSysAdmin = 21, kCapPerfmon = 38, kCapBpf = 39;
 
-std::uint64_t effective_capabilities() {
-  std::ifstream status("/proc/self/status");
-  std::string line;
-  while (std::getline(status, line))
-    if (line.starts_with("CapEff:")) return std::stoull(line.substr(7), nullptr, 16);
-  return 0;
-}
-
 std::string kernel_release() {
   utsname name{};
   uname(&name);
@@ -64,7 +55,9 @@ std::string kernel_release() {
 }
 
 std::string not_permitted(const std::string& what) {
-  const std::uint64_t held = effective_capabilities();
+  const std::string status = read_file("/proc/self/status").value_or("");
+  const auto at = status.find("CapEff:");
+  const std::uint64_t held = at == std::string::npos ? 0 : std::stoull(status.substr(at + 7), nullptr, 16);
   const auto has = [held](unsigned capability) { return (held >> capability & 1) != 0; };
   std::string missing;
   if (!has(kCapBpf) && !has(kCapSysAdmin)) missing = "CAP_BPF";
@@ -107,10 +100,10 @@ void require_kernel() {
   const std::string release = kernel_release();
   int major = 0, minor = 0;
   if (std::sscanf(release.c_str(), "%d.%d", &major, &minor) == 2 && (major < 5 || (major == 5 && minor < 12)))
-    throw Unavailable("eBPF: the programs need Linux 5.12, this is " + release +
+    throw Unsupported("eBPF: the programs need Linux 5.12, this is " + release +
                       "; use the source perf_event");
   if (access(kTypes, F_OK) != 0)
-    throw Unavailable("eBPF: this kernel (" + release + ") does not describe its types (" + kTypes +
+    throw Unsupported("eBPF: this kernel (" + release + ") does not describe its types (" + kTypes +
                       "): it needs CONFIG_DEBUG_INFO_BTF=y; use the source perf_event");
 }
 
@@ -118,13 +111,13 @@ void require_kernel() {
 // wrote, if it came that far.
 [[noreturn]] void refuse(const std::string& what, int reason, std::string_view verifier = {}) {
   if (const std::string why = complaint(verifier); !why.empty())
-    throw Unavailable("eBPF: the verifier of this kernel (" + kernel_release() + ") refuses " + what + ": " +
+    throw Unsupported("eBPF: the verifier of this kernel (" + kernel_release() + ") refuses " + what + ": " +
                       why + "; use the source perf_event");
   if (reason == ENOSYS)
-    throw Unavailable("eBPF: this kernel (" + kernel_release() +
+    throw Unsupported("eBPF: this kernel (" + kernel_release() +
                       ") has no bpf(2): it needs CONFIG_BPF_SYSCALL=y; use the source perf_event");
-  if (reason == EPERM || reason == EACCES) throw Unavailable(not_permitted(what));
-  throw Unavailable("eBPF: " + what + " (kernel " + kernel_release() + "): " + std::strerror(reason));
+  if (reason == EPERM || reason == EACCES) throw Unsupported(not_permitted(what));
+  throw Unsupported("eBPF: " + what + " (kernel " + kernel_release() + "): " + std::strerror(reason));
 }
 
 // How often the kernel did not run the program because it was running on that CPU (not counted before
@@ -181,7 +174,7 @@ class EbpfSource final : public Source {
         all_cpus_(settings.cpus.empty()),
         possible_cpus_(static_cast<unsigned>(std::max(0, libbpf_num_possible_cpus()))) {
     if (possible_cpus_ > kMostCpus)
-      throw Unavailable("eBPF: this machine may have " + std::to_string(possible_cpus_) +
+      throw Unsupported("eBPF: this machine may have " + std::to_string(possible_cpus_) +
                         " CPUs, the programs know at most " + std::to_string(kMostCpus) +
                         "; use the source perf_event");
     require_kernel();
@@ -247,7 +240,7 @@ class EbpfSource final : public Source {
       enter_threads();
     } while (read_shared(shared().entered) != before);
     if (read_shared(shared().found) == 0)
-      throw std::invalid_argument("there is no process " + std::to_string(pid) + " to keep");
+      throw BadInput("there is no process " + std::to_string(pid) + " to keep");
     set_filter(kFilterOn);
   }
 

@@ -17,8 +17,6 @@
 #include <cerrno>
 #include <cstring>
 #include <deque>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <type_traits>
 #include <unordered_map>
@@ -50,28 +48,28 @@ void raise_descriptor_limit() noexcept {
 [[noreturn]] void refuse_open(int reason) {
   const std::string paranoid = first_line("/proc/sys/kernel/perf_event_paranoid");
   if (reason == EACCES || reason == EPERM)
-    throw Unavailable("kernel.perf_event_paranoid is " + (paranoid.empty() ? "unknown" : paranoid) +
+    throw Unsupported("kernel.perf_event_paranoid is " + (paranoid.empty() ? "unknown" : paranoid) +
                       "; scheduler events of all CPUs need -1, or CAP_PERFMON (a container's seccomp profile "
                       "may forbid it too): "
                       "sudo sysctl kernel.perf_event_paranoid=-1");
   if (reason == EMFILE || reason == ENFILE) {
     rlimit limit{};
     getrlimit(RLIMIT_NOFILE, &limit);
-    throw Unavailable("the limit of open files is " + std::to_string(limit.rlim_cur) +
+    throw Unsupported("the limit of open files is " + std::to_string(limit.rlim_cur) +
                       "; scheduler events need 10 for each CPU: ulimit -n 65536");
   }
   if (reason == ENOSYS)
-    throw Unavailable("this kernel has no perf_event_open: it needs one built with CONFIG_PERF_EVENTS");
-  throw Unavailable(std::string("perf_event_open: ") + std::strerror(reason));
+    throw Unsupported("this kernel has no perf_event_open: it needs one built with CONFIG_PERF_EVENTS");
+  throw Unsupported(std::string("perf_event_open: ") + std::strerror(reason));
 }
 
 [[noreturn]] void refuse_map(int reason, std::size_t bytes, std::size_t cpus) {
   if (reason == EPERM || reason == ENOMEM)
-    throw Unavailable("kernel.perf_event_mlock_kb is " + first_line("/proc/sys/kernel/perf_event_mlock_kb") +
+    throw Unsupported("kernel.perf_event_mlock_kb is " + first_line("/proc/sys/kernel/perf_event_mlock_kb") +
                       "; buffers of " + std::to_string(bytes >> 10) + " kB on " + std::to_string(cpus) +
                       " CPUs need more, or CAP_IPC_LOCK: sudo sysctl kernel.perf_event_mlock_kb=" +
                       std::to_string((bytes >> 10) + 8));
-  throw Unavailable(std::string("mmap of a perf buffer: ") + std::strerror(reason));
+  throw Unsupported(std::string("mmap of a perf buffer: ") + std::strerror(reason));
 }
 
 int open_event(perf_event_attr attributes, unsigned cpu) {
@@ -127,7 +125,7 @@ Tracepoint read_tracepoint(EventKind kind) {
     const TracepointField* const field = format.find(name);
     const bool is_number = place.index() < 2;
     if (field == nullptr || (is_number && field->size != 4 && field->size != 8))
-      throw Unavailable("this kernel's tracepoint sched:" + format.name + " has no field " + name +
+      throw Unsupported("this kernel's tracepoint sched:" + format.name + " has no field " + name +
                         " that can be read");
     point.fields.push_back({*field, place});
   };
@@ -301,15 +299,14 @@ class PerfSource final : public Source {
 
   static void redirect(const Descriptor& event, const Cpu& cpu) {
     if (ioctl(event.number(), PERF_EVENT_IOC_SET_OUTPUT, cpu.leader.number()) != 0)
-      throw Unavailable(std::string("PERF_EVENT_IOC_SET_OUTPUT: ") + std::strerror(errno));
+      throw Unsupported(std::string("PERF_EVENT_IOC_SET_OUTPUT: ") + std::strerror(errno));
   }
 
   // Until a ring is a quarter full.
   void wait(std::int64_t timeout_ns) {
     waiting_.clear();
     for (const Cpu& cpu : cpus_) waiting_.push_back({cpu.leader.number(), POLLIN, 0});
-    const timespec timeout{static_cast<time_t>(timeout_ns / 1'000'000'000),
-                           static_cast<long>(timeout_ns % 1'000'000'000)};
+    const timespec timeout = to_timespec(timeout_ns);
     ppoll(waiting_.data(), waiting_.size(), &timeout, nullptr);
     // A CPU that went offline hangs up at once and for ever; what it still has is read, and waiting must not
     // spin.
@@ -506,8 +503,7 @@ class PerfSource final : public Source {
   }
 
   static std::int32_t process_of(std::int32_t tid) {
-    std::ifstream file("/proc/" + std::to_string(tid) + "/status");
-    const std::string text(std::istreambuf_iterator<char>(file), {});
+    const std::string text = read_file("/proc/" + std::to_string(tid) + "/status").value_or("");
     return static_cast<std::int32_t>(proc::value_after(text, "\nTgid:").value_or(0));
   }
 

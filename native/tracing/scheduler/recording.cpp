@@ -162,7 +162,7 @@ void Recording::filter_until(std::int64_t time_ns) {
 
 void Recording::add_root(std::int32_t pid) {
   if (threads_below(pid).empty())
-    throw std::invalid_argument("root " + std::to_string(pid) + ": there is no such process");
+    throw BadInput("root " + std::to_string(pid) + ": there is no such process");
   // The threads are named at an instant that is later than everything written, and earlier than what is not:
   // what the source still has of the time before is written first, and so keeps its times.
   std::int64_t time_ns = filtered_until_ns_;

@@ -46,12 +46,12 @@ struct RecordingTotals {
 
 class Recording {
  public:
-  // Throws CtfOutputError, std::invalid_argument (no such process).
+  // Throws CtfOutputError, BadInput (no such process).
   Recording(RecordingSettings settings, Source& source);
 
   // Waits for events at most that long and writes what there is.
   void step(std::int64_t timeout_ns);
-  // A further process tree to keep. Throws std::invalid_argument where there is no such process.
+  // A further process tree to keep. Throws BadInput where there is no such process.
   void add_root(std::int32_t pid);
   // What is not on disk yet, is then.
   void flush();

@@ -1,7 +1,6 @@
 #include "tracing/scheduler/scheduler_ctf.h"
 
 #include <sys/utsname.h>
-#include <time.h>
 
 #include <algorithm>
 #include <limits>
@@ -9,6 +8,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "base/time.h"
 #include "tracing/scheduler/event_fields.h"
 
 namespace perflab::tracing {
@@ -67,19 +67,13 @@ std::string quoted(std::string_view text) {
   return result + '"';
 }
 
-std::int64_t nanoseconds(clockid_t clock) {
-  timespec time{};
-  clock_gettime(clock, &time);
-  return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
-}
-
 // Between CLOCK_MONOTONIC and the time of day: where the two readings of the former were nearest to each
 // other.
 std::int64_t epoch_offset_ns() {
   std::int64_t best = 0, nearest = std::numeric_limits<std::int64_t>::max();
   for (int i = 0; i < 16; ++i) {
-    const std::int64_t before = nanoseconds(CLOCK_MONOTONIC), day = nanoseconds(CLOCK_REALTIME);
-    const std::int64_t after = nanoseconds(CLOCK_MONOTONIC);
+    const std::int64_t before = read_clock(CLOCK_MONOTONIC), day = read_clock(CLOCK_REALTIME);
+    const std::int64_t after = read_clock(CLOCK_MONOTONIC);
     if (after - before >= nearest) continue;
     nearest = after - before;
     best = day - (before + (after - before) / 2);

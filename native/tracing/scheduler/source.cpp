@@ -28,11 +28,11 @@ std::vector<unsigned> online_cpus() {
       next = range.ptr, error = range.ec;
     }
     if (error != std::errc() || (next < end && *next != ','))
-      throw Unavailable(std::string(kOnline) + " is no list of CPUs: \"" + text + '"');
+      throw Unsupported(std::string(kOnline) + " is no list of CPUs: \"" + text + '"');
     for (unsigned cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
     at = next;
   }
-  if (cpus.empty()) throw Unavailable(std::string(kOnline) + " names no CPU: mount sysfs");
+  if (cpus.empty()) throw Unsupported(std::string(kOnline) + " names no CPU: mount sysfs");
   return cpus;
 }
 
@@ -49,12 +49,11 @@ std::vector<unsigned> cpus_to_record(const SourceSettings& settings) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   if (settings.buffer_bytes < page || !std::has_single_bit(settings.buffer_bytes / page) ||
       settings.buffer_bytes % page != 0)
-    throw std::invalid_argument("a buffer of " + std::to_string(settings.buffer_bytes) +
-                                " bytes: must be a power of two times the page size, " +
-                                std::to_string(page));
+    throw BadInput("a buffer of " + std::to_string(settings.buffer_bytes) +
+                   " bytes: must be a power of two times the page size, " + std::to_string(page));
   struct stat own {};
   if (stat("/proc/self/ns/pid", &own) == 0 && own.st_ino != kInitialPidNamespace)
-    throw Unavailable(
+    throw Unsupported(
         "this is a PID name space of its own, in which threads have other numbers than in the kernel's "
         "events: "
         "record on the host, or start the container with --pid=host");
@@ -65,8 +64,7 @@ std::vector<unsigned> cpus_to_record(const SourceSettings& settings) {
   cpus.erase(std::unique(cpus.begin(), cpus.end()), cpus.end());
   for (const unsigned cpu : cpus) {
     if (!std::ranges::binary_search(online, cpu))
-      throw std::invalid_argument("CPU " + std::to_string(cpu) + " is not online: " + first_line(kOnline) +
-                                  " are");
+      throw BadInput("CPU " + std::to_string(cpu) + " is not online: " + first_line(kOnline) + " are");
   }
   return cpus;
 }

@@ -2,7 +2,7 @@
 // CPU and in the order of their times; whoever records them does not know which one it is.
 //
 // Example:
-//   const auto source = open_perf_source(settings);  // throws Unavailable
+//   const auto source = open_perf_source(settings);  // throws Unsupported
 //   source->start();
 //   while (running) source->drain([](unsigned cpu, std::span<const SchedulerEvent> events) { ... }, 50ms);
 //   source->stop();
@@ -15,17 +15,12 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
-namespace perflab::tracing {
+#include "base/error.h"
 
-// This machine cannot do it: one line with the setting and the command that changes it.
-class Unavailable : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+namespace perflab::tracing {
 
 constexpr std::size_t kCommBytes = 16;  // the kernel's TASK_COMM_LEN
 using Comm = std::array<char, kCommBytes>;
@@ -108,8 +103,8 @@ class Source {
   [[nodiscard]] virtual std::uint64_t filtered_out() const noexcept { return 0; }
 };
 
-// What every source asks before it opens: the CPUs to record, ascending. Throws std::invalid_argument where a
-// buffer or a CPU is none, Unavailable where events would have other numbers of threads than this process
+// What every source asks before it opens: the CPUs to record, ascending. Throws BadInput where a
+// buffer or a CPU is none, Unsupported where events would have other numbers of threads than this process
 // sees.
 [[nodiscard]] std::vector<unsigned> cpus_to_record(const SourceSettings& settings);
 // Of a small file; empty where it cannot be read.

@@ -9,8 +9,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 
 #include "base/descriptor.h"
@@ -61,7 +59,7 @@ TracepointFormat parse_tracepoint_format(const std::string& text) {
     format.fields.push_back(field);
   }
   if (format.name.empty() || format.id == 0 || format.fields.empty())
-    throw Unavailable("a format file of tracefs has no name, no ID or no fields");
+    throw Unsupported("a format file of tracefs has no name, no ID or no fields");
   return format;
 }
 
@@ -72,22 +70,21 @@ TracepointFormat read_tracepoint_format(const std::string& group, const std::str
   // alone.
   for (const std::string& place :
        {std::string(kTracefs), std::string("/sys/kernel/debug/tracing"), own_tracefs()}) {
-    std::ifstream format(place + "/events" + file);
-    if (format) return parse_tracepoint_format(std::string(std::istreambuf_iterator<char>(format), {}));
+    if (const auto text = read_file(place + "/events" + file)) return parse_tracepoint_format(*text);
     if (reason == 0 || reason == ENOENT) reason = errno;
   }
   if (reason == EACCES || reason == EPERM)
-    throw Unavailable(
+    throw Unsupported(
         std::string(kTracefs) +
         " cannot be read by this user (tracefs, which says where the fields of the scheduler's events "
         "are): sudo mount -o remount,mode=750,gid=$(id -g) " +
         kTracefs);
-  if (reason != ENOENT) throw Unavailable(events + file + ": " + std::strerror(reason));
+  if (reason != ENOENT) throw Unsupported(events + file + ": " + std::strerror(reason));
   if (own_tracefs().empty() && access(events.c_str(), F_OK) != 0)
-    throw Unavailable(
+    throw Unsupported(
         std::string("tracefs is not mounted, and only root can do without: sudo mount -t tracefs tracefs ") +
         kTracefs + ", or use the source ebpf");
-  throw Unavailable("this kernel has no tracepoint " + group + ":" + name + " (" + events + file +
+  throw Unsupported("this kernel has no tracepoint " + group + ":" + name + " (" + events + file +
                     "): it needs one built with CONFIG_TRACEPOINTS and CONFIG_EVENT_TRACING");
 }
 

@@ -24,10 +24,10 @@ struct TracepointFormat {
   [[nodiscard]] const TracepointField* find(std::string_view field) const noexcept;
 };
 
-// A `format` file. Throws Unavailable where it makes no sense.
+// A `format` file. Throws Unsupported where it makes no sense.
 [[nodiscard]] TracepointFormat parse_tracepoint_format(const std::string& text);
 
-// Of tracefs, mounted or not. Throws Unavailable where this user may not read it, or it has no such
+// Of tracefs, mounted or not. Throws Unsupported where this user may not read it, or it has no such
 // tracepoint.
 [[nodiscard]] TracepointFormat read_tracepoint_format(const std::string& group, const std::string& name);
 

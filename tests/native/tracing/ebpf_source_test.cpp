@@ -235,7 +235,7 @@ class EbpfSourceLive : public testing::Test {
   void SetUp() override {
     try {
       (void)open_ebpf_source({});
-    } catch (const Unavailable& error) {
+    } catch (const Unsupported& error) {
       GTEST_SKIP() << error.what();
     }
   }
@@ -618,10 +618,10 @@ TEST_F(EbpfSourceLive, WhatPerfSaysOfAThreadIsWhatTheProgramsSay) {
 
 TEST_F(EbpfSourceLive, BadSettingsAreSaid) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  EXPECT_THROW((void)open_ebpf_source(keeping({}, 3 * page)), std::invalid_argument);
-  EXPECT_THROW((void)open_ebpf_source(keeping({}, page / 2)), std::invalid_argument);
-  EXPECT_THROW((void)open_ebpf_source(on_cpus({60000})), std::invalid_argument);
-  EXPECT_THROW((void)open_ebpf_source(keeping({0x7ffffff0})), std::invalid_argument);
+  EXPECT_THROW((void)open_ebpf_source(keeping({}, 3 * page)), BadInput);
+  EXPECT_THROW((void)open_ebpf_source(keeping({}, page / 2)), BadInput);
+  EXPECT_THROW((void)open_ebpf_source(on_cpus({60000})), BadInput);
+  EXPECT_THROW((void)open_ebpf_source(keeping({0x7ffffff0})), BadInput);
 }
 
 // Nothing is left
@@ -703,10 +703,10 @@ std::string refusal_after(GiveUp give_up) {
     give_up();
     try {
       (void)open_ebpf_source({});
-    } catch (const Unavailable& error) {
+    } catch (const Unsupported& error) {
       text = error.what();
     } catch (const std::exception& error) {
-      text = std::string("not Unavailable: ") + error.what();
+      text = std::string("not Unsupported: ") + error.what();
     }
     [[maybe_unused]] const auto n = write(answer.ends[1], text.data(), text.size());
     _exit(0);

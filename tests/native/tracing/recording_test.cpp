@@ -204,7 +204,7 @@ TEST_F(Recorded, ARootLeavesTheTimesOfWhatWasNotDrainedYet) {
 
 TEST_F(Recorded, ARootThatIsNoProcessIsRefused) {
   settings.roots = {0x7ffffffe};
-  EXPECT_THROW(Recording(settings, source), std::invalid_argument);
+  EXPECT_THROW(Recording(settings, source), BadInput);
 }
 
 }  // namespace

@@ -33,12 +33,12 @@ TEST(TracepointFormat, HasThePlacesThatTracefsSays) {
 }
 
 TEST(TracepointFormat, WithoutNameOrFieldsIsNone) {
-  EXPECT_THROW(parse_tracepoint_format(""), Unavailable);
-  EXPECT_THROW(parse_tracepoint_format("name: x\nID: 3\n"), Unavailable);
+  EXPECT_THROW(parse_tracepoint_format(""), Unsupported);
+  EXPECT_THROW(parse_tracepoint_format("name: x\nID: 3\n"), Unsupported);
 }
 
 TEST(TracepointFormat, OfATracepointThatTheKernelHasNotSaysSo) {
-  EXPECT_THROW(static_cast<void>(read_tracepoint_format("sched", "no_such_event")), Unavailable);
+  EXPECT_THROW(static_cast<void>(read_tracepoint_format("sched", "no_such_event")), Unsupported);
 }
 
 }  // namespace
