@@ -81,8 +81,7 @@ inline constexpr std::uint64_t kLeastWork = std::uint64_t{1} << 20U;
 
 // Where a reader stands in a packet.
 struct Cursor {
-  const std::uint8_t* data =
-      nullptr;           // of the packet; MappedFile::kReadableBeyond bytes after its end are readable
+  const std::uint8_t* data = nullptr;  // of the packet; readable kReadableBeyond bytes after its end, too
   std::uint64_t at = 0;  // bits from `data`
   std::uint64_t end = 0;
   std::uint64_t cycles = 0;                                          // the running value of the clock

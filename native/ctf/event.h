@@ -12,8 +12,7 @@
 namespace perflab::ctf {
 
 struct Event {
-  std::int64_t time_ns =
-      0;  // on the clock of its stream class, without the clock's offset (raw monotonic, for LTTng)
+  std::int64_t time_ns = 0;  // on its stream class's clock, without the offset (raw monotonic, for LTTng)
   std::uint32_t class_index = 0;  // into Trace::layouts
   std::uint32_t stream = 0;       // into Trace::streams
   const std::uint64_t* slots = nullptr;

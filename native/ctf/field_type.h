@@ -54,8 +54,7 @@ struct Integer {
 
 struct Float {
   std::uint32_t exponent_bits = 0;
-  std::uint32_t mantissa_bits =
-      0;  // with the hidden bit: 24 for binary32, 53 for binary64; no others are known
+  std::uint32_t mantissa_bits = 0;  // with the hidden bit: 24 for binary32, 53 for binary64
   std::uint32_t alignment = 1;
   ByteOrder order = ByteOrder::little;
   bool operator==(const Float&) const = default;

@@ -6,12 +6,11 @@
 //   float                  1 slot: the bits of a double
 //   text                   2 slots: const char* into the mapped file, length without the zero
 //   array, sequence        2 slots: pointer and number of elements. Elements that are 8-bit integers on whole
-//   bytes lie as
-//                          bytes in the mapped file; all others lie as slots in the reader's memory,
-//                          width(element) each
+//                          bytes lie as bytes in the mapped file; all others lie as slots in the reader's
+//                          memory, width(element) each
 //   structure              the slots of its fields, one after the other
 //   variant                1 slot: the index of the option, then the slots of the option (room for the
-//   widest)
+//                          widest)
 //
 // Pointers are good until the reader is asked for the next event (or batch) and the trace is open.
 #pragma once
@@ -34,8 +33,7 @@ struct FieldLayout {
   std::string name;
   FieldKind kind = FieldKind::structure;
   const FieldType* type = nullptr;
-  std::uint32_t slot =
-      0;  // the first, counted from the start of the event's slots (of the element, inside an element)
+  std::uint32_t slot = 0;  // the first, from the start of the event's slots (inside an element: of its)
   std::uint32_t width = 0;            // number of slots
   bool is_signed = false;             // integers and enumerations
   bool bytes = false;                 // arrays and sequences: the elements lie as bytes in the mapped file

@@ -34,9 +34,9 @@ struct Clock {
   std::optional<Uuid> uuid;
   std::uint64_t frequency_hz = 1'000'000'000;
   std::uint64_t precision = 0;  // in cycles
-  std::int64_t offset_seconds =
-      0;  // the origin of the clock's cycles since the epoch, where absolute or where the
-  std::int64_t offset_cycles = 0;  // tracer knows it: offset_seconds + offset_cycles / frequency_hz
+  // The origin of its cycles, since the epoch where known: offset_seconds + offset_cycles / frequency_hz.
+  std::int64_t offset_seconds = 0;
+  std::int64_t offset_cycles = 0;
   bool absolute = false;
 };
 

@@ -41,8 +41,7 @@ struct Packet {
   std::uint64_t events_offset_bits = 0;       // where the first event begins
   std::optional<std::uint64_t> begin_cycles;  // time stamps of the packet's context, where it has them
   std::optional<std::uint64_t> end_cycles;
-  std::uint64_t latest_cycles =
-      std::numeric_limits<std::uint64_t>::max();  // an event that is later is none of its
+  std::uint64_t latest_cycles = std::numeric_limits<std::uint64_t>::max();  // later events are not its
   std::optional<std::uint64_t> sequence_number;
   std::optional<std::uint64_t> events_discarded;  // the tracer's running count at the end of this packet
   bool truncated = false;                         // by the end of the file

@@ -25,8 +25,7 @@ struct Built {
   FieldTypePtr type;
   const tsdl::TypeNode* node = nullptr;  // as written: has the names as written
   std::uint64_t fields = 0;              // with all inside
-  std::uint64_t elements =
-      1;  // integers, texts and so on in one field of this type; of arrays: of all elements
+  std::uint64_t elements = 1;  // integers, texts and so on in one field; of arrays: of all elements
   unsigned levels = 0;
   bool refers = false;  // has a sequence or variant inside: differs from place to place
 };

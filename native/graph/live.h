@@ -54,8 +54,7 @@ struct WriterName {
 // They are the workload's alone: of its publishers, and of edges both ends of which are its own.
 struct Totals {
   std::uint64_t sent = 0;
-  std::uint64_t deliveries_expected =
-      0;  // messages sent times the workload's subscriptions of their topic in the whole graph
+  std::uint64_t deliveries_expected = 0;  // messages times the workload's subscriptions of their topic
   std::uint64_t received = 0;   // unique
   std::uint64_t completed = 0;  // callback has returned
   std::uint64_t lost = 0;       // gaps so far
@@ -67,8 +66,7 @@ struct ConditionTotals {
   std::string condition;  // label
   std::uint64_t sent = 0;
   std::uint64_t not_sent = 0;
-  std::uint64_t deliveries_expected =
-      0;                       // messages sent times all subscriptions of their topic in the whole graph
+  std::uint64_t deliveries_expected = 0;  // messages times all subscriptions of their topic
   std::uint64_t received = 0;  // unique
 };
 

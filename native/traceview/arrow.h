@@ -6,19 +6,15 @@
 //
 //   Column<T>      the fixed-width type
 //   UInt8          a flag, 0 or 1: bool. Copied, since Arrow's booleans are bits
-//   TextColumn     large_utf8. Where a name is not UTF-8 (the kernel cuts names of threads between bytes),
-//   the column is a
-//                  copy with U+FFFD for what is not
-//   EnumColumn<E>  dictionary<uint8, large_utf8, ordered> of the names, marked so that polars makes a pl.Enum
-//   of it
+//   TextColumn     large_utf8; a copy with U+FFFD where one is not UTF-8 (the kernel cuts names anywhere)
+//   EnumColumn<E>  dictionary<uint8, large_utf8, ordered> of the names, with the mark of a pl.Enum of polars
 //
 // The structures are those of https://arrow.apache.org/docs/format/CDataInterface.html and
 // CStreamInterface.html.
 //
 // Example:
 //   auto view = View::open(...);
-//   export_table(view->takes(), view, &stream);  // `view` lives until the consumer lets go of the stream and
-//   its arrays
+//   export_table(view->takes(), view, &stream);  // `view` lives until the consumer lets go of the stream
 #pragma once
 
 #include <cstddef>

@@ -60,8 +60,7 @@ class FunctionModel {
  public:
   // Why functions have no symbol, and what did not fit together; numbers of functions, then of events.
   struct Counts {
-    std::uint64_t functions_of_unknown_binaries =
-        0;  // no binary was loaded there, or the trace does not say where
+    std::uint64_t functions_of_unknown_binaries = 0;  // none was loaded there as far as the trace says
     std::uint64_t functions_of_absent_files = 0;  // the file is not on this machine, or is no ELF file
     std::uint64_t functions_of_other_builds = 0;  // the file on this machine is not the one that was traced
     std::uint64_t functions_without_symbols = 0;  // the file's symbol tables name no function at that address

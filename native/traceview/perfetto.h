@@ -2,17 +2,15 @@
 // ui.perfetto.dev and is read by trace_processor.
 //
 //   process                     one for each row of processes
-//     thread                    callbacks, and within them what they publish; flows lead from a publication
-//     to its callbacks
+//     thread                    callbacks, and in them what they publish; flows lead from there to callbacks
 //       executor                phases
 //       functions               calls of instrumented functions
 //       lost messages           instants: not taken, overwritten
-//   CPUs, thread states         sched_switch and sched_waking, from which Perfetto makes its tables sched and
-//   thread_state Data quality                what to know of the trace, and when events were lost
+//   CPUs, thread states         sched_switch and sched_waking: Perfetto makes sched and thread_state of them
+//   Data quality                what to know of the trace, and when events were lost
 //
 // What is not known is not drawn:
-//   * what has no end is a slice without an end where nothing follows it on its track, else an instant that
-//   says so;
+//   * what has no end is a slice without an end where nothing follows on its track, else an instant;
 //   * a thread whose state is not known until it runs again is in no state (NULL) from when it left its CPU.
 // Times are those of the trace, as the clock that Perfetto takes its own from; the time of day is in a clock
 // snapshot. Numbers of processes, threads and CPUs that stand for several (of hosts, or used again) get a

@@ -3,33 +3,27 @@
 //
 // Rules (docs/tracing.md):
 //   handles      keyed by (process, value) and valid from their initialisation to the next one of the same
-//   value. References
-//                within initialisation may come in any order (a publisher before its node); what only
-//                run-time events name becomes an object without an initialisation, and a later initialisation
-//                of that handle is another object.
+//                value. References within initialisation may come in any order (a publisher before its node);
+//                what only run-time events name becomes an object without an initialisation, and a later
+//                initialisation of that handle is another object.
 //   callbacks    start and end are matched per thread as a stack. An end closes the nearest start of the same
-//   callback, and
-//                what began above it has no end. A start of the callback that is on top already means that
-//                its end was not seen (an exception, or lost).
+//                callback, and what began above it has no end. A start of the callback that is on top already
+//                means that its end was not seen (an exception, or lost).
 //   publications rclcpp_intra_publish, rclcpp_publish, rcl_publish and rmw_publish (or dds:write) of the same
-//   message on one
-//                thread, each layer once and in this order, are one publication.
+//                message on one thread, each layer once and in this order, are one publication.
 //   takes        rmw_take, rcl_take, rclcpp_take likewise; the next start of a callback of that subscription
-//   on the thread
-//                handles the message. A publication is joined to a take by source time stamp and topic.
+//                on the thread handles the message. A publication is joined to a take by source time stamp
+//                and topic.
 //   delivery within a process: by ring buffer and index.
 //   phases       of an executor end where the next phase of the thread begins. A callback that starts while
-//   its thread gets
-//                the next executable begins the phase `dispatch`: execute is only emitted for timers and
-//                subscriptions. Phases within a callback are those of an executor that it spins: the phase
-//                around them goes on, and they end with it.
+//                its thread gets the next executable begins the phase `dispatch`: execute is only emitted for
+//                timers and subscriptions. Phases within a callback are those of an executor that it spins:
+//                the phase around them goes on, and they end with it.
 //   due          perflab:timer_due says when the timer was due whose callback starts next on the thread.
 //   within       what a callback published and was given before a callback that begins within it goes on
-//   where that ends
-//                (perflab's inline executor, which calls within a publication).
+//                where that ends (perflab's inline executor, which calls within a publication).
 //   not ended    a callback without an end is nobody's parent, and what was published after the next phase of
-//   its thread began
-//                is not published in it.
+//                its thread began is not published in it.
 #pragma once
 
 #include <cstdint>

@@ -4,10 +4,11 @@
 // Definitions (docs/tracing.md):
 //   running    from sched_switch to it until sched_switch away from it
 //   preempted  it left its CPU although it could run (prev_state is running or preempted), until it is
-//   switched in again blocked    it left its CPU to sleep, until sched_wakeup (or sched_wakeup_new) stopped
-//   the same, but it left because of a signal of job control (SIGSTOP) traced     the same, but it left
-//   because of a debugger (ptrace) woken      from sched_wakeup until it is switched in; its length is the
-//   wake-up latency
+//              switched in again
+//   blocked    it left its CPU to sleep, until sched_wakeup (or sched_wakeup_new)
+//   stopped    the same, but it left because of a signal of job control (SIGSTOP)
+//   traced     the same, but it left because of a debugger (ptrace)
+//   woken      from sched_wakeup until it is switched in; its length is the wake-up latency
 // sched_waking is the instant at which the waker began; it is kept with the wake-up but begins no state: the
 // thread may still be on its way to sleep, and on another CPU an interrupt lies between. A wake-up of a
 // running thread has no latency, and of several wake-ups only the first counts until the thread runs. A
@@ -17,15 +18,13 @@
 //
 // What is not recorded:
 //   no wake-ups at all  a thread that slept is blocked until it is switched in: its waiting for the CPU
-//   cannot be told from its
-//                       sleep. Coverage::has_wakeups is false then; wake-up latencies are not known, not 0.
+//                       cannot be told from its sleep. Coverage::has_wakeups is false then; wake-up latencies
+//                       are not known, not 0.
 //   one wake-up         (of a host that has others) when the sleep ended is not known, and so the thread's
-//   state from there on
-//                       until it is switched in is not claimed.
+//                       state from there on until it is switched in is not claimed.
 //   one switch          a state whose end was not seen is not claimed at all (recordings of some threads
-//   only, lost events). A
-//                       missing switch to a thread is made good in part by what the thread did in user space,
-//                       see finish().
+//                       only, lost events). A missing switch to a thread is made good in part by what the
+//                       thread did in user space, see finish().
 // The waker is what ran on the CPU of sched_waking, else of sched_wakeup; kernels that hand wake-ups to the
 // other CPU record the latter there, so without sched_waking the waker of such a wake-up is what it
 // interrupted. A migration is what sched_migrate_task says, or else that a thread is switched in on another

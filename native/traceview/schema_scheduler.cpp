@@ -1,5 +1,5 @@
-// Scheduler events of LTTng and of perf as one. Where fields are: see field::... below; schema.cpp binds them
-// in this order.
+// Scheduler events of LTTng and of perf as one.
+#include <array>
 #include <charconv>
 #include <limits>
 #include <string>
@@ -9,28 +9,35 @@
 namespace perflab::traceview {
 namespace {
 
-// The order of the fields in schema.cpp.
-namespace switched {
-enum : std::size_t { prev_comm, prev_tid, prev_prio, prev_state, next_comm, next_tid, next_prio };
+// Where a kind of event has what: places in the order of the fields in schema.cpp.
+struct Places {
+  Kind kind;
+  SchedulerEvent::Kind normal;
+  int tid, name;
+  int priority = -1, target_cpu = -1, origin_cpu = -1;  // -1: events of this kind have none
+};
+using Normal = SchedulerEvent::Kind;
+constexpr std::array kPlaces{Places{Kind::sched_switch, Normal::switched, 5, 4, 6},
+                             Places{Kind::sched_waking, Normal::waking, 1, 0, 2, 3},
+                             Places{Kind::sched_wakeup, Normal::wakeup, 1, 0, 2, 3},
+                             Places{Kind::sched_wakeup_new, Normal::wakeup_new, 1, 0, 2, 3},
+                             Places{Kind::sched_migrate_task, Normal::migrate, 1, 0, 2, 4, 3},
+                             Places{Kind::process_fork, Normal::fork, 3, 5},
+                             Places{Kind::process_exec, Normal::exec, 1, 0},
+                             Places{Kind::process_exit, Normal::exit, 1, 0, 2},
+                             Places{Kind::thread_kept, Normal::kept, 1, 0}};
+// Of a switch also the thread that leaves, and of a fork the process.
+enum : int { kPreviousName, kPreviousTid, kPreviousPriority, kPreviousState };
+constexpr int kChildPid = 4;
+
+constexpr bool are_in_order() {
+  for (std::size_t i = 0; i < kPlaces.size(); ++i) {
+    if (static_cast<std::size_t>(kPlaces[i].kind) != static_cast<std::size_t>(Kind::sched_switch) + i)
+      return false;
+  }
+  return kPlaces.back().kind == Kind::thread_kept;
 }
-namespace wake_up {
-enum : std::size_t { comm, tid, prio, target_cpu };
-}
-namespace migrate {
-enum : std::size_t { comm, tid, prio, orig_cpu, dest_cpu };
-}
-namespace fork {
-enum : std::size_t { parent_tid, parent_pid, parent_comm, child_tid, child_pid, child_comm };
-}
-namespace exec {
-enum : std::size_t { filename, tid };
-}
-namespace exit {
-enum : std::size_t { comm, tid, prio };
-}
-namespace kept {
-enum : std::size_t { comm, tid };
-}
+static_assert(are_in_order(), "one row for each kind of event of the scheduler, in their order");
 
 constexpr std::int32_t kMostCpus = 1 << 16;         // a number beyond it is none of a CPU
 constexpr std::int32_t kLttngPriorityOffset = 100;  // LTTng has p->prio - 100
@@ -63,26 +70,29 @@ class Reader {
  public:
   Reader(const BoundEvent& bound, const ctf::Event& event) noexcept : bound_(bound), event_(event) {}
 
-  [[nodiscard]] std::optional<std::int32_t> number(std::size_t field) const noexcept {
-    if (!bound_.has(field) || bound_.fields[field].text || bound_.fields[field].bytes) return std::nullopt;
+  [[nodiscard]] std::optional<std::int32_t> number(int place) const noexcept {
+    const auto field = static_cast<std::size_t>(place);
+    if (place < 0 || !bound_.has(field) || bound_.fields[field].text || bound_.fields[field].bytes)
+      return std::nullopt;
     const auto value = static_cast<std::int64_t>(bound_.value(event_, field));
     if (value < std::numeric_limits<std::int32_t>::min() || value > std::numeric_limits<std::int32_t>::max())
       return std::nullopt;
     return static_cast<std::int32_t>(value);
   }
-  [[nodiscard]] std::string_view text(std::size_t field) const noexcept {
+  [[nodiscard]] std::string_view text(int place) const noexcept {
+    const auto field = static_cast<std::size_t>(place);
     if (!bound_.has(field)) return {};
     // Arrays of 8-bit integers that the metadata does not call text are text here all the same.
-    const BoundField& place = bound_.fields[field];
-    return place.text || place.bytes ? bound_.text(event_, field) : std::string_view{};
+    const BoundField& bytes = bound_.fields[field];
+    return bytes.text || bytes.bytes ? bound_.text(event_, field) : std::string_view{};
   }
-  [[nodiscard]] std::optional<std::int32_t> priority(std::size_t field) const noexcept {
-    const auto value = number(field);
+  [[nodiscard]] std::optional<std::int32_t> priority(int place) const noexcept {
+    const auto value = number(place);
     if (!value || bound_.perf) return value;
     return *value + kLttngPriorityOffset;
   }
-  [[nodiscard]] std::optional<std::int32_t> cpu(std::size_t field) const noexcept {
-    const auto value = number(field);
+  [[nodiscard]] std::optional<std::int32_t> cpu(int place) const noexcept {
+    const auto value = number(place);
     return value && *value >= 0 && *value < kMostCpus ? value : std::nullopt;
   }
 
@@ -108,6 +118,9 @@ bool has_raw_states(const ctf::Metadata& metadata) {
 std::optional<SchedulerEvent> scheduler_event(const BoundEvent& bound, const ctf::Event& event,
                                               std::int32_t host, std::optional<std::uint32_t> stream_cpu) {
   if (!stream_cpu || *stream_cpu >= static_cast<std::uint32_t>(kMostCpus)) return std::nullopt;
+  if (!is_scheduler(bound.kind)) return std::nullopt;
+  const Places& places =
+      kPlaces[static_cast<std::size_t>(bound.kind) - static_cast<std::size_t>(Kind::sched_switch)];
   const Reader read(bound, event);
   SchedulerEvent result;
   result.time_ns = event.time_ns;
@@ -117,69 +130,28 @@ std::optional<SchedulerEvent> scheduler_event(const BoundEvent& bound, const ctf
     result.emitter_pid = static_cast<std::int32_t>(event.slots[bound.pid.slot]);
     result.emitter_tid = static_cast<std::int32_t>(event.slots[bound.tid.slot]);
   }
-  std::optional<std::int32_t> tid;
-  switch (bound.kind) {
-    case Kind::sched_switch: {
-      const auto previous = read.number(switched::prev_tid);
-      if (!previous) return std::nullopt;
-      result.kind = SchedulerEvent::Kind::switched;
-      tid = read.number(switched::next_tid);
-      result.name = read.text(switched::next_comm);
-      result.priority = read.priority(switched::next_prio);
-      result.previous_tid = *previous;
-      result.previous_name = read.text(switched::prev_comm);
-      result.previous_priority = read.priority(switched::prev_prio);
-      if (bound.has(switched::prev_state)) {
-        result.previous_state = end_state(bound.value(event, switched::prev_state), bound.raw_states);
-      }
-      break;
+  std::optional<std::int32_t> tid = read.number(places.tid);
+  result.kind = places.normal;
+  result.name = read.text(places.name);
+  result.priority = read.priority(places.priority);
+  result.target_cpu = read.cpu(places.target_cpu);
+  result.origin_cpu = read.cpu(places.origin_cpu);
+  if (bound.kind == Kind::sched_switch) {
+    const auto previous = read.number(kPreviousTid);
+    if (!previous) return std::nullopt;
+    result.previous_tid = *previous;
+    result.previous_name = read.text(kPreviousName);
+    result.previous_priority = read.priority(kPreviousPriority);
+    if (bound.has(kPreviousState)) {
+      result.previous_state = end_state(bound.value(event, kPreviousState), bound.raw_states);
     }
-    case Kind::sched_waking:
-    case Kind::sched_wakeup:
-    case Kind::sched_wakeup_new:
-      result.kind = bound.kind == Kind::sched_waking   ? SchedulerEvent::Kind::waking
-                    : bound.kind == Kind::sched_wakeup ? SchedulerEvent::Kind::wakeup
-                                                       : SchedulerEvent::Kind::wakeup_new;
-      tid = read.number(wake_up::tid);
-      result.name = read.text(wake_up::comm);
-      result.priority = read.priority(wake_up::prio);
-      result.target_cpu = read.cpu(wake_up::target_cpu);
-      break;
-    case Kind::sched_migrate_task:
-      result.kind = SchedulerEvent::Kind::migrate;
-      tid = read.number(migrate::tid);
-      result.name = read.text(migrate::comm);
-      result.priority = read.priority(migrate::prio);
-      result.origin_cpu = read.cpu(migrate::orig_cpu);
-      result.target_cpu = read.cpu(migrate::dest_cpu);
-      if (!result.target_cpu) return std::nullopt;
-      break;
-    case Kind::process_fork:
-      result.kind = SchedulerEvent::Kind::fork;
-      tid = read.number(fork::child_tid);
-      result.pid = read.number(fork::child_pid);
-      if (result.pid && *result.pid <= 0) result.pid.reset();  // not known
-      result.name = read.text(fork::child_comm);
-      break;
-    case Kind::process_exec:
-      result.kind = SchedulerEvent::Kind::exec;
-      tid = read.number(exec::tid).value_or(-1);
-      result.name = read.text(exec::filename);
-      break;
-    case Kind::process_exit:
-      result.kind = SchedulerEvent::Kind::exit;
-      tid = read.number(exit::tid);
-      result.name = read.text(exit::comm);
-      result.priority = read.priority(exit::prio);
-      break;
-    case Kind::thread_kept:
-      result.kind = SchedulerEvent::Kind::kept;
-      tid = read.number(kept::tid);
-      result.name = read.text(kept::comm);
-      break;
-    default:
-      return std::nullopt;
   }
+  if (bound.kind == Kind::sched_migrate_task && !result.target_cpu) return std::nullopt;
+  if (bound.kind == Kind::process_fork) {
+    result.pid = read.number(kChildPid);
+    if (result.pid && *result.pid <= 0) result.pid.reset();  // not known
+  }
+  if (bound.kind == Kind::process_exec && !tid) tid = -1;  // the thread that runs there
   if (!tid) return std::nullopt;
   result.tid = *tid;
   return result;

@@ -3,7 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <regex>
+#include <sstream>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "support.h"
 
@@ -15,6 +22,172 @@ constexpr auto kPreempted = EndState::preempted;
 constexpr auto kSleeping = EndState::sleeping;
 constexpr auto kEnded = EndState::ended;
 
+// What a few events, in their order, come to.
+struct Definition {
+  const char* name;
+  const char* events;
+  std::vector<const char*> expected;
+};
+
+const Definition kDefinitions[] = {
+    {"States_PreemptedIsUntilItIsSwitchedInAgain",
+     "10 cpu0 0 preempted > 7; 20 cpu0 7 preempted > 8; 50 cpu0 8 sleeping > 7; 60 cpu0 7 sleeping > 0",
+     {"states 7: running@0 10-20, preempted@0 20-50, running@0 50-60"}},
+    {"States_BlockedIsUntilTheWakeUpAndWokenUntilItIsSwitchedIn",
+     "10 cpu0 0 preempted > 7; 20 cpu0 7 uninterruptible > 0; 38 cpu1 waking 7 on 0; "
+     "40 cpu1 wakeup 7 on 0; 45 cpu0 0 preempted > 7; 50 cpu0 7 sleeping > 0",
+     {"states 7: running@0 10-20, blocked 20-40, woken@0 40-45, running@0 45-50",
+      "wake_ups 7: waking 38, woken 40, ran 45, by -"}},
+    {"States_AThreadThatIsSwitchedAwayFirstRanSinceTheEventsOfItsCpuBegan",
+     "1 cpu1 0 preempted > 9; 5 cpu0 wakeup 8 on 1; 20 cpu0 7 sleeping > 0; 30 cpu1 9 sleeping > 8",
+     {"states 7: running@0 5-20, blocked 20-30",
+      "split 7 4 10: ", "split 7 5 10: on 5, preempted 0, blocked 0, woken 0, moved 0"}},
+    {"States_EventsOfEqualTimeLeaveNoEmptyRows",
+     "10 cpu0 0 preempted > 7; 20 cpu0 7 sleeping > 0; 40 cpu1 wakeup 7 on 0; 40 cpu0 0 preempted > 7; "
+     "40 cpu0 7 preempted > 8; 50 cpu0 8 sleeping > 7",
+     {"states 7: running@0 10-20, blocked 20-40, preempted@0 40-50",
+      "wake_ups 7: waking -, woken 40, ran 40, by -",
+      "split 7 10 50: on 10, preempted 10, blocked 20, woken 0, moved 0"}},
+    {"WakeUps_OnlyTheFirstCountsUntilTheThreadRuns",
+     "10 cpu0 7 sleeping > 0; 20 cpu1 wakeup 7 on 0; 25 cpu1 wakeup 7 on 0; 30 cpu0 0 preempted > 7",
+     {"wake_ups 7: waking -, woken 20, ran 30, by -"}},
+    {"WakeUps_OfARunningThreadHaveNoLatency",
+     "10 cpu0 0 preempted > 7; 20 cpu1 wakeup 7 on 0; 30 cpu0 7 sleeping > 0; 40 cpu0 0 preempted > 7",
+     {"wake_ups 7: waking -, woken 20, ran -, by -, ran already"}},
+    {"WakeUps_OfAThreadThatTurnsOutToHaveRunHaveNoLatency",
+     "5 cpu0 wakeup 8 on 0; 20 cpu1 wakeup 7 on 0; 30 cpu0 7 sleeping > 8; 40 cpu0 8 sleeping > 7",
+     {"wake_ups 7: waking -, woken 20, ran -, by -, ran already",
+      "wake_ups 8: waking -, woken 5, ran 30, by -", "states 8: woken@0 5-30, running@0 30-40",
+      "holds 8: woken@0 5-30 by 7"}},
+    {"WakeUps_OfAPreemptedThreadHaveALatencyButBeginNoState",
+     "10 cpu0 0 preempted > 7; 20 cpu0 7 preempted > 8; 25 cpu1 wakeup 7 on 0; 30 cpu0 8 sleeping > 7",
+     {"states 7: running@0 10-20, preempted@0 20-30", "wake_ups 7: waking -, woken 25, ran 30, by -"}},
+    // 22 cpu0 wakeup 7 on 0: handed over to CPU 0 by an interrupt
+    {"WakeUps_AreByWhatRanWhereTheWakingBegan",
+     "10 cpu0 7 sleeping > 9; 11 cpu1 0 preempted > 8; 20 cpu1 waking 7 on 0; 22 cpu0 wakeup 7 on 0; "
+     "30 cpu0 9 preempted > 7",
+     {"wake_ups 7: waking 20, woken 22, ran 30, by 8"}},
+    {"WakeUps_MayBeginWhileTheThreadIsStillOnItsWayToSleep",
+     "1 cpu1 0 preempted > 8; 20 cpu1 waking 7 on 0; 22 cpu0 7 sleeping > 0; 24 cpu1 wakeup 7 on 0; "
+     "30 cpu0 0 preempted > 7",
+     {"wake_ups 7: waking 20, woken 24, ran 30, by 8"}},
+    {"WakeUps_WithoutASwitchBeforeTheEndHaveNone",
+     "10 cpu0 7 sleeping > 8; 20 cpu0 wakeup 7 on 0; 30 cpu0 8 preempted > 9",
+     {"wake_ups 7: waking -, woken 20, ran -, by 8", "states 7: blocked 10-20, woken@0 20-30"}},
+    {"Migrations_AreSeenByTheSwitchToAnotherCpu",
+     "10 cpu0 0 preempted > 7; 20 cpu0 7 preempted > 8; 30 cpu1 0 preempted > 7",
+     {"migrations 7: 30: 0>1", "states 7: running@0 10-20, preempted@0 20-30"}},
+    {"Migrations_CountOnceWhereTheyAreRecorded",
+     "10 cpu0 0 preempted > 7; 20 cpu0 7 preempted > 8; 25 cpu1 migrate 7 0>1; 30 cpu1 0 preempted > 7; "
+     "35 cpu1 7 sleeping > 0",
+     {"migrations 7: 25: 0>1",
+      "states 7: running@0 10-20, preempted@0 20-25, preempted@1 25-30, running@1 30-35",
+      "holds 7: preempted@0 20-25 by 8, preempted@1 25-30 by -",
+      "split 7 10 35: on 15, preempted 10, blocked 0, woken 0, moved 1",
+      "split 7 10 25: on 10, preempted 5, blocked 0, woken 0, moved 1",
+      "split 7 25 35: on 5, preempted 5, blocked 0, woken 0, moved 0"}},
+    {"Holds_AreTheStretchesOthersRanWhereAThreadWaits",
+     "10 cpu0 7 sleeping > 8; 20 cpu0 wakeup 7 on 0; 30 cpu0 8 preempted > 9; 40 cpu0 9 sleeping > 0; "
+     "45 cpu0 0 preempted > 7; 60 cpu0 7 preempted > 8; 70 cpu0 8 sleeping > 7",
+     {"holds 7: woken@0 20-30 by 8, woken@0 30-40 by 9, woken@0 40-45 by -, preempted@0 60-70 by 8",
+      "holds 8: preempted@0 30-40 by 9, preempted@0 40-45 by -, preempted@0 45-60 by 7"}},
+    {"MissingKinds_OneMissingWakeUpLeavesItsSleepUnknown",
+     "10 cpu0 0 preempted > 7; 20 cpu0 7 sleeping > 0; 45 cpu0 0 preempted > 7; 50 cpu0 wakeup 8 on 0; "
+     "55 cpu0 7 preempted > 8",
+     {"states 7: running@0 10-20, running@0 45-55", "split 7 15 50: "}},
+    {"Lost_StatesEndWhereTheLossBegins",
+     "lost cpu0 30-40; 10 cpu0 0 preempted > 7; 12 cpu1 0 preempted > 8; 14 cpu2 9 sleeping > 0; "
+     "50 cpu0 7 sleeping > 0; 60 cpu1 8 sleeping > 0; 65 cpu1 wakeup 9 on 2; 70 cpu2 0 preempted > 9; "
+     "80 cpu2 9 sleeping > 0",
+     {"states 7: running@0 10-30, running@0 40-50, blocked 50-80", "states 8: running@1 12-60, blocked 60-80",
+      "states 9: blocked 14-30, woken@2 65-70, running@2 70-80", "split 7 20 45: ",
+      "split 8 20 45: on 25, preempted 0, blocked 0, woken 0, moved 0", "contradictions: 0"}},
+    {"Lost_OfAllCpusStopsEveryState",
+     "lost all 30-40; 10 cpu0 0 preempted > 7; 12 cpu1 0 preempted > 8; 50 cpu0 9 sleeping > 0; "
+     "60 cpu1 8 sleeping > 0",
+     {"states 7: running@0 10-30", "states 8: running@1 12-30, running@1 40-60",
+      "states 9: running@0 40-50, blocked 50-60"}},
+    {"Lost_NoLatencyIsClaimedAcrossALoss",
+     "10 cpu0 7 sleeping > 8; 20 cpu0 wakeup 7 on 0; lost cpu0 30-40; 50 cpu0 8 sleeping > 7",
+     {"wake_ups 7: waking -, woken 20, ran -, by 8", "states 7: blocked 10-20, woken@0 20-30",
+      "holds 7: woken@0 20-30 by 8"}},
+    {"Lost_WhatSleepsOrWaitsDuringALossIsNotKnown",
+     "lost cpu0 30-60; 10 cpu1 0 preempted > 7; 40 cpu1 7 sleeping > 0; 45 cpu1 wakeup 7 on 1; "
+     "50 cpu1 0 preempted > 7; 55 cpu1 7 preempted > 8; 70 cpu1 8 sleeping > 7; 80 cpu1 7 sleeping > 0",
+     {"states 7: running@1 10-40, running@1 50-55, running@1 70-80",
+      "wake_ups 7: waking -, woken 45, ran -, by -"}},
+    {"Lost_SaidAfterTheEventsCutsTheStatesThatReachIntoIt",
+     "10 cpu0 7 sleeping > 8; 12 cpu1 0 preempted > 9; 20 cpu0 wakeup 7 on 0; 50 cpu0 8 sleeping > 7; "
+     "90 cpu1 9 sleeping > 0; lost cpu0 30-40",
+     {"states 7: blocked 10-20, woken@0 20-30, running@0 50-90", "states 9: running@1 12-90",
+      "holds 7: woken@0 20-30 by 8", "wake_ups 7: waking -, woken 20, ran -, by 8"}},
+};
+
+// "10 cpu0 7 sleeping > 8" switches from 7, which is left in that state, to 8, "20 cpu1 wakeup 7 on 0" wakes
+// 7, to run on CPU 0; "25 cpu1 migrate 7 0>1"; "lost cpu0 30-40".
+void tell(Recording& r, const std::string& event) {
+  std::istringstream text(std::regex_replace(event, std::regex("cpu|[>-]"), " "));
+  std::string first, what;
+  if (event.starts_with("lost")) {
+    std::int64_t begin = 0, end = 0;
+    text >> first >> what >> begin >> end;
+    r.scheduler.lost(r.host, what == "all" ? std::nullopt : std::optional(std::stoi(what)), begin, end);
+    return;
+  }
+  std::int64_t time = 0;
+  std::int32_t cpu = 0, tid = 0, other = 0;
+  text >> time >> cpu >> what;
+  if (what == "migrate") {
+    text >> tid >> other >> cpu;
+    return r.migrate(time, cpu, tid, other, cpu);
+  }
+  const std::map<std::string, void (Recording::*)(std::int64_t, std::int32_t, std::int32_t, std::int32_t)>
+      wakes{{"waking", &Recording::waking},
+            {"wakeup", &Recording::wakeup},
+            {"wakeup_new", &Recording::wakeup_new}};
+  if (const auto wake = wakes.find(what); wake != wakes.end()) {
+    text >> tid >> first >> other;
+    return (r.*wake->second)(time, cpu, tid, other);
+  }
+  text >> first >> other;
+  const auto states = names(EndState{});
+  const auto state = std::find(states.begin(), states.end(), first);
+  ASSERT_NE(state, states.end()) << event;
+  r.switched(time, cpu, std::stoi(what), static_cast<EndState>(state - states.begin()), other);
+}
+
+std::string told(const Recording& r, const std::string& question) {
+  std::istringstream text(question);
+  std::string what;
+  std::int32_t tid = 0;
+  std::int64_t begin = 0, end = 0;
+  text >> what >> tid >> begin >> end;
+  if (what == "split") return r.split_of(tid, begin, end);
+  if (what == "contradictions") return std::to_string(r.scheduler.coverage().contradictions);
+  const std::map<std::string, std::string (Recording::*)(std::int32_t) const> answers{
+      {"states", &Recording::states_of},
+      {"holds", &Recording::holds_of},
+      {"wake_ups", &Recording::wake_ups_of},
+      {"migrations", &Recording::migrations_of}};
+  return (r.*answers.at(what))(tid);
+}
+
+class Definitions : public testing::TestWithParam<Definition> {};
+
+TEST_P(Definitions, Hold) {
+  Recording r;
+  std::istringstream events(GetParam().events);
+  for (std::string event; std::getline(events >> std::ws, event, ';');) tell(r, event);
+  r.scheduler.finish();
+  for (const std::string expected : GetParam().expected) {
+    const std::size_t colon = expected.find(": ");
+    EXPECT_EQ(told(r, expected.substr(0, colon)), expected.substr(colon + 2)) << expected;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(OfFewEvents, Definitions, testing::ValuesIn(kDefinitions),
+                         [](const auto& made) { return std::string(made.param.name); });
+
 TEST(States, RunningIsFromTheSwitchToAThreadUntilTheSwitchAway) {
   Recording r;
   r.switched(10, 0, 0, kPreempted, 7);
@@ -23,41 +196,6 @@ TEST(States, RunningIsFromTheSwitchToAThreadUntilTheSwitchAway) {
   EXPECT_EQ(r.states_of(7), "running@0 10-30");
   EXPECT_EQ(r.scheduler.states().end_state[0], EndState::sleeping);
   EXPECT_EQ(r.scheduler.states().priority[0], 107);
-}
-
-TEST(States, PreemptedIsUntilItIsSwitchedInAgain) {
-  Recording r;
-  r.switched(10, 0, 0, kPreempted, 7);
-  r.switched(20, 0, 7, kPreempted, 8);
-  r.switched(50, 0, 8, kSleeping, 7);
-  r.switched(60, 0, 7, kSleeping, 0);
-  r.scheduler.finish();
-  EXPECT_EQ(r.states_of(7), "running@0 10-20, preempted@0 20-50, running@0 50-60");
-}
-
-TEST(States, BlockedIsUntilTheWakeUpAndWokenUntilItIsSwitchedIn) {
-  Recording r;
-  r.switched(10, 0, 0, kPreempted, 7);
-  r.switched(20, 0, 7, EndState::uninterruptible, 0);
-  r.waking(38, 1, 7, 0);
-  r.wakeup(40, 1, 7, 0);
-  r.switched(45, 0, 0, kPreempted, 7);
-  r.switched(50, 0, 7, kSleeping, 0);
-  r.scheduler.finish();
-  EXPECT_EQ(r.states_of(7), "running@0 10-20, blocked 20-40, woken@0 40-45, running@0 45-50");
-  EXPECT_EQ(r.wake_ups_of(7), "waking 38, woken 40, ran 45, by -");
-}
-
-TEST(States, AThreadThatIsSwitchedAwayFirstRanSinceTheEventsOfItsCpuBegan) {
-  Recording r;
-  r.switched(1, 1, 0, kPreempted, 9);
-  r.wakeup(5, 0, 8, 1);
-  r.switched(20, 0, 7, kSleeping, 0);
-  r.switched(30, 1, 9, kSleeping, 8);
-  r.scheduler.finish();
-  EXPECT_EQ(r.states_of(7), "running@0 5-20, blocked 20-30");
-  EXPECT_EQ(r.split_of(7, 4, 10), "");
-  EXPECT_EQ(r.split_of(7, 5, 10), "on 5, preempted 0, blocked 0, woken 0, moved 0");
 }
 
 TEST(States, WhatIsOpenAtTheEndIsKnownUntilTheLastEventOfTheHost) {
@@ -83,138 +221,6 @@ TEST(States, IdleIsNoThread) {
   r.switched(20, 0, 0, kPreempted, 7);
   r.scheduler.finish();
   EXPECT_EQ(r.directory.threads().size(), 1u);
-}
-
-TEST(States, EventsOfEqualTimeLeaveNoEmptyRows) {
-  Recording r;
-  r.switched(10, 0, 0, kPreempted, 7);
-  r.switched(20, 0, 7, kSleeping, 0);
-  r.wakeup(40, 1, 7, 0);
-  r.switched(40, 0, 0, kPreempted, 7);
-  r.switched(40, 0, 7, kPreempted, 8);
-  r.switched(50, 0, 8, kSleeping, 7);
-  r.scheduler.finish();
-  EXPECT_EQ(r.states_of(7), "running@0 10-20, blocked 20-40, preempted@0 40-50");
-  EXPECT_EQ(r.wake_ups_of(7), "waking -, woken 40, ran 40, by -");
-  EXPECT_EQ(r.split_of(7, 10, 50), "on 10, preempted 10, blocked 20, woken 0, moved 0");
-}
-
-TEST(WakeUps, OnlyTheFirstCountsUntilTheThreadRuns) {
-  Recording r;
-  r.switched(10, 0, 7, kSleeping, 0);
-  r.wakeup(20, 1, 7, 0);
-  r.wakeup(25, 1, 7, 0);
-  r.switched(30, 0, 0, kPreempted, 7);
-  r.scheduler.finish();
-  EXPECT_EQ(r.wake_ups_of(7), "waking -, woken 20, ran 30, by -");
-}
-
-TEST(WakeUps, OfARunningThreadHaveNoLatency) {
-  Recording r;
-  r.switched(10, 0, 0, kPreempted, 7);
-  r.wakeup(20, 1, 7, 0);
-  r.switched(30, 0, 7, kSleeping, 0);
-  r.switched(40, 0, 0, kPreempted, 7);
-  r.scheduler.finish();
-  EXPECT_EQ(r.wake_ups_of(7), "waking -, woken 20, ran -, by -, ran already");
-}
-
-TEST(WakeUps, OfAThreadThatTurnsOutToHaveRunHaveNoLatency) {
-  Recording r;
-  r.wakeup(5, 0, 8, 0);
-  r.wakeup(20, 1, 7, 0);
-  r.switched(30, 0, 7, kSleeping, 8);
-  r.switched(40, 0, 8, kSleeping, 7);
-  r.scheduler.finish();
-  EXPECT_EQ(r.wake_ups_of(7), "waking -, woken 20, ran -, by -, ran already");
-  EXPECT_EQ(r.wake_ups_of(8), "waking -, woken 5, ran 30, by -");
-  EXPECT_EQ(r.states_of(8), "woken@0 5-30, running@0 30-40");
-  EXPECT_EQ(r.holds_of(8), "woken@0 5-30 by 7");
-}
-
-TEST(WakeUps, OfAPreemptedThreadHaveALatencyButBeginNoState) {
-  Recording r;
-  r.switched(10, 0, 0, kPreempted, 7);
-  r.switched(20, 0, 7, kPreempted, 8);
-  r.wakeup(25, 1, 7, 0);
-  r.switched(30, 0, 8, kSleeping, 7);
-  r.scheduler.finish();
-  EXPECT_EQ(r.states_of(7), "running@0 10-20, preempted@0 20-30");
-  EXPECT_EQ(r.wake_ups_of(7), "waking -, woken 25, ran 30, by -");
-}
-
-TEST(WakeUps, AreByWhatRanWhereTheWakingBegan) {
-  Recording r;
-  r.switched(10, 0, 7, kSleeping, 9);
-  r.switched(11, 1, 0, kPreempted, 8);
-  r.waking(20, 1, 7, 0);
-  r.wakeup(22, 0, 7, 0);  // handed over to CPU 0 by an interrupt
-  r.switched(30, 0, 9, kPreempted, 7);
-  r.scheduler.finish();
-  EXPECT_EQ(r.wake_ups_of(7), "waking 20, woken 22, ran 30, by 8");
-}
-
-TEST(WakeUps, MayBeginWhileTheThreadIsStillOnItsWayToSleep) {
-  Recording r;
-  r.switched(1, 1, 0, kPreempted, 8);
-  r.waking(20, 1, 7, 0);
-  r.switched(22, 0, 7, kSleeping, 0);
-  r.wakeup(24, 1, 7, 0);
-  r.switched(30, 0, 0, kPreempted, 7);
-  r.scheduler.finish();
-  EXPECT_EQ(r.wake_ups_of(7), "waking 20, woken 24, ran 30, by 8");
-}
-
-TEST(WakeUps, WithoutASwitchBeforeTheEndHaveNone) {
-  Recording r;
-  r.switched(10, 0, 7, kSleeping, 8);
-  r.wakeup(20, 0, 7, 0);
-  r.switched(30, 0, 8, kPreempted, 9);
-  r.scheduler.finish();
-  EXPECT_EQ(r.wake_ups_of(7), "waking -, woken 20, ran -, by 8");
-  EXPECT_EQ(r.states_of(7), "blocked 10-20, woken@0 20-30");
-}
-
-TEST(Migrations, AreSeenByTheSwitchToAnotherCpu) {
-  Recording r;
-  r.switched(10, 0, 0, kPreempted, 7);
-  r.switched(20, 0, 7, kPreempted, 8);
-  r.switched(30, 1, 0, kPreempted, 7);
-  r.scheduler.finish();
-  EXPECT_EQ(r.migrations_of(7), "30: 0>1");
-  EXPECT_EQ(r.states_of(7), "running@0 10-20, preempted@0 20-30");
-}
-
-TEST(Migrations, CountOnceWhereTheyAreRecorded) {
-  Recording r;
-  r.switched(10, 0, 0, kPreempted, 7);
-  r.switched(20, 0, 7, kPreempted, 8);
-  r.migrate(25, 1, 7, 0, 1);
-  r.switched(30, 1, 0, kPreempted, 7);
-  r.switched(35, 1, 7, kSleeping, 0);
-  r.scheduler.finish();
-  EXPECT_EQ(r.migrations_of(7), "25: 0>1");
-  EXPECT_EQ(r.states_of(7), "running@0 10-20, preempted@0 20-25, preempted@1 25-30, running@1 30-35");
-  EXPECT_EQ(r.holds_of(7), "preempted@0 20-25 by 8, preempted@1 25-30 by -");
-  EXPECT_EQ(r.split_of(7, 10, 35), "on 15, preempted 10, blocked 0, woken 0, moved 1");
-  EXPECT_EQ(r.split_of(7, 10, 25), "on 10, preempted 5, blocked 0, woken 0, moved 1");
-  EXPECT_EQ(r.split_of(7, 25, 35), "on 5, preempted 5, blocked 0, woken 0, moved 0")
-      << "neighbours do not count it twice";
-}
-
-TEST(Holds, AreTheStretchesOthersRanWhereAThreadWaits) {
-  Recording r;
-  r.switched(10, 0, 7, kSleeping, 8);
-  r.wakeup(20, 0, 7, 0);
-  r.switched(30, 0, 8, kPreempted, 9);
-  r.switched(40, 0, 9, kSleeping, 0);
-  r.switched(45, 0, 0, kPreempted, 7);
-  r.switched(60, 0, 7, kPreempted, 8);
-  r.switched(70, 0, 8, kSleeping, 7);
-  r.scheduler.finish();
-  EXPECT_EQ(r.holds_of(7),
-            "woken@0 20-30 by 8, woken@0 30-40 by 9, woken@0 40-45 by -, preempted@0 60-70 by 8");
-  EXPECT_EQ(r.holds_of(8), "preempted@0 30-40 by 9, preempted@0 40-45 by -, preempted@0 45-60 by 7");
 }
 
 TEST(Holds, OfStretchesAreSummedPerStateCpuAndHolder) {
@@ -271,18 +277,6 @@ TEST(MissingKinds, WithoutWakeUpsAThreadIsBlockedUntilItIsSwitchedIn) {
   EXPECT_EQ(r.scheduler.coverage().end_ns, 45);
 }
 
-TEST(MissingKinds, OneMissingWakeUpLeavesItsSleepUnknown) {
-  Recording r;
-  r.switched(10, 0, 0, kPreempted, 7);
-  r.switched(20, 0, 7, kSleeping, 0);
-  r.switched(45, 0, 0, kPreempted, 7);
-  r.wakeup(50, 0, 8, 0);
-  r.switched(55, 0, 7, kPreempted, 8);
-  r.scheduler.finish();
-  EXPECT_EQ(r.states_of(7), "running@0 10-20, running@0 45-55");
-  EXPECT_EQ(r.split_of(7, 15, 50), "");
-}
-
 TEST(MissingKinds, WithoutSwitchesNothingIsClaimed) {
   Recording r;
   r.wakeup(10, 0, 7, 0);
@@ -329,7 +323,8 @@ TEST(Filtered, SwitchesInThatAreMissingLeaveGaps) {
 // What a thread did in user space: when, by its number.
 Scheduler::Evidence ran_at(const Recording& r, std::int32_t tid, std::int64_t instant) {
   return [&r, tid, instant](std::int32_t thread, std::int64_t begin, std::int64_t end) {
-    return thread == r.thread(tid) && begin < instant && instant < end ? std::optional(instant) : std::nullopt;
+    return thread == r.thread(tid) && begin < instant && instant < end ? std::optional(instant)
+                                                                       : std::nullopt;
   };
 }
 
@@ -419,82 +414,6 @@ TEST(Inferred, NothingIsClaimedWithinALoss) {
   r.switched(70, 0, 0, kPreempted, 8);
   r.scheduler.finish(ran_at(r, 7, 50));
   EXPECT_EQ(r.scheduler.coverage().inferred_states, 0U);
-}
-
-TEST(Lost, StatesEndWhereTheLossBegins) {
-  Recording r;
-  r.scheduler.lost(r.host, 0, 30, 40);
-  r.switched(10, 0, 0, kPreempted, 7);
-  r.switched(12, 1, 0, kPreempted, 8);
-  r.switched(14, 2, 9, kSleeping, 0);
-  r.switched(50, 0, 7, kSleeping, 0);
-  r.switched(60, 1, 8, kSleeping, 0);
-  r.wakeup(65, 1, 9, 2);
-  r.switched(70, 2, 0, kPreempted, 9);
-  r.switched(80, 2, 9, kSleeping, 0);
-  r.scheduler.finish();
-  EXPECT_EQ(r.states_of(7), "running@0 10-30, running@0 40-50, blocked 50-80");
-  EXPECT_EQ(r.states_of(8), "running@1 12-60, blocked 60-80") << "it ran on another CPU";
-  EXPECT_EQ(r.states_of(9), "blocked 14-30, woken@2 65-70, running@2 70-80")
-      << "CPU 0 may have run it in between";
-  EXPECT_EQ(r.split_of(7, 20, 45), "");
-  EXPECT_EQ(r.split_of(8, 20, 45), "on 25, preempted 0, blocked 0, woken 0, moved 0");
-  EXPECT_EQ(r.scheduler.coverage().contradictions, 0u);
-}
-
-TEST(Lost, OfAllCpusStopsEveryState) {
-  Recording r;
-  r.scheduler.lost(r.host, std::nullopt, 30, 40);
-  r.switched(10, 0, 0, kPreempted, 7);
-  r.switched(12, 1, 0, kPreempted, 8);
-  r.switched(50, 0, 9, kSleeping, 0);
-  r.switched(60, 1, 8, kSleeping, 0);
-  r.scheduler.finish();
-  EXPECT_EQ(r.states_of(7), "running@0 10-30");
-  EXPECT_EQ(r.states_of(8), "running@1 12-30, running@1 40-60");
-  EXPECT_EQ(r.states_of(9), "running@0 40-50, blocked 50-60");
-}
-
-TEST(Lost, NoLatencyIsClaimedAcrossALoss) {
-  Recording r;
-  r.switched(10, 0, 7, kSleeping, 8);
-  r.wakeup(20, 0, 7, 0);
-  r.scheduler.lost(r.host, 0, 30, 40);
-  r.switched(50, 0, 8, kSleeping, 7);
-  r.scheduler.finish();
-  EXPECT_EQ(r.wake_ups_of(7), "waking -, woken 20, ran -, by 8");
-  EXPECT_EQ(r.states_of(7), "blocked 10-20, woken@0 20-30");
-  EXPECT_EQ(r.holds_of(7), "woken@0 20-30 by 8");
-}
-
-TEST(Lost, WhatSleepsOrWaitsDuringALossIsNotKnown) {
-  Recording r;
-  r.scheduler.lost(r.host, 0, 30, 60);
-  r.switched(10, 1, 0, kPreempted, 7);
-  r.switched(40, 1, 7, kSleeping, 0);
-  r.wakeup(45, 1, 7, 1);
-  r.switched(50, 1, 0, kPreempted, 7);
-  r.switched(55, 1, 7, kPreempted, 8);
-  r.switched(70, 1, 8, kSleeping, 7);
-  r.switched(80, 1, 7, kSleeping, 0);
-  r.scheduler.finish();
-  EXPECT_EQ(r.states_of(7), "running@1 10-40, running@1 50-55, running@1 70-80");
-  EXPECT_EQ(r.wake_ups_of(7), "waking -, woken 45, ran -, by -");
-}
-
-TEST(Lost, SaidAfterTheEventsCutsTheStatesThatReachIntoIt) {
-  Recording r;
-  r.switched(10, 0, 7, kSleeping, 8);
-  r.switched(12, 1, 0, kPreempted, 9);
-  r.wakeup(20, 0, 7, 0);
-  r.switched(50, 0, 8, kSleeping, 7);
-  r.switched(90, 1, 9, kSleeping, 0);
-  r.scheduler.lost(r.host, 0, 30, 40);
-  r.scheduler.finish();
-  EXPECT_EQ(r.states_of(7), "blocked 10-20, woken@0 20-30, running@0 50-90");
-  EXPECT_EQ(r.states_of(9), "running@1 12-90");
-  EXPECT_EQ(r.holds_of(7), "woken@0 20-30 by 8");
-  EXPECT_EQ(r.wake_ups_of(7), "waking -, woken 20, ran -, by 8");
 }
 
 TEST(Lives, ANumberMayBeUsedAnewAfterTheExit) {
