@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <system_error>
 
+#include "base/descriptor.h"
+
 namespace perflab::ctf {
 namespace {
 
@@ -17,20 +19,6 @@ std::size_t page_size() {
   return size;
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  [[nodiscard]] int get() const noexcept { return number_; }
-
- private:
-  int number_;
-};
-
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
 }  // namespace
@@ -38,9 +26,9 @@ class Descriptor {
 std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& path) {
   // Not blocking: a named pipe in the directory must not hold up the reader.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.get() < 0) fail("cannot be opened");
+  if (!file.open()) fail("cannot be opened");
   struct stat status{};
-  if (fstat(file.get(), &status) != 0) fail("cannot be examined");
+  if (fstat(file.number(), &status) != 0) fail("cannot be examined");
   if (!S_ISREG(status.st_mode)) {
     errno = EINVAL;
     fail("is not a regular file");
@@ -59,7 +47,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& 
   if (place == MAP_FAILED) fail("cannot be mapped");
   result->mapping_ = place;
   result->mapped_ = whole + page;
-  if (mmap(place, result->size_, PROT_READ, MAP_PRIVATE | MAP_FIXED, file.get(), 0) == MAP_FAILED) {
+  if (mmap(place, result->size_, PROT_READ, MAP_PRIVATE | MAP_FIXED, file.number(), 0) == MAP_FAILED) {
     fail("cannot be mapped");
   }
   madvise(place, result->size_, MADV_SEQUENTIAL);

@@ -12,6 +12,9 @@
 #include <limits>
 #include <optional>
 
+#include "base/descriptor.h"
+#include "base/hex.h"
+
 namespace perflab::tracing {
 namespace {
 
@@ -32,24 +35,18 @@ struct __attribute__((packed)) PacketStart {
 constexpr std::uint16_t kExtended = 65535;
 
 [[noreturn]] void fail(const std::string& path, const char* what, int reason) {
-  throw CtfOutputError(path + ": " + what + ": " + std::strerror(reason));
+  throw CtfOutputError(path + ": " + what + ": " + reason_of(reason));
 }
 
 void write_file(const std::string& path, std::string_view text) {
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (file < 0) fail(path, "cannot be made", errno);
-  for (std::size_t done = 0; done < text.size();) {
-    const ssize_t wrote = ::write(file, text.data() + done, text.size() - done);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) {
-      const int reason = wrote < 0 ? errno : ENOSPC;
-      close(file);
-      unlink(path.c_str());
-      fail(path, "cannot be written", reason);
-    }
-    done += static_cast<std::size_t>(wrote);
+  Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!file.open()) fail(path, "cannot be made", errno);
+  if (!write_all(file, text)) {
+    const int reason = errno;
+    unlink(path.c_str());
+    fail(path, "cannot be written", reason);
   }
-  if (close(file) != 0) fail(path, "cannot be written", errno);
+  if (!file.close()) fail(path, "cannot be written", errno);
 }
 
 constexpr const char* kEnvironment = "env {\n";
@@ -59,20 +56,15 @@ constexpr const char* kEnvironment = "env {\n";
 CtfUuid random_uuid() {
   CtfUuid uuid{};
   if (getrandom(uuid.data(), uuid.size(), 0) != static_cast<ssize_t>(uuid.size()))
-    throw CtfOutputError(std::string("no random numbers: ") + std::strerror(errno));
+    throw CtfOutputError("no random numbers: " + reason_of(errno));
   uuid[6] = static_cast<std::uint8_t>((uuid[6] & 0x0fU) | 0x40U);
   uuid[8] = static_cast<std::uint8_t>((uuid[8] & 0x3fU) | 0x80U);
   return uuid;
 }
 
 std::string uuid_text(const CtfUuid& uuid) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (std::size_t i = 0; i < uuid.size(); ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += kDigits[uuid[i] >> 4U];
-    text += kDigits[uuid[i] & 15U];
-  }
+  std::string text = to_hex(uuid);
+  for (const std::size_t at : {20, 16, 12, 8}) text.insert(at, 1, '-');
   return text;
 }
 

@@ -19,10 +19,11 @@
 #include <deque>
 #include <functional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/error.h"
 
 namespace perflab::tracing {
 
@@ -33,9 +34,9 @@ using CtfUuid = std::array<std::uint8_t, 16>;
 [[nodiscard]] std::string uuid_text(const CtfUuid& uuid);
 
 // The output cannot be written: one line with the file and the reason. What is there stays readable.
-class CtfOutputError : public std::runtime_error {
+class CtfOutputError : public Failed {
  public:
-  using std::runtime_error::runtime_error;
+  using Failed::Failed;
 };
 
 // Bytes at the end of a packet, in the machine's order and without any alignment, which is what the metadata
