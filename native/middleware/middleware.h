@@ -214,7 +214,7 @@ typedef struct perflab_middleware {
    * every resource that open() made. */
   void (*close)(perflab_participant* participant);
   /* JSON object with what took effect: transport, configuration, and whatever the plug-in counts
-   * ("injected" for sim). Owned by the participant, valid until the next call or close(). */
+   * beside that. Owned by the participant, valid until the next call or close(). */
   const char* (*describe)(perflab_participant* participant);
 
   perflab_status (*create_writer)(perflab_participant* participant, const perflab_endpoint_settings* settings,
@@ -231,6 +231,9 @@ typedef struct perflab_middleware {
   /* Remote and local endpoints that this entity communicates with now. */
   size_t (*matched_readers)(perflab_writer* writer);
   size_t (*matched_writers)(perflab_reader* reader);
+  /* For how long the messages of a writer that this reader is matched with are valid, or
+   * PERFLAB_DURATION_INFINITE. May be called within on_data(). */
+  int64_t (*lifespan)(perflab_reader* reader, const perflab_identity* writer);
 
   /* Sends one message, the parts one after the other. Parts are copied or sent before the
    * return. `error` is filled on failure only. A reliable writer may block while its

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include "base/error.h"
+#include "middleware/disturb/disturb.h"
 
 namespace perflab::middleware {
 namespace {
@@ -59,6 +60,10 @@ Participant Plugin::open(const perflab_host& host, const ParticipantSettings& se
   given.option_count = options.size();
   perflab_participant* participant = nullptr;
   perflab_error error{};
+  if (disturb::is_asked_for(options)) {
+    require_ok(disturb::open(*api_, host, given, &participant, &error), error);
+    return Participant(&disturb::table(), participant);
+  }
   require_ok(api_->open(&host, &given, &participant, &error), error);
   return Participant(api_, participant);
 }

@@ -108,6 +108,9 @@ class Reader {
   }
   void return_sample(perflab_sample& sample) noexcept { api_->return_sample(reader_.get(), &sample); }
   std::size_t matched_writers() noexcept { return api_->matched_writers(reader_.get()); }
+  std::int64_t lifespan(const perflab_identity& writer) noexcept {
+    return api_->lifespan(reader_.get(), &writer);
+  }
   perflab_identity identity() const noexcept { return api_->reader_identity(reader_.get()); }
   // Destroys the reader; no callback of it runs once this has returned, and until then they may use it.
   // Nothing else may be called afterwards.

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 WHAT = (
-    "workloads", "topologies", "middlewares", "executors", "messages", "conditions", "observers", "experiments",
-    "targets", "exporters",
+    "workloads", "topologies", "middlewares", "disturbances", "executors", "messages", "conditions", "observers",
+    "experiments", "targets", "exporters",
 )  # fmt: skip
 
 
@@ -133,6 +133,12 @@ def _middlewares() -> list[Row]:
     return rows
 
 
+def _disturbances() -> list[Row]:
+    from perflab.middleware.disturbance import OPTIONS
+
+    return [{"name": option.key, "summary": option.help} for option in OPTIONS]
+
+
 def _executors() -> list[Row]:
     from perflab.design.variant import EXECUTORS
 
@@ -205,6 +211,7 @@ _LISTS: dict[str, Callable[[], list[Row]]] = {
     "workloads": _workloads,
     "topologies": _topologies,
     "middlewares": _middlewares,
+    "disturbances": _disturbances,
     "executors": _executors,
     "messages": _messages,
     "conditions": partial(_kinds, "perflab.condition.kinds"),

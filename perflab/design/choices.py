@@ -25,12 +25,12 @@ observers = _table("observer.kinds", "REGISTRY")
 
 
 def middleware_option(incomplete: str) -> list[str]:
-    from perflab.middleware import REGISTRY
+    from perflab.middleware import REGISTRY, disturbance
 
-    known = {
+    of_kinds = {
         f"{name}.{option.key}": one_of(option.values) for name, kind in REGISTRY.items() for option in kind.options
     }
-    return _assignment(known, incomplete)
+    return _assignment(of_kinds | {option.key: one_of(option.values) for option in disturbance.OPTIONS}, incomplete)
 
 
 def interfaces() -> Iterable[str]:

@@ -167,7 +167,7 @@ class BreakingPoint(_Part):
 
     factor: Annotated[str, Option(Group.SEARCH), Form("PATH", complete=choices.path)] = Field(
         description="The parameter to turn up: CONDITION.PARAMETER, workload.KEY or MIDDLEWARE.OPTION, e.g. "
-        "message_flood.rate, workload.timer_speed, sim.delay."
+        "message_flood.rate, workload.timer_speed, disturb.delay."
     )
     low: Annotated[End, Option(Group.SEARCH), Form("LEVEL")] = Field(
         description="Lowest level of the search, e.g. 100 or 1ms."

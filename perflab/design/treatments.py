@@ -23,6 +23,7 @@ from perflab.condition import Condition
 from perflab.condition.kinds import REGISTRY as CONDITIONS
 from perflab.design.document import BadEntry, Document, Scalar
 from perflab.design.factors import (
+    DISTURBANCE,
     FORMER_TIMER_SPEED,
     GRAPH_LEVELS,
     MIDDLEWARE,
@@ -257,8 +258,8 @@ class AsPlanned:
 
 
 def option_levels(document: Document, known: Iterable[str]) -> dict[str, list[Scalar]]:
-    """The factors that are options of middlewares: "middleware.OPTION" and "NAME.OPTION"."""
-    names = {MIDDLEWARE, *known}
+    """The factors that are options of middlewares: "middleware.OPTION", "NAME.OPTION" and "disturb.OPTION"."""
+    names = {MIDDLEWARE, DISTURBANCE, *known}
     return {k: v for k, v in document.factors.items() if k.partition(".")[0] in names}
 
 
@@ -321,8 +322,8 @@ def check_factors(document: Document) -> None:
                 raise BadInput(f"factor {path}: no treatment has the condition {name}; name it in `conditions`")
             if key not in _fields(path):
                 raise BadInput(f"factor {path}: {name} has no parameter {key!r}; {instead(key, _fields(path), most=2)}")
-        elif name not in (MIDDLEWARE, *MIDDLEWARES) or not key:
-            kinds = (WORKLOAD, MIDDLEWARE, *CONDITIONS, *MIDDLEWARES)
+        elif name not in (MIDDLEWARE, DISTURBANCE, *MIDDLEWARES) or not key:
+            kinds = (WORKLOAD, MIDDLEWARE, DISTURBANCE, *CONDITIONS, *MIDDLEWARES)
             example = f"e.g. {WORKLOAD}.depth, cpu_load.load"
             hint = example if name in kinds else instead(name, kinds, example)
             raise BadInput(f"factor {path} is no CONDITION.PARAMETER, {WORKLOAD}.KEY or MIDDLEWARE.OPTION; {hint}")

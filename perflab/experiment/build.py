@@ -35,7 +35,7 @@ from perflab.experiment.command import DOMAIN
 from perflab.experiment.run import Earlier, finished_trials, planned_trials, take_over
 from perflab.host import Host
 from perflab.middleware import REGISTRY as MIDDLEWARES
-from perflab.middleware import Middleware, select
+from perflab.middleware import Middleware, disturbance, select
 from perflab.middleware.rclcpp import RUNTIME as ROS
 from perflab.native import Native
 from perflab.runs import controller
@@ -383,8 +383,8 @@ def _variants(
                 middlewares = select(names, listed, native)
         for made in product_of(middlewares, executors, ipc, pass_by, framing, workload.graph.serving):
             variant = replace(made, own_middleware=own)
-            used = {m.name for m in variant.middlewares}
-            mine = {k: v for k, v in chosen.items() if k.partition(".")[0] in (*used, factors.MIDDLEWARE)}
+            used, common = {m.name for m in variant.middlewares}, (factors.MIDDLEWARE, factors.DISTURBANCE)
+            mine = {k: v for k, v in chosen.items() if k.partition(".")[0] in (*used, *common)}
             found.setdefault(variant.key, (variant, mine))
     return list(found.values())
 
@@ -431,6 +431,15 @@ def _check_together(experiment: Experiment, written: Written) -> None:
         if processes > 1 and not first.across_processes:
             raise BadInput(
                 f"middleware {first.name} does not reach across processes, and {name!r} has {processes} of them"
+            )
+        if (
+            variant.intra_process
+            and first.runtime != "virtual"
+            and any(disturbance.is_asked_for(m.options) for m in variant.middlewares)
+        ):
+            raise BadInput(
+                f"{disturbance.NAME}.* of middleware {first.name} with --ipc on: messages within a process would pass "
+                "undisturbed; right would be --ipc off"
             )
         if first.runtime == "virtual" and (experiment.settings.threads or experiment.settings.lock_memory):
             raise Unavailable("--thread and --lock-memory: the virtual middleware has no threads and no memory to lock")

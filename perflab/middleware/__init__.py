@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from perflab.errors import BadInput, Unavailable, instead
-from perflab.middleware import cyclonedds, fastdds, rclcpp
+from perflab.middleware import cyclonedds, disturbance, fastdds, rclcpp
 from perflab.middleware.kind import Availability, MiddlewareKind
 from perflab.middleware.probe import probe
 from perflab.native import Native
 from perflab.plugins import Registry
 from perflab.results.files import UsedMiddleware
-from perflab.units import parse_duration
 
 REGISTRY: Registry[MiddlewareKind] = Registry("middleware", "perflab.middleware", MiddlewareKind)
 DEFAULT = cyclonedds.KIND.name
@@ -30,11 +29,14 @@ class Middleware:
     version: str | None
     options: Mapping[str, str] = field(default_factory=dict)
     across_processes: bool = True
-    takes_seed: bool = False
-    programmed_delay_ns: int = 0  # how long it may hold a message back on purpose
     wire: str | None = None  # as its kind's; likewise below
     service_framings: tuple[str, ...] = ()
     rmw: str | None = None
+
+    @property
+    def programmed_delay_ns(self) -> int:
+        """How long it may hold a message back on purpose."""
+        return disturbance.programmed_delay_ns(self.options)
 
     @property
     def used(self) -> UsedMiddleware:
@@ -43,12 +45,13 @@ class Middleware:
 
     def configuration(self, domain: int | None, network: str, seed: int) -> dict[str, Any]:
         """The `middleware` member of a node's configuration (docs/formats.md, section 2)."""
+        seeded = {disturbance.SEED: str(seed)} if disturbance.is_asked_for(self.options) else {}
         return {
             "name": self.name,
             "library": None if self.library is None else str(self.library),
             "domain": domain,
             "network": network,
-            "options": ({"seed": str(seed)} if self.takes_seed else {}) | dict(self.options),
+            "options": seeded | dict(self.options),
         }
 
 
@@ -99,7 +102,8 @@ def available(kind: MiddlewareKind, native: Native) -> Availability:
     if kind.runtime == "virtual":
         return Availability(True, None, None, "part of perflab-node")
     of_ros = kind.rmw is not None
-    library = native.runtime_library(rclcpp.RUNTIME) if of_ros else kind.library or native.middleware_library(kind.name)
+    plugin = kind.plugin or kind.name
+    library = native.runtime_library(rclcpp.RUNTIME) if of_ros else kind.library or native.middleware_library(plugin)
     missing = f"{library.name} is not in {library.parent}"
 
     def lacks(text: str) -> Availability:
@@ -119,9 +123,10 @@ def available(kind: MiddlewareKind, native: Native) -> Availability:
         return lacks(f"{library} cannot be used: {answer.error}; {'run `make` again' if of_ros else kind.install}")
     if of_ros:
         return Availability(True, library, answer.version, kind.summary)
-    if answer.name != kind.name:
+    if answer.name != plugin:
         return lacks(f"{library} is a plug-in for {answer.name}; {kind.install}")
-    return Availability(True, library, answer.version, answer.summary or kind.summary, answer.across_processes)
+    said = None if kind.plugin else answer.summary
+    return Availability(True, library, answer.version, said or kind.summary, answer.across_processes)
 
 
 def _side_by_side(mixture: Sequence[Middleware], names: str) -> tuple[Middleware, ...]:
@@ -183,24 +188,17 @@ def _found(kind: MiddlewareKind, options: Mapping[str, str], native: Native) -> 
         version=availability.version,
         options=options,
         across_processes=availability.across_processes,
-        takes_seed=kind.takes_seed,
-        programmed_delay_ns=sum(_duration(options[key]) for key in kind.delays if key in options),
         wire=kind.wire,
         service_framings=kind.service_framings,
         rmw=kind.rmw,
     )
 
 
-def _duration(text: str) -> int:
-    """Of a plug-in's option; the plug-in itself refuses a malformed one, with a better message."""
-    try:
-        return parse_duration(text, "option", zero_allowed=True)
-    except BadInput:
-        return 0
-
-
 def _parse_options(options: Iterable[str], wanted: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Per middleware its options; one without a NAME is for all of them that have no such option of their own."""
+    """Per middleware its options; one without a NAME is for all of them that have no such option of their own.
+
+    Those of the disturbance have their prefix.
+    """
     own: dict[str, dict[str, str]] = {name: {} for name in wanted}
     common: dict[str, str] = {}
     for option in options:
@@ -219,4 +217,18 @@ def _parse_options(options: Iterable[str], wanted: Sequence[str]) -> dict[str, d
             if name in target:
                 raise BadInput(f"--middleware-option {option!r} comes after another value of {key!r}; give it once")
             target[name] = value
-    return {name: common | options for name, options in own.items()}
+    return {name: _of_kind(REGISTRY[name], common | options) for name, options in own.items()}
+
+
+def _of_kind(kind: MiddlewareKind, options: Mapping[str, str]) -> dict[str, str]:
+    """The options under the names that the middleware itself has for them."""
+    if not kind.disturbed and disturbance.is_asked_for(options):
+        raise BadInput(
+            f"--middleware-option {disturbance.NAME}.*: {kind.name} takes its messages from ROS 2 itself, where "
+            "nothing of perflab lies between; right would be cyclonedds, or the condition network_shaping"
+        )
+    names = {o.key: f"{disturbance.NAME}.{o.key}" for o in disturbance.WITHOUT_PREFIX} if kind.without_prefix else {}
+    twice = [key for key, full in names.items() if key in options and full in options]
+    if twice:
+        raise BadInput(f"--middleware-option {twice[0]} and {names[twice[0]]} are the same of {kind.name}; give one")
+    return {names.get(key, key): value for key, value in options.items()}

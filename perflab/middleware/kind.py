@@ -35,10 +35,11 @@ class MiddlewareKind:
     runtime: str
     install: str
     options: tuple[Option, ...] = ()
-    takes_seed: bool = False  # --seed becomes its option `seed` where that is not given
-    delays: tuple[str, ...] = ()  # options that hold messages back, so that the drain waits for them
+    disturbed: bool = True  # whether the disturbance (disturbance.py) can lie over it
+    without_prefix: bool = False  # ... and its options have their names without the prefix as well
     wire: str | None = None
     library: Path | None = None
+    plugin: str | None = None  # whose plug-in it uses where that is not its own
     service_framings: tuple[str, ...] = ("rmw_cyclonedds",)
     rmw: str | None = None  # the RMW of ROS 2 that it is
     over_network: Mapping[str, str] = field(default_factory=dict)  # options without which messages stay in the machine

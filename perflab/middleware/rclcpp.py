@@ -65,6 +65,7 @@ def kind_of(rmw: str) -> MiddlewareKind:
         name=f"{NAME}/{rmw}",
         summary=f"ROS 2's rclcpp over {rmw}: its nodes, executors, timers and services",
         runtime=RUNTIME,
+        disturbed=False,
         install=NOT_SOURCED,
         options=OPTIONS if rmw in FASTRTPS else OPTIONS[:-1],
         wire="rtps" if rmw in (*FASTRTPS, CYCLONEDDS, "rmw_connextdds") else rmw,

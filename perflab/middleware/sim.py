@@ -1,25 +1,15 @@
-"""A simulated middleware in real time: links with programmed delay, loss, reordering and duplication."""
+"""Programmed links in real time: the disturbance over the least that crosses processes."""
 
-from perflab.middleware.kind import MiddlewareKind, Option
+from dataclasses import replace
 
-KIND = MiddlewareKind(
+from perflab.middleware import shm
+from perflab.middleware.disturbance import WITHOUT_PREFIX
+
+KIND = replace(
+    shm.KIND,
     name="sim",
-    summary="simulated links in real time, with programmed delay, loss, reordering and duplication",
-    runtime="dds",
-    install="build it with `make`",
-    wire="sim",
-    takes_seed=True,
-    delays=("delay", "jitter"),
-    options=(
-        Option("delay", "every message arrives that much after it was sent (0ns)"),
-        Option("jitter", "and a uniform extra of 0..jitter later, without overtaking (0ns)"),
-        Option("loss", "probability with which a message is lost (0)"),
-        Option("loss_every", "every n-th message of a writer to a reader is lost"),
-        Option("reorder_every", "every n-th message arrives right after its successor"),
-        Option("duplicate_every", "every n-th message arrives twice"),
-        Option("seed", "of jitter and loss (that of the run)"),
-        Option("match_delay", "a writer and a reader match only that long after they know each other (0ns)"),
-        Option("max_blocking_time", "how long a reliable writer may wait for room before the write fails (1s)"),
-        Option("topic", "disturb this topic only"),
-    ),
+    plugin=shm.KIND.name,
+    summary="shm with programmed delay, loss, reordering, duplication and stalls, under names without a prefix",
+    without_prefix=True,
+    options=(*WITHOUT_PREFIX, *shm.KIND.options),
 )

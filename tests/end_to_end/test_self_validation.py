@@ -46,11 +46,14 @@ def test_sierra_nevada_for_ten_seconds_delivers_exactly_10540_messages(run: Run,
     }
 
 
-def test_every_disturbance_is_counted_in_its_own_class(run: Run, pingpong: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("middleware", ["sim", "cyclonedds", "fastdds"])
+def test_every_disturbance_is_counted_in_its_own_class(
+    run: Run, pingpong: Path, tmp_path: Path, middleware: str
+) -> None:
     out = tmp_path / "run"
     options = ["loss=0.05", "reorder_every=7", "duplicate_every=11", "delay=2ms", "seed=4"]
-    arguments = [argument for option in options for argument in ("--middleware-option", option)]
-    done = run("run", pingpong, "-t", "4", "--middleware", "sim", *arguments, "-o", out, "--json")
+    arguments = [argument for option in options for argument in ("--middleware-option", f"disturb.{option}")]
+    done = run("run", pingpong, "-t", "4", "--middleware", middleware, *arguments, "-o", out, "--json")
     assert done.returncode == 0, done.stderr
     totals = json.loads(done.stdout)["results"][0]["totals"]
     did = injected(out)
@@ -84,7 +87,7 @@ def test_measured_latency_is_the_injected_delay(run: Run, pingpong: Path, tmp_pa
 def test_what_is_sent_before_the_match_is_neither_gap_nor_tail(run: Run, pingpong: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     # Longer than the lead of the start on a machine that is busy.
-    options = ["--middleware-option", "match_delay=5s", "--discovery-timeout", "0"]
+    options = ["--middleware-option", "match_delay=5s", "--middleware-option", "delay=0ns", "--discovery-timeout", "0"]
     done = run("run", pingpong, "-t", "7", "--middleware", "sim", *options, "-o", out, "--json")
     assert done.returncode == 0, done.stderr
     totals = json.loads(done.stdout)["results"][0]["totals"]

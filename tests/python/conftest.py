@@ -36,7 +36,7 @@ def native_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         path.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{HERE / script}" "$@"\n')
         path.chmod(0o755)
     (folder / "middleware").mkdir()
-    for name, across in (("cyclonedds", "true"), ("sim", "false")):
+    for name, across in (("cyclonedds", "true"), ("shm", "false")):
         build_plugin(folder / "middleware" / f"{name}.so", name, across)
     return folder
 

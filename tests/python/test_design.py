@@ -210,9 +210,20 @@ def test_levels_of_a_middleware_option_are_variants() -> None:
     )
     found = [(t.variant.middleware_name, dict(t.variant.middlewares[0].options), dict(t.factors)) for t in experiment]
     assert found == [
-        ("virtual", {"loss_every": "7"}, {}),
-        ("sim", {"loss_every": "7", "delay": "1ms"}, {"sim.delay": "1ms"}),
-        ("sim", {"loss_every": "7", "delay": "2ms"}, {"sim.delay": "2ms"}),
+        ("virtual", {"disturb.loss_every": "7"}, {}),
+        ("sim", {"disturb.loss_every": "7", "disturb.delay": "1ms"}, {"sim.delay": "1ms"}),
+        ("sim", {"disturb.loss_every": "7", "disturb.delay": "2ms"}, {"sim.delay": "2ms"}),
+    ]
+
+
+@needs_native
+def test_the_disturbance_is_a_factor_of_every_middleware() -> None:
+    experiment = built("middlewares: [direct, virtual]\nfactors: {disturb.delay: [0ms, 1ms]}\n")
+    found = [(t.variant.middleware_name, dict(t.variant.middlewares[0].options), dict(t.factors)) for t in experiment]
+    assert found == [
+        (name, {"disturb.delay": delay}, {"disturb.delay": delay})
+        for delay in ("0ms", "1ms")
+        for name in ("direct", "virtual")
     ]
 
 

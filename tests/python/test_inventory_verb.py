@@ -127,7 +127,7 @@ def test_this_machine_is_the_default(perflab: Perflab) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     found = json.loads(done.stdout)
     assert found["kernel"] == Path("/proc/sys/kernel/osrelease").read_text().strip()
-    assert set(found["software"]["middlewares"]) == {"cyclonedds", "sim"}  # the doubles; fastdds is missing
+    assert set(found["software"]["middlewares"]) == {"cyclonedds", "shm", "sim"}  # the doubles; fastdds is missing
 
 
 def test_of_two_runs_the_differences_are_told(perflab: Perflab, tmp_path: Path) -> None:

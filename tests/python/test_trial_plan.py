@@ -38,8 +38,8 @@ def again(trial: TrialPlan, folder: TrialDirectory) -> TrialPlan:
 def test_everything_that_a_trial_has_comes_back(folder: TrialDirectory, tmp_path: Path) -> None:
     conditions: list[Condition] = [CONDITIONS[name].make(ASKED[name][1], name) for name in CONDITIONS]
     middlewares = (
-        Middleware("one", "dds", tmp_path / "one.so", "1.0", {"transport": "udp"}, takes_seed=True, wire="rtps"),
-        Middleware("other", "dds", None, None, programmed_delay_ns=5, service_framings=("rmw_fastrtps",)),
+        Middleware("one", "dds", tmp_path / "one.so", "1.0", {"transport": "udp"}, wire="rtps"),
+        Middleware("other", "dds", None, None, {"disturb.delay": "5ns"}, service_framings=("rmw_fastrtps",)),
     )
     trial = replace(
         plan(tmp_path, name_threads=False, threads=(ThreadRequest("ping", "executors", "FIFO", 3, (0, 1)),),

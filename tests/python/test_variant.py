@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -148,6 +149,27 @@ def test_mixtures_are_selected_with_their_options(native: Native) -> None:
 def test_what_cannot_be_mixed(native: Native, names: str, complaint: str) -> None:
     with pytest.raises(BadInput, match=complaint):
         select(names, [], native)
+
+
+def test_options_of_the_disturbance_have_their_prefix_where_there_is_one_and_are_refused_where_nothing_holds_them(
+    native: Native, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = select("cyclonedds,virtual", ["disturb.loss=0.1", "virtual.delay=1ms"], native)
+    assert [m.options for (m,) in chosen] == [
+        {"disturb.loss": "0.1"},
+        {"disturb.loss": "0.1", "disturb.delay": "1ms"},
+    ]
+    assert [m.programmed_delay_ns for (m,) in chosen] == [0, 1_000_000]
+    seeds = [m.configuration(1, "lo", 17)["options"].get("disturb.seed") for (m,) in chosen]
+    assert seeds == ["17", "17"]
+    (plain,) = select("cyclonedds", [], native)[0]
+    assert plain.configuration(1, "lo", 17)["options"] == {}
+    with pytest.raises(BadInput, match=r"delay and disturb\.delay are the same of virtual; give one"):
+        select("virtual", ["delay=1ms", "disturb.delay=2ms"], native)
+    kind = replace(middleware.REGISTRY["second"], disturbed=False)
+    monkeypatch.setitem(middleware.REGISTRY.kinds, "second", kind)
+    with pytest.raises(BadInput, match=r"disturb\.\*: second takes its messages from ROS 2 itself"):
+        select("second", ["disturb.delay=1ms"], native)
 
 
 def test_each_process_runs_on_its_own_middleware(native: Native, tmp_path: Path, graph_file: Path) -> None:

@@ -5,6 +5,7 @@
 #include <memory>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "middleware/cyclonedds/message.h"
 #include "middleware/support/status.h"
@@ -283,6 +284,23 @@ dds_entity_t Reader::make_condition() {
 std::size_t Reader::matched() noexcept {
   const dds_return_t count = dds_get_matched_publications(reader_.get(), nullptr, 0);
   return count > 0 ? static_cast<std::size_t>(count) : 0;
+}
+
+std::int64_t Reader::lifespan(const perflab_identity& writer) const {
+  std::vector<dds_instance_handle_t> handles(16);
+  dds_return_t count = 0;
+  while ((count = dds_get_matched_publications(reader_.get(), handles.data(), handles.size())) >
+         static_cast<dds_return_t>(handles.size()))
+    handles.resize(static_cast<std::size_t>(count));
+  std::int64_t found_ns = PERFLAB_DURATION_INFINITE;
+  for (dds_return_t i = 0; i < count; ++i) {
+    dds_builtintopic_endpoint_t* const of =
+        dds_get_matched_publication_data(reader_.get(), handles[static_cast<std::size_t>(i)]);
+    if (of == nullptr) continue;
+    if (std::memcmp(of->key.v, writer.bytes, sizeof writer.bytes) == 0) dds_qget_lifespan(of->qos, &found_ns);
+    dds_builtintopic_free_endpoint(of);
+  }
+  return found_ns;
 }
 
 perflab_status Reader::take(perflab_sample* sample, perflab_error* error) noexcept {

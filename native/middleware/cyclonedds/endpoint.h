@@ -72,6 +72,7 @@ class Reader : public Endpoint, public support::Attachment {
 
   perflab_identity identity() const noexcept { return identity_; }
   std::size_t matched() noexcept;
+  std::int64_t lifespan(const perflab_identity& writer) const;
   perflab_status take(perflab_sample* sample, perflab_error* error) noexcept;
   static void return_sample(perflab_sample* sample) noexcept;
 

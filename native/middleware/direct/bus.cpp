@@ -82,6 +82,12 @@ void Bus::enter(Reader& reader) {
   for (const Pair& pair : pairs) tell(pair);
 }
 
+std::int64_t Bus::lifespan_of(const perflab_identity& writer) {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find_if(writers_, [&](const Writer* one) { return same(one->identity(), writer); });
+  return found == writers_.end() ? PERFLAB_DURATION_INFINITE : (*found)->qos().lifespan_ns;
+}
+
 void Bus::leave(Writer& writer) {
   {
     const std::lock_guard lock(mutex_);

@@ -29,6 +29,9 @@ class Bus {
   // Afterwards no writer knows the reader, and none is about to call it.
   void leave(Reader& reader);
 
+  // PERFLAB_DURATION_INFINITE also of a writer that is not there.
+  [[nodiscard]] std::int64_t lifespan_of(const perflab_identity& writer);
+
   // Memory for a writer's messages. It outlives the writer, for readers may still hold some of them, and
   // serves the next one.
   Pool& lend_pool();

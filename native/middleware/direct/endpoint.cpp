@@ -169,6 +169,10 @@ Packet* Reader::pop() noexcept {
   return packet;
 }
 
+std::int64_t Reader::lifespan(const perflab_identity& writer) const {
+  return participant().bus().lifespan_of(writer);
+}
+
 perflab_status Reader::take(perflab_sample* sample, perflab_error*) noexcept {
   // Who is called, or woken, sees the message that is the reason.
   if (!has_data()) return PERFLAB_NO_DATA;

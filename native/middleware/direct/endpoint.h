@@ -71,6 +71,7 @@ class Reader : public Endpoint, public support::Attachment {
   ~Reader();
 
   [[nodiscard]] std::size_t matched() const noexcept { return writers_.load(std::memory_order_acquire); }
+  [[nodiscard]] std::int64_t lifespan(const perflab_identity& writer) const;
   perflab_status take(perflab_sample* sample, perflab_error*) noexcept;
   static void return_sample(perflab_sample* sample) noexcept;
 

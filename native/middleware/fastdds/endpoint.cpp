@@ -644,6 +644,10 @@ void Reader::on_data_available(dds::DataReader*) {
   const std::lock_guard lock(calls_);
   if (!silent_) listener_.on_data(listener_.context);
 }
+std::int64_t Reader::lifespan(const perflab_identity& writer) const noexcept {
+  return participant_.lifespan_of(to_guid(writer));
+}
+
 void Reader::on_subscription_matched(dds::DataReader*, const dds::SubscriptionMatchedStatus& status) {
   const perflab_identity writer = identity_of(status.last_publication_handle);
   count_matched(status.current_count_change, writer);

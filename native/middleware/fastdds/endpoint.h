@@ -119,6 +119,7 @@ class Reader : public Endpoint, public support::Attachment, private dds::DataRea
          const perflab_listener* listener);
   ~Reader();
 
+  std::int64_t lifespan(const perflab_identity& writer) const noexcept;
   perflab_status take(perflab_sample* sample, perflab_error* error);
   void return_sample(perflab_sample* sample) noexcept;
 

@@ -481,12 +481,14 @@ void Participant::forget_lifespan(const rtps::GUID_t& writer) noexcept {
   lifespans_.left(writer);
 }
 
+std::int64_t Participant::lifespan_of(const rtps::GUID_t& writer) const noexcept {
+  const std::lock_guard lock(lifespans_mutex_);
+  const std::int64_t* const known = lifespans_.find(writer);
+  return known != nullptr ? *known : PERFLAB_DURATION_INFINITE;
+}
+
 bool Participant::is_over(const rtps::GUID_t& writer, std::int64_t source_timestamp_ns) const noexcept {
-  std::int64_t lifespan_ns = PERFLAB_DURATION_INFINITE;
-  {
-    const std::lock_guard lock(lifespans_mutex_);
-    if (const std::int64_t* const known = lifespans_.find(writer)) lifespan_ns = *known;
-  }
+  const std::int64_t lifespan_ns = lifespan_of(writer);
   if (lifespan_ns == PERFLAB_DURATION_INFINITE) return false;
   timespec now;
   clock_gettime(CLOCK_REALTIME, &now);

@@ -116,6 +116,7 @@ class Participant : private dds::DomainParticipantListener {
   // Writers with a finite lifespan. The library drops what has expired at the writer only, not at the reader.
   void note_lifespan(const rtps::GUID_t& writer, std::int64_t lifespan_ns);
   void forget_lifespan(const rtps::GUID_t& writer) noexcept;
+  std::int64_t lifespan_of(const rtps::GUID_t& writer) const noexcept;
   bool has_expired(const rtps::GUID_t& writer, std::int64_t source_timestamp_ns) const noexcept {
     return any_lifespan_.load(std::memory_order_relaxed) && is_over(writer, source_timestamp_ns);
   }

@@ -201,6 +201,12 @@ std::uint32_t Reader::expect(const perflab_identity& writer, const perflab_qos& 
   return sources_.emplace_back(std::move(source))->cell;
 }
 
+std::int64_t Reader::lifespan(const perflab_identity& writer) noexcept {
+  const std::lock_guard lock(mutex_);
+  const Source* const source = find(writer);
+  return source == nullptr ? PERFLAB_DURATION_INFINITE : source->qos.lifespan_ns;
+}
+
 Source* Reader::find(const perflab_identity& writer) noexcept {
   const auto at =
       std::ranges::find_if(sources_, [&](const auto& source) { return same(source->writer, writer); });

@@ -43,6 +43,7 @@ class Reader : public Entity {
   ~Reader() override;
 
   std::size_t matched() const noexcept;
+  std::int64_t lifespan(const perflab_identity& writer) noexcept;
   perflab_status take(perflab_sample* sample, perflab_error* error);
   void return_sample(perflab_sample* sample) noexcept;
 

@@ -17,7 +17,8 @@
 //                matched(), stamp_next(ns), and write(parts, count, error) or, where messages can be related,
 //                write(parts, count, related, sequence, error); where messages can be loaned also
 //                loan(message, error), write_loaned(message, error), discard_loan(message)
-//   Reader       the same constructor, identity(), matched(), take(sample, error), return_sample(sample)
+//   Reader       the same constructor, identity(), matched(), lifespan(writer), take(sample, error),
+//                return_sample(sample)
 //   WaitSet      WaitSet(Participant&), attach(reader, cookie), wake(),
 //                wait(timeout_ns, ready, capacity, ready_count, error); waitset.h makes one from the reader
 //
@@ -89,6 +90,8 @@ constexpr perflab_middleware plugin_table(const PluginDescription& plugin) {
       .reader_identity = [](const Reader* reader) -> perflab_identity { return reader->identity(); },
       .matched_readers = [](Writer* writer) { return writer->matched(); },
       .matched_writers = [](Reader* reader) { return reader->matched(); },
+      .lifespan = [](Reader* reader,
+                     const perflab_identity* writer) { return reader->lifespan(*writer); },
       .write =
           [](Writer* writer, const perflab_bytes* parts, std::size_t count, perflab_error* error) {
             return guarded(error, [&] {

@@ -8,9 +8,9 @@
 #include <optional>
 #include <utility>
 
+#include "middleware/disturb/disturbance.h"
+#include "middleware/disturb/program.h"
 #include "middleware/plugin.h"
-#include "middleware/sim/disturbance.h"
-#include "middleware/sim/program.h"
 #include "middleware/support/options.h"
 #include "middleware/support/status.h"
 #include "middleware/types.h"
@@ -26,7 +26,7 @@ constexpr Nanoseconds kCreation = 250'000;
 
 // What the options ask for.
 struct VirtualRuntime::Programme {
-  middleware::sim::Program link;
+  middleware::disturb::Program link;
   Nanoseconds service = 0;
   Nanoseconds publish_call = 0;
 };
@@ -41,17 +41,24 @@ struct VirtualRuntime::Message {
 
 // One writer to one reader: where disturbance happens and is counted.
 struct VirtualRuntime::Link {
-  Link(const Writer& from, Reader& to, const middleware::sim::Program& program, std::uint64_t number)
+  Link(const Writer& from, Reader& to, const middleware::disturb::Program& program, std::uint64_t number)
       : writer(&from), reader(&to), disturbance(program, number) {}
 
   const Writer* writer;
   Reader* reader;
-  middleware::sim::Disturbance disturbance;
-  middleware::sim::Disturbance::Arrivals arrivals;  // of the last offer
-  std::shared_ptr<Message> held;                    // waits for its successor
+  middleware::disturb::Disturbance disturbance;
+  middleware::disturb::Disturbance::Arrivals arrivals;  // of the last offer
+  std::shared_ptr<Message> held;                        // waits for its successor
   std::uint64_t delivered = 0;
   std::uint64_t reordered = 0;
   std::uint64_t duplicated = 0;
+  std::uint64_t stalled = 0;
+
+  void count(const middleware::disturb::Disturbance::Arrival& arrival) noexcept {
+    duplicated += arrival.copy ? 1 : 0;
+    reordered += !arrival.copy && arrival.overtaken ? 1 : 0;
+    stalled += !arrival.copy && arrival.stalled ? 1 : 0;
+  }
 };
 
 // What causes callbacks, beside timers.
@@ -283,14 +290,12 @@ perflab_identity make_identity(std::uint8_t kind, std::uint64_t number) {
 VirtualRuntime::VirtualRuntime(const Options& options, std::uint64_t seed)
     : programme_(std::make_unique<Programme>()),
       events_(std::make_unique<std::priority_queue<Event, std::vector<Event>, LaterFirst>>()) {
-  std::vector<perflab_option> given;
-  given.reserve(options.size());
-  for (const auto& [key, value] : options) given.push_back({key.c_str(), value.c_str()});
-  const middleware::support::Options read("virtual", given,
-                                          {"delay", "jitter", "service", "publish_call", "loss", "loss_every",
-                                           "reorder_every", "duplicate_every", "seed"});
-  programme_->link.seed = seed;
-  middleware::sim::read_disturbance(read, programme_->link);
+  std::vector<perflab_option> disturbance;
+  std::vector<perflab_option> own;
+  for (const auto& [key, value] : options)
+    (middleware::disturb::is_of_disturbance(key) ? disturbance : own).push_back({key.c_str(), value.c_str()});
+  programme_->link = middleware::disturb::read_program(disturbance, seed);
+  const middleware::support::Options read("virtual", own, {"service", "publish_call"});
   programme_->service = read.duration_ns("service").value_or(0);
   programme_->publish_call = read.duration_ns("publish_call").value_or(0);
 }
@@ -337,7 +342,9 @@ std::size_t VirtualRuntime::add_executor(const ExecutorSettings& settings) {
 
 void VirtualRuntime::connect(Writer& writer, Reader& reader) {
   if (middleware::incompatible_policy(writer.qos, reader.qos) != nullptr) return;
-  auto link = std::make_unique<Link>(writer, reader, programme_->link, links_.size());
+  const bool concerned = programme_->link.concerns(writer.topic);
+  auto link = std::make_unique<Link>(
+      writer, reader, concerned ? programme_->link : middleware::disturb::Program{}, links_.size());
   writer.links.push_back(link.get());
   links_.push_back(std::move(link));
   ++reader.writers;
@@ -521,13 +528,13 @@ void VirtualRuntime::send(Writer& writer, std::span<const perflab_bytes> parts,
 void VirtualRuntime::offer(Writer& writer, const std::shared_ptr<Message>& message) {
   for (Link* link : writer.links) {
     switch (link->disturbance.offer(message.get(), message->sent_ns, link->arrivals)) {
-      case middleware::sim::Disturbance::Outcome::lost:
+      case middleware::disturb::Disturbance::Outcome::lost:
         break;
-      case middleware::sim::Disturbance::Outcome::held:
+      case middleware::disturb::Disturbance::Outcome::held:
         link->held = message;
         events_->push({link->disturbance.held_until_ns(), next_order_++, nullptr, nullptr, link, nullptr});
         break;
-      case middleware::sim::Disturbance::Outcome::passed:
+      case middleware::disturb::Disturbance::Outcome::passed:
         schedule_arrivals(*link, message);
         break;
     }
@@ -539,11 +546,7 @@ void VirtualRuntime::schedule_arrivals(Link& link, const std::shared_ptr<Message
   for (const auto& arrival : link.arrivals) {
     const bool is_offered = arrival.message == offered.get();
     events_->push({arrival.due_ns, next_order_++, nullptr, nullptr, &link, is_offered ? offered : link.held});
-    if (arrival.copy) {
-      ++link.duplicated;
-    } else if (arrival.overtaken) {
-      ++link.reordered;
-    }
+    link.count(arrival);
   }
   if (link.disturbance.held() == nullptr) link.held = nullptr;
 }
@@ -554,7 +557,7 @@ void VirtualRuntime::release_held(Link& link) {
   for (const auto& arrival : link.arrivals) {
     events_->push(
         {std::max(arrival.due_ns, clock_.now()), next_order_++, nullptr, nullptr, &link, link.held});
-    if (arrival.copy) ++link.duplicated;
+    link.count(arrival);
   }
   link.held = nullptr;
 }
@@ -695,20 +698,15 @@ std::string VirtualRuntime::describe() {
                      {"delivered", link->delivered},
                      {"lost", link->disturbance.lost()},
                      {"reordered", link->reordered},
-                     {"duplicated", link->duplicated}});
+                     {"duplicated", link->duplicated},
+                     {"stalled", link->stalled}});
   }
   const nlohmann::json description = {{"name", "virtual"},
                                       {"version", nullptr},
                                       {"effective",
-                                       {{"delay_ns", programme_->link.delay_ns},
-                                        {"jitter_ns", programme_->link.jitter_ns},
-                                        {"service_ns", programme_->service},
+                                       {{"service_ns", programme_->service},
                                         {"publish_call_ns", programme_->publish_call},
-                                        {"loss", programme_->link.loss},
-                                        {"loss_every", programme_->link.loss_every},
-                                        {"reorder_every", programme_->link.reorder_every},
-                                        {"duplicate_every", programme_->link.duplicate_every},
-                                        {"seed", programme_->link.seed},
+                                        {"disturb", middleware::disturb::to_json(programme_->link)},
                                         {"injected", {{"per_edge", edges}}}}}};
   return description.dump();
 }

@@ -2,8 +2,8 @@
 // and the same seed gives the same run, so that a known delay, loss or service time must come back out of the
 // measurement.
 //
-// What is modelled: links (one per writer and reader) with the disturbances of the middleware `sim` (delay,
-// jitter, loss, reordering, duplication; sim/disturbance.h); reader histories (keep_last drops the oldest);
+// What is modelled: links (one per writer and reader) with the disturbance of
+// middleware/disturb/disturbance.h; reader histories (keep_last drops the oldest);
 // guard conditions of waitables; executors, each callback costing `service` plus the work of the graph;
 // `publish_call` as the duration of publish(). What is not: the operating system, and therefore resources,
 // scheduling, and how messages pass through memory.
@@ -15,7 +15,7 @@
 //
 // Before the start an endpoint takes 250 us of virtual time to be created, and nothing else takes any.
 //
-// Options: those of sim/disturbance.h, and the durations `service` and `publish_call`.
+// Options: those of middleware/disturb/program.h, and the durations `service` and `publish_call`.
 //
 // Example:
 //   VirtualRuntime runtime({{"delay", "2ms"}, {"loss_every", "10"}}, 1);

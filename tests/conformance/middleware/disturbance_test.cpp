@@ -1,5 +1,5 @@
-// The simulator's disturbance of one edge, with exact answers.
-#include "middleware/sim/disturbance.h"
+// The disturbance of one edge, with exact answers.
+#include "middleware/disturb/disturbance.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <numeric>
 #include <vector>
 
-namespace perflab::middleware::sim {
+namespace perflab::middleware::disturb {
 namespace {
 
 // What becomes of `count` messages, sent one per millisecond from 0.
@@ -18,6 +18,7 @@ struct Result {
   std::uint64_t lost;
   int overtaken = 0;
   int copies = 0;
+  int stalled = 0;
 };
 
 Result run(const Program& program, int count, std::uint64_t stream = 0) {
@@ -32,6 +33,7 @@ Result run(const Program& program, int count, std::uint64_t stream = 0) {
       result.due_ns.push_back(arrival.due_ns);
       result.overtaken += arrival.overtaken && !arrival.copy ? 1 : 0;
       result.copies += arrival.copy ? 1 : 0;
+      result.stalled += arrival.stalled && !arrival.copy ? 1 : 0;
     }
   };
   for (int& message : messages) {
@@ -155,6 +157,29 @@ TEST(Disturbance, DoubledAndReorderedArrivesTwiceAfterItsSuccessor) {
   EXPECT_EQ(result.overtaken, 1);
 }
 
+TEST(Disturbance, StallsHoldBackWhatIsDueInThemUntilTheirEnd) {
+  Program program;
+  program.stall_every_ns = 10'000'000;
+  program.stall_ns = 3'000'000;
+  // Sent at 0, 1, 2, ... ms: the first three of each ten are due in a stall.
+  const Result result = run(program, 14);
+  EXPECT_EQ(result.order, (std::vector{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}));
+  EXPECT_EQ(result.stalled, 6);
+  std::vector<std::int64_t> ms;
+  for (const std::int64_t due_ns : result.due_ns) ms.push_back(due_ns / 1'000'000);
+  EXPECT_EQ(ms, (std::vector<std::int64_t>{3, 3, 3, 3, 4, 5, 6, 7, 8, 9, 13, 13, 13, 13}));
+}
+
+TEST(Disturbance, StallsCountFromWhenAMessageIsDueAndNotFromWhenItIsSent) {
+  Program program;
+  program.delay_ns = 8'000'000;
+  program.stall_every_ns = 10'000'000;
+  program.stall_ns = 3'000'000;
+  const Result result = run(program, 6);
+  EXPECT_EQ(result.due_ns, (std::vector<std::int64_t>{8'000'000, 9'000'000, 13'000'000, 13'000'000, 13'000'000, 13'000'000}));
+  EXPECT_EQ(result.stalled, 3);
+}
+
 TEST(Disturbance, JitterLiesWithinItsBoundsAndKeepsTheOrder) {
   Program program;
   program.delay_ns = 10'000'000;
@@ -180,4 +205,4 @@ TEST(Disturbance, JitterLiesWithinItsBoundsAndKeepsTheOrder) {
 }
 
 }  // namespace
-}  // namespace perflab::middleware::sim
+}  // namespace perflab::middleware::disturb

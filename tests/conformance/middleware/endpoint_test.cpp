@@ -288,6 +288,7 @@ class LocalEndpoints : public Conformance {
   void SetUp() override {
     ParticipantSettings given = settings();
     given.ignore_local_endpoints = true;
+    PERFLAB_CREATE_OR_REFUSE(opened, plugin_.open(discovery_.host(), given), "ipc");
     open_with(given);
   }
 };

@@ -24,7 +24,7 @@ class VirtualSubject final : public Subject {
   }
 
   std::unique_ptr<Runtime> open(const Asked&, std::uint32_t, const measure::Clock&, EventSink&) override {
-    return std::make_unique<VirtualRuntime>(VirtualRuntime::Options{{"delay", "1ms"}}, 1);
+    return std::make_unique<VirtualRuntime>(VirtualRuntime::Options{{"disturb.delay", "1ms"}}, 1);
   }
 };
 

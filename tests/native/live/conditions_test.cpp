@@ -48,7 +48,7 @@ const EdgeView& edge_between(const std::vector<EdgeView>& edges, const std::stri
 
 TEST(Conditions, TotalsAreTheWorkloadsAlone) {
   const VirtualLab lab(with_condition(kFlooded, "message_flood", {"flood", "tap"}), kNanosecondsPerSecond,
-                       {{"delay", "1ms"}});
+                       {{"disturb.delay", "1ms"}});
   const Totals totals = lab.live().totals();
   EXPECT_EQ(totals.sent, 100u);
   EXPECT_EQ(totals.deliveries_expected, 100u);  // the listener's; the tap is none of the workload's
@@ -58,7 +58,7 @@ TEST(Conditions, TotalsAreTheWorkloadsAlone) {
 }
 
 TEST(Conditions, TheSameGraphWithoutConditionsCountsEverything) {
-  const VirtualLab lab(with_condition(kFlooded, "", {}), kNanosecondsPerSecond, {{"delay", "1ms"}});
+  const VirtualLab lab(with_condition(kFlooded, "", {}), kNanosecondsPerSecond, {{"disturb.delay", "1ms"}});
   EXPECT_EQ(lab.live().totals().sent, 100u + 2 * 250u);
   EXPECT_EQ(lab.live().totals().completed, 2 * 100u + 3 * 250u);
   EXPECT_TRUE(lab.live().condition_totals().empty());
@@ -66,7 +66,7 @@ TEST(Conditions, TheSameGraphWithoutConditionsCountsEverything) {
 
 TEST(Conditions, AConditionCountsItsOwnMessagesWhoeverReceivesThem) {
   const VirtualLab lab(with_condition(kFlooded, "message_flood", {"flood", "tap"}), kNanosecondsPerSecond,
-                       {{"delay", "1ms"}});
+                       {{"disturb.delay", "1ms"}});
   const std::vector<ConditionTotals> conditions = lab.live().condition_totals();
   ASSERT_EQ(conditions.size(), 1u);
   EXPECT_EQ(conditions[0].condition, "message_flood");
@@ -112,7 +112,7 @@ TEST(Conditions, EveryProcessNamesTheConditionsOfTheWholeGraph) {
 
 TEST(Conditions, TheirEdgesAreRecordedButNotInTheMergedHistograms) {
   VirtualLab lab(with_condition(kFlooded, "message_flood", {"flood", "tap"}), kNanosecondsPerSecond,
-                 {{"delay", "1ms"}});
+                 {{"disturb.delay", "1ms"}});
   const std::vector<EdgeView> edges = lab.live().edges();
   EXPECT_EQ(edges.size(), 5u);
   EXPECT_EQ(edge_between(edges, "/chatter", "talker", "listener").recorder->latency().count(), 100u);
@@ -127,7 +127,7 @@ TEST(Conditions, TheirEdgesAreRecordedButNotInTheMergedHistograms) {
 // Every tenth message of every edge is lost, and all are late: only the workload's own edge speaks of it.
 TEST(Conditions, NoEventsAreWrittenForTheirEdges) {
   VirtualLab lab(with_condition(kFlooded, "message_flood", {"flood", "tap"}), kNanosecondsPerSecond,
-                 {{"delay", "7ms"}, {"loss_every", "10"}});
+                 {{"disturb.delay", "7ms"}, {"disturb.loss_every", "10"}});
   const std::vector<EdgeView> edges = lab.live().edges();
   const auto& flooded = edge_between(edges, "/chatter", "flood", "listener");
   EXPECT_EQ(flooded.recorder->late() + flooded.recorder->too_late(), flooded.recorder->sequence().received());
@@ -158,7 +158,7 @@ nodes:
     servers: [{service: add, type: stamped10b}]
 )",
                                       "service_flood", {"flood"}),
-                       kNanosecondsPerSecond, {{"delay", "1ms"}});
+                       kNanosecondsPerSecond, {{"disturb.delay", "1ms"}});
   EXPECT_EQ(lab.live().totals().sent, 100u);
   EXPECT_EQ(lab.live().totals().deliveries_expected, 100u);
   EXPECT_EQ(lab.live().totals().received, 100u);

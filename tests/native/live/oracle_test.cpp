@@ -33,7 +33,7 @@ TEST_P(Oracles, DeliversExactlyFloorOfDurationByPeriodOnEveryEdge) {
   }
   EXPECT_EQ(nodes, oracle.nodes);
 
-  const VirtualLab lab(graph, kDuration, {{"delay", "50us"}});
+  const VirtualLab lab(graph, kDuration, {{"disturb.delay", "50us"}});
   EXPECT_EQ(lab.live().publishers().size(), oracle.publishers);
   EXPECT_EQ(lab.live().edges().size(), oracle.edges);
   std::uint64_t delivered = 0;

@@ -18,7 +18,7 @@ processes:
 )";
 
 TEST(Services, TheRoundTripIsTwoLinksAndTheWorkOfTheServer) {
-  const VirtualLab lab(kCall, 2 * kNanosecondsPerSecond, {{"delay", "1ms"}});
+  const VirtualLab lab(kCall, 2 * kNanosecondsPerSecond, {{"disturb.delay", "1ms"}});
   const std::vector<ServiceView> services = lab.live().services();
   ASSERT_EQ(services.size(), 1u);
   EXPECT_EQ(services[0].client_node->name, "caller");
@@ -35,7 +35,7 @@ TEST(Services, TheRoundTripIsTwoLinksAndTheWorkOfTheServer) {
 }
 
 TEST(Services, WarmUpRequestsAreCountedApart) {
-  const VirtualLab lab(kCall, kNanosecondsPerSecond, {{"delay", "1ms"}}, kNanosecondsPerSecond);
+  const VirtualLab lab(kCall, kNanosecondsPerSecond, {{"disturb.delay", "1ms"}}, kNanosecondsPerSecond);
   const ServiceView service = lab.live().services().at(0);
   EXPECT_EQ(service.requests->sent(), 100u);
   EXPECT_EQ(service.requests->warmup_sent(), 100u);
@@ -54,7 +54,7 @@ nodes:
   - name: callee
     servers: [{service: add, type: stamped10b}, {service: other, type: stamped100b}]
 )",
-                       kNanosecondsPerSecond, {{"delay", "100us"}});
+                       kNanosecondsPerSecond, {{"disturb.delay", "100us"}});
   for (const ServiceView& service : lab.live().services()) {
     const bool one = service.client_node->name == "one";
     const std::uint64_t expected = service.client->service == "/other" ? 20 : one ? 100 : 50;
@@ -65,7 +65,7 @@ nodes:
 }
 
 TEST(Services, ALostRequestOrReplyIsALostRoundTrip) {
-  const VirtualLab lab(kCall, 10 * kNanosecondsPerSecond, {{"delay", "1ms"}, {"loss", "0.1"}, {"seed", "3"}});
+  const VirtualLab lab(kCall, 10 * kNanosecondsPerSecond, {{"disturb.delay", "1ms"}, {"disturb.loss", "0.1"}, {"disturb.seed", "3"}});
   const ServiceView service = lab.live().services().at(0);
   const auto& replies = service.replies->sequence();
   EXPECT_EQ(service.requests->sent(), 1'000u);

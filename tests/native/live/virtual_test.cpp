@@ -36,7 +36,7 @@ processes:
 TEST(Virtual, LatencyEqualsTheInjectedDelayExactly) {
   for (const auto& [text, delay] :
        {std::pair{"0us", 0L}, {"137us", 137'000L}, {"3ms", 3'000'000L}, {"1.5s", 1'500'000'000L}}) {
-    const VirtualLab lab(kPair, kNanosecondsPerSecond * 10, {{"delay", text}});
+    const VirtualLab lab(kPair, kNanosecondsPerSecond * 10, {{"disturb.delay", text}});
     const auto& edge = lab.edge("/chatter");
     EXPECT_EQ(edge.sequence().received(), 1'000u);
     EXPECT_EQ(edge.latency().min(), delay);
@@ -50,7 +50,7 @@ TEST(Virtual, LatencyEqualsTheInjectedDelayExactly) {
 
 TEST(Virtual, JitterStaysWithinItsBounds) {
   const VirtualLab lab(kPair, 20 * kNanosecondsPerSecond,
-                       {{"delay", "1ms"}, {"jitter", "2ms"}, {"seed", "5"}});
+                       {{"disturb.delay", "1ms"}, {"disturb.jitter", "2ms"}, {"disturb.seed", "5"}});
   const auto& latency = lab.edge("/chatter").latency();
   EXPECT_GE(latency.min(), 1 * kMs);
   EXPECT_LE(latency.max(), 3 * kMs);
@@ -58,7 +58,7 @@ TEST(Virtual, JitterStaysWithinItsBounds) {
 }
 
 TEST(Virtual, TheSameSeedGivesTheSameRun) {
-  const VirtualLab::Options options{{"delay", "1ms"}, {"jitter", "2ms"}, {"loss", "0.1"}, {"seed", "5"}};
+  const VirtualLab::Options options{{"disturb.delay", "1ms"}, {"disturb.jitter", "2ms"}, {"disturb.loss", "0.1"}, {"disturb.seed", "5"}};
   const VirtualLab first(kPair, 10 * kNanosecondsPerSecond, options);
   const VirtualLab second(kPair, 10 * kNanosecondsPerSecond, options);
   EXPECT_EQ(first.edge("/chatter").latency().sum(), second.edge("/chatter").latency().sum());
@@ -66,7 +66,7 @@ TEST(Virtual, TheSameSeedGivesTheSameRun) {
 }
 
 TEST(Virtual, DispatchIsTheServiceTimeOfTheExecutor) {
-  const VirtualLab lab(kPair, kNanosecondsPerSecond, {{"delay", "1ms"}, {"service", "40us"}});
+  const VirtualLab lab(kPair, kNanosecondsPerSecond, {{"disturb.delay", "1ms"}, {"service", "40us"}});
   EXPECT_EQ(lab.edge("/chatter").dispatch()->min(), 40'000);
   EXPECT_EQ(lab.edge("/chatter").dispatch()->max(), 40'000);
   EXPECT_EQ(lab.edge("/chatter").latency().max(), 1'040'000);
@@ -134,7 +134,7 @@ TEST(Virtual, PublishCallIsTheDurationOfPublish) {
 
 TEST(Virtual, EveryTenthMessageLostIsAGapAndTheLastOneATail) {
   // 100 messages: the 10th, 20th ... 100th are lost. Nine leave a gap; nothing comes after the last.
-  const VirtualLab lab(kPair, kNanosecondsPerSecond, {{"delay", "1ms"}, {"loss_every", "10"}});
+  const VirtualLab lab(kPair, kNanosecondsPerSecond, {{"disturb.delay", "1ms"}, {"disturb.loss_every", "10"}});
   const auto& sequence = lab.edge("/chatter").sequence();
   EXPECT_EQ(lab.publisher("/chatter").sent(), 100u);
   EXPECT_EQ(sequence.received(), 90u);
@@ -146,7 +146,7 @@ TEST(Virtual, EveryTenthMessageLostIsAGapAndTheLastOneATail) {
 }
 
 TEST(Virtual, DuplicatesAreCountedApart) {
-  const VirtualLab lab(kPair, kNanosecondsPerSecond, {{"delay", "1ms"}, {"duplicate_every", "4"}});
+  const VirtualLab lab(kPair, kNanosecondsPerSecond, {{"disturb.delay", "1ms"}, {"disturb.duplicate_every", "4"}});
   const auto& sequence = lab.edge("/chatter").sequence();
   EXPECT_EQ(sequence.received(), 100u);
   EXPECT_EQ(sequence.duplicate(), 25u);
@@ -156,7 +156,7 @@ TEST(Virtual, DuplicatesAreCountedApart) {
 }
 
 TEST(Virtual, ReorderedMessagesAreNotLost) {
-  const VirtualLab lab(kPair, kNanosecondsPerSecond, {{"delay", "1ms"}, {"reorder_every", "7"}});
+  const VirtualLab lab(kPair, kNanosecondsPerSecond, {{"disturb.delay", "1ms"}, {"disturb.reorder_every", "7"}});
   const auto& sequence = lab.edge("/chatter").sequence();
   EXPECT_EQ(sequence.received(), 100u);
   EXPECT_EQ(sequence.reordered(), 14u);  // 7, 14 ... 98
@@ -166,7 +166,7 @@ TEST(Virtual, ReorderedMessagesAreNotLost) {
 
 TEST(Virtual, AllDisturbancesTogetherAgreeWithWhatWasInjected) {
   VirtualLab lab(kPair, 100 * kNanosecondsPerSecond,
-                 {{"delay", "1ms"}, {"loss", "0.05"}, {"duplicate_every", "9"}, {"reorder_every", "11"}});
+                 {{"disturb.delay", "1ms"}, {"disturb.loss", "0.05"}, {"disturb.duplicate_every", "9"}, {"disturb.reorder_every", "11"}});
   const auto& sequence = lab.edge("/chatter").sequence();
   const auto injected = nlohmann::json::parse(lab.description())["effective"]["injected"]["per_edge"][0];
   EXPECT_EQ(injected["offered"], 10'000u);
@@ -216,8 +216,8 @@ processes:
       - name: listener
         subscriptions: [{topic: chatter, type: stamped1kb, qos: {depth: 50}}]  # room for the burst after the stall
 )";
-  const VirtualLab quiet(kSplitPair, 10 * kNanosecondsPerSecond, {{"delay", "1ms"}});
-  const VirtualLab stalled(kStalled, 10 * kNanosecondsPerSecond, {{"delay", "1ms"}});
+  const VirtualLab quiet(kSplitPair, 10 * kNanosecondsPerSecond, {{"disturb.delay", "1ms"}});
+  const VirtualLab stalled(kStalled, 10 * kNanosecondsPerSecond, {{"disturb.delay", "1ms"}});
   EXPECT_EQ(stalled.edge("/chatter").sequence().received(),
             1'000u);  // every due tick is sent, late if need be
   EXPECT_EQ(quiet.edge("/chatter").latency().max(), 1 * kMs);
@@ -253,7 +253,7 @@ nodes:
 
 TEST(Virtual, WarmUpTicksAreExcludedAndTheCountsStayExact) {
   // 95 ms of warm-up hold nine ticks of 10 ms.
-  const VirtualLab lab(kPair, kNanosecondsPerSecond, {{"delay", "1ms"}}, 95 * kMs);
+  const VirtualLab lab(kPair, kNanosecondsPerSecond, {{"disturb.delay", "1ms"}}, 95 * kMs);
   EXPECT_EQ(lab.publisher("/chatter").warmup_sent(), 9u);
   EXPECT_EQ(lab.publisher("/chatter").sent(), 100u);
   EXPECT_EQ(lab.publisher("/chatter").first_sequence(), 0u);  // numbered apart from warm-up
@@ -285,8 +285,8 @@ nodes:
     subscriptions: [{topic: out, type: stamped_int64, qos: {depth: 100}}]
 )";
   for (const VirtualLab::Options& options :
-       {VirtualLab::Options{{"delay", "1ms"}}, VirtualLab::Options{{"delay", "1ms"}, {"reorder_every", "3"}},
-        VirtualLab::Options{{"delay", "1ms"}, {"duplicate_every", "2"}}}) {
+       {VirtualLab::Options{{"disturb.delay", "1ms"}}, VirtualLab::Options{{"disturb.delay", "1ms"}, {"disturb.reorder_every", "3"}},
+        VirtualLab::Options{{"disturb.delay", "1ms"}, {"disturb.duplicate_every", "2"}}}) {
     const VirtualLab lab(kMixed, kNanosecondsPerSecond, options, 500 * kMs);
     EXPECT_GT(lab.publisher("/out").warmup_sent(), 0u);
     for (const char* topic : {"/near", "/far", "/late", "/out"}) {
@@ -319,7 +319,7 @@ nodes:
 )",
                               "shared"}});
   graph.processes[0].executors[0].kind = ExecutorKind::kInline;
-  const VirtualLab lab(graph, kNanosecondsPerSecond, {{"delay", "1ms"}});
+  const VirtualLab lab(graph, kNanosecondsPerSecond, {{"disturb.delay", "1ms"}});
   EXPECT_EQ(lab.edge("/out", "sink").latency().max(), 1 * kMs);
   EXPECT_EQ(lab.edge("/plan").latency().max(), 1 * kMs);
   EXPECT_EQ(lab.edge("/plan").response().max(), 6 * kMs);
@@ -376,7 +376,7 @@ nodes:
     subscriptions: [{topic: c, type: stamped1kb}]
     reactions: [{kind: sink, on: c, work: 200us}]
 )",
-                       kNanosecondsPerSecond, {{"delay", "1ms"}});
+                       kNanosecondsPerSecond, {{"disturb.delay", "1ms"}});
   EXPECT_EQ(lab.edge("/c").sequence().received(), 100u);
   EXPECT_EQ(lab.edge("/a").response().max(), 1 * kMs);
   EXPECT_EQ(lab.edge("/b").response().max(), 2 * kMs);
@@ -402,7 +402,7 @@ nodes:
   - name: sink
     subscriptions: [{topic: out, type: stamped_int64}]
 )",
-                       900 * kMs, {{"delay", "1ms"}});
+                       900 * kMs, {{"disturb.delay", "1ms"}});
   // One output for each message of the slower input; its partner is at most one fast period older.
   EXPECT_EQ(lab.edge("/out").sequence().received(), 20u);
   EXPECT_GE(lab.edge("/out").response().min(), 2 * kMs);
@@ -423,7 +423,7 @@ nodes:
   - name: sink
     subscriptions: [{topic: plan, type: stamped_int64}]
 )",
-                       kNanosecondsPerSecond, {{"delay", "1ms"}});
+                       kNanosecondsPerSecond, {{"disturb.delay", "1ms"}});
   EXPECT_EQ(lab.edge("/in").sequence().received(), 100u);
   EXPECT_EQ(lab.edge("/plan").sequence().received(), 10u);
   EXPECT_EQ(lab.edge("/plan").response().max(), 3 * kMs);
@@ -432,14 +432,14 @@ nodes:
 TEST(Virtual, AnInlineExecutorServesMessagesInTheirOrderOfArrival) {
   Graph graph = parse_graph({{"t.yaml", kPair, "pair"}});
   graph.processes[0].executors[0].kind = ExecutorKind::kInline;
-  const VirtualLab lab(graph, kNanosecondsPerSecond, {{"delay", "1ms"}, {"service", "40us"}});
+  const VirtualLab lab(graph, kNanosecondsPerSecond, {{"disturb.delay", "1ms"}, {"service", "40us"}});
   EXPECT_EQ(lab.edge("/chatter").sequence().received(), 100u);
   EXPECT_EQ(lab.edge("/chatter").latency().max(), 1'040'000);
 }
 
 TEST(Virtual, ABadOptionIsNamed) {
   for (const auto& [key, value] :
-       {std::pair{"dealy", "1ms"}, {"delay", "1"}, {"loss", "1.5"}, {"loss_every", "-1"}}) {
+       {std::pair{"dealy", "1ms"}, {"disturb.delay", "1"}, {"disturb.loss", "1.5"}, {"disturb.loss_every", "-1"}}) {
     try {
       const runtime::VirtualRuntime runtime({{key, value}}, 1);
       FAIL() << key << "=" << value;

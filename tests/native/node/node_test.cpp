@@ -53,7 +53,7 @@ json configuration(const json& graph, const std::string& process, std::uint32_t 
           {"process", process},
           {"runtime", "dds"},
           {"middleware",
-           {{"name", "sim"}, {"library", PERFLAB_SIM}, {"domain", domain}, {"options", json::object()}}},
+           {{"name", "shm"}, {"library", PERFLAB_SHM}, {"domain", domain}, {"options", json::object()}}},
           {"duration_ns", kNanosecondsPerSecond},
           {"sampling_ns", 100 * kMs},
           {"discovery_timeout_ns", kPatience}};

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace perflab::middleware::sim {
+namespace perflab::middleware::support {
 
 template <typename T>
 class Ring {
@@ -38,4 +38,4 @@ class Ring {
   std::size_t size_ = 0;
 };
 
-}  // namespace perflab::middleware::sim
+}  // namespace perflab::middleware::support

@@ -1,12 +1,12 @@
-// The disturbance of one edge (one writer, one reader): which messages are lost, late, out of order or
-// doubled.
+// The disturbance of one edge (one writer, one reader): which messages are lost, late, out of order, doubled
+// or stalled.
 //
 // Pure arithmetic without clock or thread, so that tests know the exact answers.
 //
 // Example:
 //   Disturbance disturbance(program, 0);
 //   Disturbance::Arrivals arrivals;
-//   switch (disturbance.offer(message, sent_ns, arrivals)) {
+//   switch (disturbance.offer(message, now_ns, arrivals)) {
 //     case Disturbance::Outcome::lost: forget(message); break;
 //     case Disturbance::Outcome::held: call_release_at(disturbance.held_until_ns(), message); break;
 //     case Disturbance::Outcome::passed: break;
@@ -14,8 +14,9 @@
 //   for (const auto& arrival : arrivals) deliver_at(arrival.due_ns, arrival.message);
 //
 // Rules. The n-th message offered to the edge (from 1) is lost if loss_every divides n, or by the probability
-// `loss`. A message that is not lost is due at sent + delay + a uniform extra of 0..jitter, but never before
-// its predecessor: jitter does not reorder. If reorder_every divides n it is held until the next message that
+// `loss`. A message that is not lost is due at offered + delay + a uniform extra of 0..jitter; where that is
+// in the first `stall` of a period of `stall_every`, counted from 0 of the clock, at the end of that stall; but
+// never before its predecessor: jitter does not reorder. If reorder_every divides n it is held until the next message that
 // is not lost, and is due right behind it; if there is none within kReorderFlush_ns after it was due, it is
 // released in order. If duplicate_every divides n it arrives twice, the copy right behind it.
 #pragma once
@@ -24,9 +25,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "middleware/sim/program.h"
+#include "middleware/disturb/program.h"
 
-namespace perflab::middleware::sim {
+namespace perflab::middleware::disturb {
 
 inline constexpr std::int64_t kReorderFlush_ns = 50'000'000;
 
@@ -39,6 +40,7 @@ class Disturbance {
     void* message;
     bool copy;       // the second delivery of a duplicated message
     bool overtaken;  // a later message is due before it
+    bool stalled;    // due at the end of a stall that it was due in
   };
 
   // What an offered message sets free: itself, its copy, and likewise for one that was held.
@@ -50,14 +52,14 @@ class Disturbance {
 
    private:
     friend class Disturbance;
-    std::array<Arrival, 4> items_;
+    std::array<Arrival, 4> items_{};
     std::size_t count_ = 0;
   };
 
   // `stream` tells the random sequences of edges apart.
   Disturbance(const Program& program, std::uint64_t stream);
 
-  Outcome offer(void* message, std::int64_t sent_ns, Arrivals& arrivals) noexcept;
+  Outcome offer(void* message, std::int64_t offered_ns, Arrivals& arrivals) noexcept;
 
   // The message that waits for a successor, or nullptr; and until when it should.
   void* held() const noexcept { return held_.message; }
@@ -69,15 +71,15 @@ class Disturbance {
   std::uint64_t lost() const noexcept { return lost_; }
 
  private:
-  struct Held {
+  struct Held {  // back until a successor comes
     void* message = nullptr;
     std::int64_t due_ns = 0;
     bool doubled = false;
+    bool stalled = false;
   };
 
   double uniform() noexcept;
-  static void add(Arrivals& arrivals, std::int64_t due_ns, void* message, bool doubled,
-                  bool overtaken) noexcept;
+  static void add(Arrivals& arrivals, const Held& message, std::int64_t due_ns, bool overtaken) noexcept;
 
   std::int64_t delay_ns_;
   std::int64_t jitter_ns_;
@@ -85,6 +87,8 @@ class Disturbance {
   std::uint64_t loss_every_;
   std::uint64_t reorder_every_;
   std::uint64_t duplicate_every_;
+  std::int64_t stall_every_ns_;
+  std::int64_t stall_ns_;
 
   std::uint64_t random_;
   std::uint64_t offered_ = 0;
@@ -93,4 +97,4 @@ class Disturbance {
   Held held_;
 };
 
-}  // namespace perflab::middleware::sim
+}  // namespace perflab::middleware::disturb

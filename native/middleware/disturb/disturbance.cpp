@@ -1,8 +1,8 @@
-#include "middleware/sim/disturbance.h"
+#include "middleware/disturb/disturbance.h"
 
 #include <algorithm>
 
-namespace perflab::middleware::sim {
+namespace perflab::middleware::disturb {
 namespace {
 
 // SplitMix64 (Steele, Lea and Flood, 2014): small, seedable with any number, and the same everywhere.
@@ -24,19 +24,22 @@ Disturbance::Disturbance(const Program& program, std::uint64_t stream)
       loss_every_(program.loss_every),
       reorder_every_(program.reorder_every),
       duplicate_every_(program.duplicate_every),
+      stall_every_ns_(program.stall_every_ns),
+      stall_ns_(program.stall_ns),
       random_(program.seed) {
   random_ = next_random(random_) ^ stream;
 }
 
 double Disturbance::uniform() noexcept { return static_cast<double>(next_random(random_) >> 11) * 0x1.0p-53; }
 
-void Disturbance::add(Arrivals& arrivals, std::int64_t due_ns, void* message, bool doubled,
-                      bool overtaken) noexcept {
-  arrivals.items_[arrivals.count_++] = {due_ns, message, false, overtaken};
-  if (doubled) arrivals.items_[arrivals.count_++] = {due_ns, message, true, overtaken};
+void Disturbance::add(Arrivals& arrivals, const Held& message, std::int64_t due_ns, bool overtaken) noexcept {
+  for (const bool copy : {false, true}) {
+    if (copy && !message.doubled) break;
+    arrivals.items_[arrivals.count_++] = {due_ns, message.message, copy, overtaken, message.stalled};
+  }
 }
 
-Disturbance::Outcome Disturbance::offer(void* message, std::int64_t sent_ns, Arrivals& arrivals) noexcept {
+Disturbance::Outcome Disturbance::offer(void* message, std::int64_t offered_ns, Arrivals& arrivals) noexcept {
   arrivals.count_ = 0;
   const std::uint64_t n = ++offered_;
   // Both are drawn for every message, so that switching one option on does not change what another does.
@@ -47,16 +50,20 @@ Disturbance::Outcome Disturbance::offer(void* message, std::int64_t sent_ns, Arr
     return Outcome::lost;
   }
   const auto extra_ns = static_cast<std::int64_t>(jitter_draw * static_cast<double>(jitter_ns_));
-  const std::int64_t due_ns = std::max(sent_ns + delay_ns_ + extra_ns, last_due_ns_);
+  std::int64_t due_ns = offered_ns + delay_ns_ + extra_ns;
+  const std::int64_t into_ns = stall_ns_ > 0 ? due_ns % stall_every_ns_ : 0;
+  const bool stalled = into_ns < stall_ns_;
+  if (stalled) due_ns += stall_ns_ - into_ns;
+  due_ns = std::max(due_ns, last_due_ns_);
   last_due_ns_ = due_ns;
-  const bool doubled = divides(duplicate_every_, n);
+  const Held offered{message, due_ns, divides(duplicate_every_, n), stalled};
   if (held_.message == nullptr && divides(reorder_every_, n)) {
-    held_ = {message, due_ns, doubled};
+    held_ = offered;
     return Outcome::held;
   }
-  add(arrivals, due_ns, message, doubled, false);
+  add(arrivals, offered, due_ns, false);
   if (held_.message != nullptr) {
-    add(arrivals, due_ns, held_.message, held_.doubled, true);
+    add(arrivals, held_, due_ns, true);
     held_.message = nullptr;
   }
   return Outcome::passed;
@@ -65,8 +72,8 @@ Disturbance::Outcome Disturbance::offer(void* message, std::int64_t sent_ns, Arr
 void Disturbance::release(Arrivals& arrivals) noexcept {
   arrivals.count_ = 0;
   if (held_.message == nullptr) return;
-  add(arrivals, held_.due_ns, held_.message, held_.doubled, false);
+  add(arrivals, held_, held_.due_ns, false);
   held_.message = nullptr;
 }
 
-}  // namespace perflab::middleware::sim
+}  // namespace perflab::middleware::disturb

@@ -1,0 +1,43 @@
+"""The disturbance that lies over any plug-in, and is in the virtual runtime: options with a prefix of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from perflab.errors import BadInput
+from perflab.middleware.kind import Option
+from perflab.units import parse_duration
+
+NAME = "disturb"
+OPTIONS = (
+    Option(f"{NAME}.delay", "every message arrives that much later (0ns)"),
+    Option(f"{NAME}.jitter", "and a uniform extra of 0..jitter later, without overtaking (0ns)"),
+    Option(f"{NAME}.loss", "probability with which a message is lost (0)"),
+    Option(f"{NAME}.loss_every", "every n-th message of a writer to a reader is lost"),
+    Option(f"{NAME}.reorder_every", "every n-th message arrives right after its successor"),
+    Option(f"{NAME}.duplicate_every", "every n-th message arrives twice"),
+    Option(f"{NAME}.stall_every", "period of stalls, in each of which nothing arrives at first"),
+    Option(f"{NAME}.stall", "for so long; then all that was held back arrives at once"),
+    Option(f"{NAME}.topic", "disturb this topic alone"),
+    Option(f"{NAME}.seed", "of jitter and loss (that of the run)"),
+)
+HOLDING_BACK = (f"{NAME}.delay", f"{NAME}.jitter", f"{NAME}.stall")  # so that the drain waits for them
+SEED = f"{NAME}.seed"
+WITHOUT_PREFIX = tuple(Option(o.key.removeprefix(f"{NAME}."), o.help) for o in OPTIONS)
+
+
+def is_asked_for(options: Iterable[str]) -> bool:
+    return any(key.startswith(f"{NAME}.") for key in options)
+
+
+def programmed_delay_ns(options: Mapping[str, str]) -> int:
+    """How long a message may be held back on purpose."""
+    return sum(_duration(options[key]) for key in HOLDING_BACK if key in options)
+
+
+def _duration(text: str) -> int:
+    """The layer itself refuses a malformed one, with a better message."""
+    try:
+        return parse_duration(text, "option", zero_allowed=True)
+    except BadInput:
+        return 0
