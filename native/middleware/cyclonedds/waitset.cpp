@@ -49,20 +49,27 @@ perflab_status WaitSet::wait(std::int64_t timeout_ns, std::uint64_t* ready, std:
   *ready_count = 0;
   if (count == 0) return PERFLAB_TIMEOUT;
 
-  // Cyclone reports in an order of its own.
+  // Cyclone reports in an order of its own. Readers move to the front.
   const std::size_t reported = std::min(static_cast<std::size_t>(count), triggered_.size());
   bool woken = false;
+  std::size_t readers = 0;
   for (std::size_t i = 0; i < reported; ++i) {
     if (triggered_[i] == kWake) {
       bool was_set;
       dds_take_guardcondition(guard_.get(), &was_set);
       woken = woken_.exchange(false, std::memory_order_acq_rel) || !look_only;
     } else {
-      places_.mark(static_cast<std::size_t>(triggered_[i]));
+      triggered_[readers++] = triggered_[i];
     }
   }
-  *ready_count = places_.collect(ready, capacity, [](const support::Attachment&) { return true; });
-  places_.unmark_all();
+  if (readers == 1 && capacity > 0) {
+    ready[0] = places_.collect_only(static_cast<std::size_t>(triggered_[0]));
+    *ready_count = 1;
+  } else if (readers > 0) {
+    for (std::size_t i = 0; i < readers; ++i) places_.mark(static_cast<std::size_t>(triggered_[i]));
+    *ready_count = places_.collect(ready, capacity, [](const support::Attachment&) { return true; });
+    places_.unmark_all();
+  }
   return *ready_count > 0 || woken ? PERFLAB_OK : PERFLAB_TIMEOUT;
 }
 

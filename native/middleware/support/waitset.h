@@ -89,7 +89,7 @@ class Places {
   void mark(std::size_t place) noexcept { word(place).fetch_or(bit(place), std::memory_order_seq_cst); }
   void unmark(std::size_t place) noexcept { word(place).fetch_and(~bit(place), std::memory_order_seq_cst); }
   void unmark_all() noexcept {
-    for (std::atomic<std::uint64_t>& marks : marks_) marks.store(0, std::memory_order_seq_cst);
+    for (std::atomic<std::uint64_t>& marks : marks_) marks.store(0, std::memory_order_relaxed);
   }
 
   // Puts the cookies of the marked readers that has_data(Attachment&) into `ready` and returns how many there
@@ -97,6 +97,12 @@ class Places {
   // loses its mark.
   template <typename HasData>
   std::size_t collect(std::uint64_t* ready, std::size_t capacity, const HasData& has_data) noexcept;
+
+  // The same for one reader that is known to be the only one with data, without its mark.
+  std::uint64_t collect_only(std::size_t place) noexcept {
+    first_ = 0;
+    return places_[place].cookie;
+  }
 
   Bell& bell() noexcept { return bell_; }
 
