@@ -15,5 +15,6 @@ KIND = MiddlewareKind(
         Option("max_message_size", "largest UDP payload, 2000..65500"),
         Option("receive_buffer", "Cyclone's unit of received packets (256KiB)"),
         Option("socket_receive_buffer", "what to ask the kernel for (4MiB)"),
+        Option("socket_send_buffer", "what to ask the kernel for (4MiB)"),
     ),
 )

@@ -28,7 +28,9 @@ OPTIONS = (
     Option("parameter_services", "on, off: the parameter services and events of every node (on)", SWITCH),
     Option("rosout", "on, off: the publisher of /rosout of every node (on)", SWITCH),
     Option(
-        "transport", "udp, default: Fast DDS over UDP alone instead of as ROS 2 sets it (default)", ("udp", "default")
+        "transport",
+        "udp, default: Fast DDS over UDP alone instead of UDP and shared memory (default)",
+        ("udp", "default"),
     ),
 )
 

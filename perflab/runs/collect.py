@@ -45,6 +45,10 @@ if TYPE_CHECKING:
     from perflab.design.breaking_point import Goal
 
 
+# How a note of a trial begins that says what of DDS perflab could not set.
+NOT_SET = "not set by perflab: "
+
+
 @dataclass(frozen=True)
 class Collected:
     """A trial's data, the records they came from, and what was not whole about these."""
@@ -191,7 +195,19 @@ def collect(
             data = replace(data, outcome=HARNESS_ERROR, reason=problem)
     elif problem is not None:
         notes.append(problem)
-    return Collected(data, processes, tuple(notes))
+    return Collected(data, processes, (*notes, *_not_set(processes)))
+
+
+def _not_set(processes: Sequence[ProcessRecords]) -> list[str]:
+    """What their middlewares say that perflab could not set, where it sets the same for all others; each once."""
+    said: dict[str, None] = {}
+    for process in processes:
+        middleware = (process.process or {}).get("middleware") or {}
+        effective = middleware.get("effective") or {}
+        several = effective.get("participants")
+        for one in [effective, *(several if isinstance(several, list) else [])]:
+            said |= {f"{NOT_SET}{middleware.get('name')}: {sentence}": None for sentence in one.get("not_set", ())}
+    return list(said)
 
 
 def collect_run(run: RunDirectory) -> tuple[Summary, list[str]]:

@@ -19,7 +19,7 @@ from perflab.results.files import Manifest, TrialFile, UsedWorkload
 from perflab.results.run import PERFLAB, TABLES, RunData, Tables, TrialTables
 from perflab.results.summary import Summary
 from perflab.runs import rundir
-from perflab.runs.collect import Collected, collect, collect_run, expected_of, left_out, own_trials
+from perflab.runs.collect import NOT_SET, Collected, collect, collect_run, expected_of, left_out, own_trials
 from perflab.runs.controller import RUNNING, controller_state
 from perflab.runs.rundir import RunDirectory, TrialDirectory
 
@@ -72,13 +72,27 @@ def _open_own(directory: RunDirectory, with_tables: bool) -> RunData:
         if problem is not None and not summary.results:
             raise BadInput(problem)  # and there is nothing to make it anew from
         notes += found
+    else:
+        notes += _not_set(directory)
     try:
         trials = tuple(_trials(directory, manifest, notes)) if with_tables else ()
     except DAMAGE as error:
         raise BadInput(f"{directory.path} is damaged: {type(error).__name__}: {error}") from error
     except OSError as error:
         raise BadInput(f"cannot read {error.filename or directory.path}: {error.strerror}") from error
-    return RunData(summary.run, directory.path, PERFLAB, summary, manifest, trials, tuple(notes))
+    return RunData(summary.run, directory.path, PERFLAB, summary, manifest, trials, tuple(dict.fromkeys(notes)))
+
+
+def _not_set(directory: RunDirectory) -> list[str]:
+    """What the trials say that perflab could not set of DDS, each once."""
+    said: dict[str, None] = {}
+    for trial in directory.trials():
+        try:
+            told = json_file.read_json(trial.trial_json).get("notes", ())
+        except (BadInput, OSError, *DAMAGE):
+            continue  # who wants to know more of the trial is told that it is damaged
+        said |= {note: None for note in told if str(note).startswith(NOT_SET)}
+    return list(said)
 
 
 def _trials(directory: RunDirectory, manifest: Manifest, notes: list[str]) -> list[TrialTables]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -139,20 +140,46 @@ def test_fast_dds_answers_in_either_framing(run: Run, tmp_path: Path) -> None:
     assert all(s["sent"] == s["received"] > 0 for s in result["services"])
 
 
+def effective_of(run_path: Path) -> dict[str, dict[str, Any]]:
+    """What took effect in each process."""
+    effective = {}
+    for path in run_path.glob("trials/*/processes/*.jsonl"):
+        process = next(r for r in map(json.loads, path.read_text().splitlines()) if r["type"] == "process")
+        effective[process["process"]] = process["middleware"]["effective"]
+    return effective
+
+
 def test_cyclone_dds_is_configured_as_by_the_plugin(run: Run, tmp_path: Path) -> None:
     if reason := missing("rmw_cyclonedds_cpp"):
         pytest.skip(reason)
     (tmp_path / "graph.yaml").write_text(PINGPONG)
     middleware = "rclcpp/rmw_cyclonedds_cpp+cyclonedds"
     assert run("run", "graph.yaml", "-t", "1", "--middleware", middleware, "-o", "out").returncode == 0
-    effective = {}
-    for path in (tmp_path / "out").glob("trials/*/processes/*.jsonl"):
-        records = map(json.loads, path.read_text().splitlines())
-        process = next(r for r in records if r["type"] == "process")
-        effective[process["process"]] = process["middleware"]["effective"]
+    effective = effective_of(tmp_path / "out")
     own = re.sub("<SharedMemory>.*</SharedMemory>", "", effective["pong"]["configuration"])
     assert effective["ping"]["environment"]["CYCLONEDDS_URI"] == own
     assert "<MaxMessageSize>" in own
+    # What this RMW does by itself is said, and by `perflab show` as well.
+    same = ("socket_receive_buffer", "socket_send_buffer", "max_message_size", "lease_duration_ns")
+    assert [effective["ping"][key] for key in same] == [effective["pong"][key] for key in same]
+    (reason,) = effective["ping"]["not_set"]
+    assert "max_blocking_time_ns" not in effective["ping"]
+    assert "max_blocking_time_ns" in effective["pong"]
+    assert f"not set by perflab: rclcpp/rmw_cyclonedds_cpp: {reason}" in run("show", "out").stdout.replace("\n", " ")
+
+
+def test_fast_dds_is_configured_as_by_the_plugin(run: Run, tmp_path: Path) -> None:
+    if reason := missing("rmw_fastrtps_cpp"):
+        pytest.skip(reason)
+    (tmp_path / "graph.yaml").write_text(PINGPONG)
+    middleware = "rclcpp/rmw_fastrtps_cpp+fastdds"
+    assert run("run", "graph.yaml", "-t", "1", "--middleware", middleware, "-o", "out").returncode == 0
+    effective = effective_of(tmp_path / "out")
+    same = (
+        "socket_receive_buffer", "socket_send_buffer", "max_message_size", "lease_duration_ns", "max_blocking_time_ns",
+    )  # fmt: skip
+    assert [effective["ping"][key] for key in same] == [effective["pong"][key] for key in same]
+    assert effective["ping"]["not_set"] == []
 
 
 @pytest.mark.parametrize("other", ["cyclonedds", "rclcpp/rmw_cyclonedds_cpp"])
@@ -179,7 +206,7 @@ def test_fast_dds_of_ros_2_shares_no_memory_over_udp_alone(run: Run, tmp_path: P
         (process,) = (r for r in map(json.loads, path.read_text().splitlines()) if r["type"] == "process")
         effective = process["middleware"]["effective"]
         assert (effective["shared_memory_files"] == []) == (transport == "udp")
-        assert ("fastdds_profile" in effective["environment"]) == (transport == "udp")
+        assert ("<type>SHM</type>" in effective["environment"]["fastdds_profile"]) == (transport == "default")
 
 
 def test_a_flood_on_ros_2_is_in_effect(run: Run, tmp_path: Path, rmw: str) -> None:

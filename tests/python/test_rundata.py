@@ -218,3 +218,33 @@ def test_trials_say_where_they_stood_in_the_plan(run_path: Path) -> None:
     first, second = open_run(run_path).trials
     assert (first.order, first.block, first.after) == (1, 3, "cpu_load")
     assert (second.order, second.block, second.after) == (2, None, None)
+
+
+NOT_SET = "not set by perflab: rclcpp/rmw: max_blocking_time: it has none"
+
+
+@pytest.mark.parametrize("with_summary", [True, False])
+def test_what_perflab_could_not_set_is_said_once(with_summary: bool, run_path: Path) -> None:
+    """Each process says it in its records, from which the note in trial.json is made."""
+    effective = {"not_set": ["max_blocking_time: it has none"]}
+    for trial in (run_path / "trials").iterdir():
+        records = trial / "processes" / "ear.jsonl"
+        process = {"type": "process", "middleware": {"name": "rclcpp/rmw", "version": "1", "effective": effective}}
+        records.write_text(f"{records.read_text()}{json.dumps(process)}\n")
+        file = json.loads((trial / "trial.json").read_text())
+        (trial / "trial.json").write_text(json.dumps(file | {"notes": [NOT_SET, "not whole"] if with_summary else []}))
+    if not with_summary:
+        (run_path / "summary.json").unlink()
+    notes = open_run(run_path, with_tables=False).notes
+    assert notes.count(NOT_SET) == 1
+    assert "not whole" not in notes
+
+
+@pytest.mark.parametrize("effective", [{"participants": 2}, {"participants": [{"not_set": ["a"]}, {"not_set": ["a"]}]}])
+def test_each_of_several_participants_says_what_could_not_be_set(effective: dict[str, object], run_path: Path) -> None:
+    records = run_path / "trials/0001_baseline/processes/ear.jsonl"
+    process = {"type": "process", "middleware": {"name": "one", "version": "1", "effective": effective}}
+    records.write_text(f"{records.read_text()}{json.dumps(process)}\n")
+    (run_path / "summary.json").unlink()
+    said = [note for note in open_run(run_path).notes if note.startswith("not set")]
+    assert said == (["not set by perflab: one: a"] if isinstance(effective["participants"], list) else [])

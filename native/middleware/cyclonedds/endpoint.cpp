@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "middleware/cyclonedds/message.h"
+#include "middleware/support/qos.h"
 #include "middleware/support/status.h"
 
 namespace perflab::middleware::cyclonedds {
@@ -18,25 +19,10 @@ using support::StatusError;
 using Listener = std::unique_ptr<dds_listener_t, decltype(&dds_delete_listener)>;
 using Qos = std::unique_ptr<dds_qos_t, decltype(&dds_delete_qos)>;
 
-void require_duration(std::int64_t value, const char* policy) {
-  if (value <= 0) {
-    throw StatusError(PERFLAB_BAD_OPTION, std::string("cyclonedds: ") + policy + " of " +
-                                              std::to_string(value) +
-                                              " ns; right would be above 0, or infinite");
-  }
-}
-
 Qos make_qos(const perflab_endpoint_settings& endpoint, const Settings& settings, bool writer) {
   const perflab_qos& given = endpoint.qos;
   Qos qos(dds_create_qos(), dds_delete_qos);
-  require_duration(given.deadline_ns, "deadline");
-  require_duration(given.lifespan_ns, "lifespan");
-  require_duration(given.lease_duration_ns, "lease duration");
   const bool keep_all = given.history == PERFLAB_KEEP_ALL;
-  if (!keep_all && given.depth <= 0) {
-    throw StatusError(PERFLAB_BAD_OPTION, "cyclonedds: history depth " + std::to_string(given.depth) +
-                                              "; right would be at least 1");
-  }
   const dds_history_kind_t history = keep_all ? DDS_HISTORY_KEEP_ALL : DDS_HISTORY_KEEP_LAST;
   const std::int32_t depth = keep_all ? DDS_LENGTH_UNLIMITED : given.depth;
   dds_qset_history(qos.get(), history, keep_all ? 1 : given.depth);
@@ -66,51 +52,14 @@ Qos make_qos(const perflab_endpoint_settings& endpoint, const Settings& settings
   return qos;
 }
 
-const char* policy_name(std::uint32_t id) {
-  switch (id) {
-    case DDS_DURABILITY_QOS_POLICY_ID:
-      return "durability";
-    case DDS_PRESENTATION_QOS_POLICY_ID:
-      return "presentation";
-    case DDS_DEADLINE_QOS_POLICY_ID:
-      return "deadline";
-    case DDS_LATENCYBUDGET_QOS_POLICY_ID:
-      return "latency_budget";
-    case DDS_OWNERSHIP_QOS_POLICY_ID:
-      return "ownership";
-    case DDS_LIVELINESS_QOS_POLICY_ID:
-      return "liveliness";
-    case DDS_PARTITION_QOS_POLICY_ID:
-      return "partition";
-    case DDS_RELIABILITY_QOS_POLICY_ID:
-      return "reliability";
-    case DDS_DESTINATIONORDER_QOS_POLICY_ID:
-      return "destination_order";
-    case DDS_HISTORY_QOS_POLICY_ID:
-      return "history";
-    case DDS_RESOURCELIMITS_QOS_POLICY_ID:
-      return "resource_limits";
-    case DDS_TYPE_CONSISTENCY_ENFORCEMENT_QOS_POLICY_ID:
-      return "type_consistency";
-    case DDS_DATA_REPRESENTATION_QOS_POLICY_ID:
-      return "data_representation";
-    default:
-      return "unknown";
-  }
-}
-
 }  // namespace
 
 Endpoint::Endpoint(Participant& participant, const perflab_endpoint_settings& settings,
                    const perflab_listener* listener)
     : participant_(participant),
-      topic_name_(settings.topic),
+      topic_name_(support::checked("cyclonedds", settings).topic),
       type_name_(settings.type),
       listener_(listener != nullptr ? *listener : perflab_listener{}) {
-  if (topic_name_.empty() || type_name_.empty()) {
-    throw StatusError(PERFLAB_BAD_OPTION,
-                      "cyclonedds: an empty topic or type; right would be e.g. rt/amazon");
-  }
   if (settings.loans) {
     throw StatusError(
         PERFLAB_UNSUPPORTED,
@@ -145,14 +94,8 @@ perflab_identity Endpoint::peer(dds_instance_handle_t handle, Identify identify)
 void Endpoint::report(perflab_event_kind kind, std::int32_t count, const perflab_identity& peer,
                       const char* policy) {
   if (listener_.on_event == nullptr || count == 0) return;
-  perflab_event event{};
-  event.kind = kind;
-  event.at_ns = participant_.now_ns();
-  event.peer = peer;
-  event.topic = topic_name_.c_str();
-  event.type = type_name_.c_str();
-  event.policy = policy;
-  event.count = count;
+  const perflab_event event{
+      kind, participant_.now_ns(), peer, topic_name_.c_str(), type_name_.c_str(), policy, count};
   listener_.on_event(listener_.context, &event);
 }
 
@@ -166,7 +109,7 @@ void Endpoint::report_matched(std::int32_t change, dds_instance_handle_t handle,
 }
 
 void Endpoint::report_incompatible(std::uint32_t policy) {
-  report(PERFLAB_INCOMPATIBLE_QOS, 1, perflab_identity{}, policy_name(policy));
+  report(PERFLAB_INCOMPATIBLE_QOS, 1, perflab_identity{}, support::policy_name(policy));
 }
 
 // ---- writer ----

@@ -1,18 +1,14 @@
 // What is global to the loaded libddsc: its version and its log.
 #pragma once
 
-#include <string>
-#include <vector>
+#include "middleware/support/library.h"
 
 namespace perflab::middleware::cyclonedds {
 
-// The version of the libddsc that is loaded, e.g. "0.10.2"; "unknown" if its file name does not tell.
+// The version of the libddsc that is loaded.
 const char* library_version();
 
-// Cyclone writes warnings and errors to stderr. A plug-in prints nothing: from the first call on, the last
-// lines are kept here instead, and end up in error texts and in describe().
-void capture_log();
-std::vector<std::string> log_lines();
-void clear_log();
+// Captures the library's log, which Cyclone writes to stderr by itself.
+support::Log& library_log();
 
 }  // namespace perflab::middleware::cyclonedds

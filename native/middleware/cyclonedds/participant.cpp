@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "middleware/cyclonedds/library.h"
+#include "middleware/support/cyclonedds.h"
 #include "middleware/support/status.h"
+#include "middleware/types.h"
 
 namespace perflab::middleware::cyclonedds {
 namespace {
@@ -75,7 +77,7 @@ std::shared_ptr<const Domain> use_domain(const perflab_host& host, const Setting
 
 void fail(const char* what, dds_return_t code) {
   std::string text = std::string("cyclonedds: ") + what + ": " + dds_strretcode(code);
-  const auto lines = log_lines();
+  const auto lines = library_log().lines();
   if (!lines.empty()) text += "; " + lines.back();
   throw StatusError(PERFLAB_FAILED, text);
 }
@@ -109,8 +111,7 @@ perflab_identity identity_of(dds_entity_t entity) {
 
 Participant::Participant(const perflab_host& host, Settings settings)
     : host_(host), settings_(std::move(settings)) {
-  capture_log();
-  clear_log();
+  library_log().clear();
   domain_ = use_domain(host, settings_);
   participant_ =
       Entity(dds_create_participant(settings_.domain, nullptr, nullptr), "cannot create a participant");
@@ -156,8 +157,7 @@ void Participant::take_participants(dds_entity_t reader) {
 
 void Participant::take_endpoints(dds_entity_t reader, perflab_event_kind found, perflab_event_kind lost) {
   take_all<dds_builtintopic_endpoint_t>(reader, [&](const auto& sample, bool alive) {
-    const perflab_identity owner = identity(sample.participant_key);
-    if (std::memcmp(owner.bytes, identity_.bytes, sizeof owner.bytes) == 0) return;
+    if (same(identity(sample.participant_key), identity_)) return;
     report(alive ? found : lost, sample.key, alive ? sample.topic_name : nullptr,
            alive ? sample.type_name : nullptr);
   });
@@ -166,14 +166,8 @@ void Participant::take_endpoints(dds_entity_t reader, perflab_event_kind found, 
 void Participant::report(perflab_event_kind kind, const dds_guid_t& peer, const char* topic,
                          const char* type) {
   if (host_.on_event == nullptr) return;
-  perflab_event event{};
-  event.kind = kind;
-  event.at_ns = now_ns();
-  event.peer = identity(peer);
-  if (std::memcmp(event.peer.bytes, identity_.bytes, sizeof event.peer.bytes) == 0) return;
-  event.topic = topic;
-  event.type = type;
-  event.count = 1;
+  const perflab_event event{kind, now_ns(), identity(peer), topic, type, nullptr, 1};
+  if (same(event.peer, identity_)) return;
   const std::lock_guard lock(report_mutex_);
   host_.on_event(host_.context, &event);
 }
@@ -187,22 +181,17 @@ perflab_identity Participant::reader_identity(dds_instance_handle_t handle) cons
 }
 
 const char* Participant::describe() {
-  nlohmann::json json;
+  nlohmann::json json = support::describe(settings_);
   json["library"] = "Cyclone DDS";
   json["version"] = library_version();
-  json["domain"] = settings_.domain;
-  json["network"] = settings_.network;
-  json["multicast"] = settings_.multicast;
+  json["max_message_size"] = support::cyclonedds_message_size(settings_);
   json["transport"] = "udp";
   json["shared_memory"] = false;
-  json["socket_receive_buffer"] = {{"requested", settings_.socket_receive_buffer},
-                                   {"limit", settings_.socket_receive_buffer_limit}};
-  json["max_blocking_time_ns"] = settings_.max_blocking_time_ns;
   json["configuration"] = settings_.xml;
   const char* const uri = std::getenv("CYCLONEDDS_URI");
   json["ignored_environment"] = nlohmann::json::object();
   if (uri != nullptr) json["ignored_environment"]["CYCLONEDDS_URI"] = uri;
-  json["log"] = log_lines();
+  json["log"] = library_log().lines();
   description_ = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   return description_.c_str();
 }

@@ -15,7 +15,7 @@
 //                          own 1 MiB per receive thread all becomes resident within the first megabyte
 //                          received)
 //   socket_receive_buffer  what to ask the kernel for (4MiB, so that a 4 MB message fits; the kernel
-//                          grants no more than net.core.rmem_max)
+//   socket_send_buffer     grants no more than net.core.rmem_max and wmem_max)
 //
 // CYCLONEDDS_URI is ignored, and describe() says so when it is set: a run must not depend on it in silence.
 //

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/time.h"
+#include "middleware/support/qos.h"
 #include "middleware/support/status.h"
 #include "middleware/types.h"
 
@@ -25,33 +26,18 @@ constexpr std::size_t kMostBytesReserved = std::size_t{64} << 20;
 
 bool finite(std::int64_t duration_ns) { return duration_ns != PERFLAB_DURATION_INFINITE; }
 
-[[noreturn]] void refuse(perflab_status status, const std::string& what, const char* right) {
-  throw StatusError(status, "direct: " + what + "; right would be " + right);
-}
-
-const perflab_qos& checked(const perflab_qos& qos) {
-  const auto positive = [](const char* policy, std::int64_t value) {
-    if (value <= 0) {
-      refuse(PERFLAB_BAD_OPTION, std::string(policy) + " of " + std::to_string(value) + " ns",
-             "above 0 ns, or infinite");
-    }
-  };
-  if (qos.history == PERFLAB_KEEP_LAST && qos.depth <= 0)
-    refuse(PERFLAB_BAD_OPTION, "history depth of " + std::to_string(qos.depth), "at least 1");
-  positive("deadline", qos.deadline_ns);
-  positive("lifespan", qos.lifespan_ns);
-  positive("lease duration", qos.lease_duration_ns);
-  // What happens when nothing is called would need a thread.
-  if (finite(qos.deadline_ns)) refuse(PERFLAB_UNSUPPORTED, "a deadline, which nobody watches here", "none");
-  if (qos.liveliness == PERFLAB_MANUAL_BY_TOPIC && finite(qos.lease_duration_ns))
-    refuse(PERFLAB_UNSUPPORTED, "liveliness by topic with a lease, which nobody watches here", "automatic");
+// What happens when nothing is called would need a thread.
+const perflab_qos& without_clock(const perflab_qos& qos) {
+  if (finite(qos.deadline_ns)) {
+    throw StatusError(PERFLAB_UNSUPPORTED,
+                      "direct: a deadline, which nobody watches here; right would be none");
+  }
+  if (qos.liveliness == PERFLAB_MANUAL_BY_TOPIC && finite(qos.lease_duration_ns)) {
+    throw StatusError(PERFLAB_UNSUPPORTED,
+                      "direct: liveliness by topic with a lease, which nobody watches here; right would be "
+                      "automatic");
+  }
   return qos;
-}
-
-std::string checked_name(const char* name, const char* what) {
-  if (name == nullptr || *name == '\0')
-    refuse(PERFLAB_BAD_OPTION, std::string("an empty ") + what, "e.g. rt/amazon");
-  return name;
 }
 
 std::size_t room_for(const perflab_qos& qos) {
@@ -69,9 +55,9 @@ bool has_expired(const Packet& packet) noexcept {
 Endpoint::Endpoint(Participant& participant, const perflab_endpoint_settings& settings,
                    const perflab_listener* listener)
     : participant_(participant),
-      topic_(checked_name(settings.topic, "topic")),
-      type_(checked_name(settings.type, "type")),
-      qos_(checked(settings.qos)),
+      topic_(support::checked("direct", settings).topic),
+      type_(settings.type),
+      qos_(without_clock(settings.qos)),
       fixed_size_(settings.fixed_size),
       listener_(listener != nullptr ? *listener : perflab_listener{}),
       identity_(participant.next_identity()) {}
@@ -79,14 +65,8 @@ Endpoint::Endpoint(Participant& participant, const perflab_endpoint_settings& se
 void Endpoint::report(perflab_event_kind kind, const perflab_identity& peer, std::int32_t count,
                       const char* policy) {
   if (listener_.on_event == nullptr) return;
-  perflab_event event{};
-  event.kind = kind;
-  event.at_ns = participant_.host_now_ns();
-  event.peer = peer;
-  event.topic = topic_.c_str();
-  event.type = type_.c_str();
-  event.policy = policy;
-  event.count = count;
+  const perflab_event event{kind, participant_.host_now_ns(), peer, topic_.c_str(), type_.c_str(), policy,
+                            count};
   {
     const std::lock_guard lock(events_mutex_);
     events_.push_back(event);

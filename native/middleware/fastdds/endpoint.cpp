@@ -10,6 +10,7 @@
 
 #include "middleware/fastdds/library.h"
 #include "middleware/fastdds/sharing.h"
+#include "middleware/support/qos.h"
 #include "middleware/support/status.h"
 #include "middleware/types.h"
 
@@ -33,23 +34,6 @@ constexpr std::int32_t kSpareSharedLarge = 4;
 constexpr std::size_t kLarge = 1u << 20;
 
 thread_local const Endpoint* endpoint_in_creation = nullptr;
-
-void require_duration(std::int64_t value, const char* policy) {
-  if (value <= 0) {
-    throw StatusError(PERFLAB_BAD_OPTION, std::string("fastdds: ") + policy + " of " + std::to_string(value) +
-                                              " ns; right would be above 0, or infinite");
-  }
-}
-
-void require_valid(const perflab_qos& given) {
-  require_duration(given.deadline_ns, "deadline");
-  require_duration(given.lifespan_ns, "lifespan");
-  require_duration(given.lease_duration_ns, "lease duration");
-  if (given.history != PERFLAB_KEEP_ALL && given.depth <= 0) {
-    throw StatusError(PERFLAB_BAD_OPTION, "fastdds: history depth " + std::to_string(given.depth) +
-                                              "; right would be at least 1");
-  }
-}
 
 dds::ReliabilityQosPolicyKind reliability_of(const perflab_qos& qos) {
   return qos.reliability == PERFLAB_RELIABLE ? dds::RELIABLE_RELIABILITY_QOS
@@ -142,39 +126,6 @@ dds::DataReaderQos reader_qos(const perflab_endpoint_settings& endpoint, const S
   return qos;
 }
 
-const char* policy_name(std::uint32_t id) {
-  switch (id) {
-    case dds::DURABILITY_QOS_POLICY_ID:
-      return "durability";
-    case dds::PRESENTATION_QOS_POLICY_ID:
-      return "presentation";
-    case dds::DEADLINE_QOS_POLICY_ID:
-      return "deadline";
-    case dds::LATENCYBUDGET_QOS_POLICY_ID:
-      return "latency_budget";
-    case dds::OWNERSHIP_QOS_POLICY_ID:
-      return "ownership";
-    case dds::LIVELINESS_QOS_POLICY_ID:
-      return "liveliness";
-    case dds::PARTITION_QOS_POLICY_ID:
-      return "partition";
-    case dds::RELIABILITY_QOS_POLICY_ID:
-      return "reliability";
-    case dds::DESTINATIONORDER_QOS_POLICY_ID:
-      return "destination_order";
-    case dds::HISTORY_QOS_POLICY_ID:
-      return "history";
-    case dds::RESOURCELIMITS_QOS_POLICY_ID:
-      return "resource_limits";
-    case dds::TYPECONSISTENCYENFORCEMENT_QOS_POLICY_ID:
-      return "type_consistency";
-    case dds::DATAREPRESENTATION_QOS_POLICY_ID:
-      return "data_representation";
-    default:
-      return "unknown";
-  }
-}
-
 // One thread at a time writes, takes or gives back, and others may read: a plain addition is enough.
 void count(std::atomic<std::uint64_t>& counter) noexcept {
   counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -191,13 +142,9 @@ Endpoint::Endpoint(Participant& participant, const perflab_endpoint_settings& se
     : participant_(participant),
       is_writer_(is_writer),
       listener_(listener != nullptr ? *listener : perflab_listener{}),
-      topic_name_(settings.topic),
+      topic_name_(support::checked("fastdds", settings).topic),
       type_name_(settings.type),
       qos_(settings.qos) {
-  if (topic_name_.empty() || type_name_.empty()) {
-    throw StatusError(PERFLAB_BAD_OPTION, "fastdds: an empty topic or type; right would be e.g. rt/amazon");
-  }
-  require_valid(settings.qos);
   if (settings.fixed_size > std::numeric_limits<std::int32_t>::max() ||
       (settings.fixed_size != 0 && settings.fixed_size <= kHeader)) {
     throw StatusError(PERFLAB_BAD_OPTION, "fastdds: topic '" + topic_name_ + "' has messages of " +
@@ -259,14 +206,8 @@ Endpoint::Creating::~Creating() { endpoint_in_creation = before_; }
 void Endpoint::report(perflab_event_kind kind, std::int32_t count, const perflab_identity& peer,
                       const char* policy) noexcept {
   if (listener_.on_event == nullptr || count == 0) return;
-  perflab_event event{};
-  event.kind = kind;
-  event.at_ns = participant_.now_ns();
-  event.peer = peer;
-  event.topic = topic_name_.c_str();
-  event.type = type_name_.c_str();
-  event.policy = policy;
-  event.count = count;
+  const perflab_event event{
+      kind, participant_.now_ns(), peer, topic_name_.c_str(), type_name_.c_str(), policy, count};
   const std::lock_guard lock(calls_);
   if (!silent_) listener_.on_event(listener_.context, &event);
 }
@@ -281,7 +222,7 @@ void Endpoint::count_matched(std::int32_t change, const perflab_identity& peer) 
 void Endpoint::report_incompatible(std::uint32_t policy) {
   // Not those of this process, if they are to be ignored.
   if (participant_.filters_local() && !participant_.is_incompatible_elsewhere(this, policy)) return;
-  report(PERFLAB_INCOMPATIBLE_QOS, 1, perflab_identity{}, policy_name(policy));
+  report(PERFLAB_INCOMPATIBLE_QOS, 1, perflab_identity{}, support::policy_name(policy));
 }
 
 // ---- writer ----

@@ -1,23 +1,18 @@
 #include "middleware/fastdds/library.h"
 
-#include <dlfcn.h>
 #include <sys/prctl.h>
 
 #include <array>
-#include <climits>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 
+#include "middleware/support/library.h"
 #include "middleware/support/status.h"
 
 namespace perflab::middleware::fastdds {
 namespace {
-
-constexpr std::size_t kLinesKept = 32;
 
 // SKIP_DEFAULT_XML_FILE is not among them: it is what keeps the file in the working directory from being
 // read.
@@ -36,46 +31,26 @@ constexpr const char* kFile = "DEFAULT_FASTDDS_PROFILES.xml";
 constexpr const char* kFile = "DEFAULT_FASTRTPS_PROFILES.xml";
 #endif
 
-struct Lines {
-  std::mutex mutex;
-  std::deque<std::string> lines;
-};
-
-Lines& lines() {
+support::Log& library_log() {
   // Never destroyed: a thread of the library may log while the process ends.
-  static Lines* const instance = new Lines;
-  return *instance;
+  static support::Log* const log = new support::Log;
+  return *log;
 }
 
 class Keeper final : public dds::LogConsumer {
  public:
   void Consume(const dds::Log::Entry& entry) override {
-    std::string text = std::string(entry.context.category != nullptr ? entry.context.category : "") + ": ";
-    text += entry.message;
-    Lines& kept = lines();
-    const std::lock_guard lock(kept.mutex);
-    if (kept.lines.size() == kLinesKept) kept.lines.pop_front();
-    kept.lines.push_back(std::move(text));
+    const std::string text =
+        std::string(entry.context.category != nullptr ? entry.context.category : "") + ": ";
+    library_log().keep(text + entry.message);
   }
 };
-
-// libfastrtps.so.2.9.1 -> 2.9.1
-std::string find_version() {
-  Dl_info info{};
-  char path[PATH_MAX];
-  if (dladdr(reinterpret_cast<const void*>(&dds::DomainParticipantFactory::get_instance), &info) == 0 ||
-      realpath(info.dli_fname, path) == nullptr) {
-    return "unknown";
-  }
-  const std::string file(path);
-  const std::size_t at = file.rfind(".so.");
-  return at == std::string::npos ? "unknown" : file.substr(at + 4);
-}
 
 }  // namespace
 
 const char* library_version() {
-  static const std::string version = find_version();
+  static const std::string version =
+      support::version_of(reinterpret_cast<const void*>(&dds::DomainParticipantFactory::get_instance));
   return version.c_str();
 }
 
@@ -86,16 +61,12 @@ void capture_log() {
 
 std::vector<std::string> log_lines() {
   dds::Log::Flush();
-  Lines& kept = lines();
-  const std::lock_guard lock(kept.mutex);
-  return {kept.lines.begin(), kept.lines.end()};
+  return library_log().lines();
 }
 
 void clear_log() {
   dds::Log::Flush();
-  Lines& kept = lines();
-  const std::lock_guard lock(kept.mutex);
-  kept.lines.clear();
+  library_log().clear();
 }
 
 void stop_log() { dds::Log::KillThread(); }
@@ -147,32 +118,27 @@ ThreadName::ThreadName(const char* name) {
 
 ThreadName::~ThreadName() { prctl(PR_SET_NAME, before_); }
 
-#if PERFLAB_FASTDDS_3
 void set_intraprocess(bool on) {
   LibrarySettings settings;
   settings.intraprocess_delivery = on ? kIntraprocessFull : kIntraprocessOff;
+#if PERFLAB_FASTDDS_3
   if (!succeeded(dds::DomainParticipantFactory::get_instance()->set_library_settings(settings))) {
     fail("the library does not take the setting of intraprocess");
   }
+#else
+  eprosima::fastrtps::xmlparser::XMLProfileManager::library_settings(settings);
+#endif
 }
 
 bool intraprocess() {
+#if PERFLAB_FASTDDS_3
   LibrarySettings settings;
   dds::DomainParticipantFactory::get_instance()->get_library_settings(settings);
+#else
+  const LibrarySettings& settings = eprosima::fastrtps::xmlparser::XMLProfileManager::library_settings();
+#endif
   return settings.intraprocess_delivery != kIntraprocessOff;
 }
-#else
-void set_intraprocess(bool on) {
-  LibrarySettings settings;
-  settings.intraprocess_delivery = on ? kIntraprocessFull : kIntraprocessOff;
-  eprosima::fastrtps::xmlparser::XMLProfileManager::library_settings(settings);
-}
-
-bool intraprocess() {
-  return eprosima::fastrtps::xmlparser::XMLProfileManager::library_settings().intraprocess_delivery !=
-         kIntraprocessOff;
-}
-#endif
 
 bool load_profiles(const std::string& xml) {
   auto* const factory = dds::DomainParticipantFactory::get_instance();

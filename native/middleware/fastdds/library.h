@@ -10,11 +10,10 @@
 
 namespace perflab::middleware::fastdds {
 
-// The version of the library that is loaded, e.g. "2.9.1"; "unknown" if its file name does not tell.
+// The version of the library that is loaded.
 const char* library_version();
 
-// Fast DDS writes errors to stdout. A plug-in prints nothing: from the first call on, the last lines are kept
-// here instead, and end up in error texts and in describe().
+// From the first call on, the last lines of the log are kept, which Fast DDS writes to stdout by itself.
 void capture_log();
 std::vector<std::string> log_lines();
 void clear_log();

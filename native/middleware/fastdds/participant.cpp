@@ -13,6 +13,7 @@
 
 #include "middleware/fastdds/library.h"
 #include "middleware/fastdds/sharing.h"
+#include "middleware/support/fastdds.h"
 #include "middleware/support/status.h"
 #include "middleware/types.h"
 
@@ -23,12 +24,6 @@ using support::StatusError;
 
 constexpr const char* kThreadName = "fdds";
 constexpr std::size_t kPrefix = rtps::GuidPrefix_t::size;
-
-// Announcements while a participant is new; the library's 5 in half a second leave others unmatched for
-// seconds when the first are lost.
-constexpr std::uint32_t kAnnouncements = 40;
-constexpr std::int64_t kFirstPeriod_ns = 50'000'000;
-constexpr std::int64_t kPeriod_ns = 500'000'000;
 
 // Participants of this plug-in in this process: what is global to the library ends with the last.
 struct Process {
@@ -254,15 +249,16 @@ dds::DomainParticipantQos Participant::make_qos() {
   qos.name("perflab");
   auto& builtin = qos.wire_protocol().builtin;
   auto& discovery = builtin.discovery_config;
+  const support::Announcements announced = support::announcements(settings_);
   discovery.leaseDuration = duration(settings_.lease_duration_ns);
-  discovery.leaseDuration_announcementperiod =
-      duration(std::min(kPeriod_ns, settings_.lease_duration_ns / 4));
-  discovery.initial_announcements.count = kAnnouncements;
-  discovery.initial_announcements.period = duration(kFirstPeriod_ns);
-  if (settings_.udp && !settings_.multicast) {
+  discovery.leaseDuration_announcementperiod = duration(announced.period_ns);
+  discovery.initial_announcements.count = announced.count;
+  discovery.initial_announcements.period = duration(announced.first_period_ns);
+  const std::string& address = settings_.interface.address;
+  if (settings_.udp && !settings_.interface.multicast) {
     // Without multicast each participant announces itself to every port that another might have.
-    builtin.metatrafficUnicastLocatorList.push_back(udp_locator(settings_.address));
-    builtin.initialPeersList.push_back(udp_locator(settings_.address));
+    builtin.metatrafficUnicastLocatorList.push_back(udp_locator(address));
+    builtin.initialPeersList.push_back(udp_locator(address));
   }
 #if PERFLAB_FASTDDS_IGNORES_LOCAL
   if (settings_.ignore_local_endpoints) {
@@ -274,16 +270,16 @@ dds::DomainParticipantQos Participant::make_qos() {
   transport.use_builtin_transports = false;
   if (settings_.udp) {
     auto udp = std::make_shared<network::UDPv4TransportDescriptor>();
-    udp->receiveBufferSize = settings_.socket_receive_buffer;
-    udp->sendBufferSize = settings_.socket_send_buffer;
-    udp->maxMessageSize = settings_.max_message_size;
+    udp->receiveBufferSize = static_cast<std::uint32_t>(settings_.receive_buffer.requested);
+    udp->sendBufferSize = static_cast<std::uint32_t>(settings_.send_buffer.requested);
+    udp->maxMessageSize = settings_.message_size();
     udp->maxInitialPeersRange = settings_.last_index + 1;
-    udp->interfaceWhiteList.push_back(settings_.address);
+    udp->interfaceWhiteList.push_back(address);
     transport.user_transports.push_back(std::move(udp));
   }
   if (settings_.shm) {
     auto shm = std::make_shared<network::SharedMemTransportDescriptor>();
-    shm->max_message_size(settings_.max_message_size);
+    shm->max_message_size(settings_.message_size());
     if (settings_.shm_segment_size != 0) shm->segment_size(settings_.shm_segment_size);
     transport.user_transports.push_back(std::move(shm));
   }
@@ -500,13 +496,7 @@ bool Participant::is_over(const rtps::GUID_t& writer, std::int64_t source_timest
 void Participant::report(perflab_event_kind kind, const perflab_identity& peer, const char* topic,
                          const char* type) {
   if (host_.on_event == nullptr || is_own(peer)) return;
-  perflab_event event{};
-  event.kind = kind;
-  event.at_ns = now_ns();
-  event.peer = peer;
-  event.topic = topic;
-  event.type = type;
-  event.count = 1;
+  const perflab_event event{kind, now_ns(), peer, topic, type, nullptr, 1};
   const std::lock_guard lock(report_mutex_);
   host_.on_event(host_.context, &event);
 }
@@ -586,12 +576,10 @@ void Participant::on_publisher_discovery(dds::DomainParticipant*, rtps::WriterDi
 // ---- description ----
 
 const char* Participant::describe() {
-  nlohmann::json json;
+  nlohmann::json json = support::describe(settings_);
   json["library"] = "Fast DDS";
   json["version"] = library_version();
-  json["domain"] = settings_.domain;
-  json["network"] = settings_.network;
-  json["multicast"] = settings_.udp && settings_.multicast;
+  json["multicast"] = settings_.udp && settings_.interface.multicast;
   json["transport"] = {{"requested", settings_.udp ? (settings_.shm ? "udp+shm" : "udp") : "shm"}};
   json["transport"]["udp"] = counted_ ? as_json(udp_) : nlohmann::json();
   json["transport"]["shm"] = counted_ ? as_json(shm_) : nlohmann::json();
@@ -601,13 +589,6 @@ const char* Participant::describe() {
   json["ignores_local_endpoints_by"] = !settings_.ignore_local_endpoints ? nlohmann::json()
                                        : filters_local()                 ? nlohmann::json("filter")
                                                                          : nlohmann::json("library");
-  json["socket_receive_buffer"] = {{"requested", settings_.socket_receive_buffer},
-                                   {"limit", settings_.socket_receive_buffer_limit}};
-  json["socket_send_buffer"] = {{"requested", settings_.socket_send_buffer},
-                                {"limit", settings_.socket_send_buffer_limit}};
-  json["max_message_size"] = settings_.max_message_size;
-  json["lease_duration_ns"] = settings_.lease_duration_ns;
-  json["max_blocking_time_ns"] = settings_.max_blocking_time_ns;
   json["configuration"] = settings_.profiles.empty() ? nlohmann::json() : nlohmann::json(settings_.profiles);
   json["configuration_replaces"] = overridden_;
   json["ignored_environment"] = nlohmann::json::object();

@@ -4,6 +4,8 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <fstream>
+#include <iterator>
 
 #include "middleware/support/status.h"
 
@@ -82,6 +84,31 @@ std::optional<std::uint64_t> Options::bytes(std::string_view key) const {
   const auto value = scaled(*given, kUnits);
   if (!value || *value != std::floor(*value)) refuse(key, "a number of bytes such as 65500, 64KiB or 4MiB");
   return static_cast<std::uint64_t>(*value);
+}
+
+std::optional<std::uint64_t> Options::bytes(std::string_view key, std::uint64_t least, std::uint64_t most,
+                                            std::string_view range) const {
+  const auto value = bytes(key);
+  if (value && (*value < least || *value > most)) refuse(key, range);
+  return value;
+}
+
+std::optional<bool> Options::either(std::string_view key, std::string_view yes, std::string_view no) const {
+  const auto given = text(key);
+  if (!given) return std::nullopt;
+  if (*given != yes && *given != no) refuse(key, std::string(yes).append(" or ").append(no));
+  return *given == yes;
+}
+
+std::optional<std::string> Options::xml(std::string_view key) const {
+  auto given = text(key);
+  if (!given || given->starts_with('<')) return given;
+  std::ifstream file(*given);
+  if (!file) refuse(key, "a readable file or XML that starts with '<'");
+  given->assign(std::istreambuf_iterator<char>(file), {});
+  given->erase(0, std::min(given->size(), given->find_first_not_of(" \t\r\n")));
+  if (!given->starts_with('<')) refuse(key, "a file that holds XML");
+  return given;
 }
 
 std::optional<std::uint64_t> Options::integer(std::string_view key) const {

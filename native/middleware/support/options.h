@@ -31,6 +31,13 @@ class Options {
   std::optional<std::int64_t> duration_ns(std::string_view key) const;
   // "65500", "64KiB", "4MiB".
   std::optional<std::uint64_t> bytes(std::string_view key) const;
+  // The same from `least` to `most`, which is told as `range`.
+  std::optional<std::uint64_t> bytes(std::string_view key, std::uint64_t least, std::uint64_t most,
+                                     std::string_view range) const;
+  // The first word is `true`, the second `false`.
+  std::optional<bool> either(std::string_view key, std::string_view yes, std::string_view no) const;
+  // An XML file, or XML itself, which begins with '<'.
+  std::optional<std::string> xml(std::string_view key) const;
   std::optional<std::uint64_t> integer(std::string_view key) const;
   // 0..1
   std::optional<double> probability(std::string_view key) const;

@@ -150,7 +150,7 @@ RclcppRuntime::RclcppRuntime(const PluginSettings& given, const measure::Clock& 
   if (given_.traced && !ros_trace_compile_status())
     throw Error(Error::Kind::kUnsupported,
                 "rclcpp: this ROS 2 was built without its tracepoints (TRACETOOLS_DISABLED), so it cannot be traced");
-  environment_ = set_environment(settings_, given_, profile_).dump();
+  configured_ = set_environment(settings_, given_, profile_).dump();
   shared_.intra_process = given.intra_process;
   try {
     for (std::uint32_t i = 0; i < std::max(1u, given_.participants); ++i) {
@@ -341,8 +341,8 @@ std::string RclcppRuntime::describe() {
                               {"rosout", settings_.rosout},
                               {"participants", contexts_.size()},
                               {"timers_behind_ns", behind},
-                              {"shared_memory_files", shared_memory_files()},
-                              {"environment", nlohmann::json::parse(environment_)}};
+                              {"shared_memory_files", shared_memory_files()}};
+  effective.update(nlohmann::json::parse(configured_));
   if (const char* const distribution = std::getenv("ROS_DISTRO")) effective["ros_distro"] = distribution;
   return nlohmann::json{{"name", given_.middleware}, {"version", RCLCPP_VERSION_STR}, {"effective", effective}}.dump();
 }

@@ -55,7 +55,7 @@ class RclcppRuntime final : public Runtime {
 
   const PluginSettings given_;
   const Settings settings_;
-  std::string environment_;  // JSON
+  std::string configured_;  // JSON: what was set of DDS, and how
   std::optional<TemporaryFile> profile_;  // of Fast DDS, until there is a node
   std::string rmw_;
   ServiceFraming framing_ = ServiceFraming::kRmwFastrtps;

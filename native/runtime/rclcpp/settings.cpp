@@ -7,17 +7,21 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "middleware/support/cyclonedds.h"
-#include "middleware/support/network.h"
-#include "middleware/support/status.h"
+#include "middleware/support/fastdds.h"
 #include "runtime/rclcpp/distribution.h"
 
 namespace perflab::runtime::ros {
 namespace {
+
+constexpr std::array kProfileFiles{"FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE"};
 
 bool switched(const std::string& key, const std::string& value) {
   if (value == "on" || value == "true") return true;
@@ -30,66 +34,124 @@ std::optional<std::string> environment(const char* name) {
   return value == nullptr || *value == '\0' ? std::nullopt : std::optional<std::string>(value);
 }
 
-void set(nlohmann::json& told, const char* name, const std::string& value) {
-  setenv(name, value.c_str(), 1);
-  told[name] = value;
+// Variables of the user's own that stay in force, as they were before the first runtime of this process.
+const std::map<std::string, std::string>& own_environment() {
+  static const std::map<std::string, std::string> own = [] {
+    std::map<std::string, std::string> found;
+    for (const char* const name : {"CYCLONEDDS_URI", kProfileFiles[0], kProfileFiles[1],
+                                   "RMW_FASTRTPS_PUBLICATION_MODE", "RMW_FASTRTPS_USE_QOS_FROM_XML"}) {
+      if (auto value = environment(name)) found.emplace(name, std::move(*value));
+    }
+    return found;
+  }();
+  return own;
 }
 
-// Over the interface of that address alone, and within the machine by shared memory where that is wanted.
-std::string fastdds_profile(const middleware::support::Interface& interface, std::uint32_t last_index,
-                            bool shared_memory) {
-  const std::string address = "<address>" + interface.address + "</address>";
-  const std::string locator = "<locator><udpv4>" + address + "</udpv4></locator>";
-  // Without multicast each participant announces itself to every port that another might have.
-  const std::string discovery = "<builtin><metatrafficUnicastLocatorList>" + locator +
-                                "</metatrafficUnicastLocatorList><initialPeersList>" + locator +
-                                "</initialPeersList></builtin>";
-  const char* const descriptor =
-      "<transport_descriptor><transport_id>perflab_shm</transport_id><type>SHM</type></transport_descriptor>";
-  const char* const use = "<transport_id>perflab_shm</transport_id>";
-  return R"(<?xml version="1.0" encoding="UTF-8"?>
-<profiles xmlns="http://www.eprosima.com/XMLSchemas/fastRTPS_Profiles"><transport_descriptors>
-<transport_descriptor><transport_id>perflab_udp</transport_id><type>UDPv4</type>
-<sendBufferSize>4194304</sendBufferSize><receiveBufferSize>4194304</receiveBufferSize>
-<interfaceWhiteList>)" +
-         address + "</interfaceWhiteList><maxInitialPeersRange>" + std::to_string(last_index + 1) +
-         "</maxInitialPeersRange></transport_descriptor>\n" + (shared_memory ? descriptor : "") +
-         R"(</transport_descriptors><participant profile_name="perflab" is_default_profile="true"><rtps>
-)" + (interface.multicast ? "" : discovery) +
-         "<userTransports><transport_id>perflab_udp</transport_id>" + (shared_memory ? use : "") +
-         R"(</userTransports><useBuiltinTransports>false</useBuiltinTransports>
-</rtps></participant></profiles>
-)";
-}
+// What is set in the environment, and what is told of it.
+class Environment {
+ public:
+  Environment(const Settings& settings, const PluginSettings& given)
+      : settings_(settings),
+        given_(given),
+        interface_(middleware::support::find_interface("rclcpp", given.network)),
+        fastdds_(settings.rmw.starts_with("rmw_fastrtps")),
+        cyclonedds_(settings.rmw == "rmw_cyclonedds_cpp"),
+        own_profile_(fastdds_ && (own(kProfileFiles[0]) || own(kProfileFiles[1]))) {}
 
-// Of perflab's plug-ins and this runtime alike.
-middleware::support::Interface interface_of(const PluginSettings& given) {
-  try {
-    return middleware::support::find_interface("rclcpp", given.network);
-  } catch (const middleware::support::StatusError& error) {
-    throw Error(Error::Kind::kBadInput, error.what());
+  nlohmann::json set(std::optional<TemporaryFile>& profile) {
+    // A file of the user's stays in force, and then the transport is what it says.
+    if (settings_.udp && own_profile_)
+      throw Error(
+          Error::Kind::kUnsupported,
+          "rclcpp: transport=udp cannot be had beside a profile file of your own; right would be to unset "
+          "FASTRTPS_DEFAULT_PROFILES_FILE and FASTDDS_DEFAULT_PROFILES_FILE, or to say it there");
+    if (!settings_.rmw.empty()) put("RMW_IMPLEMENTATION", settings_.rmw);
+    const bool configured = cyclonedds_ || (fastdds_ && !own_profile_);
+    limit_discovery(configured);
+    nlohmann::json told;
+    if (configured) {
+      const auto dds = middleware::support::dds_settings("rclcpp", given_.domain, given_.network,
+                                                         given_.participants_expected);
+      told = middleware::support::describe(dds);
+      if (cyclonedds_) {
+        configure_cyclonedds(dds, told);
+      } else {
+        configure_fastdds(dds, profile);
+      }
+    } else {
+      not_set_.push_back(own_profile_
+                             ? "all of DDS but the range of discovery: a profile file of your own is in force"
+                             : "all of DDS but the range of discovery: perflab knows only rmw_cyclonedds_cpp "
+                               "and rmw_fastrtps");
+    }
+    if (fastdds_) note_own_of_fastdds();
+    told["environment"] = environment_;
+    told["not_set"] = not_set_;
+    return told;
   }
-}
 
-std::uint32_t last_index_of(const PluginSettings& given, const middleware::support::Interface& interface) {
-  try {
-    return middleware::support::last_participant_index("rclcpp", given.network, interface,
-                                                       given.participants_expected);
-  } catch (const middleware::support::StatusError& error) {
-    throw Error(Error::Kind::kUnsupported, error.what());
+ private:
+  static const std::string* own(const char* name) {
+    const auto found = own_environment().find(name);
+    return found == own_environment().end() ? nullptr : &found->second;
   }
-}
 
-std::string cyclonedds_config(const PluginSettings& given, const middleware::support::Interface& interface) {
-  try {
-    return middleware::support::cyclonedds_xml({.middleware = "rclcpp",
-                                                .network = given.network,
-                                                .participants_expected = given.participants_expected},
-                                               interface);
-  } catch (const middleware::support::StatusError& error) {
-    throw Error(Error::Kind::kUnsupported, error.what());
+  void put(const char* name, const std::string& value) {
+    setenv(name, value.c_str(), 1);
+    environment_[name] = value;
   }
-}
+
+  // Where a configuration names the interface, LOCALHOST would add transports to its own, and would announce
+  // no address of the loopback.
+  void limit_discovery(bool configured) {
+    const bool loopback = interface_.loopback;
+    if (kHasDiscoveryRange) {
+      put("ROS_AUTOMATIC_DISCOVERY_RANGE", configured ? "SYSTEM_DEFAULT" : loopback ? "LOCALHOST" : "SUBNET");
+      unsetenv("ROS_LOCALHOST_ONLY");  // older, and stronger than the above
+    } else {
+      put("ROS_LOCALHOST_ONLY", loopback && !configured ? "1" : "0");
+    }
+  }
+
+  void configure_cyclonedds(const middleware::support::DdsSettings& dds, nlohmann::json& told) {
+    const std::string* const behind = own("CYCLONEDDS_URI");
+    put("CYCLONEDDS_URI",
+        middleware::support::cyclonedds_xml(dds) + (behind != nullptr ? "," + *behind : ""));
+    told["max_message_size"] = middleware::support::cyclonedds_message_size(dds);
+    told.erase("max_blocking_time_ns");
+    not_set_.push_back(
+        "max_blocking_time: rmw_cyclonedds_cpp lets a reliable writer wait for room without limit");
+    if (behind != nullptr) not_set_.push_back("what your CYCLONEDDS_URI says, which wins");
+  }
+
+  void configure_fastdds(const middleware::support::DdsSettings& dds, std::optional<TemporaryFile>& profile) {
+    const std::string xml = middleware::support::fastdds_xml(dds, !settings_.udp);
+    profile.emplace(xml);
+    for (const char* const name : kProfileFiles) setenv(name, profile->path().c_str(), 1);
+    environment_["fastdds_profile"] = xml;
+  }
+
+  void note_own_of_fastdds() {
+    for (const char* const name : kProfileFiles) {
+      if (const std::string* const file = own(name)) environment_[name] = *file;
+    }
+    for (const char* const name : {"RMW_FASTRTPS_PUBLICATION_MODE", "RMW_FASTRTPS_USE_QOS_FROM_XML"}) {
+      const std::string* const value = own(name);
+      if (value == nullptr) continue;
+      environment_[name] = *value;
+      not_set_.push_back("what your " + std::string(name) + "=" + *value + " says, which wins");
+    }
+  }
+
+  const Settings& settings_;
+  const PluginSettings& given_;
+  const middleware::support::Interface interface_;
+  const bool fastdds_;
+  const bool cyclonedds_;
+  const bool own_profile_;
+  nlohmann::json environment_ = nlohmann::json::object();
+  std::vector<std::string> not_set_;
+};
 
 }  // namespace
 
@@ -123,7 +185,8 @@ Settings read_settings(const PluginSettings& given) {
   for (const auto& [key, value] : given.options) {
     if (key == "node") {
       if (value != "node" && value != "lifecycle")
-        throw Error(Error::Kind::kBadInput, "rclcpp: option node=" + value + "; right would be node or lifecycle");
+        throw Error(Error::Kind::kBadInput,
+                    "rclcpp: option node=" + value + "; right would be node or lifecycle");
       settings.lifecycle = value == "lifecycle";
     } else if (key == "parameter_services") {
       settings.parameter_services = switched(key, value);
@@ -131,7 +194,8 @@ Settings read_settings(const PluginSettings& given) {
       settings.rosout = switched(key, value);
     } else if (key == "transport" && settings.rmw.starts_with("rmw_fastrtps")) {
       if (value != "udp" && value != "default")
-        throw Error(Error::Kind::kBadInput, "rclcpp: option transport=" + value + "; right would be udp or default");
+        throw Error(Error::Kind::kBadInput,
+                    "rclcpp: option transport=" + value + "; right would be udp or default");
       settings.udp = value == "udp";
     } else {
       throw Error(Error::Kind::kBadInput, "rclcpp: unknown option '" + key +
@@ -146,13 +210,14 @@ TemporaryFile::TemporaryFile(const std::string& text) {
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::temp_directory_path(error);
   if (error)
-    throw Error(Error::Kind::kFailed,
-                "rclcpp: no folder for the profile of Fast DDS: " + error.message() + "; right would be one in TMPDIR");
+    throw Error(Error::Kind::kFailed, "rclcpp: no folder for the profile of Fast DDS: " + error.message() +
+                                          "; right would be one in TMPDIR");
   path_ = (folder / "perflab_XXXXXX.xml").string();
   const int file = mkstemps(path_.data(), 4);
   if (file < 0)
-    throw Error(Error::Kind::kFailed, "rclcpp: no file in " + folder.string() +
-                                          " for the profile of Fast DDS: " + std::generic_category().message(errno));
+    throw Error(Error::Kind::kFailed,
+                "rclcpp: no file in " + folder.string() +
+                    " for the profile of Fast DDS: " + std::generic_category().message(errno));
   const bool written = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   close(file);
   if (written) return;
@@ -164,47 +229,7 @@ TemporaryFile::~TemporaryFile() { unlink(path_.c_str()); }
 
 nlohmann::json set_environment(const Settings& settings, const PluginSettings& given,
                                std::optional<TemporaryFile>& profile_file) {
-  nlohmann::json told = nlohmann::json::object();
-  if (!settings.rmw.empty()) set(told, "RMW_IMPLEMENTATION", settings.rmw);
-  const middleware::support::Interface interface = interface_of(given);
-  const bool loopback = interface.loopback;
-  const bool fastdds = settings.rmw.starts_with("rmw_fastrtps");
-  // The user's, as they were before the first runtime of this process.
-  static const std::array own{environment("FASTRTPS_DEFAULT_PROFILES_FILE"),
-                              environment("FASTDDS_DEFAULT_PROFILES_FILE")};
-  static const auto own_cyclonedds = environment("CYCLONEDDS_URI");
-  const bool own_profile = own[0] || own[1];
-  // A file of the user's stays in force, and then the transport is what it says.
-  if (fastdds && settings.udp && own_profile)
-    throw Error(Error::Kind::kUnsupported,
-                "rclcpp: transport=udp cannot be had beside a profile file of your own; right would be to unset "
-                "FASTRTPS_DEFAULT_PROFILES_FILE and FASTDDS_DEFAULT_PROFILES_FILE, or to say it there");
-  // On the loopback the range of discovery is enough; elsewhere it would be every interface.
-  const bool profiled = fastdds && (settings.udp || (!loopback && !own_profile));
-  const bool configured = settings.rmw == "rmw_cyclonedds_cpp";
-  // LOCALHOST adds transports to those of a profile, and announces no address of the loopback.
-  const bool by_configuration = configured || (profiled && loopback);
-  if (kHasDiscoveryRange) {
-    set(told, "ROS_AUTOMATIC_DISCOVERY_RANGE",
-        by_configuration ? "SYSTEM_DEFAULT" : loopback ? "LOCALHOST" : "SUBNET");
-    unsetenv("ROS_LOCALHOST_ONLY");  // older, and stronger than the above
-  } else {
-    set(told, "ROS_LOCALHOST_ONLY", loopback && !by_configuration ? "1" : "0");
-  }
-  if (configured)
-    set(told, "CYCLONEDDS_URI",
-        cyclonedds_config(given, interface) + (own_cyclonedds ? "," + *own_cyclonedds : ""));
-  if (!fastdds) return told;
-  if (own[0]) told["FASTRTPS_DEFAULT_PROFILES_FILE"] = *own[0];
-  if (own[1]) told["FASTDDS_DEFAULT_PROFILES_FILE"] = *own[1];
-  if (profiled) {
-    const std::string profile = fastdds_profile(interface, last_index_of(given, interface), !settings.udp);
-    profile_file.emplace(profile);
-    setenv("FASTRTPS_DEFAULT_PROFILES_FILE", profile_file->path().c_str(), 1);
-    setenv("FASTDDS_DEFAULT_PROFILES_FILE", profile_file->path().c_str(), 1);
-    told["fastdds_profile"] = profile;
-  }
-  return told;
+  return Environment(settings, given).set(profile_file);
 }
 
 }  // namespace perflab::runtime::ros

@@ -1,8 +1,9 @@
-// What the user asked of ROS 2, and how it is told to rcl and to the RMW: by their environment variables, which
-// they read when the first context is made.
+// What the user asked of ROS 2, and how it is told to rcl and to the RMW: by their environment variables,
+// which they read when the first context is made.
 //
-// What the user's own environment says wins: CYCLONEDDS_URI is put behind ours, and a profile file of Fast DDS
-// takes the place of ours. What is in force is described for the records.
+// What the user's own environment says wins: CYCLONEDDS_URI is put behind ours, and a profile file of Fast
+// DDS takes the place of ours. What is in force is described for the records, and what could not be set as
+// well.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -19,7 +20,7 @@ struct Settings {
   bool parameter_services = true;
   bool rosout = true;
   bool udp = false;  // Fast DDS over UDP alone
-  std::string rmw;  // "rmw_cyclonedds_cpp"
+  std::string rmw;   // "rmw_cyclonedds_cpp"
 };
 
 // Throws Error (kBadInput) that names the option.
@@ -42,8 +43,10 @@ class TemporaryFile {
   std::string path_;
 };
 
-// Before the first context. Returns what was set, for describe(). Throws Error. A profile of Fast DDS is in
-// `profile_file`, which has to stay until the first node is made.
+// Before the first context. Returns what describe() says of it: what perflab sets of DDS, as its plug-ins
+// tell it, `environment`, and as sentences in `not_set` what this RMW, or the user's own environment, does
+// not let perflab set. Throws Error. A profile of Fast DDS is in `profile_file`, which has to stay until the
+// first node is made.
 nlohmann::json set_environment(const Settings& settings, const PluginSettings& given,
                                std::optional<TemporaryFile>& profile_file);
 

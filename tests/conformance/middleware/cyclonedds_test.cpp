@@ -73,6 +73,7 @@ TEST_F(CycloneDds, MalformedOptionsAreRefused) {
   expect_refused("max_message_size", "100", "max_message_size");
   expect_refused("receive_buffer", "1KiB", "receive_buffer");
   expect_refused("socket_receive_buffer", "many", "socket_receive_buffer");
+  expect_refused("socket_send_buffer", "1", "4 KiB to 2 GiB");
 }
 
 TEST_F(CycloneDds, MoreParticipantsThanPortsAreRefused) {

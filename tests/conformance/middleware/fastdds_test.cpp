@@ -1,4 +1,6 @@
 // Fast DDS is configured by perflab and by nothing else, and says what it really did.
+#include "middleware/support/fastdds.h"
+
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
@@ -115,6 +117,18 @@ TEST_F(FastDds, ConfigOfTheUserWinsAndIsRecorded) {
   EXPECT_EQ(json.at("configuration"), xml);
   EXPECT_EQ(json.at("configuration_replaces"), (nlohmann::json{"allocation", "name"}));
   EXPECT_EQ(json.at("log"), nlohmann::json::array());
+}
+
+// By that profile ROS 2's Fast DDS is configured as the plug-in is by itself.
+TEST_F(FastDds, TheProfileForRos2IsUnderstood) {
+  const auto settings = middleware::support::dds_settings("test", domain_.id(), "lo", 4);
+  const std::string xml = middleware::support::fastdds_xml(settings, true);
+  exchange({{"config", xml}});
+  const auto json = described();
+  EXPECT_EQ(json.at("log"), nlohmann::json::array());
+  EXPECT_EQ(json.at("configuration_replaces"), (nlohmann::json{"transport", "wire_protocol"}));
+  EXPECT_EQ(received(json, "udp"), 0u);
+  EXPECT_GE(received(json, "shm"), 100u);
 }
 
 TEST_F(FastDds, ConfigMayBeAFileWithTransportsWhichAreCountedToo) {
