@@ -28,15 +28,8 @@ class Entity {
          const perflab_listener* called);
   Entity(const Entity&) = delete;
   Entity& operator=(const Entity&) = delete;
-  virtual ~Entity() = default;
 
   const perflab_identity& identity() const noexcept { return id; }
-
-  // On the control thread, under the participant's mutex.
-  // A writer or reader of any kind does not exist any more.
-  virtual void peer_gone(const perflab_identity& peer) = 0;
-  // Deadlines, leases and what is to be reported; returns when to call it again.
-  virtual std::int64_t tick(std::int64_t now_ns) = 0;
 
   Participant& participant;
   const bool is_writer;

@@ -42,6 +42,13 @@ bool of_one_process(const perflab_identity& a, const perflab_identity& b) {
   return std::memcmp(a.bytes, b.bytes, kProcessBytes) == 0;
 }
 
+// Calls the function with the writer or reader. Not a virtual one: the control thread calls it while another
+// thread still constructs or already destroys what the plug-in derives from it.
+template <typename Function>
+auto as_it_is(Entity& entity, Function&& function) {
+  return entity.is_writer ? function(static_cast<Writer&>(entity)) : function(static_cast<Reader&>(entity));
+}
+
 Letter letter(Kind kind, const perflab_identity& from, const perflab_identity& to = {},
               std::uint64_t number = 0) {
   return {
@@ -275,7 +282,9 @@ std::int64_t Participant::tick() {
     }
   }
   std::erase_if(wanted_, [&](const Wanted& wanted) { return wanted.due_ns <= now_ns; });
-  for (const auto& [identity, entity] : entities_) due_ns = std::min(due_ns, entity->tick(now_ns));
+  for (const auto& [identity, entity] : entities_) {
+    due_ns = std::min(due_ns, as_it_is(*entity, [&](auto& own) { return own.tick(now_ns); }));
+  }
   return due_ns;
 }
 
@@ -407,7 +416,7 @@ void Participant::handle_gone(Peer& peer, const perflab_identity& identity) {
   if (found == peer.endpoints.end()) return;
   report_discovery(peer, found->second.is_writer ? PERFLAB_WRITER_LOST : PERFLAB_READER_LOST, identity);
   peer.endpoints.erase(found);
-  for (const auto& [own, entity] : entities_) entity->peer_gone(identity);
+  for (const auto& [id, entity] : entities_) as_it_is(*entity, [&](auto& own) { own.peer_gone(identity); });
 }
 
 void Participant::lose(std::list<Peer>::iterator peer) {

@@ -221,8 +221,9 @@ void Reader::start(const perflab_identity& writer, const Descriptor& ring, std::
     source->ring.emplace(ring);
     source->first = source->at = source->end = source->called_for = first;
     source->matched = true;
+    source->matched_ns = participant.host_now_ns();
     participant.report(*this, PERFLAB_MATCHED, writer, 1);
-    set_alive(*source, is_alive(*source, participant.host_now_ns()));
+    set_alive(*source, is_alive(*source, source->matched_ns));
   } catch (const std::exception& failure) {
     close(*source, failure.what());
   }
@@ -279,7 +280,9 @@ std::int64_t Reader::tick(std::int64_t now_ns) {
       return true;
     }
     if (!source->matched) return false;
-    if (source->ring->next() > source->first) last_ns = std::max(last_ns, source->ring->written_ns());
+    // A history has come when the writer did.
+    if (source->ring->next() > source->first)
+      last_ns = std::max({last_ns, source->ring->written_ns(), source->matched_ns});
     const std::int64_t lease_ns = source->qos.lease_duration_ns;
     if (finite(lease_ns)) {
       const bool alive = is_alive(*source, now_ns);

@@ -25,6 +25,7 @@ struct Source {
   std::uint32_t cell;            // on the board of this process
   std::optional<RingReader> ring{};
   bool matched = false;
+  std::int64_t matched_ns = 0;   // host clock
   bool alive = false;            // liveliness
   bool gone = false;             // what is in its ring is read nevertheless
   std::uint64_t first = 0;       // message for this reader
@@ -40,7 +41,7 @@ class Reader : public Entity {
  public:
   Reader(Participant& participant, const perflab_endpoint_settings& settings,
          const perflab_listener* listener);
-  ~Reader() override;
+  ~Reader();
 
   std::size_t matched() const noexcept;
   std::int64_t lifespan(const perflab_identity& writer) noexcept;
@@ -60,8 +61,9 @@ class Reader : public Entity {
   std::uint32_t expect(const perflab_identity& writer, const perflab_qos& offered,
                        std::shared_ptr<Board> board);
   void start(const perflab_identity& writer, const Descriptor& ring, std::uint64_t first);
-  void peer_gone(const perflab_identity& writer) override;
-  std::int64_t tick(std::int64_t now_ns) override;
+  void peer_gone(const perflab_identity& writer);
+  // Deadlines, leases and losses; returns when to call it again.
+  std::int64_t tick(std::int64_t now_ns);
 
  private:
   // A message that has been taken out of its ring.

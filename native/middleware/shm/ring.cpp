@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kTableAt = 4096;
 constexpr std::size_t kBytesAt = std::size_t{2} << 20;
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;
-constexpr std::size_t kFirstBytes = std::size_t{64} << 10;
+constexpr std::size_t kFirstBytes = std::size_t{16} << 10;
 constexpr std::size_t kFileSize = kBytesAt + kMostBytes;
 constexpr std::uint32_t kFirstEntries = 16;
 static_assert(kTableAt + kMostMessages * sizeof(Entry) <= kBytesAt && kLargestMessage <= kMostBytes);

@@ -98,6 +98,9 @@ Writer::Room Writer::make_room(std::size_t size, perflab_error* error) noexcept 
       continue;
     } else if (is_waited_for) {
       return Room::later;
+    } else if (oldest == ring_->next()) {
+      support::set_error(error, "shm: not sent: no memory for a message");
+      return Room::never;
     } else if (history == oldest && info.qos.history == PERFLAB_KEEP_ALL) {
       support::set_error(error, "shm: not sent: the history of a writer that keeps all is full");
       return Room::never;

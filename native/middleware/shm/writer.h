@@ -30,7 +30,7 @@ class Writer : public Entity {
  public:
   Writer(Participant& participant, const perflab_endpoint_settings& settings,
          const perflab_listener* listener);
-  ~Writer() override;
+  ~Writer();
 
   std::size_t matched() const noexcept;
   perflab_status write(const perflab_bytes* parts, std::size_t part_count,
@@ -40,8 +40,9 @@ class Writer : public Entity {
   // On the control thread, under the participant's mutex.
   // What the reader needs to follow: the ring, and from which message on. No file where it has them already.
   std::pair<Descriptor, std::uint64_t> add(Target target);
-  void peer_gone(const perflab_identity& reader) override;
-  std::int64_t tick(std::int64_t now_ns) override;
+  void peer_gone(const perflab_identity& reader);
+  // Deadlines and leases; returns when to call it again.
+  std::int64_t tick(std::int64_t now_ns);
 
  private:
   enum class Room { there, later, never };

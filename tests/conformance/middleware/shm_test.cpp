@@ -141,6 +141,21 @@ TEST_F(Shm, HistoryThatKeepsAllEndsWhereTheRingDoes) {
   EXPECT_EQ(numbers(take_until(late, 16'384)), range(0, 16'384));
 }
 
+// A history that comes late has come when its writer was matched.
+TEST_F(Shm, DeadlineOfAReaderBeginsWithItsWriter) {
+  perflab_qos qos = keep_all();
+  qos.durability = PERFLAB_TRANSIENT_LOCAL;
+  qos.deadline_ns = 50'000'000;
+  Recorder of_writer, of_reader;
+  Writer w = writer(qos, of_writer.listener());
+  write(w, 1);
+  EXPECT_TRUE(eventually([&] { return of_writer.total(PERFLAB_DEADLINE_MISSED) >= 6; }));
+  const std::int64_t before = now_ns();
+  Reader r = reader(qos, of_reader.listener());
+  EXPECT_TRUE(eventually([&] { return of_reader.has(PERFLAB_DEADLINE_MISSED); }));
+  EXPECT_LE(of_reader.total(PERFLAB_DEADLINE_MISSED), (now_ns() - before) / qos.deadline_ns);
+}
+
 // ---- killed ----
 
 TEST_F(Shm, WriterThatWaitsForAReaderThatIsKilledGoesOn) {

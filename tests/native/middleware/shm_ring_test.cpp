@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -26,8 +27,7 @@ std::vector<std::uint8_t> message(std::uint64_t number, std::size_t size) {
 
 // The caller has made room.
 void put(RingWriter& ring, std::size_t size) {
-  const auto bytes = message(ring.next(), size);
-  std::memcpy(ring.place(size), bytes.data(), size);
+  std::ranges::copy(message(ring.next(), size), ring.place(size));
   ring.publish({.number = 0, .offset = 0, .size = size, .published_ns = 0, .source_ns = 0, .related = {}});
 }
 
