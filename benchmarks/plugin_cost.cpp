@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "measure/clock.h"
-#include "middleware/plugin.h"
+#include "middleware/host/plugin.h"
 #ifdef PERFLAB_COST_FASTDDS
 #include "middleware/fastdds/message.h"
 #endif

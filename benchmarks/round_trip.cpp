@@ -19,7 +19,7 @@
 #include "graph/live.h"
 #include "measure/recorders.h"
 #include "message/cdr.h"
-#include "middleware/plugin.h"
+#include "middleware/host/plugin.h"
 #include "runtime/dds/dds_runtime.h"
 
 namespace {

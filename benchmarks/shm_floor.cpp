@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "measure/clock.h"
-#include "middleware/plugin.h"
+#include "middleware/host/plugin.h"
 
 namespace {
 

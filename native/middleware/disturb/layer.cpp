@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "middleware/disturb/disturb.h"
-#include "middleware/plugin.h"
+#include "middleware/types.h"
 #include "middleware/support/plugin_table.h"
 
 namespace perflab::middleware::disturb {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "measure/clock.h"
-#include "middleware/plugin.h"
+#include "middleware/host/plugin.h"
 #include "programs/churn/config.h"
 
 namespace perflab::churn {

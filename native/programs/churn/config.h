@@ -11,7 +11,7 @@
 
 #include "measure/clock.h"
 #include "message/types.h"
-#include "middleware/plugin.h"
+#include "middleware/host/plugin.h"
 
 namespace perflab::churn {
 

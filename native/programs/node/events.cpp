@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <new>
 
-#include "middleware/plugin.h"
+#include "middleware/host/plugin.h"
 
 namespace perflab::node {
 namespace {

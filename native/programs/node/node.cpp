@@ -10,7 +10,7 @@
 #include "graph/resolved.h"
 #include "graph/vocabulary.h"
 #include "measure/histogram_codec.h"
-#include "middleware/plugin.h"
+#include "middleware/host/plugin.h"
 #include "realtime/thread.h"
 
 namespace perflab::node {

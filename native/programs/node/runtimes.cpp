@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "middleware/plugin.h"
+#include "middleware/host/plugin.h"
 #include "programs/node/config.h"
 #include "runtime/dds/dds_runtime.h"
 #include "runtime/virtual/virtual_runtime.h"

@@ -30,7 +30,7 @@
 #include <utility>
 #include <vector>
 
-#include "middleware/plugin.h"
+#include "middleware/host/plugin.h"
 #include "runtime/capabilities.h"
 #include "runtime/runtime.h"
 #include "tracing/ros/tracepoints.h"

@@ -9,7 +9,7 @@
 #include <chrono>
 #include <memory>
 
-#include "middleware/plugin.h"
+#include "middleware/host/plugin.h"
 #include "runtime/dds/dds_runtime.h"
 #include "runtime/dds/source.h"
 #include "runtime/workers.h"

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "middleware/plugin.h"
+#include "middleware/host/plugin.h"
 #include "runtime/dds/dds_runtime.h"
 #include "runtime/dds/intra_process.h"
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "middleware/plugin.h"
+#include "middleware/host/plugin.h"
 #include "runtime/dds/dds_runtime.h"
 #include "runtime/dds/intra_process.h"
 #include "runtime/dds/source.h"

@@ -10,7 +10,6 @@
 
 #include "middleware/disturb/disturbance.h"
 #include "middleware/disturb/program.h"
-#include "middleware/plugin.h"
 #include "middleware/support/options.h"
 #include "middleware/support/status.h"
 #include "middleware/types.h"

@@ -27,7 +27,7 @@
 #include <thread>
 
 #include "messages.h"
-#include "middleware/plugin.h"
+#include "middleware/host/plugin.h"
 
 namespace {
 

@@ -21,7 +21,7 @@
 #include "domain_lock.h"
 #include "eventually.h"
 #include "messages.h"
-#include "middleware/plugin.h"
+#include "middleware/host/plugin.h"
 
 namespace perflab::conformance {
 

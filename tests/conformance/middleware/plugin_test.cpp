@@ -1,5 +1,5 @@
 // Loading a plug-in: one line that names the file and what is wrong with it.
-#include "middleware/plugin.h"
+#include "middleware/host/plugin.h"
 
 #include <gtest/gtest.h>
 

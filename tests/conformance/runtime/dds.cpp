@@ -1,5 +1,5 @@
 // The `dds` runtime: --plugin FILE
-#include "middleware/plugin.h"
+#include "middleware/host/plugin.h"
 #include "runtime/dds/dds_runtime.h"
 #include "subject.h"
 

@@ -36,7 +36,7 @@
 #include "../middleware/eventually.h"
 #include "message/cdr.h"
 #include "message/types.h"
-#include "middleware/plugin.h"
+#include "middleware/host/plugin.h"
 #include "middleware/types.h"
 #include "subject.h"
 

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "middleware/plugin.h"
+#include "middleware/host/plugin.h"
 #include "runtime/virtual/virtual_runtime.h"
 
 namespace perflab::runtime {

@@ -1,4 +1,4 @@
-#include "middleware/plugin.h"
+#include "middleware/host/plugin.h"
 
 #include <dlfcn.h>
 
