@@ -9,9 +9,9 @@
  * below are what that suite checks.
  *
  * Threads. Functions that create or destroy are called from one thread at a time. write(), take(),
- * return_sample() and the matched counts may be called from any thread, but never concurrently on
- * one entity. Listener callbacks come on threads of the plug-in, or synchronously inside write()
- * or a create function; they never come concurrently for one entity, and never after the
+ * return_sample() and wait() may be called from any thread, but never concurrently on one entity; the
+ * matched counts and lifespan() also while others run. Listener callbacks come on threads of the plug-in, or
+ * synchronously inside write(), take(), return_sample(), wait() or a create function; they never come concurrently for one entity, and never after the
  * destroy function of that entity has returned. wake() may be called from any thread, also from a
  * callback.
  *

@@ -66,7 +66,7 @@ def node_configuration(plan: TrialPlan, process: str | None, records: Path) -> d
         "name_threads": settings.name_threads,
         "threads": scheduling.of_process(() if foreign else settings.threads, process),
         "lock_memory": None if foreign else settings.lock_memory,
-        "middleware": middleware.configuration(plan.domain, settings.network, plan.seed),
+        "middleware": middleware.configuration(plan.domain, settings.network, plan.seed, index),
         "duration_ns": settings.duration_ns,
         "warmup_ns": settings.warmup_ns,
         "sampling_ns": settings.sampling_ns,
@@ -189,7 +189,10 @@ class Nodes(System):
         held_back_ns = max(m.programmed_delay_ns for m in self._plan.variant.middlewares)
         known_ns = held_back_ns + self._plan.graph.longest_work_ns
         limits = self._limits
-        self._drain = Drain(list(nodes), limits.drain_quiet_ns + known_ns, limits.drain_limit_ns + known_ns)
+        # A chain goes through each node once at most.
+        chain_ns = held_back_ns * max(1, len(self._plan.graph.nodes()))
+        limit_ns = limits.drain_limit_ns + chain_ns + self._plan.graph.longest_work_ns
+        self._drain = Drain(list(nodes), limits.drain_quiet_ns + known_ns, limit_ns)
         self._supervisor.waiting = None
 
     def progress(self) -> None:

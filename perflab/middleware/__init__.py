@@ -43,15 +43,16 @@ class Middleware:
         """As the manifest and trial.json keep it."""
         return UsedMiddleware(name=self.name, version=self.version, options=dict(self.options))
 
-    def configuration(self, domain: int | None, network: str, seed: int) -> dict[str, Any]:
-        """The `middleware` member of a node's configuration (docs/formats.md, section 2)."""
-        seeded = {disturbance.SEED: str(seed)} if disturbance.is_asked_for(self.options) else {}
+    def configuration(self, domain: int | None, network: str, seed: int, process: int = 0) -> dict[str, Any]:
+        """The `middleware` member of the configuration of a node, by the index of its process (docs/formats.md, section
+        2)."""
+        seeded = disturbance.seeded(self.options, seed, process)
         return {
             "name": self.name,
             "library": None if self.library is None else str(self.library),
             "domain": domain,
             "network": network,
-            "options": seeded | dict(self.options),
+            "options": dict(self.options) | seeded,
         }
 
 
@@ -217,7 +218,11 @@ def _parse_options(options: Iterable[str], wanted: Sequence[str]) -> dict[str, d
             if name in target:
                 raise BadInput(f"--middleware-option {option!r} comes after another value of {key!r}; give it once")
             target[name] = value
-    return {name: _of_kind(REGISTRY[name], common | options) for name, options in own.items()}
+    return {
+        name: _of_kind(kind, common) | _of_kind(kind, options)
+        for name, options in own.items()
+        for kind in [REGISTRY[name]]
+    }
 
 
 def _of_kind(kind: MiddlewareKind, options: Mapping[str, str]) -> dict[str, str]:

@@ -22,6 +22,7 @@ OPTIONS = (
     Option(f"{NAME}.seed", "of jitter and loss (that of the run)"),
 )
 HOLDING_BACK = (f"{NAME}.delay", f"{NAME}.jitter", f"{NAME}.stall")  # so that the drain waits for them
+REORDER_FLUSH_NS = 50_000_000  # how long a message waits for the one that shall overtake it
 SEED = f"{NAME}.seed"
 WITHOUT_PREFIX = tuple(Option(o.key.removeprefix(f"{NAME}."), o.help) for o in OPTIONS)
 
@@ -30,9 +31,21 @@ def is_asked_for(options: Iterable[str]) -> bool:
     return any(key.startswith(f"{NAME}.") for key in options)
 
 
+def seeded(options: Mapping[str, str], seed: int, process: int) -> dict[str, str]:
+    """The seed in a process: what was asked for or else `seed`, and the index of the process added.
+
+    With one seed for all, the readers of a topic in several processes would lose the same messages.
+    """
+    if not is_asked_for(options):
+        return {}
+    asked = options.get(SEED, str(seed))
+    return {SEED: str(int(asked) + process) if asked.isdecimal() else asked}  # the layer refuses a malformed one
+
+
 def programmed_delay_ns(options: Mapping[str, str]) -> int:
     """How long a message may be held back on purpose."""
-    return sum(_duration(options[key]) for key in HOLDING_BACK if key in options)
+    until_next_ns = REORDER_FLUSH_NS if f"{NAME}.reorder_every" in options else 0
+    return until_next_ns + sum(_duration(options[key]) for key in HOLDING_BACK if key in options)
 
 
 def _duration(text: str) -> int:

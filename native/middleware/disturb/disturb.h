@@ -13,8 +13,9 @@
 //
 // Deadlines of a reader count from what is delivered; the lifespan of a message goes on while it is held back.
 //
-// Limits. More than 16384 messages or 512 MiB on their way to one reader: with keep_all the rest stays with the
-// plug-in below, else what comes is dropped, counted as `overflowed` and reported as PERFLAB_SAMPLE_LOST.
+// Limits. More than 16384 messages or 512 MiB: with keep_all, what more there is for a reader stays with the
+// plug-in below; else what more is on its way from one writer to it is dropped, counted as `overflowed` and
+// reported as PERFLAB_SAMPLE_LOST.
 // Refused: loaned messages, and participants that leave delivery within the process to the host, for both
 // would pass by.
 //

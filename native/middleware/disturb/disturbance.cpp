@@ -32,6 +32,12 @@ Disturbance::Disturbance(const Program& program, std::uint64_t stream)
 
 double Disturbance::uniform() noexcept { return static_cast<double>(next_random(random_) >> 11) * 0x1.0p-53; }
 
+std::int64_t Disturbance::after_stall(std::int64_t at_ns) const noexcept {
+  if (stall_ns_ == 0) return at_ns;
+  const std::int64_t into_ns = at_ns % stall_every_ns_;
+  return into_ns < stall_ns_ ? at_ns + stall_ns_ - into_ns : at_ns;
+}
+
 void Disturbance::add(Arrivals& arrivals, const Held& message, std::int64_t due_ns, bool overtaken) noexcept {
   for (const bool copy : {false, true}) {
     if (copy && !message.doubled) break;
@@ -50,10 +56,9 @@ Disturbance::Outcome Disturbance::offer(void* message, std::int64_t offered_ns, 
     return Outcome::lost;
   }
   const auto extra_ns = static_cast<std::int64_t>(jitter_draw * static_cast<double>(jitter_ns_));
-  std::int64_t due_ns = offered_ns + delay_ns_ + extra_ns;
-  const std::int64_t into_ns = stall_ns_ > 0 ? due_ns % stall_every_ns_ : 0;
-  const bool stalled = into_ns < stall_ns_;
-  if (stalled) due_ns += stall_ns_ - into_ns;
+  const std::int64_t undisturbed_ns = offered_ns + delay_ns_ + extra_ns;
+  std::int64_t due_ns = after_stall(undisturbed_ns);
+  const bool stalled = due_ns > undisturbed_ns;
   due_ns = std::max(due_ns, last_due_ns_);
   last_due_ns_ = due_ns;
   const Held offered{message, due_ns, divides(duplicate_every_, n), stalled};

@@ -16,9 +16,9 @@
 // Rules. The n-th message offered to the edge (from 1) is lost if loss_every divides n, or by the probability
 // `loss`. A message that is not lost is due at offered + delay + a uniform extra of 0..jitter; where that is
 // in the first `stall` of a period of `stall_every`, counted from 0 of the clock, at the end of that stall; but
-// never before its predecessor: jitter does not reorder. If reorder_every divides n it is held until the next message that
-// is not lost, and is due right behind it; if there is none within kReorderFlush_ns after it was due, it is
-// released in order. If duplicate_every divides n it arrives twice, the copy right behind it.
+// never before its predecessor: jitter does not reorder. If reorder_every divides n, and no other is held, it is
+// held until the next message that is not lost, and is due right behind it; if there is none within
+// kReorderFlush_ns after it was due (nor in a stall then), it is released in order. If duplicate_every divides n it arrives twice, the copy right behind it.
 #pragma once
 
 #include <array>
@@ -63,7 +63,7 @@ class Disturbance {
 
   // The message that waits for a successor, or nullptr; and until when it should.
   void* held() const noexcept { return held_.message; }
-  std::int64_t held_until_ns() const noexcept { return held_.due_ns + kReorderFlush_ns; }
+  std::int64_t held_until_ns() const noexcept { return after_stall(held_.due_ns + kReorderFlush_ns); }
   // Gives up waiting.
   void release(Arrivals& arrivals) noexcept;
 
@@ -79,6 +79,8 @@ class Disturbance {
   };
 
   double uniform() noexcept;
+  // The end of the stall that this instant lies in, or itself.
+  std::int64_t after_stall(std::int64_t at_ns) const noexcept;
   static void add(Arrivals& arrivals, const Held& message, std::int64_t due_ns, bool overtaken) noexcept;
 
   std::int64_t delay_ns_;

@@ -21,7 +21,7 @@ using support::StatusError;
 // The one mark that is left at a gate: there may be something to do.
 constexpr Gate::Marks kAny = 1;
 
-// To one reader.
+// From one writer to one reader; of a reader that keeps all, from all writers together.
 constexpr std::size_t kMostMessages = 16384;
 constexpr std::size_t kMostBytes = std::size_t{512} << 20;
 
@@ -98,16 +98,19 @@ Reader::Reader(Participant& participant, const perflab_endpoint_settings& settin
 }
 
 Reader::~Reader() {
-  below_.destroy_reader(reader_);  // nothing comes from below any more
+  // In this order: nothing comes in any more, nothing is on its way, and then nobody asks the reader below.
+  pulling_.close();
   {
     const std::lock_guard lock(participant_.mutex());
     for (const auto& [writer, edge] : edges_) edge->held.reset();
   }
   participant_.scheduler().cancel(this);
+  below_.destroy_reader(reader_);
+  calling_.close();
 }
 
 bool Reader::is_full() const noexcept {
-  return qos_.history == PERFLAB_KEEP_ALL && live_.load() >= kMostMessages;
+  return qos_.history == PERFLAB_KEEP_ALL && (live_ >= kMostMessages || live_bytes_ >= kMostBytes);
 }
 
 // Takes all that the plug-in below has; called whenever there may be more, from any thread.
@@ -119,7 +122,7 @@ void Reader::pull() noexcept {
     perflab_sample sample{};
     perflab_status status = PERFLAB_OK;
     while (status == PERFLAB_OK) {
-      // Said before it is looked at again, so that take(), which makes room first, sees it.
+      // Said before it is looked at again, so that whoever makes room first sees it.
       stopped_ = is_full();
       if (stopped_ && is_full()) return;
       status = support::guarded(&error, [&] {
@@ -148,7 +151,8 @@ void Reader::offer(const perflab_sample& sample) {
       lock.lock();
       edge.lifespan_ns = lifespan_ns;
     }
-    overflowed = edge.pending >= kMostMessages || edge.pending_bytes >= kMostBytes;
+    overflowed = qos_.history == PERFLAB_KEEP_LAST &&
+                 (edge.pending >= kMostMessages || edge.pending_bytes >= kMostBytes);
     if (overflowed) {
       ++edge.overflowed;
     } else {
@@ -271,6 +275,7 @@ void Reader::run(Job& job) noexcept {
         break;
     }
     if (has_data) call_back();
+    if (stopped_) pull();  // what has expired made room
   } catch (const std::exception& failure) {
     fail(failure.what());
   }
@@ -327,6 +332,7 @@ std::unique_ptr<Message> Reader::copy_of(const perflab_sample& sample, std::int6
     message->expires_ns = now_ns + lifespan_ns - age_ns;
   }
   ++live_;
+  live_bytes_ += message->bytes.size();
   return message;
 }
 
@@ -344,6 +350,7 @@ void Reader::forget(std::unique_ptr<Message> message) noexcept {
 // Under mutex_.
 void Reader::keep_for_reuse(std::unique_ptr<Message> message) noexcept {
   --live_;
+  live_bytes_ -= message->bytes.size();
   try {
     free_.push_back(std::move(message));
   } catch (const std::bad_alloc&) {  // freed in place of kept
@@ -355,7 +362,7 @@ void Reader::keep_for_reuse(std::unique_ptr<Message> message) noexcept {
 perflab_status Reader::take(perflab_sample* sample, perflab_error* error) {
   std::unique_ptr<Message> message;
   std::string failure;
-  {
+  const auto look = [&] {
     const std::lock_guard lock(mutex_);
     drop_expired();
     if (!cache_.empty()) {
@@ -364,10 +371,16 @@ perflab_status Reader::take(perflab_sample* sample, perflab_error* error) {
     } else {
       failure.swap(failure_);
     }
+  };
+  look();
+  if (!message && failure.empty() && stopped_) {  // what has expired made room
+    pull();
+    look();
   }
+  if (!message && failure.empty()) return PERFLAB_NO_DATA;
   if (!message) {
-    if (failure.empty()) return PERFLAB_NO_DATA;
     support::set_error(error, failure);
+    pull();  // there may be messages behind what failed
     return PERFLAB_FAILED;
   }
   *sample = message->sample;
@@ -490,7 +503,9 @@ Edge& Participant::add_edge(const perflab_identity& writer, const std::string& t
 }
 
 const char* Participant::describe() {
-  nlohmann::json json = nlohmann::json::parse(below_.describe(participant_));
+  const char* const said = below_.describe(participant_);
+  nlohmann::json json = nlohmann::json::parse(said, nullptr, false);
+  if (!json.is_object()) json = {{"description", said}};
   nlohmann::json per_edge = nlohmann::json::array();
   DelayStatistics all;
   const std::lock_guard lock(mutex_);

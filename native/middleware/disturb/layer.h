@@ -168,6 +168,7 @@ class Reader : public support::Attachment {
 
   Gate pulling_;
   std::atomic<std::size_t> live_{0};  // messages that are held back, untaken or not yet given back
+  std::atomic<std::size_t> live_bytes_{0};
   std::atomic<bool> stopped_{false};  // others were left below, as these are too many
 
   // Protected by the participant's mutex.

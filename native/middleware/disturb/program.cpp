@@ -8,6 +8,7 @@ namespace perflab::middleware::disturb {
 namespace {
 
 constexpr std::string_view kPrefix = "disturb.";
+constexpr std::int64_t kLongest_ns = 3'600'000'000'000;
 
 std::string_view plain(std::string_view name) {
   if (name.starts_with("rt/")) name.remove_prefix(3);
@@ -35,14 +36,21 @@ Program read_program(std::span<const perflab_option> given, std::uint64_t seed) 
     return value;
   };
   Program program;
-  program.delay_ns = options.duration_ns("disturb.delay").value_or(0);
-  program.jitter_ns = options.duration_ns("disturb.jitter").value_or(0);
+  const auto duration_ns = [&](std::string_view key) {
+    const std::int64_t value = options.duration_ns(key).value_or(0);
+    if (value > kLongest_ns) options.refuse(key, "one hour (3600s) at most");
+    return value;
+  };
+  program.delay_ns = duration_ns("disturb.delay");
+  program.jitter_ns = duration_ns("disturb.jitter");
   program.loss = options.probability("disturb.loss").value_or(0);
   program.loss_every = every("disturb.loss_every", 1);
   program.reorder_every = every("disturb.reorder_every", 2);
   program.duplicate_every = every("disturb.duplicate_every", 1);
-  program.stall_every_ns = options.duration_ns("disturb.stall_every").value_or(0);
-  program.stall_ns = options.duration_ns("disturb.stall").value_or(0);
+  program.stall_every_ns = duration_ns("disturb.stall_every");
+  program.stall_ns = duration_ns("disturb.stall");
+  if (options.text("disturb.stall_every") && !options.text("disturb.stall"))
+    options.refuse("disturb.stall", "how long each stall of disturb.stall_every lasts, e.g. 100ms");
   if (program.stall_ns > 0 && program.stall_ns >= program.stall_every_ns)
     options.refuse("disturb.stall", "less than disturb.stall_every, e.g. 100ms in every 1s");
   program.seed = options.integer("disturb.seed").value_or(seed);

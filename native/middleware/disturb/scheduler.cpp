@@ -67,12 +67,13 @@ void Scheduler::push(Job job) {
 void Scheduler::cancel(const Reader* reader) {
   std::vector<Job> dropped;  // freed without the lock
   std::unique_lock lock(mutex_);
+  // What runs may have pushed another job until it has returned.
+  done_.wait(lock, [&] { return running_ != reader; });
   const auto others =
       std::partition(heap_.begin(), heap_.end(), [&](const Job& job) { return job.reader != reader; });
   std::move(others, heap_.end(), std::back_inserter(dropped));
   heap_.erase(others, heap_.end());
   std::make_heap(heap_.begin(), heap_.end(), later);
-  done_.wait(lock, [&] { return running_ != reader; });
 }
 
 void Scheduler::run_first(std::unique_lock<std::mutex>& lock) {

@@ -50,8 +50,8 @@ class Scheduler {
 
   // May be called with any lock held; never blocks for long.
   void push(Job job);
-  // Forgets everything for `reader`, and waits until what runs for it has returned. The caller holds no lock
-  // that a job might take.
+  // Waits until what runs for `reader` has returned, and forgets everything for it. Only jobs push for it any
+  // more, and the caller holds no lock that a job might take.
   void cancel(const Reader* reader);
 
  private:

@@ -140,6 +140,19 @@ TEST(Disturbance, HeldMessageTellsUntilWhenItWaits) {
   EXPECT_EQ(disturbance.held(), nullptr);
 }
 
+TEST(Disturbance, WhatIsHeldIsNotReleasedInAStall) {
+  Program program;
+  program.reorder_every = 2;
+  program.stall_every_ns = 200'000'000;
+  program.stall_ns = 150'000'000;
+  Disturbance disturbance(program, 0);
+  Disturbance::Arrivals arrivals;
+  int first = 1, second = 2;
+  disturbance.offer(&first, 189'000'000, arrivals);
+  EXPECT_EQ(disturbance.offer(&second, 190'000'000, arrivals), Disturbance::Outcome::held);
+  EXPECT_EQ(disturbance.held_until_ns(), 350'000'000) << "190 + 50 ms lies in the stall from 200 to 350";
+}
+
 TEST(Disturbance, DoublesEveryNth) {
   Program program;
   program.duplicate_every = 2;
