@@ -157,7 +157,7 @@ bool RingReader::find(std::uint64_t number, Entry& entry) {
 }
 
 bool RingReader::copy(const Entry& entry, std::uint8_t* to) const noexcept {
-  std::memcpy(to, bytes_.data() + entry.offset, entry.size);
+  if (entry.size > 0) std::memcpy(to, bytes_.data() + entry.offset, entry.size);
   return !has_forgotten(entry.number);
 }
 
