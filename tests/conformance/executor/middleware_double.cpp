@@ -271,6 +271,9 @@ constexpr perflab_middleware kDouble = {
         [](perflab_reader* reader) {
           return count_peers(*reader->participant, reader->participant->writers, reader->topic);
         },
+    .lifespan = [](perflab_reader*, const perflab_identity*) -> std::int64_t {
+      return PERFLAB_DURATION_INFINITE;
+    },
     .write =
         [](perflab_writer* writer, const perflab_bytes* parts, size_t part_count, perflab_error* error) {
           return write_related(writer, parts, part_count, nullptr, nullptr, error);

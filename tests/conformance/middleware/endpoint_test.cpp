@@ -289,7 +289,7 @@ class LocalEndpoints : public Conformance {
     ParticipantSettings given = settings();
     given.ignore_local_endpoints = true;
     PERFLAB_CREATE_OR_REFUSE(opened, plugin_.open(discovery_.host(), given), "ipc");
-    open_with(given);
+    keep(std::move(opened));
   }
 };
 

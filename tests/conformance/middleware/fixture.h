@@ -256,6 +256,7 @@ class Conformance : public testing::Test {
     participant_.emplace(plugin_.open(discovery_.host(), given));
     return *participant_;
   }
+  void keep(Participant opened) { participant_.emplace(std::move(opened)); }
   void close_participant() { participant_.reset(); }
 
   Writer writer(const perflab_qos& qos = keep_all(), const perflab_listener& listener = {},
