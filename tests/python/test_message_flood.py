@@ -637,8 +637,8 @@ def configuration(
     """A node's configuration: of a process on `sim`, or of all of them in virtual time."""
     middleware: dict[str, Any] = {"name": "virtual", "options": {}}
     if process is not None:
-        library = native.middleware_library("sim")
-        middleware = {"name": "sim", "library": str(library), "domain": domain, "network": "lo", "options": {}}
+        library = native.middleware_library("shm")
+        middleware = {"name": "shm", "library": str(library), "domain": domain, "network": "lo", "options": {}}
     path = folder / f"{process or 'all'}.config.json"
     path.write_text(
         json.dumps(
@@ -844,8 +844,8 @@ def test_real_churn_comes_goes_and_leaves_nothing(native: Native, tmp_path: Path
     if not program.exists():
         pytest.skip(f"{program} is missing; build the native programs")
     config = tmp_path / "churn.json"
-    library = str(native.middleware_library("sim"))
-    middleware = {"name": "sim", "library": library, "domain": dds_domain, "network": "lo", "options": {}}
+    library = str(native.middleware_library("shm"))
+    middleware = {"name": "shm", "library": library, "domain": dds_domain, "network": "lo", "options": {}}
     asked = {"what": what, "rate_hz": 20, "topics": 3, "type": "stamped10b", "participants_expected": 2}
     config.write_text(json.dumps({"middleware": middleware, **asked}), encoding="utf-8")
     with started(program, config) as (process, say, lines):
@@ -874,9 +874,9 @@ def test_what_churn_refuses_is_one_line(
     program = native.folder / "perflab-churn"
     if not program.exists():
         pytest.skip(f"{program} is missing; build the native programs")
-    library = str(native.middleware_library("sim"))
+    library = str(native.middleware_library("shm"))
     asked = {"what": "endpoints", "rate_hz": 5, "topics": 1, "type": "stamped10b"}
-    middleware = {"name": "sim", "library": library, "domain": dds_domain, "network": "lo", "options": {}}
+    middleware = {"name": "shm", "library": library, "domain": dds_domain, "network": "lo", "options": {}}
     config = tmp_path / "churn.json"
     config.write_text(json.dumps({"middleware": middleware, **asked, **change}), encoding="utf-8")
     with started(program, config) as (process, _, lines):
