@@ -213,7 +213,10 @@ def test_levels_may_have_a_unit(run: Run, busy: Path, tmp_path: Path) -> None:
     ("options", "line"),
     [
         ("--factor virtual.delay --low 1us --high 9ms", "different units; write both in one"),
-        ("--factor virtual.delay --low 1 --high 9", "disturbance: option 'disturb.delay' is '1'; right would be a duration"),
+        (
+            "--factor virtual.delay --low 1 --high 9",
+            "option 'disturb.delay' is '1'; right would be a duration",
+        ),
         ("--factor workload.timer_speed --low -5 --high 9", "-5 must be at least 0.001"),
         ("--factor workload.timer_speed --low fast --high 9", "--low 'fast' is not a number, with or without a unit"),
         ("", "--factor, --low, --high missing"),
