@@ -26,7 +26,7 @@ class Descriptor {
 
   [[nodiscard]] int number() const noexcept { return number_; }
   [[nodiscard]] bool open() const noexcept { return number_ >= 0; }
-  // Whoever takes the number closes it.
+  // The caller closes the number.
   [[nodiscard]] int release() noexcept { return std::exchange(number_, -1); }
   // False where the kernel says that something was not written; errno says why.
   bool close() noexcept { return number_ < 0 || ::close(release()) == 0; }

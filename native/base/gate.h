@@ -1,11 +1,10 @@
-// One thing at a time, and nobody waits: who finds the gate busy leaves marks and goes on, and who is inside
-// looks at the marks before he leaves. So a callback that causes the next one does not call itself, and no
-// mark is lost.
+// Lets one thread at a time in, without waiting: a thread that finds the gate busy leaves marks and goes on,
+// and the thread inside handles the marks before it leaves. So a callback that causes the next one does not
+// call itself, and no mark is lost.
 //
-// Invariant: whoever is inside has set kBusy, and kBusy is cleared only in the same atomic step that sees no
-// mark. So a mark is either left before that step, and seen by the one inside, or after it, and then whoever
-// leaves it has found the gate free and is inside himself. What was done before a mark was left is seen by
-// who takes it.
+// Invariant: the thread inside has set kBusy, and clears it only in an atomic step that sees no mark. A mark
+// left before that step is handled by the thread inside; a thread that leaves one after it finds the gate
+// free and goes in itself. Taking a mark acquires what its thread released by leaving it.
 //
 // Example:
 //   gate.pass(kData, [&](Gate::Marks marks) { if (marks & kData) take_all(); });   // any thread

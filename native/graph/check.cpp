@@ -96,8 +96,7 @@ void check_service_end(const End& end, const Item& item, const Reporter& reporte
   reporter.require_none(item, qos_problem(end.qos));
 }
 
-// Several subscriptions of one topic are told apart by their numbers. `what` is the word for the name:
-// "topic".
+// Ends of the same name differ by their number. `what` says in messages what the name is, e.g. "topic".
 template <typename End>
 void check_unique(const std::vector<End>& ends, std::string End::* name, std::string_view end,
                   std::string_view what, const Item& node, Part part, const Reporter& reporter) {

@@ -16,6 +16,13 @@ inline bool same(const perflab_identity& a, const perflab_identity& b) noexcept 
   return std::memcmp(a.bytes, b.bytes, sizeof a.bytes) == 0;
 }
 
+// For maps.
+struct IdentityLess {
+  bool operator()(const perflab_identity& a, const perflab_identity& b) const noexcept {
+    return std::memcmp(a.bytes, b.bytes, sizeof a.bytes) < 0;
+  }
+};
+
 // 32 hexadecimal digits, as in logs of DDS tools but without dots.
 inline std::string to_hex(const perflab_identity& identity) { return perflab::to_hex(identity.bytes); }
 // Its inverse; nothing where the text is no identity.

@@ -76,18 +76,22 @@ class CpuUse:
         """What the CPUs could give to this load: all but what others used."""
         return None if self.idle_share is None else self.total_used + self.idle_share * self.cpus
 
-    def shortfall(self, share: float, tolerance: float) -> str | None:
-        """Why these threads did not want `share` of a CPU each; None where they did."""
+    def shortfall(self, share: float, tolerance: float, outside: float = 0.0) -> str | None:
+        """Why these threads did not want `share` of a CPU each; None where they did.
+
+        `outside` is how much of that share may lie before or after the time looked at.
+        """
+        enough = (1 - tolerance) * share - outside
         if self.wanted is not None:
             thread, least = min(self.wanted.items(), key=lambda item: item[1])
-            if least >= (1 - tolerance) * share:
+            if least >= enough:
                 return None
             return f"thread {thread} of it wanted {least:.0%} of a CPU instead of {share:.0%}"
         asleep = [thread for thread, used in self.used.items() if used <= 0]
         if asleep:
             return f"thread {asleep[0]} of it used no CPU time"
         demand = share * len(self.used)
-        if self.total_used >= (1 - tolerance) * demand:
+        if self.total_used >= enough * len(self.used):
             return None
         if self.capacity is None:
             return "the monitor has no idle time of its CPUs"
@@ -115,9 +119,18 @@ def measure(trial: Trial, group: str, threads: Sequence[int], cpus: Sequence[int
 
 
 def judge(
-    trial: Trial, group: str, threads: Sequence[int], cpus: Sequence[int], share: float, window: Window
+    trial: Trial,
+    group: str,
+    threads: Sequence[int],
+    cpus: Sequence[int],
+    share: float,
+    window: Window,
+    slice_s: float = 0.0,
 ) -> tuple[CpuDemand, str | None]:
-    """What was achieved of `share` of a CPU per thread, and why it was not enough."""
+    """What was achieved of `share` of a CPU per thread, and why it was not enough.
+
+    A load that works for a slice and then sleeps may have one slice less in a time than its share of it.
+    """
     whole = measure(trial, group, threads, cpus, window)
     pieces = [measure(trial, group, threads, cpus, part) for part in parts(window)]
     achieved = CpuDemand(
@@ -133,6 +146,6 @@ def judge(
     if not threads:
         return achieved, "it has no threads"
     for number, piece in enumerate(pieces, 1):
-        if (reason := piece.shortfall(share, PART_TOLERANCE)) is not None:
+        if (reason := piece.shortfall(share, PART_TOLERANCE, slice_s / (window.seconds / len(pieces)))) is not None:
             return achieved, reason + part_words(number, len(pieces))
-    return achieved, whole.shortfall(share, TOLERANCE)
+    return achieved, whole.shortfall(share, TOLERANCE, slice_s / window.seconds)

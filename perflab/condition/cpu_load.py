@@ -114,7 +114,9 @@ class CpuLoad(StressNg):
             raise BadInput(f"{self.label}: method {self.method!r} is not one of stress-ng's: {', '.join(known)}")
 
     def judge(self, load: Load, window: Window) -> tuple[Achieved, str | None]:
-        use, weak = demand.judge(load.trial, self.label, load.threads, self.cpus, self.share, window)
+        use, weak = demand.judge(
+            load.trial, self.label, load.threads, self.cpus, self.share, window, slice_s=SLICE_MS / 1000
+        )
         shared = self._shared_with_workload(load.trial)
         return Achieved(**load.seen(window), **vars(use), cpus_shared_with_workload=shared), weak
 

@@ -25,12 +25,9 @@ observers = _table("observer.kinds", "REGISTRY")
 
 
 def middleware_option(incomplete: str) -> list[str]:
-    from perflab.middleware import REGISTRY, disturbance
+    from perflab.middleware import options_by_path
 
-    of_kinds = {
-        f"{name}.{option.key}": one_of(option.values) for name, kind in REGISTRY.items() for option in kind.options
-    }
-    return _assignment(of_kinds | {option.key: one_of(option.values) for option in disturbance.OPTIONS}, incomplete)
+    return _assignment({path: one_of(option.values) for path, option in options_by_path().items()}, incomplete)
 
 
 def interfaces() -> Iterable[str]:

@@ -8,8 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from perflab.condition.kinds import REGISTRY as CONDITIONS
-from perflab.middleware import REGISTRY as MIDDLEWARES
-from perflab.middleware import disturbance
+from perflab.middleware import disturbance, options_by_path
 from perflab.option import Completer, one_of, values
 from perflab.results.trial import ALIGNED
 from perflab.workload import PHASES
@@ -17,7 +16,7 @@ from perflab.workload.generated import REGISTRY as GENERATED
 
 WORKLOAD = "workload"
 MIDDLEWARE = "middleware"
-DISTURBANCE = disturbance.NAME
+OF_ALL = (MIDDLEWARE, disturbance.NAME)  # what options of every middleware are named by
 TIMER_SPEED = "timer_speed"
 FORMER_TIMER_SPEED = "rate"  # so it was called; runs that were recorded then are read
 PHASE = "phase"
@@ -51,6 +50,4 @@ def levels_by_path() -> dict[str, Completer]:
     found |= {f"{WORKLOAD}.{key}": partial(values, field) for key, field in GRAPH_LEVELS.items()}
     for generated in GENERATED.values():
         found |= {f"{WORKLOAD}.{key}": partial(values, field) for key, field in generated.model.model_fields.items()}
-    for name, middleware in MIDDLEWARES.items():
-        found |= {f"{name}.{option.key}": one_of(option.values) for option in middleware.options}
-    return found | {option.key: one_of(option.values) for option in disturbance.OPTIONS}
+    return found | {path: one_of(option.values) for path, option in options_by_path().items()}

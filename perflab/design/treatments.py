@@ -14,7 +14,7 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError, create_model
 
@@ -23,10 +23,9 @@ from perflab.condition import Condition
 from perflab.condition.kinds import REGISTRY as CONDITIONS
 from perflab.design.document import BadEntry, Document, Scalar
 from perflab.design.factors import (
-    DISTURBANCE,
     FORMER_TIMER_SPEED,
     GRAPH_LEVELS,
-    MIDDLEWARE,
+    OF_ALL,
     PHASE,
     QOS_LEVELS,
     TIMER_SPEED,
@@ -43,6 +42,8 @@ from perflab.statistics.summary import TrialData
 from perflab.workload import Graph, Workload
 from perflab.workload.command import ARGUMENT, ENVIRONMENT, CommandParameters
 from perflab.workload.generated import GeneratedParameters
+
+_L = TypeVar("_L")
 
 BASELINE = "baseline"
 MEASURED, CONTROL, EXTRA = "measured", "control", "extra"
@@ -257,10 +258,10 @@ class AsPlanned:
         self._over += 1
 
 
-def option_levels(document: Document, known: Iterable[str]) -> dict[str, list[Scalar]]:
-    """The factors that are options of middlewares: "middleware.OPTION", "NAME.OPTION" and "disturb.OPTION"."""
-    names = {MIDDLEWARE, DISTURBANCE, *known}
-    return {k: v for k, v in document.factors.items() if k.partition(".")[0] in names}
+def option_levels(chosen: Mapping[str, _L], known: Iterable[str]) -> dict[str, _L]:
+    """Of what is chosen by path, the options of middlewares: "middleware.OPTION", "NAME.OPTION", "disturb.OPTION"."""
+    names = {*OF_ALL, *known}
+    return {k: v for k, v in chosen.items() if k.partition(".")[0] in names}
 
 
 def _is_of_conditions(path: str) -> bool:
@@ -322,8 +323,8 @@ def check_factors(document: Document) -> None:
                 raise BadInput(f"factor {path}: no treatment has the condition {name}; name it in `conditions`")
             if key not in _fields(path):
                 raise BadInput(f"factor {path}: {name} has no parameter {key!r}; {instead(key, _fields(path), most=2)}")
-        elif name not in (MIDDLEWARE, DISTURBANCE, *MIDDLEWARES) or not key:
-            kinds = (WORKLOAD, MIDDLEWARE, DISTURBANCE, *CONDITIONS, *MIDDLEWARES)
+        elif name not in (*OF_ALL, *MIDDLEWARES) or not key:
+            kinds = (WORKLOAD, *OF_ALL, *CONDITIONS, *MIDDLEWARES)
             example = f"e.g. {WORKLOAD}.depth, cpu_load.load"
             hint = example if name in kinds else instead(name, kinds, example)
             raise BadInput(f"factor {path} is no CONDITION.PARAMETER, {WORKLOAD}.KEY or MIDDLEWARE.OPTION; {hint}")

@@ -370,7 +370,7 @@ def _variants(
         framing = parse_framing(document.service_framing)
     # What carries the messages of a command, which needs none of perflab's unless a condition adds nodes.
     own = None if workload.command is None else _own_middleware(workload.command)
-    levels = design.option_levels(document, MIDDLEWARES)
+    levels = design.option_levels(document.factors, MIDDLEWARES)
     names = ",".join(document.middlewares)
     found: dict[tuple[object, ...], tuple[Variant, Mapping[str, Scalar]]] = {}
     for combination in product(*levels.values()):
@@ -383,8 +383,7 @@ def _variants(
                 middlewares = select(names, listed, native)
         for made in product_of(middlewares, executors, ipc, pass_by, framing, workload.graph.serving):
             variant = replace(made, own_middleware=own)
-            used, common = {m.name for m in variant.middlewares}, (factors.MIDDLEWARE, factors.DISTURBANCE)
-            mine = {k: v for k, v in chosen.items() if k.partition(".")[0] in (*used, *common)}
+            mine = design.option_levels(chosen, (m.name for m in variant.middlewares))
             found.setdefault(variant.key, (variant, mine))
     return list(found.values())
 

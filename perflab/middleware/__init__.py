@@ -10,6 +10,7 @@ from typing import Any
 from perflab.errors import BadInput, Unavailable, instead
 from perflab.middleware import cyclonedds, disturbance, fastdds, rclcpp
 from perflab.middleware.kind import Availability, MiddlewareKind
+from perflab.middleware.kind import Option as MiddlewareOption
 from perflab.middleware.probe import probe
 from perflab.native import Native
 from perflab.plugins import Registry
@@ -54,6 +55,12 @@ class Middleware:
             "network": network,
             "options": dict(self.options) | seeded,
         }
+
+
+def options_by_path() -> dict[str, MiddlewareOption]:
+    """Every option: "NAME.OPTION" of a middleware, "disturb.OPTION" of all of them."""
+    of_kinds = {f"{name}.{option.key}": option for name, kind in REGISTRY.items() for option in kind.options}
+    return of_kinds | {option.key: option for option in disturbance.OPTIONS}
 
 
 def select(names: str, options: Sequence[str], native: Native) -> list[tuple[Middleware, ...]]:

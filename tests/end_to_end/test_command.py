@@ -92,7 +92,7 @@ def test_how_long_a_command_ran_that_ends_by_itself_is_compared(run: Run, tmp_pa
     ("options", "words", "said"),
     [
         ((), ("sh", "-c", "echo it fell; kill -SEGV $$"), "was killed by SIGSEGV .* its log ends with: it fell"),
-        (("--ready", "0"), ("sh", "-c", "sleep 1; exit 7"), "exited with 7 1"),
+        (("--ready", "0"), ("sh", "-c", "sleep 1; exit 7"), r"exited with 7 \d.* s after it was started"),
         ((), ("true",), r"exited with 0 .* with `ends: itself` \(--ends itself\) that is no failure"),
         (("--ready", "log:never"), ("sh", "-c", "echo up"), "exited with 0"),
         (("--stop", "SIGINT:1s"), ("sh", "-c", "trap '' INT; while :; do sleep 0.1; done"),

@@ -74,6 +74,16 @@ def test_a_weak_load_is_seen_over_the_whole(tmp_path: Path) -> None:
     assert reason is None
 
 
+@pytest.mark.parametrize(("seconds", "enough"), [(0.35, True), (3.0, False)])
+def test_one_slice_may_lie_outside_of_a_short_time(tmp_path: Path, seconds: float, enough: bool) -> None:
+    """At 10 % and slices of 10 ms there are three slices in some times of 350 ms: 8.6 %, and of 7 % where one is cut."""
+    monitor = MadeMonitor(tmp_path / "m.jsonl").thread("load", 11).samples(51, cpu=lambda tid, i: 0.07)
+    trial, window = MadeTrial(tmp_path, monitor.reader()), Window(S, S + round(seconds * S))
+    _, reason = demand.judge(trial, "load", [11], (0, 1), 0.1, window, slice_s=0.01)
+    assert (reason is None) == enough
+    assert demand.judge(trial, "load", [11], (0, 1), 0.1, window)[1] is not None
+
+
 @pytest.mark.parametrize(
     ("used", "idle", "reason"),
     [

@@ -51,8 +51,6 @@ struct perflab_waitset final : perflab::middleware::support::WaitSet<direct::Rea
 
 namespace {
 
-constexpr std::uint32_t kLargestDomain = 232;
-
 perflab_capabilities capabilities() {
   return {.across_processes = false,
           .data_ready_callbacks = true,
@@ -68,10 +66,7 @@ perflab_status open(const perflab_host* host, const perflab_participant_settings
   return guarded(error, [&] {
     const perflab::middleware::support::Options options("direct", {settings->options, settings->option_count},
                                                         {"max_blocking_time"});
-    if (settings->domain > kLargestDomain) {
-      throw StatusError(PERFLAB_BAD_OPTION, "direct: domain " + std::to_string(settings->domain) +
-                                                "; right would be 0 to " + std::to_string(kLargestDomain));
-    }
+    perflab::middleware::support::check_domain("direct", settings->domain);
     if (settings->network != nullptr && std::strcmp(settings->network, "lo") != 0) {
       throw StatusError(PERFLAB_UNSUPPORTED, std::string("direct: network '") + settings->network +
                                                  "'; it leaves no process, right would be 'lo'");

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "middleware/disturb/disturb.h"
-#include "middleware/types.h"
 #include "middleware/support/plugin_table.h"
+#include "middleware/types.h"
 
 namespace perflab::middleware::disturb {
 namespace {

@@ -19,18 +19,11 @@
 #include "middleware/middleware.h"
 #include "middleware/support/ring.h"
 #include "middleware/support/waitset.h"
+#include "middleware/types.h"
 
 namespace perflab::middleware::disturb {
 
 class Participant;
-
-// For std::map.
-struct IdentityLess {
-  bool operator()(const perflab_identity& a, const perflab_identity& b) const noexcept {
-    return std::lexicographical_compare(std::begin(a.bytes), std::end(a.bytes), std::begin(b.bytes),
-                                        std::end(b.bytes));
-  }
-};
 
 // One message on its way to one reader.
 struct Message {

@@ -20,20 +20,16 @@ namespace {
 
 }  // namespace
 
-Descriptor::~Descriptor() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
-Descriptor Descriptor::duplicate() const {
-  Descriptor copy(fcntl(fd_, F_DUPFD_CLOEXEC, 0));
-  if (!copy) fail("no descriptor is left");
+Descriptor duplicate(const Descriptor& file) {
+  Descriptor copy(fcntl(file.number(), F_DUPFD_CLOEXEC, 0));
+  if (!copy.open()) fail("no descriptor is left");
   return copy;
 }
 
 Descriptor make_file(const char* name, std::size_t size) {
   Descriptor file(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!file || ftruncate(file.get(), static_cast<off_t>(size)) != 0 ||
-      fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+  if (!file.open() || ftruncate(file.number(), static_cast<off_t>(size)) != 0 ||
+      fcntl(file.number(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     fail("cannot make shared memory");
   }
   return file;
@@ -41,14 +37,14 @@ Descriptor make_file(const char* name, std::size_t size) {
 
 bool is_sealed_file(const Descriptor& file, std::size_t size) noexcept {
   struct stat status {};
-  const int seals = fcntl(file.get(), F_GET_SEALS);
-  return seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && fstat(file.get(), &status) == 0 &&
+  const int seals = fcntl(file.number(), F_GET_SEALS);
+  return seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && fstat(file.number(), &status) == 0 &&
          status.st_size == static_cast<off_t>(size);
 }
 
 Window::Window(const Descriptor& file, std::size_t offset, std::size_t size, bool writable) : size_(size) {
   const int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
-  void* const memory = mmap(nullptr, size, protection, MAP_SHARED, file.get(), static_cast<off_t>(offset));
+  void* const memory = mmap(nullptr, size, protection, MAP_SHARED, file.number(), static_cast<off_t>(offset));
   if (memory == MAP_FAILED) fail("cannot map shared memory");
   data_ = static_cast<std::uint8_t*>(memory);
 }

@@ -1,42 +1,20 @@
 // Memory that processes share.
 #pragma once
 
-#include <time.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <utility>
 
-namespace perflab::middleware::shm {
+#include "base/descriptor.h"
+#include "base/time.h"
 
-inline std::int64_t read_clock(clockid_t clock) noexcept {
-  timespec now;
-  clock_gettime(clock, &now);
-  return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
-}
+namespace perflab::middleware::shm {
 
 // Source time stamps.
 inline std::int64_t wall_ns() noexcept { return read_clock(CLOCK_REALTIME); }
 
-// A file descriptor that is closed with its owner.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) noexcept : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Descriptor();
-  int get() const noexcept { return fd_; }
-  explicit operator bool() const noexcept { return fd_ >= 0; }
-  // Another one of the same file. Throws StatusError.
-  Descriptor duplicate() const;
-
- private:
-  int fd_ = -1;
-};
+// Another descriptor of the same file. Throws StatusError.
+Descriptor duplicate(const Descriptor& file);
 
 // A file of zeros in memory, without a name: it is gone with the last process that has it. Its size is
 // sealed, so that no peer can take pages away from under another. Pages that nobody has touched cost nothing.

@@ -73,13 +73,13 @@ Participant::Participant(const perflab_host& host, const ParticipantSettings& se
       data_bell_(board_->take_bell()),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       poke_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!epoll_ || !poke_) throw StatusError(PERFLAB_FAILED, "shm: no descriptor is left");
+  if (!epoll_.open() || !poke_.open()) throw StatusError(PERFLAB_FAILED, "shm: no descriptor is left");
   peers_.push_back({.socket = {}, .identity = identity_, .board = board_});
   Seat seat = take_seat(settings.domain);
   listener_ = std::move(seat.listener);
   seat_ = seat.number;
-  watch(listener_.get(), EPOLLIN);
-  watch(poke_.get(), EPOLLIN);
+  watch(listener_.number(), EPOLLIN);
+  watch(poke_.number(), EPOLLIN);
   for (Descriptor& other : seat.others) connected(std::move(other));
   control_ = std::thread([this] {
     pthread_setname_np(pthread_self(), "shm.control");
@@ -128,7 +128,7 @@ perflab_identity Participant::next_identity() {
 
 void Participant::poke() noexcept {
   const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(poke_.get(), &one, sizeof one);
+  [[maybe_unused]] const ssize_t written = ::write(poke_.number(), &one, sizeof one);
 }
 
 // ---- endpoints come and go ----
@@ -263,7 +263,7 @@ void Participant::run_control() {
     std::array<epoll_event, 32> ready;
     // Rounded up, or the last millisecond would be spun away.
     const std::int64_t left_ms = (due_ns - host_now_ns()) / 1'000'000 + 1;
-    const int count = epoll_wait(epoll_.get(), ready.data(), static_cast<int>(ready.size()),
+    const int count = epoll_wait(epoll_.number(), ready.data(), static_cast<int>(ready.size()),
                                  static_cast<int>(std::clamp<std::int64_t>(left_ms, 0, 3'600'000)));
     const std::lock_guard lock(mutex_);
     for (int i = 0; i < count; ++i) handle_ready(ready[static_cast<std::size_t>(i)].data.fd);
@@ -292,28 +292,30 @@ void Participant::watch(int fd, std::uint32_t events) {
   epoll_event event{};
   event.events = events;
   event.data.fd = fd;
-  epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
+  epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, fd, &event);
 }
 
 void Participant::handle_ready(int fd) {
-  if (fd == poke_.get()) {
+  if (fd == poke_.number()) {
     std::uint64_t count = 0;
     [[maybe_unused]] const ssize_t size = ::read(fd, &count, sizeof count);
     return;
   }
-  if (fd == listener_.get()) {
-    while (Descriptor socket = accept_connection(listener_)) connected(std::move(socket));
+  if (fd == listener_.number()) {
+    for (Descriptor socket = accept_connection(listener_); socket.open(); socket = accept_connection(listener_)) {
+      connected(std::move(socket));
+    }
     return;
   }
-  const auto peer = std::ranges::find_if(peers_, [&](const Peer& each) { return each.socket.get() == fd; });
+  const auto peer = std::ranges::find_if(peers_, [&](const Peer& each) { return each.socket.number() == fd; });
   if (peer != peers_.end() && !receive_letters(*peer)) lose(peer);
 }
 
 void Participant::connected(Descriptor socket) try {
   Letter hello = letter(Kind::hello, identity_);
-  hello.file = board_->file().duplicate();
+  hello.file = duplicate(board_->file());
   // Also when there is room to send again. Once for each change, for all is read and sent that can be.
-  watch(socket.get(), EPOLLIN | EPOLLOUT | EPOLLET);
+  watch(socket.number(), EPOLLIN | EPOLLOUT | EPOLLET);
   peers_.push_back({.socket = std::move(socket)});
   peers_.back().out.push_back(std::move(hello));
 } catch (const StatusError& failure) {

@@ -31,14 +31,10 @@
 #include "middleware/shm/reader.h"
 #include "middleware/shm/wire.h"
 #include "middleware/shm/writer.h"
+#include "middleware/types.h"
 
 namespace perflab::middleware::shm {
 
-struct IdentityLess {
-  bool operator()(const perflab_identity& a, const perflab_identity& b) const noexcept {
-    return std::ranges::lexicographical_compare(a.bytes, b.bytes);
-  }
-};
 template <typename Value>
 using ByIdentity = std::map<perflab_identity, Value, IdentityLess>;
 

@@ -60,8 +60,6 @@ struct perflab_waitset final : shm::WaitSet {
 
 namespace {
 
-constexpr std::uint32_t kLargestDomain = 232;
-
 // Say here what is true; the conformance suite holds a plug-in to it.
 perflab_capabilities capabilities() {
   return {.across_processes = true,
@@ -80,10 +78,7 @@ perflab_status open(const perflab_host* host, const perflab_participant_settings
   return guarded(error, [&] {
     const Options options("shm", {settings->options, settings->option_count},
                           {"match_delay", "max_blocking_time"});
-    if (settings->domain > kLargestDomain) {
-      throw StatusError(PERFLAB_BAD_OPTION, "shm: domain " + std::to_string(settings->domain) +
-                                                "; right would be 0 to " + std::to_string(kLargestDomain));
-    }
+    perflab::middleware::support::check_domain("shm", settings->domain);
     if (settings->network != nullptr && std::strcmp(settings->network, "lo") != 0) {
       throw StatusError(PERFLAB_UNSUPPORTED,
                         std::string("shm: network '") + settings->network +

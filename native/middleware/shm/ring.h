@@ -14,7 +14,7 @@
 // stays in the caches.
 //
 // Example:
-//   RingWriter ring(1, now_ns);                        RingReader reader(ring.file().duplicate());
+//   RingWriter ring(1, now_ns);                        RingReader reader(duplicate(ring.file()));
 //   while (!ring.has_room(size)) ring.forget_before(ring.oldest() + 1);
 //   std::memcpy(ring.place(size), bytes, size);
 //   ring.publish({.size = size});                      Entry entry;

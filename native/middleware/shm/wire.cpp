@@ -41,13 +41,13 @@ struct Address {
 
 Descriptor new_socket() {
   Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket) fail("cannot make a socket");
+  if (!socket.open()) fail("cannot make a socket");
   return socket;
 }
 
 // False where another has the name.
 bool bind_to(const Descriptor& socket, const Address& address) {
-  if (bind(socket.get(), address.get(), address.length) == 0) return true;
+  if (bind(socket.number(), address.get(), address.length) == 0) return true;
   if (errno != EADDRINUSE) fail("cannot take a name of the domain");
   return false;
 }
@@ -56,7 +56,7 @@ bool bind_to(const Descriptor& socket, const Address& address) {
 bool is_of_this_user(const Descriptor& socket) {
   ucred peer{};
   socklen_t length = sizeof peer;
-  return getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == getuid();
+  return getsockopt(socket.number(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == getuid();
 }
 
 // What sendmsg() and recvmsg() want: a head, names, and room for a descriptor.
@@ -82,17 +82,17 @@ struct Envelope {
 Sent send(const Descriptor& socket, const Letter& letter) {
   const std::string names = letter.topic + '\0' + letter.type;
   Envelope envelope(letter.head, names);
-  if (letter.file) {
+  if (letter.file.open()) {
     cmsghdr* const enclosed = CMSG_FIRSTHDR(&envelope.message);
     enclosed->cmsg_level = SOL_SOCKET;
     enclosed->cmsg_type = SCM_RIGHTS;
     enclosed->cmsg_len = CMSG_LEN(sizeof(int));
-    const int fd = letter.file.get();
+    const int fd = letter.file.number();
     std::memcpy(CMSG_DATA(enclosed), &fd, sizeof fd);
   } else {
     envelope.message.msg_controllen = 0;
   }
-  if (sendmsg(socket.get(), &envelope.message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) return Sent::yes;
+  if (sendmsg(socket.number(), &envelope.message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) return Sent::yes;
   return errno == EAGAIN || errno == EINTR ? Sent::later : Sent::gone;
 }
 
@@ -101,7 +101,7 @@ std::optional<Letter> receive(const Descriptor& socket, bool& gone) {
   Letter letter;
   std::string names(kLongestNames + 1, '\0');
   Envelope envelope(letter.head, names);
-  const ssize_t size = recvmsg(socket.get(), &envelope.message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  const ssize_t size = recvmsg(socket.number(), &envelope.message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   gone = size >= 0 || (errno != EAGAIN && errno != EINTR);
   if (size < 0) return std::nullopt;
   const cmsghdr* const enclosed = CMSG_FIRSTHDR(&envelope.message);
@@ -132,10 +132,10 @@ Seat take_seat(std::uint32_t domain) {
   for (int number = 0; number < kSeats; ++number) {
     const Address address(domain, std::to_string(number));
     Descriptor socket = new_socket();
-    if (connect(socket.get(), address.get(), address.length) == 0) {
+    if (connect(socket.number(), address.get(), address.length) == 0) {
       if (is_of_this_user(socket)) seat.others.push_back(std::move(socket));
     } else if (seat.number < 0 && bind_to(socket, address)) {
-      if (listen(socket.get(), kSeats) != 0) fail("cannot listen");
+      if (listen(socket.number(), kSeats) != 0) fail("cannot listen");
       seat.listener = std::move(socket);
       seat.number = number;
     }
@@ -150,8 +150,8 @@ Seat take_seat(std::uint32_t domain) {
 
 Descriptor accept_connection(const Descriptor& listener) {
   for (;;) {
-    Descriptor socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket || is_of_this_user(socket)) return socket;
+    Descriptor socket(accept4(listener.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket.open() || is_of_this_user(socket)) return socket;
   }
 }
 

@@ -168,7 +168,7 @@ std::pair<Descriptor, std::uint64_t> Writer::add(Target target) {
       target.first = std::max(target.first, last(info.qos.depth, ring_->next()));
   }
   target.done = target.first;
-  std::pair<Descriptor, std::uint64_t> shown(ring_->file().duplicate(), target.first);
+  std::pair<Descriptor, std::uint64_t> shown(duplicate(ring_->file()), target.first);
   participant.report(*this, PERFLAB_MATCHED, target.reader, 1);
   targets_.push_back(std::move(target));
   return shown;

@@ -8,7 +8,6 @@
 namespace perflab::middleware::support {
 namespace {
 
-constexpr std::uint32_t kLargestDomain = 232;
 constexpr std::uint64_t kLeastMessageSize = 2000;
 constexpr std::int64_t kShortestLease_ns = 100'000'000;
 constexpr std::int64_t kLongestLease_ns = 3'600'000'000'000;
@@ -21,10 +20,7 @@ nlohmann::json as_json(const SocketBuffer& buffer) {
 
 DdsSettings dds_settings(const std::string& middleware, std::uint32_t domain, const std::string& network,
                          std::uint32_t participants_expected) {
-  if (domain > kLargestDomain) {
-    throw StatusError(PERFLAB_BAD_OPTION,
-                      middleware + ": domain " + std::to_string(domain) + "; right would be 0..232");
-  }
+  check_domain(middleware, domain);
   DdsSettings settings{.middleware = middleware, .domain = domain, .network = network};
   settings.interface = find_interface(middleware, network);
   settings.last_index =

@@ -132,4 +132,11 @@ std::optional<double> Options::probability(std::string_view key) const {
   return number;
 }
 
+void check_domain(std::string_view plugin, std::uint32_t domain) {
+  static constexpr std::uint32_t kLargest = 232;
+  if (domain <= kLargest) return;
+  throw StatusError(PERFLAB_BAD_OPTION, std::string(plugin) + ": domain " + std::to_string(domain) +
+                                            "; right would be 0 to " + std::to_string(kLargest));
+}
+
 }  // namespace perflab::middleware::support

@@ -50,4 +50,7 @@ class Options {
   std::map<std::string, std::string, std::less<>> values_;
 };
 
+// DDS counts domains from 0 to 232, and so does everybody here. Throws StatusError with PERFLAB_BAD_OPTION.
+void check_domain(std::string_view plugin, std::uint32_t domain);
+
 }  // namespace perflab::middleware::support

@@ -221,8 +221,8 @@ class FakePeer {
     writer_ = identity_;
     writer_.bytes[15] = 1;
   }
-  const shm::Descriptor& socket() const { return seat_.others.front(); }
-  void send(shm::Kind kind, const perflab_identity& from, shm::Descriptor file = {},
+  const Descriptor& socket() const { return seat_.others.front(); }
+  void send(shm::Kind kind, const perflab_identity& from, Descriptor file = {},
             const perflab_identity& to = {}, std::uint64_t number = 0) {
     shm::Letter letter;
     letter.head.kind = kind;
@@ -235,9 +235,9 @@ class FakePeer {
     letter.file = std::move(file);
     EXPECT_EQ(shm::send(socket(), letter), shm::Sent::yes);
   }
-  void hello() { send(shm::Kind::hello, identity_, shm::Board::of_this_process()->file().duplicate()); }
+  void hello() { send(shm::Kind::hello, identity_, shm::duplicate(shm::Board::of_this_process()->file())); }
   // Has a writer, and shows this file as its ring to the reader that asks for it.
-  void show(const shm::Descriptor& ring) {
+  void show(const Descriptor& ring) {
     hello();
     send(shm::Kind::writer, writer_);
     perflab_identity reader{};
@@ -248,7 +248,7 @@ class FakePeer {
       }
       return !same(reader, {});
     }));
-    send(shm::Kind::start, writer_, ring.duplicate(), reader, 1);
+    send(shm::Kind::start, writer_, shm::duplicate(ring), reader, 1);
   }
   bool is_cut_off() {
     bool gone = false;
@@ -323,7 +323,7 @@ TEST_F(Rubbish, WhoSaysNothingSensibleIsCutOff) {
   Reader r = reader();
   {
     FakePeer peer(domain_.id());
-    ASSERT_EQ(::send(peer.socket().get(), "rubbish", 7, 0), 7);
+    ASSERT_EQ(::send(peer.socket().number(), "rubbish", 7, 0), 7);
     EXPECT_TRUE(eventually([&] { return peer.is_cut_off(); }));
   }
   {

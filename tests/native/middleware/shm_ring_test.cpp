@@ -166,7 +166,7 @@ TEST(Ring, WhatIsForgottenIsNotRead) {
 TEST(Ring, ReaderThatIsNotWaitedForNeverReadsWhatIsHalfOverwritten) {
   RingWriter ring(1, 0);
   constexpr std::uint64_t kEnd = 30'000;
-  std::thread reading([file = ring.file().duplicate()] {
+  std::thread reading([file = duplicate(ring.file())] {
     RingReader reader(file);
     std::vector<std::uint8_t> bytes(3000);
     for (std::uint64_t read = 0; reader.next() < kEnd || read == 0;) {
@@ -247,7 +247,7 @@ TEST(Board, NumbersThatArePassedOnAreOthers) {
 
 TEST(Board, BellsWakeWhoeverSleepsInAnotherMapping) {
   const auto board = Board::of_this_process();
-  Board other(board->file().duplicate());  // as a peer has it
+  Board other(duplicate(board->file()));  // as a peer has it
   const std::uint32_t here = board->take_bell();
   const std::uint32_t there = board->take_bell();
   constexpr int kRounds = 20'000;

@@ -160,7 +160,7 @@ TEST(Dds, TheSameOptionsAreReadForAll) {
 TEST(Dds, ThereAre233Domains) {
   const auto [status, text] = refused([] { dds_settings("x", 233, "lo", 1); });
   EXPECT_EQ(status, PERFLAB_BAD_OPTION);
-  EXPECT_EQ(text, "x: domain 233; right would be 0..232");
+  EXPECT_EQ(text, "x: domain 233; right would be 0 to 232");
 }
 
 TEST(CycloneDds, TheConfigurationSaysWhatIsSet) {
