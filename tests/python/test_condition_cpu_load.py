@@ -76,7 +76,7 @@ def test_a_weak_load_is_seen_over_the_whole(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("seconds", "enough"), [(0.35, True), (3.0, False)])
 def test_one_slice_may_lie_outside_of_a_short_time(tmp_path: Path, seconds: float, enough: bool) -> None:
-    """At 10 % and slices of 10 ms there are three slices in some times of 350 ms: 8.6 %, and of 7 % where one is cut."""
+    """At 10 % and slices of 10 ms, 350 ms have three slices at least, 8.6 %; with one cut short, 7 %."""
     monitor = MadeMonitor(tmp_path / "m.jsonl").thread("load", 11).samples(51, cpu=lambda tid, i: 0.07)
     trial, window = MadeTrial(tmp_path, monitor.reader()), Window(S, S + round(seconds * S))
     _, reason = demand.judge(trial, "load", [11], (0, 1), 0.1, window, slice_s=0.01)
