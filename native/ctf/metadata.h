@@ -11,11 +11,11 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "ctf/field_type.h"
 
 namespace perflab::ctf {
@@ -23,9 +23,9 @@ namespace perflab::ctf {
 using Uuid = std::array<std::uint8_t, 16>;
 
 // One line: "FILE:LINE:COLUMN: what is wrong, and what would be right".
-class MetadataError : public std::runtime_error {
+class MetadataError : public BadInput {
  public:
-  using std::runtime_error::runtime_error;
+  using BadInput::BadInput;
 };
 
 struct Clock {

@@ -23,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "ctf/event.h"
 #include "ctf/layout.h"
 #include "ctf/ledger.h"
@@ -82,9 +83,9 @@ struct Trace {
 };
 
 // Nothing could be opened: "PATH: what is wrong". One line.
-class TraceError : public std::runtime_error {
+class TraceError : public BadInput {
  public:
-  using std::runtime_error::runtime_error;
+  using BadInput::BadInput;
 };
 
 class TraceSet {

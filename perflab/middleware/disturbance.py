@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from perflab.errors import BadInput
+from perflab.errors import BadInput, instead
 from perflab.middleware.kind import Option
 from perflab.units import parse_duration
 
@@ -24,11 +24,24 @@ OPTIONS = (
 HOLDING_BACK = (f"{NAME}.delay", f"{NAME}.jitter", f"{NAME}.stall")  # so that the drain waits for them
 REORDER_FLUSH_NS = 50_000_000  # how long a message waits for the one that shall overtake it
 SEED = f"{NAME}.seed"
+TOPIC = f"{NAME}.topic"
 WITHOUT_PREFIX = tuple(Option(o.key.removeprefix(f"{NAME}."), o.help) for o in OPTIONS)
 
 
 def is_asked_for(options: Iterable[str]) -> bool:
     return any(key.startswith(f"{NAME}.") for key in options)
+
+
+def check_topic(options: Mapping[str, str], topics: Iterable[str]) -> None:
+    """Whether a topic that alone shall be disturbed is there. Raises BadInput."""
+    known = sorted({_plain(topic) for topic in topics})
+    if TOPIC in options and (asked := _plain(options[TOPIC])) not in known:
+        raise BadInput(f"{TOPIC} {options[TOPIC]!r} is no topic of this workload; {instead(asked, known)}")
+
+
+def _plain(topic: str) -> str:
+    """Without what stands before the name on the wire, as the layer compares them."""
+    return topic.removeprefix("rt/").removeprefix("/")
 
 
 def seeded(options: Mapping[str, str], seed: int, process: int) -> dict[str, str]:

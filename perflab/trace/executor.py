@@ -25,6 +25,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+import numpy as np
 import polars as pl
 
 from perflab.trace import names
@@ -583,9 +584,10 @@ def _function_sections(trace: Source, calls: pl.DataFrame, largest: int | None) 
 
     # The executor's functions among themselves: what is called between two of them is time of the outer one.
     of_executor = [EXECUTOR_FUNCTION.fullmatch(name) is not None for name in labels["function"]]
-    own = _tree(trace, lengths, of_executor, labels)
+    nodes = _nodes(lengths)
+    own = _tree(trace, lengths, nodes, of_executor, labels)
     none = () if own.height else ("No function of an rclcpp executor is among those that the trace has",)
-    tree = _tree(trace, lengths, [True] * len(symbols), labels)
+    tree = _tree(trace, lengths, nodes, [True] * len(symbols), labels)
     kept = tree if largest is None else _largest(tree, largest)
     cut = (f"The {largest} longest of {tree.height}; --all has all of them",) if kept.height < tree.height else ()
     # Wherever they are called from; time of a recursive call is counted once.
@@ -603,31 +605,65 @@ def _function_sections(trace: Source, calls: pl.DataFrame, largest: int | None) 
     ]
 
 
-def _tree(trace: Source, lengths: pl.DataFrame, chosen: Sequence[bool], labels: pl.DataFrame) -> pl.DataFrame:
-    """The calls of the chosen functions: those of a thread with the same chain of callers among them are one node. A
-    row each, in the order of the tree, below one of the thread itself; `recursive`: the function is in the chain.
-    """
-    nodes: dict[tuple[int, int], int] = {}  # by the node above, of a thread -1 - its row, and the function
-    node_of: list[int] = []  # of each call; one that is not chosen is a part of the one around it
-    callers: list[int | None] = []  # of each call the one that counts: itself, or the nearest around it
+_Nodes = dict[tuple[int, int], int]  # by the node above, of a thread -1 - its row, and the function
+
+
+def _nodes(lengths: pl.DataFrame) -> tuple[_Nodes, list[int]]:
+    """The nodes of a tree of all calls, where those of a thread with the same chain of callers are one; and of which
+    node each call is."""
+    nodes: _Nodes = {}
+    node_of: list[int] = []
     columns = (lengths[name].to_list() for name in ("thread_row", "label", "parent"))
-    for call, (thread, label, parent) in enumerate(zip(*columns, strict=True)):
-        node, caller = (-1 - thread, None) if parent is None else (node_of[parent], callers[parent])
-        if chosen[label]:
-            node, caller = nodes.setdefault((node, label), len(nodes)), call
-        node_of.append(node)
-        callers.append(caller)
+    for thread, label, parent in zip(*columns, strict=True):
+        above = -1 - thread if parent is None else node_of[parent]
+        node_of.append(nodes.setdefault((above, label), len(nodes)))
+    return nodes, node_of
+
+
+def _without(nodes: _Nodes, chosen: Sequence[bool]) -> tuple[_Nodes, list[int]]:
+    """The tree of the chosen functions, and its node of each one before: one that is not chosen is a part of the one
+    above."""
+    kept: _Nodes = {}
+    kept_of: list[int] = []
+    for before, label in nodes:
+        above = before if before < 0 else kept_of[before]
+        kept_of.append(kept.setdefault((above, label), len(kept)) if chosen[label] else above)
+    return kept, kept_of
+
+
+def _callers(lengths: pl.DataFrame, chosen: Sequence[bool]) -> pl.Series:
+    """Of each call the one that counts: itself, or the nearest around it that is chosen; null where there is none."""
+    nobody = lengths.height
+    itself, picked = np.arange(nobody), np.array(chosen, dtype=bool)[lengths["label"]]
+    caller = np.append(np.where(picked, itself, lengths["parent"].fill_null(nobody)), nobody)
+    while not np.array_equal(further := caller[caller], caller):
+        caller = further
+    return pl.Series(caller[:-1]).replace(nobody, None)
+
+
+def _tree(
+    trace: Source,
+    lengths: pl.DataFrame,
+    calls: tuple[_Nodes, list[int]],
+    chosen: Sequence[bool],
+    labels: pl.DataFrame,
+) -> pl.DataFrame:
+    """The calls (`_nodes`) of the chosen functions: a row for each node, in the order of the tree, below one of the
+    thread itself; `recursive`: the function is in the chain.
+    """
+    nodes, node_of = _without(calls[0], chosen)
     chains: dict[int, tuple[int, ...]] = {}
     for (above, label), node in nodes.items():
         chains[node] = (*chains.get(above, ()), label)
     rows = [
         (node, above, label, len(chains[node]), label in chains[node][:-1]) for (above, label), node in nodes.items()
     ]
+    callers = _callers(lengths, chosen)
     counted = lengths.with_columns(
         call=pl.int_range(pl.len()),
-        node=pl.Series(node_of, dtype=pl.Int64),
-        caller=pl.Series(callers, dtype=pl.Int64),
-        above=pl.Series(callers, dtype=pl.Int64).gather(lengths["parent"]),
+        node=pl.Series(node_of, dtype=pl.Int64).gather(calls[1]),
+        caller=callers,
+        above=callers.gather(lengths["parent"]),
     )
     figures = (
         _with_own(counted.filter(pl.col("call") == pl.col("caller")))

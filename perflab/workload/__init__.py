@@ -100,6 +100,16 @@ class Graph:
         """(node, topic) of every subscription; a node's second one of a topic is "NODE#2"."""
         return [(_reader(node, s), s["topic"]) for node, entry in self.nodes_of(None) for s in entry["subscriptions"]]
 
+    def topics(self) -> set[str]:
+        """Every topic, and the two of each service as they are named on the wire."""
+        of_services = {
+            f"{prefix}{entry['service']}{what}"
+            for _, node in self.nodes_of(None)
+            for entry in (*node.get("servers", ()), *node.get("clients", ()))
+            for prefix, what in (("rq", "Request"), ("rr", "Reply"))
+        }
+        return {topic for _, topic in (*self.publishers(), *self.subscriptions())} | of_services
+
     def edges(self) -> list[tuple[str, str, str]]:
         """(publisher, topic, subscription) of every connection."""
         readers: dict[str, list[str]] = {}

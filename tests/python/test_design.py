@@ -217,6 +217,17 @@ def test_levels_of_a_middleware_option_are_variants() -> None:
 
 
 @needs_native
+def test_only_a_topic_that_is_there_is_disturbed() -> None:
+    with_topic = "middlewares: [%s]\nmiddleware_options: {disturb.loss: 1, disturb.topic: %s}\n"
+    for same in ("amazon", "/amazon", "rt/amazon"):
+        assert built(with_topic % ("virtual", same))
+    with pytest.raises(BadInput, match=r"disturb\.topic 'amazn' is no topic of this workload; did you mean amazon"):
+        built(with_topic % ("virtual", "amazn"))
+    flooded = "conditions: [message_flood]\n"  # which brings topics of its own
+    assert built(with_topic % ("direct", "amazn") + flooded)
+
+
+@needs_native
 def test_the_disturbance_is_a_factor_of_every_middleware() -> None:
     experiment = built("middlewares: [direct, virtual]\nfactors: {disturb.delay: [0ms, 1ms]}\n")
     found = [(t.variant.middleware_name, dict(t.variant.middlewares[0].options), dict(t.factors)) for t in experiment]

@@ -15,7 +15,6 @@ namespace perflab::middleware::cyclonedds {
 namespace {
 
 using support::set_error;
-using support::StatusError;
 using Listener = std::unique_ptr<dds_listener_t, decltype(&dds_delete_listener)>;
 using Qos = std::unique_ptr<dds_qos_t, decltype(&dds_delete_qos)>;
 
@@ -61,11 +60,9 @@ Endpoint::Endpoint(Participant& participant, const perflab_endpoint_settings& se
       type_name_(settings.type),
       listener_(listener != nullptr ? *listener : perflab_listener{}) {
   if (settings.loans) {
-    throw StatusError(
-        PERFLAB_UNSUPPORTED,
-        "cyclonedds: topic '" + topic_name_ +
-            "' shall pass loaned messages, which Cyclone DDS has only with iceoryx; right would be "
-            "unique or shared, or fastdds with data_sharing=on");
+    throw Unsupported("cyclonedds: topic '" + topic_name_ +
+                      "' shall pass loaned messages, which Cyclone DDS has only with iceoryx; right would be "
+                      "unique or shared, or fastdds with data_sharing=on");
   }
   ddsi_sertype* wanted = new_type(type_name_.c_str(), &participant.domain().host);
   const dds_entity_t made =

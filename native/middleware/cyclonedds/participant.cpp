@@ -7,15 +7,14 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/error.h"
 #include "middleware/cyclonedds/library.h"
 #include "middleware/support/cyclonedds.h"
-#include "middleware/support/status.h"
 #include "middleware/types.h"
 
 namespace perflab::middleware::cyclonedds {
 namespace {
 
-using support::StatusError;
 
 perflab_identity identity(const dds_guid_t& guid) {
   perflab_identity out;
@@ -54,9 +53,9 @@ std::shared_ptr<const Domain> use_domain(const perflab_host& host, const Setting
   std::weak_ptr<const Domain>& known = domains[settings.domain];
   if (const std::shared_ptr<const Domain> domain = known.lock()) {
     if (domain->xml == settings.xml) return domain;
-    throw StatusError(PERFLAB_UNSUPPORTED, "cyclonedds: another participant of this process has domain " +
-                                               std::to_string(settings.domain) +
-                                               " with other options; right would be the same for all");
+    throw Unsupported("cyclonedds: another participant of this process has domain " +
+                      std::to_string(settings.domain) +
+                      " with other options; right would be the same for all");
   }
   // Creating the domain explicitly gives it this configuration and no other: CYCLONEDDS_URI would only be
   // read for a domain that a participant creates by itself.
@@ -66,10 +65,10 @@ std::shared_ptr<const Domain> use_domain(const perflab_host& host, const Setting
         Entity(dds_create_domain(settings.domain, settings.xml.c_str()), "cannot create the domain"));
     known = domain;
     return domain;
-  } catch (const StatusError& error) {
+  } catch (const Error& error) {
     // With a configuration of the user's it is the configuration that is wrong.
     if (!settings.has_user_configuration) throw;
-    throw StatusError(PERFLAB_BAD_OPTION, error.what());
+    throw BadInput(error.what());
   }
 }
 
@@ -79,7 +78,7 @@ void fail(const char* what, dds_return_t code) {
   std::string text = std::string("cyclonedds: ") + what + ": " + dds_strretcode(code);
   const auto lines = library_log().lines();
   if (!lines.empty()) text += "; " + lines.back();
-  throw StatusError(PERFLAB_FAILED, text);
+  throw Failed(text);
 }
 
 Entity::Entity(dds_entity_t handle, const char* what) : handle_(handle) {

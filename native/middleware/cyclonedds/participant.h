@@ -17,7 +17,7 @@ namespace perflab::middleware::cyclonedds {
 class Entity {
  public:
   Entity() = default;
-  // Throws StatusError with `what` if `handle` is an error code.
+  // Throws Error with `what` if `handle` is an error code.
   Entity(dds_entity_t handle, const char* what);
   Entity(Entity&& other) noexcept : handle_(other.handle_) { other.handle_ = 0; }
   Entity& operator=(Entity&& other) noexcept;

@@ -43,7 +43,7 @@
 namespace cyclonedds = perflab::middleware::cyclonedds;
 using perflab::middleware::support::guarded;
 using perflab::middleware::support::plugin_table;
-using perflab::middleware::support::StatusError;
+using perflab::Unsupported;
 
 struct perflab_participant final : cyclonedds::Participant {
   using Participant::Participant;
@@ -75,9 +75,8 @@ perflab_status open(const perflab_host* host, const perflab_participant_settings
   return guarded(error, [&] {
     // The own type reaches into the library's structures, which change between versions.
     if (std::strcmp(cyclonedds::library_version(), DDS_VERSION) != 0) {
-      throw StatusError(PERFLAB_UNSUPPORTED,
-                        std::string("cyclonedds: built for libddsc " DDS_VERSION " but loaded with ") +
-                            cyclonedds::library_version());
+      throw Unsupported(std::string("cyclonedds: built for libddsc " DDS_VERSION " but loaded with ") +
+                        cyclonedds::library_version());
     }
     *participant = new perflab_participant(*host, cyclonedds::read_settings(*settings));
     return PERFLAB_OK;

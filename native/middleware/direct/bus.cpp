@@ -7,8 +7,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "middleware/direct/endpoint.h"
-#include "middleware/support/status.h"
 #include "middleware/types.h"
 
 namespace perflab::middleware::direct {
@@ -17,8 +17,7 @@ namespace {
 // 12 random bytes; the last 4 number the participant's entities, 0 is the participant itself.
 perflab_identity random_identity() {
   perflab_identity identity{};
-  if (getrandom(identity.bytes, 12, 0) != 12)
-    throw support::StatusError(PERFLAB_FAILED, "direct: no random numbers for an identity");
+  if (getrandom(identity.bytes, 12, 0) != 12) throw Failed("direct: no random numbers for an identity");
   return identity;
 }
 

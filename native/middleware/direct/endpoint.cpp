@@ -15,7 +15,6 @@ namespace perflab::middleware::direct {
 namespace {
 
 using support::set_error;
-using support::StatusError;
 
 // What a history that keeps all holds before a reliable writer waits.
 constexpr std::size_t kMostMessages = 16384;
@@ -29,13 +28,12 @@ bool finite(std::int64_t duration_ns) { return duration_ns != PERFLAB_DURATION_I
 // What happens when nothing is called would need a thread.
 const perflab_qos& without_clock(const perflab_qos& qos) {
   if (finite(qos.deadline_ns)) {
-    throw StatusError(PERFLAB_UNSUPPORTED,
-                      "direct: a deadline, which nobody watches here; right would be none");
+    throw Unsupported("direct: a deadline, which nobody watches here; right would be none");
   }
   if (qos.liveliness == PERFLAB_MANUAL_BY_TOPIC && finite(qos.lease_duration_ns)) {
-    throw StatusError(PERFLAB_UNSUPPORTED,
-                      "direct: liveliness by topic with a lease, which nobody watches here; right would be "
-                      "automatic");
+    throw Unsupported(
+        "direct: liveliness by topic with a lease, which nobody watches here; right would be "
+        "automatic");
   }
   return qos;
 }
@@ -195,10 +193,9 @@ namespace {
 
 const perflab_endpoint_settings& checked(const perflab_endpoint_settings& settings) {
   if (settings.loans && settings.fixed_size == 0) {
-    throw StatusError(PERFLAB_UNSUPPORTED,
-                      std::string("direct: topic '") + settings.topic +
-                          "' has messages of variable size, which cannot be loaned; right would be a type of "
-                          "fixed size");
+    throw Unsupported(std::string("direct: topic '") + settings.topic +
+                      "' has messages of variable size, which cannot be loaned; right would be a type of "
+                      "fixed size");
   }
   return settings;
 }
@@ -299,7 +296,7 @@ void Writer::distribute(Packet* packet, const Targets& targets) {
   const bool keeps_all = qos_.history == PERFLAB_KEEP_ALL;
   try {
     if (keeps_all && history_.size() >= kMostMessages)
-      throw StatusError(PERFLAB_FAILED, "direct: not sent: a history of 16384 messages is full");
+      throw Failed("direct: not sent: a history of 16384 messages is full");
     history_.push_back(packet);
   } catch (...) {
     pool_.put(packet);
@@ -316,8 +313,7 @@ void Writer::wait_for_room(const Targets& targets) const {
   const std::int64_t until_ns = read_clock(CLOCK_MONOTONIC) + participant_.settings().max_blocking_time_ns;
   for (Reader* const reader : targets.bounded) {
     if (!reader->wait_for_room(until_ns)) {
-      throw StatusError(PERFLAB_FAILED,
-                        "direct: not sent: a reliable reader took nothing within max_blocking_time");
+      throw Failed("direct: not sent: a reliable reader took nothing within max_blocking_time");
     }
   }
 }

@@ -34,7 +34,7 @@
 namespace direct = perflab::middleware::direct;
 using perflab::middleware::support::guarded;
 using perflab::middleware::support::plugin_table;
-using perflab::middleware::support::StatusError;
+using perflab::Unsupported;
 
 struct perflab_participant final : direct::Participant {
   using Participant::Participant;
@@ -68,8 +68,8 @@ perflab_status open(const perflab_host* host, const perflab_participant_settings
                                                         {"max_blocking_time"});
     perflab::middleware::support::check_domain("direct", settings->domain);
     if (settings->network != nullptr && std::strcmp(settings->network, "lo") != 0) {
-      throw StatusError(PERFLAB_UNSUPPORTED, std::string("direct: network '") + settings->network +
-                                                 "'; it leaves no process, right would be 'lo'");
+      throw Unsupported(std::string("direct: network '") + settings->network +
+                        "'; it leaves no process, right would be 'lo'");
     }
     *participant = new perflab_participant(
         *host, direct::ParticipantSettings{

@@ -16,7 +16,6 @@
 namespace perflab::middleware::disturb {
 namespace {
 
-using support::StatusError;
 
 // The one mark that is left at a gate: there may be something to do.
 constexpr Gate::Marks kAny = 1;
@@ -33,14 +32,14 @@ std::uint64_t hash(const std::string& text) {
 }
 
 void require_ok(perflab_status status, const perflab_error& error) {
-  if (status < 0) throw StatusError(status, error.text);
+  if (status < 0) throw Error(kind_of(status), error.text);
 }
 
 void refuse_loans(const perflab_endpoint_settings& settings) {
   if (!settings.loans) return;
-  throw StatusError(PERFLAB_UNSUPPORTED, std::string("disturbance: topic '") + settings.topic +
-                                             "' shall pass loaned messages, which cannot be held back; right "
-                                             "would be unique or shared");
+  throw Unsupported(std::string("disturbance: topic '") + settings.topic +
+                    "' shall pass loaned messages, which cannot be held back; right "
+                    "would be unique or shared");
 }
 
 nlohmann::json to_json(const DelayStatistics& delay) {
@@ -87,7 +86,7 @@ Reader::Reader(Participant& participant, const perflab_endpoint_settings& settin
   const perflab_status status = below_.create_reader(participant.handle(), &settings, &own, &made, &error);
   if (status < 0) {
     participant_.scheduler().cancel(this);
-    throw StatusError(status, error.text);
+    throw Error(kind_of(status), error.text);
   }
   {
     const std::lock_guard lock(participant_.mutex());
@@ -570,13 +569,12 @@ perflab_status open(const perflab_middleware& below, const perflab_host& host,
                     perflab_error* error) {
   return support::guarded(error, [&] {
     if (settings.ignore_local_endpoints) {
-      throw StatusError(PERFLAB_UNSUPPORTED,
-                        "disturbance: messages within a process would pass by; right would be --ipc off");
+      throw Unsupported("disturbance: messages within a process would pass by; right would be --ipc off");
     }
     if (!below.capabilities().data_ready_callbacks) {
-      throw StatusError(PERFLAB_UNSUPPORTED, std::string("disturbance: ") + below.name +
-                                                 " has no data-ready callbacks, without which nothing that "
-                                                 "comes is seen in time");
+      throw Unsupported(std::string("disturbance: ") + below.name +
+                        " has no data-ready callbacks, without which nothing that "
+                        "comes is seen in time");
     }
     std::vector<perflab_option> own;
     std::vector<perflab_option> others;

@@ -42,8 +42,7 @@ struct Program {
 // Whether the option is one of the disturbance, and not of the plug-in below it.
 [[nodiscard]] bool is_of_disturbance(std::string_view key) noexcept;
 
-// `options` are those of the disturbance alone; `seed` counts where none is given. Throws StatusError with
-// PERFLAB_BAD_OPTION.
+// `options` are those of the disturbance alone; `seed` counts where none is given. Throws BadInput.
 Program read_program(std::span<const perflab_option> options, std::uint64_t seed = 1);
 
 // As it stands in the description of what took effect; null where nothing of the kind happens.

@@ -18,7 +18,6 @@ namespace perflab::middleware::fastdds {
 namespace {
 
 using support::set_error;
-using support::StatusError;
 
 constexpr std::size_t kHeader = 4;  // encapsulation
 
@@ -147,29 +146,25 @@ Endpoint::Endpoint(Participant& participant, const perflab_endpoint_settings& se
       qos_(settings.qos) {
   if (settings.fixed_size > std::numeric_limits<std::int32_t>::max() ||
       (settings.fixed_size != 0 && settings.fixed_size <= kHeader)) {
-    throw StatusError(PERFLAB_BAD_OPTION, "fastdds: topic '" + topic_name_ + "' has messages of " +
-                                              std::to_string(settings.fixed_size) +
-                                              " bytes; right would be 5 bytes to 2 GiB");
+    throw BadInput("fastdds: topic '" + topic_name_ + "' has messages of " +
+                   std::to_string(settings.fixed_size) + " bytes; right would be 5 bytes to 2 GiB");
   }
   if (settings.loans && settings.fixed_size == 0) {
-    throw StatusError(PERFLAB_UNSUPPORTED,
-                      "fastdds: topic '" + topic_name_ +
-                          "' has messages of variable size, which cannot be loaned; right "
-                          "would be a type of fixed size");
+    throw Unsupported("fastdds: topic '" + topic_name_ +
+                      "' has messages of variable size, which cannot be loaned; right "
+                      "would be a type of fixed size");
   }
   if (settings.loans && !participant.settings().data_sharing) {
-    throw StatusError(PERFLAB_UNSUPPORTED,
-                      "fastdds: topic '" + topic_name_ +
-                          "' shall pass loaned messages, which needs shared memory; right would be "
-                          "--middleware-option fastdds.data_sharing=on");
+    throw Unsupported("fastdds: topic '" + topic_name_ +
+                      "' shall pass loaned messages, which needs shared memory; right would be "
+                      "--middleware-option fastdds.data_sharing=on");
   }
   topic_ = participant.use_topic(topic_name_, type_name_, settings.fixed_size, !is_writer);
   if (settings.loans && topic_.type->fixed_size() == 0) {
     participant.leave_topic(topic_name_);
-    throw StatusError(PERFLAB_UNSUPPORTED,
-                      "fastdds: type '" + type_name_ +
-                          "' is used with variable size by this participant, and cannot be "
-                          "loaned as well; right would be one size for all");
+    throw Unsupported("fastdds: type '" + type_name_ +
+                      "' is used with variable size by this participant, and cannot be "
+                      "loaned as well; right would be one size for all");
   }
   participant.add_local(this, {terms(), {}});
 }

@@ -8,8 +8,9 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/error.h"
 #include "middleware/support/library.h"
-#include "middleware/support/status.h"
+#include "middleware/types.h"
 
 namespace perflab::middleware::fastdds {
 namespace {
@@ -75,7 +76,7 @@ void fail(const std::string& what, perflab_status status) {
   std::string text = "fastdds: " + what;
   const auto kept = log_lines();
   if (!kept.empty()) text += "; " + kept.back();
-  throw support::StatusError(status, text);
+  throw Error(kind_of(status), text);
 }
 
 EnvironmentGuard::EnvironmentGuard() {

@@ -11,16 +11,15 @@
 #include <optional>
 #include <utility>
 
+#include "base/error.h"
 #include "middleware/fastdds/library.h"
 #include "middleware/fastdds/sharing.h"
 #include "middleware/support/fastdds.h"
-#include "middleware/support/status.h"
 #include "middleware/types.h"
 
 namespace perflab::middleware::fastdds {
 namespace {
 
-using support::StatusError;
 
 constexpr const char* kThreadName = "fdds";
 constexpr std::size_t kPrefix = rtps::GuidPrefix_t::size;
@@ -182,16 +181,14 @@ Participant::Participant(const perflab_host& host, Settings settings)
     capture_log();
     all.intraprocess = settings_.intraprocess;
   } else if (all.intraprocess != settings_.intraprocess) {
-    throw StatusError(
-        PERFLAB_UNSUPPORTED,
+    throw Unsupported(
         "fastdds: intraprocess is one setting for the whole process, and another participant has "
         "the other value; right would be the same for both");
   }
 #if PERFLAB_FASTDDS_IGNORES_LOCAL && !PERFLAB_FASTDDS_3
   // Its property concerns one participant only, and others cannot be ignored when they are found.
   if (settings_.ignore_local_endpoints && all.of_domain[settings_.domain] > 0) {
-    throw StatusError(
-        PERFLAB_UNSUPPORTED,
+    throw Unsupported(
         "fastdds: this version cannot keep several participants of one process apart; right would "
         "be one participant, or no intra-process delivery");
   }
@@ -343,10 +340,10 @@ const MessageType* Participant::use_type(const std::string& name, std::size_t fi
   if (known != types_.end()) {
     const MessageType* const type = known->second.second;
     if (type->fixed_size() != 0 && type->fixed_size() != size) {
-      throw StatusError(PERFLAB_UNSUPPORTED, "fastdds: type '" + name + "' is used with a fixed size of " +
-                                                 std::to_string(type->fixed_size()) + " bytes and with " +
-                                                 (size == 0 ? "any" : std::to_string(size)) +
-                                                 " in one participant; right would be one for all");
+      throw Unsupported("fastdds: type '" + name + "' is used with a fixed size of " +
+                        std::to_string(type->fixed_size()) + " bytes and with " +
+                        (size == 0 ? "any" : std::to_string(size)) +
+                        " in one participant; right would be one for all");
     }
     return type;
   }
@@ -362,9 +359,9 @@ Participant::Topic Participant::use_topic(const std::string& name, const std::st
   const std::lock_guard lock(mutex_);
   const auto known = topics_.find(name);
   if (known != topics_.end() && known->second.type != type_name) {
-    throw StatusError(PERFLAB_UNSUPPORTED, "fastdds: topic '" + name + "' has type '" + known->second.type +
-                                               "' in this participant, and cannot have '" + type_name +
-                                               "' as well; right would be one type");
+    throw Unsupported("fastdds: topic '" + name + "' has type '" + known->second.type +
+                      "' in this participant, and cannot have '" + type_name +
+                      "' as well; right would be one type");
   }
   const MessageType* const type = use_type(type_name, fixed_size);
   if (known == topics_.end()) {

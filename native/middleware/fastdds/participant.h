@@ -92,7 +92,7 @@ class Participant : private dds::DomainParticipantListener {
   }
 
   // The topic, made when it is first used; `reader` with filters_local(): without what this process
-  // writes. Throws StatusError where the topic has another type here, or the type another size.
+  // writes. Throws Error where the topic has another type here, or the type another size.
   struct Topic {
     dds::Topic* topic;
     dds::TopicDescription* description;

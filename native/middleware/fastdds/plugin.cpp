@@ -66,7 +66,7 @@
 namespace fastdds = perflab::middleware::fastdds;
 using perflab::middleware::support::guarded;
 using perflab::middleware::support::plugin_table;
-using perflab::middleware::support::StatusError;
+using perflab::Unsupported;
 
 struct perflab_participant final : fastdds::Participant {
   using Participant::Participant;
@@ -100,8 +100,8 @@ perflab_status open(const perflab_host* host, const perflab_participant_settings
     const std::string built =
         std::to_string(FASTDDS_VERSION_MAJOR) + "." + std::to_string(FASTDDS_VERSION_MINOR) + ".";
     if (std::string(fastdds::library_version()).rfind(built, 0) != 0) {
-      throw StatusError(PERFLAB_UNSUPPORTED, "fastdds: built for Fast DDS " + built + "x but loaded with " +
-                                                 fastdds::library_version());
+      throw Unsupported("fastdds: built for Fast DDS " + built + "x but loaded with " +
+                        fastdds::library_version());
     }
     *participant = new perflab_participant(*host, fastdds::read_settings(*settings));
     return PERFLAB_OK;

@@ -23,7 +23,7 @@ struct Settings : support::DdsSettings {
   }
 };
 
-// Throws StatusError with PERFLAB_BAD_OPTION or PERFLAB_UNSUPPORTED. The options are documented in
+// Throws BadInput and Unsupported. The options are documented in
 // plugin.cpp.
 Settings read_settings(const perflab_participant_settings& given);
 

@@ -3,11 +3,10 @@
 #include <string>
 #include <utility>
 
-#include "middleware/support/status.h"
+#include "base/error.h"
 
 namespace perflab::middleware::shm {
 
-using support::StatusError;
 
 std::shared_ptr<Board> Board::of_this_process() {
   static std::mutex mutex;
@@ -23,16 +22,15 @@ std::shared_ptr<Board> Board::of_this_process() {
 
 Board::Board(Descriptor file)
     : file_(std::move(file)),
-      window_(is_sealed_file(file_, sizeof(Memory))
-                  ? Window(file_, 0, sizeof(Memory), true)
-                  : throw StatusError(PERFLAB_FAILED, "shm: what a process sent is no board")) {}
+      window_(is_sealed_file(file_, sizeof(Memory)) ? Window(file_, 0, sizeof(Memory), true)
+                                                    : throw Failed("shm: what a process sent is no board")) {}
 
 std::uint32_t Board::take(Numbers& numbers) {
   const std::lock_guard lock(mutex_);
   if (numbers.next < numbers.end) return numbers.next++;
   if (numbers.returned.empty()) {
-    throw StatusError(PERFLAB_FAILED, "shm: more than " + std::to_string(numbers.end - 1) + " " +
-                                          numbers.what + " in this process");
+    throw Failed("shm: more than " + std::to_string(numbers.end - 1) + " " + numbers.what +
+                 " in this process");
   }
   const std::uint32_t number = numbers.returned.front();
   numbers.returned.pop_front();

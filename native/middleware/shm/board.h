@@ -31,7 +31,7 @@ class Board {
   static constexpr std::uint32_t kBells = 1024;
   static constexpr std::uint32_t kCells = 4096;
 
-  // Of this process; gone with the last participant. Throws StatusError, as everything here that is not
+  // Of this process; gone with the last participant. Throws Failed, as everything here that is not
   // noexcept.
   static std::shared_ptr<Board> of_this_process();
   explicit Board(Descriptor file);

@@ -2,20 +2,19 @@
 
 #include <string>
 
+#include "base/error.h"
 #include "middleware/shm/participant.h"
 #include "middleware/shm/ring.h"
 #include "middleware/shm/wire.h"
-#include "middleware/support/status.h"
 
 namespace perflab::middleware::shm {
 namespace {
 
-using support::StatusError;
 
 void check_qos(const perflab_qos& qos) {
   const auto refuse = [](const char* policy, std::int64_t value, const std::string& right) {
-    throw StatusError(PERFLAB_BAD_OPTION, std::string("shm: ") + policy + " of " + std::to_string(value) +
-                                              "; right would be " + right);
+    throw BadInput(std::string("shm: ") + policy + " of " + std::to_string(value) + "; right would be " +
+                   right);
   };
   if (qos.history == PERFLAB_KEEP_LAST &&
       (qos.depth <= 0 || qos.depth > static_cast<std::int32_t>(kMostMessages)))
@@ -31,12 +30,10 @@ Endpoint checked(const perflab_endpoint_settings& settings) {
   Endpoint info{settings.qos, settings.topic != nullptr ? settings.topic : "",
                 settings.type != nullptr ? settings.type : ""};
   if (info.topic.empty() || info.type.empty() || info.topic.size() + info.type.size() > kLongestNames)
-    throw StatusError(PERFLAB_BAD_OPTION,
-                      "shm: an empty or endless topic or type; right would be e.g. rt/amazon");
+    throw BadInput("shm: an empty or endless topic or type; right would be e.g. rt/amazon");
   if (settings.loans) {
-    throw StatusError(
-        PERFLAB_UNSUPPORTED,
-        "shm: topic '" + info.topic + "' shall pass loaned messages; right would be unique or shared");
+    throw Unsupported("shm: topic '" + info.topic +
+                      "' shall pass loaned messages; right would be unique or shared");
   }
   check_qos(info.qos);
   return info;

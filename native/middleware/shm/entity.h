@@ -19,7 +19,7 @@ struct Endpoint {
   std::string topic;
   std::string type;
 };
-// Throws StatusError where they are malformed, or cannot be had.
+// Throws Error where they are malformed, or cannot be had.
 Endpoint checked(const perflab_endpoint_settings& settings);
 
 class Entity {

@@ -9,13 +9,13 @@
 #include <cstring>
 #include <string>
 
-#include "middleware/support/status.h"
+#include "base/error.h"
 
 namespace perflab::middleware::shm {
 namespace {
 
 [[noreturn]] void fail(const std::string& what) {
-  throw support::StatusError(PERFLAB_FAILED, "shm: " + what + ": " + std::strerror(errno));
+  throw Failed("shm: " + what + ": " + std::strerror(errno));
 }
 
 }  // namespace

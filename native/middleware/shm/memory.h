@@ -13,12 +13,12 @@ namespace perflab::middleware::shm {
 // Source time stamps.
 inline std::int64_t wall_ns() noexcept { return read_clock(CLOCK_REALTIME); }
 
-// Another descriptor of the same file. Throws StatusError.
+// Another descriptor of the same file. Throws Failed.
 Descriptor duplicate(const Descriptor& file);
 
 // A file of zeros in memory, without a name: it is gone with the last process that has it. Its size is
 // sealed, so that no peer can take pages away from under another. Pages that nobody has touched cost nothing.
-// Throws StatusError.
+// Throws Failed.
 Descriptor make_file(const char* name, std::size_t size);
 // Whether what a peer has sent is such a file of this size.
 bool is_sealed_file(const Descriptor& file, std::size_t size) noexcept;
@@ -26,7 +26,7 @@ bool is_sealed_file(const Descriptor& file, std::size_t size) noexcept;
 // A part of a file, mapped; it does not need the descriptor any more.
 class Window {
  public:
-  // Throws StatusError.
+  // Throws Failed.
   Window(const Descriptor& file, std::size_t offset, std::size_t size, bool writable);
   Window(Window&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}

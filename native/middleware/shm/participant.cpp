@@ -11,13 +11,12 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "middleware/support/status.h"
+#include "base/error.h"
 #include "middleware/types.h"
 
 namespace perflab::middleware::shm {
 namespace {
 
-using support::StatusError;
 
 constexpr std::size_t kProcessBytes = 8;
 
@@ -26,7 +25,7 @@ constexpr std::size_t kProcessBytes = 8;
 perflab_identity random_identity() {
   const auto draw = [](std::uint8_t* to, std::size_t size) {
     if (getrandom(to, size, 0) != static_cast<ssize_t>(size))
-      throw StatusError(PERFLAB_FAILED, "shm: no random numbers for an identity");
+      throw Failed("shm: no random numbers for an identity");
   };
   static const perflab_identity process = [&] {
     perflab_identity drawn{};
@@ -73,7 +72,7 @@ Participant::Participant(const perflab_host& host, const ParticipantSettings& se
       data_bell_(board_->take_bell()),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       poke_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!epoll_.open() || !poke_.open()) throw StatusError(PERFLAB_FAILED, "shm: no descriptor is left");
+  if (!epoll_.open() || !poke_.open()) throw Failed("shm: no descriptor is left");
   peers_.push_back({.socket = {}, .identity = identity_, .board = board_});
   Seat seat = take_seat(settings.domain);
   listener_ = std::move(seat.listener);
@@ -184,7 +183,7 @@ void Participant::match(const Wanted& wanted) try {
     const std::uint32_t cell = reader->expect(wanted.writer, writer->second.info.qos, peer.board);
     peer.out.push_back(letter(Kind::match, wanted.reader, wanted.writer, cell));
   }
-} catch (const StatusError& failure) {
+} catch (const Error& failure) {
   closed_.push_back(failure.what());
 }
 
@@ -318,7 +317,7 @@ void Participant::connected(Descriptor socket) try {
   watch(socket.number(), EPOLLIN | EPOLLOUT | EPOLLET);
   peers_.push_back({.socket = std::move(socket)});
   peers_.back().out.push_back(std::move(hello));
-} catch (const StatusError& failure) {
+} catch (const Error& failure) {
   closed_.push_back(failure.what());
 }
 

@@ -42,7 +42,7 @@ namespace shm = perflab::middleware::shm;
 using perflab::middleware::support::guarded;
 using perflab::middleware::support::Options;
 using perflab::middleware::support::plugin_table;
-using perflab::middleware::support::StatusError;
+using perflab::Unsupported;
 
 // These four stand behind the C interface (support/plugin_table.h).
 struct perflab_participant final : shm::Participant {
@@ -80,9 +80,8 @@ perflab_status open(const perflab_host* host, const perflab_participant_settings
                           {"match_delay", "max_blocking_time"});
     perflab::middleware::support::check_domain("shm", settings->domain);
     if (settings->network != nullptr && std::strcmp(settings->network, "lo") != 0) {
-      throw StatusError(PERFLAB_UNSUPPORTED,
-                        std::string("shm: network '") + settings->network +
-                            "'; it connects processes of one machine, right would be 'lo'");
+      throw Unsupported(std::string("shm: network '") + settings->network +
+                        "'; it connects processes of one machine, right would be 'lo'");
     }
     *participant = new perflab_participant(
         *host, shm::ParticipantSettings{

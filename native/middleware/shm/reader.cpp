@@ -11,7 +11,6 @@
 
 namespace perflab::middleware::shm {
 
-using support::StatusError;
 
 Reader::Reader(Participant& of, const perflab_endpoint_settings& settings, const perflab_listener* called)
     : Entity(of, false, settings, called),
@@ -166,8 +165,7 @@ bool Reader::has_news() {
 
 void Reader::attach(WaitSet& waitset, std::uint32_t bell) {
   const std::lock_guard lock(mutex_);
-  if (waitset_ != nullptr)
-    throw StatusError(PERFLAB_FAILED, "shm: the reader is attached to a wait-set already");
+  if (waitset_ != nullptr) throw Failed("shm: the reader is attached to a wait-set already");
   waitset_ = &waitset;
   set_bell(bell);
 }

@@ -52,7 +52,7 @@ class Reader : public Entity {
   bool has_data();
   // Whether messages have come since it was asked last.
   bool has_news();
-  // The wait-set's bell; throws StatusError where the reader has one already.
+  // The wait-set's bell; throws Failed where the reader has one already.
   void attach(WaitSet& waitset, std::uint32_t bell);
   void detach() noexcept;
 

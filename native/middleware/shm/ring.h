@@ -64,7 +64,7 @@ class Rubbish : public std::runtime_error {
 
 class RingWriter {
  public:
-  // `next`: the number of the first message. Throws StatusError.
+  // `next`: the number of the first message. Throws Failed.
   RingWriter(std::uint64_t next, std::int64_t now_ns);
 
   const Descriptor& file() const noexcept { return file_; }
@@ -112,7 +112,7 @@ class RingWriter {
 
 class RingReader {
  public:
-  // Throws Rubbish, or StatusError where the kernel gives no memory.
+  // Throws Rubbish, or Failed where the kernel gives no memory.
   explicit RingReader(const Descriptor& file);
 
   std::uint64_t next() const noexcept { return header().next.load(); }

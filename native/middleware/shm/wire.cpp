@@ -13,15 +13,14 @@
 #include <thread>
 #include <type_traits>
 
-#include "middleware/support/status.h"
+#include "base/error.h"
 
 namespace perflab::middleware::shm {
 namespace {
 
-using support::StatusError;
 
 [[noreturn]] void fail(const std::string& what) {
-  throw StatusError(PERFLAB_FAILED, "shm: " + what + ": " + std::strerror(errno));
+  throw Failed("shm: " + what + ": " + std::strerror(errno));
 }
 
 struct Address {
@@ -141,9 +140,8 @@ Seat take_seat(std::uint32_t domain) {
     }
   }
   if (seat.number < 0) {
-    throw StatusError(PERFLAB_FAILED, "shm: domain " + std::to_string(domain) + " has " +
-                                          std::to_string(kSeats) +
-                                          " participants already, which is as many as it can have");
+    throw Failed("shm: domain " + std::to_string(domain) + " has " + std::to_string(kSeats) +
+                 " participants already, which is as many as it can have");
   }
   return seat;
 }

@@ -60,7 +60,7 @@ struct Seat {
   int number = 0;
   std::vector<Descriptor> others;  // connected to those who were there
 };
-// Throws StatusError when all are taken.
+// Throws Failed when all are taken.
 Seat take_seat(std::uint32_t domain);
 // The next waiting connection of this user, if any.
 Descriptor accept_connection(const Descriptor& listener);

@@ -3,7 +3,6 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "middleware/support/status.h"
 
 namespace perflab::middleware::support {
 namespace {

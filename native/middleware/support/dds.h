@@ -44,8 +44,8 @@ struct DdsSettings {
   std::int64_t max_blocking_time_ns = 1'000'000'000;
 };
 
-// Without options. Throws StatusError: PERFLAB_BAD_OPTION where there is no such domain or network,
-// PERFLAB_UNSUPPORTED where not all participants could find each other on it.
+// Without options. Throws BadInput where there is no such domain or network, Unsupported where
+// not all participants could find each other on it.
 DdsSettings dds_settings(const std::string& middleware, std::uint32_t domain, const std::string& network,
                          std::uint32_t participants_expected);
 

@@ -9,7 +9,7 @@
 #include <memory>
 #include <set>
 
-#include "middleware/support/status.h"
+#include "base/error.h"
 
 namespace perflab::middleware::support {
 namespace {
@@ -24,8 +24,7 @@ constexpr std::uint32_t kSpareParticipants = 16;
 
 Interface find_interface(const std::string& middleware, const std::string& name) {
   ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0)
-    throw StatusError(PERFLAB_FAILED, middleware + ": cannot list network interfaces");
+  if (getifaddrs(&list) != 0) throw Failed(middleware + ": cannot list network interfaces");
   const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, freeifaddrs);
   std::set<std::string> usable;
   for (const ifaddrs* at = list; at != nullptr; at = at->ifa_next) {
@@ -43,17 +42,16 @@ Interface find_interface(const std::string& middleware, const std::string& name)
   std::string text =
       middleware + ": network '" + name + "' is not an interface that is up with an IPv4 address; there are";
   for (const std::string& other : usable) text.append(" ").append(other);
-  throw StatusError(PERFLAB_BAD_OPTION, text);
+  throw BadInput(text);
 }
 
 std::uint32_t last_participant_index(const std::string& middleware, const std::string& network,
                                      const Interface& interface, std::uint32_t participants_expected) {
   const std::uint32_t last = participants_expected + kSpareParticipants;
   if (!interface.multicast && last > kLastParticipantIndex) {
-    throw StatusError(PERFLAB_UNSUPPORTED, middleware + ": " + std::to_string(participants_expected) +
-                                               " participants on '" + network +
-                                               "', which has no multicast; right would be at most " +
-                                               std::to_string(kLastParticipantIndex - kSpareParticipants));
+    throw Unsupported(middleware + ": " + std::to_string(participants_expected) + " participants on '" +
+                      network + "', which has no multicast; right would be at most " +
+                      std::to_string(kLastParticipantIndex - kSpareParticipants));
   }
   return std::min(last, kLastParticipantIndex);
 }
@@ -61,7 +59,7 @@ std::uint32_t last_participant_index(const std::string& middleware, const std::s
 std::uint64_t kernel_limit(const std::string& middleware, const std::string& name) {
   std::ifstream file("/proc/sys/net/core/" + name);
   std::uint64_t bytes = 0;
-  if (!(file >> bytes)) throw StatusError(PERFLAB_FAILED, middleware + ": cannot read net.core." + name);
+  if (!(file >> bytes)) throw Failed(middleware + ": cannot read net.core." + name);
   return bytes;
 }
 

@@ -17,11 +17,11 @@ struct Interface {
   bool multicast = false;  // and not the loopback
 };
 
-// Throws StatusError (PERFLAB_BAD_OPTION) where there is no such interface that is up with an IPv4 address.
+// Throws BadInput where there is no such interface that is up with an IPv4 address.
 Interface find_interface(const std::string& middleware, const std::string& name);
 
 // The highest index among the participants of a domain on one address, with some to spare for other programs.
-// Throws StatusError (PERFLAB_UNSUPPORTED) where without multicast not all of them could be found.
+// Throws Unsupported where without multicast not all of them could be found.
 std::uint32_t last_participant_index(const std::string& middleware, const std::string& network,
                                      const Interface& interface, std::uint32_t participants_expected);
 

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "middleware/support/status.h"
+#include "base/error.h"
 
 namespace perflab::middleware::support {
 namespace {
@@ -43,15 +43,15 @@ Options::Options(std::string_view plugin, std::span<const perflab_option> given,
     : plugin_(plugin) {
   for (const perflab_option& option : given) {
     if (option.key == nullptr || option.value == nullptr) {
-      throw StatusError(PERFLAB_BAD_OPTION, plugin_ + ": an option without key or value");
+      throw BadInput(plugin_ + ": an option without key or value");
     }
     if (std::find(known.begin(), known.end(), option.key) == known.end()) {
       std::string text = plugin_ + ": unknown option '" + option.key + "'; known are";
       for (const std::string_view name : known) text.append(name == *known.begin() ? " " : ", ").append(name);
-      throw StatusError(PERFLAB_BAD_OPTION, text);
+      throw BadInput(text);
     }
     if (!values_.emplace(option.key, option.value).second) {
-      throw StatusError(PERFLAB_BAD_OPTION, plugin_ + ": option '" + option.key + "' is given twice");
+      throw BadInput(plugin_ + ": option '" + option.key + "' is given twice");
     }
   }
 }
@@ -60,7 +60,7 @@ void Options::refuse(std::string_view key, std::string_view would_be_right) cons
   std::string message = plugin_ + ": option '" + std::string(key) + "' is ";
   const auto found = values_.find(key);
   message += found == values_.end() ? "missing" : "'" + found->second + "'";
-  throw StatusError(PERFLAB_BAD_OPTION, message + "; right would be " + std::string(would_be_right));
+  throw BadInput(message + "; right would be " + std::string(would_be_right));
 }
 
 std::optional<std::string> Options::text(std::string_view key) const {
@@ -135,8 +135,8 @@ std::optional<double> Options::probability(std::string_view key) const {
 void check_domain(std::string_view plugin, std::uint32_t domain) {
   static constexpr std::uint32_t kLargest = 232;
   if (domain <= kLargest) return;
-  throw StatusError(PERFLAB_BAD_OPTION, std::string(plugin) + ": domain " + std::to_string(domain) +
-                                            "; right would be 0 to " + std::to_string(kLargest));
+  throw BadInput(std::string(plugin) + ": domain " + std::to_string(domain) + "; right would be 0 to " +
+                 std::to_string(kLargest));
 }
 
 }  // namespace perflab::middleware::support

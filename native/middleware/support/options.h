@@ -19,7 +19,7 @@
 
 namespace perflab::middleware::support {
 
-// Every function throws StatusError with PERFLAB_BAD_OPTION on a malformed value.
+// Every function throws BadInput on a malformed value.
 class Options {
  public:
   // Refuses keys that are not in `known`, and keys given twice.
@@ -50,7 +50,7 @@ class Options {
   std::map<std::string, std::string, std::less<>> values_;
 };
 
-// DDS counts domains from 0 to 232, and so does everybody here. Throws StatusError with PERFLAB_BAD_OPTION.
+// DDS counts domains from 0 to 232, and so does everybody here. Throws BadInput.
 void check_domain(std::string_view plugin, std::uint32_t domain);
 
 }  // namespace perflab::middleware::support

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <string>
 
-#include "middleware/support/status.h"
+#include "base/error.h"
 
 namespace perflab::middleware::support {
 namespace {
@@ -22,7 +22,7 @@ constexpr Policy kPolicies[] = {
     {24, "type_consistency"}, {25, "data_representation"}};
 
 [[noreturn]] void refuse(const char* plugin, const std::string& what) {
-  throw StatusError(PERFLAB_BAD_OPTION, std::string(plugin) + ": " + what);
+  throw BadInput(std::string(plugin) + ": " + what);
 }
 
 void check_duration(const char* plugin, const char* policy, std::int64_t value_ns) {

@@ -7,7 +7,7 @@
 
 namespace perflab::middleware::support {
 
-// Throws StatusError with PERFLAB_BAD_OPTION where topic or type has no name, or a policy a value that DDS
+// Throws BadInput where topic or type has no name, or a policy a value that DDS
 // has not.
 const perflab_endpoint_settings& checked(const char* plugin, const perflab_endpoint_settings& settings);
 

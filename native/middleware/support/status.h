@@ -20,11 +20,6 @@
 
 namespace perflab::middleware::support {
 
-class StatusError : public Error {
- public:
-  StatusError(perflab_status status, const std::string& text) : Error(kind_of(status), text) {}
-};
-
 // One line, cut to fit, NUL-terminated. Does not allocate.
 inline void set_error(perflab_error* error, std::string_view text) noexcept {
   if (error == nullptr) return;

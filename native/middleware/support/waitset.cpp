@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "middleware/support/status.h"
+#include "base/error.h"
 
 namespace perflab::middleware::support {
 
@@ -26,8 +26,7 @@ std::size_t Places::add(Attachment& reader, std::uint64_t cookie) {
   if (place / kBits == marks_.size()) marks_.emplace_back(0);
   const std::lock_guard lock(reader.mutex_);
   if (reader.attached()) {
-    throw StatusError(PERFLAB_FAILED,
-                      std::string(reader.plugin_) + ": the reader is attached to a wait-set already");
+    throw Failed(std::string(reader.plugin_) + ": the reader is attached to a wait-set already");
   }
   places_.push_back({&reader, cookie});
   reader.places_ = this;

@@ -82,7 +82,7 @@ class Places {
   Places(const Places&) = delete;
   Places& operator=(const Places&) = delete;
 
-  // Returns the place. Throws StatusError where the reader is attached already, here or elsewhere.
+  // Returns the place. Throws Failed where the reader is attached already, here or elsewhere.
   std::size_t add(Attachment& reader, std::uint64_t cookie);
   void remove(std::size_t place) noexcept;
 

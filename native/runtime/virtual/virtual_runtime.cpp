@@ -54,7 +54,6 @@ struct VirtualRuntime::Link {
   std::uint64_t stalled = 0;
 
   void count(const middleware::disturb::Disturbance::Arrival& arrival) noexcept {
-    duplicated += arrival.copy ? 1 : 0;
     reordered += !arrival.copy && arrival.overtaken ? 1 : 0;
     stalled += !arrival.copy && arrival.stalled ? 1 : 0;
   }
@@ -260,6 +259,7 @@ struct VirtualRuntime::Event {
   std::shared_ptr<Message> message{};
   Guarded* waitable = nullptr;
   Nanoseconds due_ns = 0;
+  bool copy = false;  // of a message that arrives a second time
 };
 
 struct VirtualRuntime::LaterFirst {
@@ -481,7 +481,7 @@ void VirtualRuntime::simulate() noexcept {
     } else if (event.writer != nullptr) {
       offer(*event.writer, event.message);
     } else if (event.message) {
-      arrive(*event.link, event.message);
+      arrive(*event.link, event.message, event.copy);
     } else if (event.link != nullptr) {
       if (event.link->disturbance.held_until_ns() <= event.at) release_held(*event.link);
     } else if (event.at == event.lane->step_at) {  // otherwise an earlier wake-up has taken its place
@@ -544,7 +544,12 @@ void VirtualRuntime::offer(Writer& writer, const std::shared_ptr<Message>& messa
 void VirtualRuntime::schedule_arrivals(Link& link, const std::shared_ptr<Message>& offered) {
   for (const auto& arrival : link.arrivals) {
     const bool is_offered = arrival.message == offered.get();
-    events_->push({arrival.due_ns, next_order_++, nullptr, nullptr, &link, is_offered ? offered : link.held});
+    const auto& message = is_offered ? offered : link.held;
+    events_->push({.at = arrival.due_ns,
+                   .order = next_order_++,
+                   .link = &link,
+                   .message = message,
+                   .copy = arrival.copy});
     link.count(arrival);
   }
   if (link.disturbance.held() == nullptr) link.held = nullptr;
@@ -554,15 +559,18 @@ void VirtualRuntime::schedule_arrivals(Link& link, const std::shared_ptr<Message
 void VirtualRuntime::release_held(Link& link) {
   link.disturbance.release(link.arrivals);
   for (const auto& arrival : link.arrivals) {
-    events_->push(
-        {std::max(arrival.due_ns, clock_.now()), next_order_++, nullptr, nullptr, &link, link.held});
+    events_->push({.at = std::max(arrival.due_ns, clock_.now()),
+                   .order = next_order_++,
+                   .link = &link,
+                   .message = link.held,
+                   .copy = arrival.copy});
     link.count(arrival);
   }
   link.held = nullptr;
 }
 
-void VirtualRuntime::arrive(Link& link, const std::shared_ptr<Message>& message) {
-  ++link.delivered;
+void VirtualRuntime::arrive(Link& link, const std::shared_ptr<Message>& message, bool copy) {
+  ++(copy ? link.duplicated : link.delivered);
   Reader& reader = *link.reader;
   if (reader.depth != 0 && reader.history.size() == reader.depth) {
     reader.history.pop_front();

@@ -106,7 +106,7 @@ class VirtualRuntime final : public Runtime {
   void offer(Writer& writer, const std::shared_ptr<Message>& message);
   void schedule_arrivals(Link& link, const std::shared_ptr<Message>& offered);
   void release_held(Link& link);
-  void arrive(Link& link, const std::shared_ptr<Message>& message);
+  void arrive(Link& link, const std::shared_ptr<Message>& message, bool copy);
   void arrive(Guarded& waitable, Nanoseconds due_ns);
   void announce(Source& source);
   void wake(Lane& lane, Nanoseconds at);

@@ -172,6 +172,7 @@ TEST(Virtual, AllDisturbancesTogetherAgreeWithWhatWasInjected) {
   EXPECT_EQ(injected["offered"], 10'000u);
   EXPECT_GT(injected["lost"].get<std::uint64_t>(), 400u);
   EXPECT_EQ(sequence.received(), 10'000u - injected["lost"].get<std::uint64_t>());
+  EXPECT_EQ(sequence.received(), injected["delivered"].get<std::uint64_t>());  // without the copies
   EXPECT_EQ(sequence.duplicate(), injected["duplicated"].get<std::uint64_t>());
   EXPECT_EQ(sequence.reordered(), injected["reordered"].get<std::uint64_t>());
   lab.expect_conservation();

@@ -230,8 +230,8 @@ TEST_F(Scribbled, MessageMustLieInTheFile) {
 }
 
 TEST(Board, RefusesWhatIsNone) {
-  EXPECT_THROW(Board(make_file("other", 100)), support::StatusError);
-  EXPECT_THROW(Board(Descriptor{}), support::StatusError);
+  EXPECT_THROW(Board(make_file("other", 100)), Failed);
+  EXPECT_THROW(Board(Descriptor{}), Failed);
 }
 
 TEST(Board, NumbersThatArePassedOnAreOthers) {
@@ -278,7 +278,7 @@ TEST(Seats, AreAsManyAsTheyAreAndTheLateOneIsRefused) {
     EXPECT_EQ(seats.back().others.size(), seats.size() - 1) << "the later one connects to all before it";
     seats.back().others.clear();
   }
-  EXPECT_THROW(take_seat(domain), support::StatusError);
+  EXPECT_THROW(take_seat(domain), Failed);
   seats.erase(seats.begin() + 3);
   EXPECT_EQ(take_seat(domain).number, 3);
 }
