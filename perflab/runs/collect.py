@@ -13,7 +13,6 @@ from perflab.errors import DAMAGE, BadInput
 from perflab.formats import records
 from perflab.formats.json_file import read_json
 from perflab.formats.records import ProcessRecords, RecordError
-from perflab.results.curve import Curve
 from perflab.results.files import DesignedTreatment, Manifest, TrialFile, UsedWorkload
 from perflab.results.outcome import HARNESS_ERROR, SUCCESS
 from perflab.results.summary import Summary
@@ -289,20 +288,7 @@ def with_answers(
     from perflab.statistics import curves
 
     found = curves.of(summary.results, document.factors, metrics, alpha=statistics.alpha, margin=margin, seed=seed)
-    return replace(summary, curves=tuple(_told_apart(found)))
-
-
-def _told_apart(curves: Sequence[Curve]) -> Iterator[Curve]:
-    """Curves that differ in their conditions alone get the names of these."""
-    called = [(c.variant, c.factor, str(c.others)) for c in curves]
-    for curve, name in zip(curves, called, strict=True):
-        if called.count(name) == 1:
-            yield curve
-            continue
-        last = curve.levels[-1]
-        level = f"{curve.factor.partition('.')[2]}={last.level}"
-        words = [word for word in str(last.treatment).split(" ") if word != level]
-        yield replace(curve, variant=f"{curve.variant}, {' '.join(words)}")
+    return replace(summary, curves=tuple(found))
 
 
 def _place_of(goal: Goal, result: Result) -> float:

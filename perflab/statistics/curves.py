@@ -8,7 +8,7 @@ is claimed, and how wrong that can be.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -51,7 +51,20 @@ def of(
     wanted = tuple(metrics or chosen(None))
     measured = [r for r in results if r.is_regular]
     curves = [(path, curve) for path in factors for curve in placed(path, measured) if len(curve.levels) > 1]
-    return [_curve(path, curve, wanted, (alpha, margin, seed), OverLevels.record) for path, curve in curves]
+    return list(_told_apart([_curve(p, c, wanted, (alpha, margin, seed), OverLevels.record) for p, c in curves]))
+
+
+def _told_apart(curves: Sequence[Curve]) -> Iterator[Curve]:
+    """Curves that differ in their conditions alone get the names of these."""
+    called = [(c.variant, c.factor, str(c.others)) for c in curves]
+    for curve, name in zip(curves, called, strict=True):
+        if called.count(name) == 1:
+            yield curve
+            continue
+        last = curve.levels[-1]
+        level = f"{curve.factor.partition('.')[2]}={last.level}"
+        words = [word for word in str(last.treatment).split(" ") if word != level]
+        yield replace(curve, variant=f"{curve.variant}, {' '.join(words)}")
 
 
 def outline(path: str, curve: Placed[Result], metrics: Sequence[Metric], alpha: float) -> Curve:

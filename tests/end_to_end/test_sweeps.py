@@ -287,18 +287,6 @@ def test_a_real_sweep_under_a_flood(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.native
-@pytest.mark.alone
-def test_curves_under_different_conditions_are_called_differently(run: Run, busy: Path, tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    conditions = ["--condition", "cpu_pinning:count=1", "--condition", "cpu_load:load=20,workers=1"]
-    options = ["--factor", "message_flood.rate=20,50", *conditions, "--trials", "1", "--time", "1s"]
-    done = run("sweep", busy, "--middleware", "sim", *options, "--cool-down", "0", "-o", out)
-    assert done.returncode == 0, done.stderr
-    names = [curve["variant"] for curve in summary(out)["curves"]]
-    assert names == ["sim, cpu_pinning+message_flood", "sim, cpu_load+message_flood"]
-
-
-@pytest.mark.native
 @pytest.mark.long
 def test_levels_that_cannot_be_produced_are_no_breaking(run: Run, tmp_path: Path) -> None:
     """No machine sends this much in messages of this size: each such trial is invalid, and the search says so."""

@@ -48,6 +48,21 @@ def test_the_baseline_is_the_level_at_which_the_condition_is_off() -> None:
     assert four["confidence"] == 0.95
 
 
+def test_curves_under_different_conditions_are_called_differently() -> None:
+    results: list[Json] = []
+    for other in ("cpu_pinning", "cpu_load"):
+        under = sweep("message_flood.rate", {20: Effect(), 50: Effect()})
+        for entry in under:
+            entry["conditions"] = [other, "message_flood"]
+            entry["condition_parameters"] = {other: {"workers": 1}, **entry["condition_parameters"]}
+            entry["treatment"] = f"{other}+{entry['treatment']}"
+        results += under
+    found = curves.of(read_results(results), {"message_flood.rate": []})
+    names = ["cyclonedds, cpu_pinning+message_flood", "cyclonedds, cpu_load+message_flood"]
+    assert [curve.variant for curve in found] == names
+    assert [[level.level for level in curve.levels] for curve in found] == [[20, 50], [20, 50]]
+
+
 def test_levels_are_values_however_they_are_written() -> None:
     """A load of "0%" is off, as 0 is: its result is the baseline of the others, and they make one curve."""
     as_text = sweep(LOAD, {"0%" if level == 0 else f"{level}%": Effect() for level in KNEE_AT_60})
