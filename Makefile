@@ -39,7 +39,7 @@ demo: all ## A small experiment: a robot of ten nodes on each DDS, at rest, unde
 # From the start with the flags of scripts/test, or everything would be compiled twice; pip works while the compiler does.
 .PHONY: test-parts
 test-parts:
-	@$(MAKE) --no-print-directory --jobs=2 all $(VENV)/.test CMAKE_FLAGS='-DPERFLAB_WERROR=ON $(CMAKE_FLAGS)'
+	@$(MAKE) --no-print-directory --jobs=2 all $(VENV)/.test CMAKE_FLAGS='$(shell scripts/test --flags) $(CMAKE_FLAGS)'
 
 test: test-parts ## The check: builds, and runs all tests but the long ones
 	@scripts/install-dependencies --test

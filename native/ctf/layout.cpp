@@ -10,7 +10,7 @@ namespace {
 constexpr std::uint32_t kMaximumFields = 1U << 16U;
 constexpr int kMaximumDepth = 100;
 
-class Builder {
+class LayoutBuilder {
  public:
   FieldLayout build(const std::string& name, const FieldType& type, std::uint32_t slot, int depth = 0) {
     if (++fields_ > kMaximumFields || depth > kMaximumDepth) {
@@ -86,7 +86,7 @@ const FieldLayout* EventLayout::context_field(std::string_view name) const noexc
 }
 
 FieldLayout make_layout(const std::string& name, const FieldType& type, std::uint32_t first_slot) {
-  return Builder().build(name, type, first_slot);
+  return LayoutBuilder().build(name, type, first_slot);
 }
 
 EventLayout make_layout(const StreamClass& stream, const EventClass& event) {

@@ -9,8 +9,7 @@
 namespace perflab::ctf {
 namespace {
 
-constexpr std::uint64_t kBlockBytes =
-    2048;                                 // half a page: in a page of zeros there is one wherever it begins
+constexpr std::uint64_t kHalfPage = 2048;  // half a page: in a page of zeros there is one wherever it begins
 constexpr std::uint64_t kZeroBytes = 64;  // longer than any event of zeros
 
 bool are_zeros(const std::uint8_t* data, std::uint64_t bytes) noexcept {
@@ -22,12 +21,12 @@ bool are_zeros(const std::uint8_t* data, std::uint64_t bytes) noexcept {
 bool has_block_of_zeros(const Packet& packet) noexcept {
   const std::uint64_t begin = packet.file_offset + packet.events_offset_bits / 8;
   const std::uint64_t end = packet.file_offset + packet.content_bits / 8;
-  for (std::uint64_t at = (begin + kBlockBytes - 1) / kBlockBytes * kBlockBytes; at + kBlockBytes <= end;
-       at += kBlockBytes) {
+  for (std::uint64_t at = (begin + kHalfPage - 1) / kHalfPage * kHalfPage; at + kHalfPage <= end;
+       at += kHalfPage) {
     const std::uint8_t* const block = packet.data + (at - packet.file_offset);
     std::uint64_t first = 0;
     std::memcpy(&first, block, sizeof first);
-    if (first == 0 && are_zeros(block, kBlockBytes)) return true;
+    if (first == 0 && are_zeros(block, kHalfPage)) return true;
   }
   return false;
 }

@@ -243,9 +243,9 @@ class Search {
 // ---------------------------------------------------------------------------------------------------------------------
 // Building
 
-class Builder {
+class TraceBuilder {
  public:
-  Builder(Trace& trace, Ledger& ledger) : trace_(trace), ledger_(ledger) {}
+  TraceBuilder(Trace& trace, Ledger& ledger) : trace_(trace), ledger_(ledger) {}
 
   // Throws MetadataError.
   void prepare() {
@@ -500,7 +500,7 @@ TraceSet TraceSet::open(std::span<const std::filesystem::path> paths) {
     auto trace = std::make_shared<Trace>();
     trace->path = group.folders.front()->name;
     trace->metadata = std::move(group.metadata);
-    Builder builder(*trace, set.ledger_);
+    TraceBuilder builder(*trace, set.ledger_);
     try {
       builder.prepare();
     } catch (const MetadataError& error) {

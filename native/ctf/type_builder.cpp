@@ -30,9 +30,9 @@ bool is_alike(std::string_view a, std::string_view b) {
 }
 
 // Builds the structure of one scope.
-class Builder : tsdl::Reporter {
+class ScopeBuilder : tsdl::Reporter {
  public:
-  Builder(Types& types, Scope scope) : Reporter(types.report), types_(types), scope_(scope) {}
+  ScopeBuilder(Types& types, Scope scope) : Reporter(types.report), types_(types), scope_(scope) {}
 
   Built build(const tsdl::Attribute& attribute) {
     if (attribute.type == nullptr) {
@@ -555,7 +555,7 @@ class Builder : tsdl::Reporter {
 }  // namespace
 
 FieldTypePtr build_scope(Types& types, Scope scope, const tsdl::Attribute& attribute) {
-  Built built = Builder(types, scope).build(attribute);
+  Built built = ScopeBuilder(types, scope).build(attribute);
   types.all_fields += built.fields;
   auto type = built.type;
   types.scopes[index_of(scope)] = std::move(built);

@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <unordered_set>
 #include <utility>
+
+#include "graph/units.h"
+#include "message/types.h"
 
 namespace perflab::graph {
 namespace {
@@ -67,6 +71,21 @@ void separate_timer_names(Node& node) {
   separate(&Timer::publish, "");
   separate(&Timer::request, "_request");
   separate(&Timer::trigger, "_trigger");
+}
+
+std::uint32_t read_size(const Fields& fields, std::string_view key, const std::string& type, bool units) {
+  const message::MessageType* known = message::find_type(type);
+  const auto field = fields.find(key);
+  if (!field) {
+    if (known->variable) fields.fail("the publisher misses the key '{}', which {} needs", key, type);
+    return known->payload_bytes;
+  }
+  const auto size =
+      units && field->kind() != Kind::kNumber
+          ? field->parsed([&] { return parse_size(field->text()); })
+          : static_cast<std::uint32_t>(field->integer(0, std::numeric_limits<std::uint32_t>::max()));
+  field->require_none(size_problem(type, size));
+  return size;
 }
 
 std::vector<Executor> executors_in_use(const std::vector<Node>& nodes) {

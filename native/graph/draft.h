@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,6 +70,10 @@ class NodeAdder {
   std::size_t nodes_ = 0;
   std::size_t parts_ = 0;
 };
+
+// The size of a publisher's messages in bytes, a number or, where the format has units, a text; that of the
+// type where the file has no such key and the type one size.
+std::uint32_t read_size(const Fields& fields, std::string_view key, const std::string& type, bool units);
 
 // Lists executors by the ids that nodes name, in the order of their first use.
 std::vector<Executor> executors_in_use(const std::vector<Node>& nodes);

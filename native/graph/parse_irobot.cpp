@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <limits>
 
 #include "graph/draft.h"
 #include "graph/fields.h"
@@ -13,8 +12,6 @@
 
 namespace perflab::graph {
 namespace {
-
-constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
 
 enum class End { kPublisher, kSubscription, kService };
 
@@ -142,20 +139,6 @@ Nanoseconds read_period(const Fields& fields, std::string_view what) {
   return std::max<Nanoseconds>(static_cast<Nanoseconds>(single * 1000.0F) * 1'000, kShortestPeriod);
 }
 
-std::uint32_t read_size(const Fields& fields, const std::string& type) {
-  const message::MessageType* known = message::find_type(type);
-  const auto field = fields.find("msg_size");
-  if (!field) {
-    if (known->variable) {
-      fields.fail("the publisher misses the key 'msg_size', which {} needs", type);
-    }
-    return known->payload_bytes;
-  }
-  const auto size = static_cast<std::uint32_t>(field->integer(0, std::numeric_limits<std::uint32_t>::max()));
-  field->require_none(size_problem(type, size));
-  return size;
-}
-
 void add_publisher(const Field& item, Node& node, NodeOrigin& origin) {
   const Fields fields(
       item, "publisher",
@@ -163,7 +146,7 @@ void add_publisher(const Field& item, Node& node, NodeOrigin& origin) {
   Publisher publisher;
   publisher.topic = read_qualified(fields, "topic_name", topic_problem, node);
   publisher.type = read_type(fields, "msg_type", type_problem);
-  publisher.size_bytes = read_size(fields, publisher.type);
+  publisher.size_bytes = read_size(fields, "msg_size", publisher.type, false);
   const Nanoseconds period = read_period(fields, "publisher");
   publisher.frequency_hz = 1e9 / static_cast<double>(period);
   publisher.pass_by = PassBy::kUnique;

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <optional>
 #include <unordered_set>
@@ -17,8 +16,6 @@
 
 namespace perflab::graph {
 namespace {
-
-constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
 
 // What a process has beside its name and nodes; a graph of one process has it at the top level.
 constexpr std::array<std::string_view, 4> kProcessKeys{"executors", "participants", "threads", "lock_memory"};
@@ -140,21 +137,6 @@ End read_service_end(const Fields& fields, const Node& node) {
   return end;
 }
 
-std::uint32_t read_size(const Fields& fields, const std::string& type) {
-  const message::MessageType* known = message::find_type(type);
-  const auto field = fields.find("size");
-  if (!field) {
-    if (known->variable) fields.fail("the publisher misses the key 'size', which {} needs", type);
-    return known->payload_bytes;
-  }
-  const auto size =
-      field->kind() == Kind::kNumber
-          ? static_cast<std::uint32_t>(field->integer(0, std::numeric_limits<std::uint32_t>::max()))
-          : field->parsed([&] { return parse_size(field->text()); });
-  field->require_none(size_problem(type, size));
-  return size;
-}
-
 // A node while it is read. `usual`: the phase of its timers that say none.
 struct Reading {
   Node& node;
@@ -185,7 +167,7 @@ void add_publisher(const Field& item, Reading& into) {
   const Fields fields(item, "publisher",
                       {"topic", "type", "size", "pass_by", "qos", "period", "frequency", "phase"});
   auto publisher = read_endpoint<Publisher>(fields, into.node, true);
-  publisher.size_bytes = read_size(fields, publisher.type);
+  publisher.size_bytes = read_size(fields, "size", publisher.type, true);
   into.add_own_timer(fields, "publisher", timer_name(fields.text("topic")), &Timer::publish,
                      into.node.publishers.size());
   into.node.publishers.push_back(std::move(publisher));

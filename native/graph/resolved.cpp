@@ -19,7 +19,6 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr int kSchema = 1;
-constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kMaxUnsigned = std::numeric_limits<std::uint32_t>::max();
 
 // A JSON value and the path to it, for messages.

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,8 @@ class UnitError : public BadInput {
   using BadInput::BadInput;
 };
 
+// Of depths, ids and indexes.
+inline constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
 inline constexpr Nanoseconds kShortestPeriod = 1'000;                // 1 us
 inline constexpr Nanoseconds kLongestDuration = 86'400'000'000'000;  // 1 day
 

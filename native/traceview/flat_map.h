@@ -8,10 +8,10 @@
 
 namespace perflab::traceview {
 
+inline constexpr std::int32_t kNone = -1;  // in the place of the number of a row
+
 class FlatMap {
  public:
-  static constexpr std::int32_t kNone = -1;
-
   [[nodiscard]] std::int32_t find(std::uint64_t key) const noexcept {
     if (cells_.size() == 0) return kNone;
     for (std::size_t i = hash(key) & mask_;; i = (i + 1) & mask_) {

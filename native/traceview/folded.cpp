@@ -8,8 +8,6 @@
 namespace perflab::traceview {
 namespace {
 
-constexpr std::int32_t kNone = -1;
-
 // Something that was open on a thread for a while.
 struct Frame {
   enum class Kind : std::uint8_t { function, phase, callback };

@@ -73,7 +73,6 @@ constexpr std::uint64_t kSequence = 1;            // all packets are of one writ
 constexpr std::int32_t kNextNumber = 10'000'000;  // above all pids of Linux (at most 4,194,304)
 constexpr std::size_t kSwitchesPerBundle = 4096;
 constexpr std::size_t kFlush = std::size_t{1} << 20;
-constexpr std::int32_t kNone = -1;
 
 // Rows of a table by the row of another that they name, in their order.
 class Groups {

@@ -92,8 +92,6 @@ class Ros {
   [[nodiscard]] const FunctionModel& functions() const noexcept { return functions_; }
 
  private:
-  static constexpr std::int32_t kNone = FlatMap::kNone;
-
   // An object while it is being put together; becomes a row in finish().
   struct Object {
     std::int32_t process = 0;

@@ -8,6 +8,7 @@
 #include <array>
 
 #include "traceview/column.h"
+#include "traceview/flat_map.h"
 
 namespace perflab::traceview {
 

@@ -19,7 +19,7 @@ namespace {
 
 using support::set_error;
 
-constexpr std::size_t kHeader = 4;  // encapsulation
+constexpr std::size_t kEncapsulation = 4;  // encapsulation
 
 // Keep-all histories of writers are limited, as the library's are by itself.
 constexpr std::int32_t kKeepAll = 5000;
@@ -145,7 +145,7 @@ Endpoint::Endpoint(Participant& participant, const perflab_endpoint_settings& se
       type_name_(settings.type),
       qos_(settings.qos) {
   if (settings.fixed_size > std::numeric_limits<std::int32_t>::max() ||
-      (settings.fixed_size != 0 && settings.fixed_size <= kHeader)) {
+      (settings.fixed_size != 0 && settings.fixed_size <= kEncapsulation)) {
     throw BadInput("fastdds: topic '" + topic_name_ + "' has messages of " +
                    std::to_string(settings.fixed_size) + " bytes; right would be 5 bytes to 2 GiB");
   }
@@ -274,9 +274,10 @@ perflab_status Writer::write(const perflab_bytes* parts, std::size_t part_count,
   for (std::size_t i = 0; i < part_count; ++i) size += parts[i].size;
   const std::size_t most =
       topic_.type->fixed_size() != 0 ? topic_.type->fixed_size() : std::numeric_limits<std::int32_t>::max();
-  if (size < kHeader || size > most) [[unlikely]] {
-    set_error(error, size < kHeader ? "fastdds: a message without encapsulation header"
-                                    : "fastdds: a message larger than its type's fixed size, or than 2 GiB");
+  if (size < kEncapsulation || size > most) [[unlikely]] {
+    set_error(error, size < kEncapsulation
+                         ? "fastdds: a message without encapsulation header"
+                         : "fastdds: a message larger than its type's fixed size, or than 2 GiB");
     return PERFLAB_FAILED;
   }
   Outgoing message{parts, part_count, static_cast<std::uint32_t>(size)};
@@ -312,7 +313,7 @@ perflab_status Writer::loan(void** message, perflab_error* error) {
                             : "fastdds: this writer was not made for loans");
     return PERFLAB_FAILED;
   }
-  void* const start = static_cast<std::uint8_t*>(body) - kHeader;
+  void* const start = static_cast<std::uint8_t*>(body) - kEncapsulation;
   if (record_->samples.load(std::memory_order_relaxed) == 0) loans_shared_ = in_data_sharing(start);
   outstanding_.push_back(start);
   *message = start;
@@ -332,7 +333,7 @@ perflab_status Writer::write_loaned(void* message, perflab_error* error) {
     set_error(error, "fastdds: not sent: the message is no loan of this writer");
     return PERFLAB_FAILED;
   }
-  void* body = static_cast<std::uint8_t*>(message) + kHeader;
+  void* body = static_cast<std::uint8_t*>(message) + kEncapsulation;
   ReturnCode code{};
   bool written = false;
   if (stamp_ns == 0) [[likely]] {
@@ -354,7 +355,7 @@ perflab_status Writer::write_loaned(void* message, perflab_error* error) {
 
 void Writer::discard_loan(void* message) noexcept {
   if (!forget_loan(message)) return;
-  void* body = static_cast<std::uint8_t*>(message) + kHeader;
+  void* body = static_cast<std::uint8_t*>(message) + kEncapsulation;
   writer_->discard_loan(body);
 }
 
@@ -501,7 +502,8 @@ perflab_status Reader::take(perflab_sample* sample, perflab_error* error) {
     const void* const value = loan->values.buffer()[0];
     View view;
     if (fixed_size_ != 0) {
-      view = {static_cast<const std::uint8_t*>(value) - kHeader, static_cast<std::uint32_t>(fixed_size_)};
+      view = {static_cast<const std::uint8_t*>(value) - kEncapsulation,
+              static_cast<std::uint32_t>(fixed_size_)};
     } else {
       view = *static_cast<const View*>(value);
     }

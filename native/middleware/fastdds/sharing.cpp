@@ -76,7 +76,7 @@ bool in_data_sharing(const void* address) noexcept {
   char text[8192];  // a line is shorter: addresses, and a path of at most 4096
   std::size_t have = 0;
   while (!known) {
-    const ssize_t got = read(maps, text + have, sizeof text - have);
+    const ssize_t got = ::read(maps, text + have, sizeof text - have);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
     have += static_cast<std::size_t>(got);

@@ -20,7 +20,7 @@ thread_local LastFragment last_fragment_of_thread;
 
 // ---- what is in a datagram (RTPS 2.3, 8.3 and 9.4) ----
 
-constexpr std::uint32_t kHeader = 20;           // protocol, version, vendor, GUID prefix at 8
+constexpr std::uint32_t kMessageHeader = 20;    // protocol, version, vendor, GUID prefix at 8
 constexpr std::uint32_t kSubmessageHeader = 4;  // kind, flags, length
 constexpr std::uint8_t kDataFragment = 0x16;
 constexpr std::uint32_t kDataFragmentSize = 32;  // up to and with sampleSize, after its header
@@ -40,7 +40,7 @@ std::uint32_t note_fragment(const std::uint8_t* data, std::uint32_t size, const 
   LastFragment& last = last_fragment_of_thread;
   last.valid = false;
   std::uint32_t fragment = 0;
-  for (std::uint32_t at = kHeader; at + kSubmessageHeader <= size;) {
+  for (std::uint32_t at = kMessageHeader; at + kSubmessageHeader <= size;) {
     const std::uint8_t* const submessage = data + at;
     const bool little = (submessage[1] & 1) != 0;
     const std::uint32_t length = read<std::uint16_t>(submessage + 2, little);

@@ -12,13 +12,8 @@
 #include "base/error.h"
 
 namespace perflab::middleware::shm {
-namespace {
 
-[[noreturn]] void fail(const std::string& what) {
-  throw Failed("shm: " + what + ": " + std::strerror(errno));
-}
-
-}  // namespace
+void fail(const std::string& what) { throw Failed("shm: " + what + ": " + std::strerror(errno)); }
 
 Descriptor duplicate(const Descriptor& file) {
   Descriptor copy(fcntl(file.number(), F_DUPFD_CLOEXEC, 0));

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <utility>
 
 #include "base/descriptor.h"
@@ -12,6 +13,9 @@ namespace perflab::middleware::shm {
 
 // Source time stamps.
 inline std::int64_t wall_ns() noexcept { return read_clock(CLOCK_REALTIME); }
+
+// Throws Failed with what could not be done and what errno says of it.
+[[noreturn]] void fail(const std::string& what);
 
 // Another descriptor of the same file. Throws Failed.
 Descriptor duplicate(const Descriptor& file);

@@ -18,11 +18,6 @@
 namespace perflab::middleware::shm {
 namespace {
 
-
-[[noreturn]] void fail(const std::string& what) {
-  throw Failed("shm: " + what + ": " + std::strerror(errno));
-}
-
 struct Address {
   sockaddr_un name{};
   socklen_t length;

@@ -23,7 +23,7 @@ constexpr std::array<EventField, 4> kKept = {{{"comm", nullptr, &SchedulerEvent:
                                               {"prio", nullptr, &SchedulerEvent::subject_priority, true}}};
 
 // By the alternative of EventField::Place.
-constexpr std::array<const char*, 4> kTypes = {
+constexpr std::array<const char*, 4> kFieldTypes = {
     "int32_t", "int64_t", "integer { size = 8; align = 8; signed = false; encoding = UTF8; }", "string"};
 
 std::string declaration(const char* name, std::uint16_t id, std::span<const EventField> fields) {
@@ -31,7 +31,7 @@ std::string declaration(const char* name, std::uint16_t id, std::span<const Even
                      ";\n\tstream_id = 0;\n\tfields := struct {\n";
   for (const EventField& field : fields) {
     const bool is_comm = std::holds_alternative<Comm SchedulerEvent::*>(field.place);
-    text += std::string("\t\t") + kTypes[field.place.index()] + " _" + field.name +
+    text += std::string("\t\t") + kFieldTypes[field.place.index()] + " _" + field.name +
             (is_comm ? "[" + std::to_string(kCommBytes) + "]" : "") + ";\n";
   }
   return text + "\t};\n};\n\n";

@@ -8,7 +8,7 @@
 namespace perflab::ctf::test {
 namespace {
 
-const std::string kMetadata = prologue() + stream(kPlainHeader, {{"number", "u8 x;"}});
+const std::string kNumberMetadata = prologue() + stream(kPlainHeader, {{"number", "u8 x;"}});
 
 std::vector<std::uint8_t> one_event(std::uint64_t time, std::uint16_t id = 0, std::uint64_t instance = 0) {
   MadePacket packet(time, time, 0, 0, instance);
@@ -52,7 +52,7 @@ TEST(Open, SaysThatThereIsNoTraceBelowLinksThatLeadInACircle) {
 TEST(Open, ReadsTheRestWhereOneMetadataIsBroken) {
   Folder folder;
   folder.write("a/metadata", "/* CTF 1.8 */ trace {");
-  folder.write("b/metadata", kMetadata);
+  folder.write("b/metadata", kNumberMetadata);
   folder.write("b/s", one_event(5));
   const TraceSet set = open(folder.path());
   ASSERT_EQ(set.traces().size(), 1U);
@@ -65,14 +65,14 @@ TEST(Open, ReadsTheRestWhereOneMetadataIsBroken) {
 
 TEST(Open, TakesTheMetadataForItsFolder) {
   Folder folder;
-  folder.write("metadata", kMetadata);
+  folder.write("metadata", kNumberMetadata);
   folder.write("s", one_event(5));
   EXPECT_EQ(open(folder.path() / "metadata").traces().at(0)->streams.size(), 1U);
 }
 
 TEST(Open, FindsATraceThatIsCalledIndex) {
   Folder folder;
-  folder.write("index/metadata", kMetadata);
+  folder.write("index/metadata", kNumberMetadata);
   folder.write("index/s", one_event(5));
   const TraceSet set = open(folder.path());
   ASSERT_EQ(set.traces().size(), 1U);
@@ -82,7 +82,7 @@ TEST(Open, FindsATraceThatIsCalledIndex) {
 
 TEST(Open, AcceptsATraceWithoutEvents) {
   Folder folder;
-  folder.write("metadata", kMetadata);
+  folder.write("metadata", kNumberMetadata);
   const TraceSet set = open(folder.path());
   EXPECT_EQ(set.traces().at(0)->streams.size(), 0U);
   EXPECT_TRUE(set.ledger().empty());
@@ -90,7 +90,7 @@ TEST(Open, AcceptsATraceWithoutEvents) {
 
 TEST(Open, DoesNotFollowLinksInCircles) {
   Folder folder;
-  folder.write("a/metadata", kMetadata);
+  folder.write("a/metadata", kNumberMetadata);
   folder.write("a/s", one_event(5));
   std::filesystem::create_directory_symlink(folder.path(), folder.path() / "a" / "up");
   const TraceSet set = open(folder.path());
@@ -100,7 +100,7 @@ TEST(Open, DoesNotFollowLinksInCircles) {
 
 TEST(Open, ReadsAFolderThatIsGivenTwiceOnce) {
   Folder folder;
-  folder.write("a/metadata", kMetadata);
+  folder.write("a/metadata", kNumberMetadata);
   folder.write("a/s", one_event(5));
   const std::vector<std::filesystem::path> paths{folder.path(), folder.path() / "a"};
   const TraceSet set = TraceSet::open(paths);
@@ -111,7 +111,7 @@ TEST(Open, ReadsAFolderThatIsGivenTwiceOnce) {
 // The second chunk knows an event more than the first.
 TEST(Chunks, OfOneSessionAreOneTrace) {
   Folder folder;
-  folder.write("1/metadata", kMetadata);
+  folder.write("1/metadata", kNumberMetadata);
   folder.write("1/s", one_event(5));
   folder.write("2/metadata", prologue() + stream(kPlainHeader, {{"number", "u8 x;"}, {"more", "u8 y;"}}));
   folder.write("2/s", one_event(9, 1));
@@ -124,7 +124,7 @@ TEST(Chunks, OfOneSessionAreOneTrace) {
 
 TEST(Chunks, ThatContradictEachOtherAreTracesOfTheirOwn) {
   Folder folder;
-  folder.write("1/metadata", kMetadata);
+  folder.write("1/metadata", kNumberMetadata);
   folder.write("1/s", one_event(5));
   folder.write("2/metadata", prologue() + stream(kPlainHeader, {{"another", "u8 x;"}}));
   folder.write("2/s", one_event(9));
@@ -136,7 +136,7 @@ TEST(Chunks, ThatContradictEachOtherAreTracesOfTheirOwn) {
 
 TEST(Streams, HaveTheirCpu) {
   Folder folder;
-  folder.write("metadata", kMetadata);
+  folder.write("metadata", kNumberMetadata);
   folder.write("s1", MadePacket(1, 2, 0, 0, 4, 3).bytes());
   folder.write("s0", MadePacket(1, 2, 0, 0, 9, 1).bytes());
   const TraceSet set = open(folder.path());
