@@ -158,4 +158,8 @@ def what_is_wrong(error: ValidationError) -> str:
         return f"it has no {where}"
     said, given = str(first["msg"]), repr(first["input"])
     given = given if len(given) < 40 else f"{given[:36]}..."
+    kinds = {"dataclass_type": "an object", "dict_type": "an object", "tuple_type": "a list"}  # as JSON calls them
+    if (kind := kinds.get(first["type"])) is not None:
+        said = f"Input should be {kind}"
+    said = said.replace("Input should ", "must ", 1)
     return f"{where}: {said[:1].lower()}{said[1:]}, not {given}"

@@ -70,10 +70,10 @@ def test_keys_that_nobody_knows_are_no_damage_and_a_file_from_before_there_were_
 @pytest.mark.parametrize(
     ("path", "value", "words"),
     [
-        (("results",), None, "results: input should be a valid tuple, not None"),
-        (("results", 0, "trials"), "many", "results.0.trials: input should be a valid integer"),
-        (("results", 0, "trials_detail", 0, "outcome"), "odd", "results.0.trials_detail.0.outcome: input should be"),
-        (("results", 0, "totals", "latency_ns", "p99"), [], "results.0.totals.latency_ns.p99: input should be"),
+        (("results",), None, "results: must be a list, not None"),
+        (("results", 0, "trials"), "many", "results.0.trials: must be a valid integer"),
+        (("results", 0, "trials_detail", 0, "outcome"), "odd", "results.0.trials_detail.0.outcome: must be"),
+        (("results", 0, "totals", "latency_ns", "p99"), [], "results.0.totals.latency_ns.p99: must be"),
     ],
 )
 def test_what_is_not_a_summary_is_one_line_that_says_where(path: tuple[Any, ...], value: Any, words: str) -> None:

@@ -128,14 +128,14 @@ def _damaged_trials(run_path: Path) -> list[str]:
         ("[1]", "not a JSON object"),
         ("[" * 100_000, "recursion"),
         ('{"schema": 1}', "it has no order"),
-        ("duration_s=x", "duration_s: input should be a valid number, unable to parse string as a number, not 'x'"),
-        ("duration_s=NaN", "duration_s: input should be a finite number, not nan"),
-        ("order=1.5", "order: input should be a valid integer, got a number with a fractional part, not 1.5"),
-        ("outcome=good", "outcome: input should be 'success', 'failed', 'invalid' or 'harness_error', not 'good'"),
-        ("conditions=7", "conditions: input should be a valid tuple, not 7"),
-        ("treatment=[]", "treatment: input should be a valid string, not []"),
+        ("duration_s=x", "duration_s: must be a valid number, unable to parse string as a number, not 'x'"),
+        ("duration_s=NaN", "duration_s: must be a finite number, not nan"),
+        ("order=1.5", "order: must be a valid integer, got a number with a fractional part, not 1.5"),
+        ("outcome=good", "outcome: must be 'success', 'failed', 'invalid' or 'harness_error', not 'good'"),
+        ("conditions=7", "conditions: must be a list, not 7"),
+        ("treatment=[]", "treatment: must be a valid string, not []"),
         ("middleware={}", "it has no middleware.name"),
-        ("processes=[]", "processes: input should be a valid dictionary, not []"),
+        ("processes=[]", "processes: must be an object, not []"),
         ('factors={"workload.depth": []}', "factors.workload.depth.bool"),
     ],
 )
@@ -182,7 +182,7 @@ def test_a_damaged_manifest_or_trial_is_one_line(run_path: Path) -> None:
     with pytest.raises(BadInput, match="of another version: schema 2 instead of 1"):
         open_run(run_path)
     (run_path / "manifest.json").write_text(json.dumps({**manifest, "workload": None}))
-    with pytest.raises(BadInput, match="is damaged: workload: input should be"):
+    with pytest.raises(BadInput, match="is damaged: workload: must be"):
         open_run(run_path)
     (run_path / "manifest.json").write_text(json.dumps(manifest))
     (run_path / "trials/0001_baseline/trial.json").write_text('{"schema": 1}')
