@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import json
 import math
 import textwrap
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -28,6 +29,8 @@ Count = Annotated[int, Ge(0)]
 Ordinal = Annotated[int, Ge(1)]
 Share = Annotated[float, Ge(0), Le(1)]
 Number = int | float
+# What JSON calls them.
+_AS_JSON = {"dataclass_type": "an object", "dict_type": "an object", "tuple_type": "a list"}
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -156,10 +159,7 @@ def what_is_wrong(error: ValidationError) -> str:
     where = ".".join(str(part) for part in first["loc"])
     if first["type"] == "missing":
         return f"it has no {where}"
-    said, given = str(first["msg"]), repr(first["input"])
+    kind, given = _AS_JSON.get(first["type"]), json.dumps(first["input"], default=str)
+    said = str(first["msg"]).replace("Input should ", "must ", 1) if kind is None else f"must be {kind}"
     given = given if len(given) < 40 else f"{given[:36]}..."
-    kinds = {"dataclass_type": "an object", "dict_type": "an object", "tuple_type": "a list"}  # as JSON calls them
-    if (kind := kinds.get(first["type"])) is not None:
-        said = f"Input should be {kind}"
-    said = said.replace("Input should ", "must ", 1)
     return f"{where}: {said[:1].lower()}{said[1:]}, not {given}"

@@ -9,7 +9,7 @@
 namespace perflab::ctf {
 namespace {
 
-constexpr std::uint64_t kHalfPage = 2048;  // half a page: in a page of zeros there is one wherever it begins
+constexpr std::uint64_t kHalfPage = 2048;  // in a page of zeros there is one, wherever it begins
 constexpr std::uint64_t kZeroBytes = 64;  // longer than any event of zeros
 
 bool are_zeros(const std::uint8_t* data, std::uint64_t bytes) noexcept {

@@ -73,7 +73,7 @@ void separate_timer_names(Node& node) {
   separate(&Timer::trigger, "_trigger");
 }
 
-std::uint32_t read_size(const Fields& fields, std::string_view key, const std::string& type, bool units) {
+std::uint32_t read_size(const Fields& fields, std::string_view key, const std::string& type, Sizes written) {
   const message::MessageType* known = message::find_type(type);
   const auto field = fields.find(key);
   if (!field) {
@@ -81,7 +81,7 @@ std::uint32_t read_size(const Fields& fields, std::string_view key, const std::s
     return known->payload_bytes;
   }
   const auto size =
-      units && field->kind() != Kind::kNumber
+      written == Sizes::kNumbersOrText && field->kind() != Kind::kNumber
           ? field->parsed([&] { return parse_size(field->text()); })
           : static_cast<std::uint32_t>(field->integer(0, std::numeric_limits<std::uint32_t>::max()));
   field->require_none(size_problem(type, size));

@@ -71,9 +71,12 @@ class NodeAdder {
   std::size_t parts_ = 0;
 };
 
-// The size of a publisher's messages in bytes, a number or, where the format has units, a text; that of the
-// type where the file has no such key and the type one size.
-std::uint32_t read_size(const Fields& fields, std::string_view key, const std::string& type, bool units);
+// How a format writes sizes: as a number of bytes, or also as a text with a unit.
+enum class Sizes { kNumbers, kNumbersOrText };
+
+// Bytes of a publisher's messages, as the key says. Without the key: the size of the type; a type of variable
+// size then fails.
+std::uint32_t read_size(const Fields& fields, std::string_view key, const std::string& type, Sizes written);
 
 // Lists executors by the ids that nodes name, in the order of their first use.
 std::vector<Executor> executors_in_use(const std::vector<Node>& nodes);

@@ -146,7 +146,7 @@ void add_publisher(const Field& item, Node& node, NodeOrigin& origin) {
   Publisher publisher;
   publisher.topic = read_qualified(fields, "topic_name", topic_problem, node);
   publisher.type = read_type(fields, "msg_type", type_problem);
-  publisher.size_bytes = read_size(fields, "msg_size", publisher.type, false);
+  publisher.size_bytes = read_size(fields, "msg_size", publisher.type, Sizes::kNumbers);
   const Nanoseconds period = read_period(fields, "publisher");
   publisher.frequency_hz = 1e9 / static_cast<double>(period);
   publisher.pass_by = PassBy::kUnique;

@@ -167,7 +167,7 @@ void add_publisher(const Field& item, Reading& into) {
   const Fields fields(item, "publisher",
                       {"topic", "type", "size", "pass_by", "qos", "period", "frequency", "phase"});
   auto publisher = read_endpoint<Publisher>(fields, into.node, true);
-  publisher.size_bytes = read_size(fields, "size", publisher.type, true);
+  publisher.size_bytes = read_size(fields, "size", publisher.type, Sizes::kNumbersOrText);
   into.add_own_timer(fields, "publisher", timer_name(fields.text("topic")), &Timer::publish,
                      into.node.publishers.size());
   into.node.publishers.push_back(std::move(publisher));

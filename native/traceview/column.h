@@ -16,6 +16,8 @@
 
 namespace perflab::traceview {
 
+inline constexpr std::int32_t kNone = -1;  // no row
+
 // A row number as an index.
 [[nodiscard]] constexpr std::size_t at(std::int32_t row) noexcept { return static_cast<std::size_t>(row); }
 [[nodiscard]] constexpr std::optional<std::int32_t> row_or_null(std::int32_t row) noexcept {

@@ -4,11 +4,10 @@
 #include <cstdint>
 #include <utility>
 
+#include "traceview/column.h"
 #include "traceview/growing_array.h"
 
 namespace perflab::traceview {
-
-inline constexpr std::int32_t kNone = -1;  // in the place of the number of a row
 
 class FlatMap {
  public:

@@ -8,7 +8,6 @@
 #include <array>
 
 #include "traceview/column.h"
-#include "traceview/flat_map.h"
 
 namespace perflab::traceview {
 

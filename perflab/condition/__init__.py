@@ -7,8 +7,9 @@ one trial. A trial whose condition was not in effect all the time is invalid, ne
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
@@ -278,3 +279,8 @@ class Condition(Specification, ABC):
     @abstractmethod
     def begin(self, trial: Trial) -> Applied:
         """Begins to disturb. Raises NotInEffect, Unavailable; the trial then ends the programs that were started."""
+
+
+def extended(graph: Graph, conditions: Iterable[Condition]) -> Graph:
+    """The graph with what each of the conditions adds."""
+    return functools.reduce(lambda graph, condition: condition.extend(graph), conditions, graph)

@@ -79,9 +79,9 @@ class CpuUse:
     def shortfall(self, share: float, tolerance: float, outside: float = 0.0) -> str | None:
         """Why these threads did not want `share` of a CPU each; None where they did.
 
-        `outside` is how much of that share may lie before or after the time looked at.
+        `outside` is how much of that share may lie before or after the time looked at, but never more than half of it.
         """
-        enough = (1 - tolerance) * share - outside
+        enough = (1 - tolerance) * max(share - outside, share / 2)
         if self.wanted is not None:
             thread, least = min(self.wanted.items(), key=lambda item: item[1])
             if least >= enough:

@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeVar
 from pydantic import BaseModel, ValidationError, create_model
 
 from perflab import registry
-from perflab.condition import Condition
+from perflab.condition import Condition, extended
 from perflab.condition.kinds import REGISTRY as CONDITIONS
 from perflab.design.document import BadEntry, Document, Scalar
 from perflab.design.factors import (
@@ -64,6 +64,11 @@ class Treatment:
     observers: tuple[Observer, ...] = ()
     factors: Mapping[str, Scalar] = field(default_factory=dict)
     purpose: str = MEASURED
+
+    @property
+    def with_conditions(self) -> Graph:
+        """The graph with what the conditions add."""
+        return extended(self.graph, self.conditions)
 
     @property
     def key(self) -> tuple[object, ...]:

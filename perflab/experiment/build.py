@@ -399,6 +399,9 @@ def _text(value: Scalar) -> str:
 def _check_together(experiment: Experiment, written: Written) -> None:
     """What makes no sense in combination."""
     graph, name = experiment.workload.graph, experiment.workload.name
+    topics = {topic for treatment in experiment.treatments for topic in treatment.with_conditions.topics()}
+    for middleware in {m.name: m for variant in experiment.variants for m in variant.middlewares}.values():
+        disturbance.check_topic(middleware.options, topics)
     if experiment.workload.command is not None:
         _check_command_together(experiment)
         return
@@ -418,7 +421,6 @@ def _check_together(experiment: Experiment, written: Written) -> None:
             f"{format_duration(shortest_ns / 1e9)}: nothing would be sent"
         )
     processes = len(graph.processes)
-    topics = {topic for treatment in experiment.treatments for topic in treatment.graph.topics()}
     for variant in experiment.variants:
         count = len(variant.middlewares)
         if count not in (1, processes):
@@ -441,9 +443,6 @@ def _check_together(experiment: Experiment, written: Written) -> None:
                 f"{disturbance.NAME}.* of middleware {first.name} with --ipc on: messages within a process would pass "
                 "undisturbed; right would be --ipc off"
             )
-        if not design.adds_nodes(experiment.document):
-            for middleware in variant.middlewares:
-                disturbance.check_topic(middleware.options, topics)
         if first.runtime == "virtual" and (experiment.settings.threads or experiment.settings.lock_memory):
             raise Unavailable("--thread and --lock-memory: the virtual middleware has no threads and no memory to lock")
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import os
 import platform
 import sys
@@ -20,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perflab import models, programs, tracer, waiting
-from perflab.condition import Condition
+from perflab.condition import Condition, extended
 from perflab.design.settings import Experiment
 from perflab.design.sweep import possible
 from perflab.design.treatments import CONTROL, Planned, Treatment
@@ -238,7 +237,7 @@ def _admitted(treatment: Treatment, experiment: Experiment, host: Host) -> Admit
     for observer in treatment.observers:
         observer.check(host, runtime)
     conditions = tuple(condition.resolved(host) for condition in treatment.conditions)
-    graph = functools.reduce(lambda graph, condition: condition.extend(graph), conditions, treatment.graph)
+    graph = extended(treatment.graph, conditions)
     _check_processes(treatment, graph, experiment.workload)
     return Admitted(conditions, graph)
 

@@ -33,7 +33,7 @@ def is_asked_for(options: Iterable[str]) -> bool:
 
 
 def check_topic(options: Mapping[str, str], topics: Iterable[str]) -> None:
-    """Whether a topic that alone shall be disturbed is there. Raises BadInput."""
+    """Refuses a topic that alone shall be disturbed and is none of `topics`. Raises BadInput."""
     known = sorted({_plain(topic) for topic in topics})
     if TOPIC in options and (asked := _plain(options[TOPIC])) not in known:
         raise BadInput(f"{TOPIC} {options[TOPIC]!r} is no topic of this workload; {instead(asked, known)}")

@@ -101,14 +101,14 @@ class Graph:
         return [(_reader(node, s), s["topic"]) for node, entry in self.nodes_of(None) for s in entry["subscriptions"]]
 
     def topics(self) -> set[str]:
-        """Every topic, and the two of each service as they are named on the wire."""
-        of_services = {
-            f"{prefix}{entry['service']}{what}"
-            for _, node in self.nodes_of(None)
-            for entry in (*node.get("servers", ()), *node.get("clients", ()))
-            for prefix, what in (("rq", "Request"), ("rr", "Reply"))
-        }
-        return {topic for _, topic in (*self.publishers(), *self.subscriptions())} | of_services
+        """Every topic, those that conditions added included, and the two of each service as they are named on the wire
+        (native/message/types.cpp)."""
+        found: set[str] = set()
+        for _, node in self.nodes():
+            found.update(end["topic"] for end in (*node["publishers"], *node["subscriptions"]))
+            for end in (*node.get("servers", ()), *node.get("clients", ())):
+                found |= {f"rq{end['service']}Request", f"rr{end['service']}Reply"}
+        return found
 
     def edges(self) -> list[tuple[str, str, str]]:
         """(publisher, topic, subscription) of every connection."""

@@ -231,7 +231,7 @@ def together(configs: list[Path], environment: dict[str, str], *options: str) ->
 
 
 @pytest.mark.native
-@pytest.mark.parametrize("middleware", long_but(["cyclonedds"], ["cyclonedds", "fastdds", "sim"]))
+@pytest.mark.parametrize("middleware", long_but(["cyclonedds"], ["cyclonedds", "fastdds", "shm"]))
 def test_messages_between_processes_are_joined(lttng: dict[str, str], tmp_path: Path, middleware: str) -> None:
     if not Path(f"{NATIVE}/middleware/{middleware}.so").exists():
         pytest.skip(f"no {middleware}.so in {NATIVE}/middleware")

@@ -94,7 +94,7 @@ def _configuration(graph: Any, options: Mapping[str, str], seed: int, lines: Pat
             "library": None,
             "domain": None,
             "network": "lo",
-            "options": {**options, "seed": str(seed)},
+            "options": {f"disturb.{key}": value for key, value in {**options, "seed": str(seed)}.items()},
         },
         "duration_ns": 1000 * MS,
         "warmup_ns": 0,

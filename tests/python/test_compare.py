@@ -172,7 +172,7 @@ def test_a_damaged_summary_is_said_and_made_anew(tmp_path: Path, capsys: Capture
     summary["results"][0]["totals"] = None
     (run / "summary.json").write_text(json.dumps(summary))
     assert main(["compare", str(run), str(DATA / "csv")]) == 0
-    said = "results.0.totals: must be an object, not None"
+    said = "results.0.totals: must be an object, not null"
     assert said in " ".join(capsys.readouterr().out.split())
 
 

@@ -84,6 +84,14 @@ def test_one_slice_may_lie_outside_of_a_short_time(tmp_path: Path, seconds: floa
     assert demand.judge(trial, "load", [11], (0, 1), 0.1, window)[1] is not None
 
 
+@pytest.mark.parametrize("share", [0.01, 0.02])
+@pytest.mark.parametrize("seconds", [0.5, 1.0, 3.0])
+def test_a_small_load_that_sleeps_is_seen_in_a_short_time(tmp_path: Path, share: float, seconds: float) -> None:
+    monitor = MadeMonitor(tmp_path / "m.jsonl").thread("load", 11).samples(51, cpu=lambda tid, i: 0.0)
+    trial, window = MadeTrial(tmp_path, monitor.reader()), Window(S, S + round(seconds * S))
+    assert demand.judge(trial, "load", [11], (0, 1), share, window, slice_s=0.01)[1] is not None
+
+
 @pytest.mark.parametrize(
     ("used", "idle", "reason"),
     [

@@ -223,8 +223,17 @@ def test_only_a_topic_that_is_there_is_disturbed() -> None:
         assert built(with_topic % ("virtual", same))
     with pytest.raises(BadInput, match=r"disturb\.topic 'amazn' is no topic of this workload; did you mean amazon"):
         built(with_topic % ("virtual", "amazn"))
-    flooded = "conditions: [message_flood]\n"  # which brings topics of its own
-    assert built(with_topic % ("direct", "amazn") + flooded)
+    services = "catalog/topologies/examples/services.yaml"
+    for same in ("rq/map/costRequest", "rr/map/costReply"):
+        assert built(with_topic % ("virtual", same), services)
+    with pytest.raises(BadInput, match=r"disturb\.topic '/map/cost' is no topic"):
+        built(with_topic % ("virtual", "/map/cost"), services)
+    flood = "conditions: [message_flood]\n"  # which brings topics of its own
+    flooded = built("middlewares: [direct]\n" + flood)[-1]
+    own, *_ = flooded.with_conditions.topics() - flooded.graph.topics()
+    assert built(with_topic % ("direct", own) + flood)
+    with pytest.raises(BadInput, match="'amazn' is no topic"):
+        built(with_topic % ("direct", "amazn") + flood)
 
 
 @needs_native

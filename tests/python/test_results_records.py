@@ -70,7 +70,7 @@ def test_keys_that_nobody_knows_are_no_damage_and_a_file_from_before_there_were_
 @pytest.mark.parametrize(
     ("path", "value", "words"),
     [
-        (("results",), None, "results: must be a list, not None"),
+        (("results",), None, "results: must be a list, not null"),
         (("results", 0, "trials"), "many", "results.0.trials: must be a valid integer"),
         (("results", 0, "trials_detail", 0, "outcome"), "odd", "results.0.trials_detail.0.outcome: must be"),
         (("results", 0, "totals", "latency_ns", "p99"), [], "results.0.totals.latency_ns.p99: must be"),

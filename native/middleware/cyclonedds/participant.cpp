@@ -15,7 +15,6 @@
 namespace perflab::middleware::cyclonedds {
 namespace {
 
-
 perflab_identity identity(const dds_guid_t& guid) {
   perflab_identity out;
   static_assert(sizeof out.bytes == sizeof guid.v);

@@ -41,9 +41,9 @@
 #include "middleware/support/status.h"
 
 namespace cyclonedds = perflab::middleware::cyclonedds;
+using perflab::Unsupported;
 using perflab::middleware::support::guarded;
 using perflab::middleware::support::plugin_table;
-using perflab::Unsupported;
 
 struct perflab_participant final : cyclonedds::Participant {
   using Participant::Participant;

@@ -32,9 +32,9 @@
 #include "middleware/support/waitset.h"
 
 namespace direct = perflab::middleware::direct;
+using perflab::Unsupported;
 using perflab::middleware::support::guarded;
 using perflab::middleware::support::plugin_table;
-using perflab::Unsupported;
 
 struct perflab_participant final : direct::Participant {
   using Participant::Participant;

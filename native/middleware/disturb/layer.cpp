@@ -16,7 +16,6 @@
 namespace perflab::middleware::disturb {
 namespace {
 
-
 // The one mark that is left at a gate: there may be something to do.
 constexpr Gate::Marks kAny = 1;
 

@@ -19,7 +19,7 @@ namespace {
 
 using support::set_error;
 
-constexpr std::size_t kEncapsulation = 4;  // encapsulation
+constexpr std::size_t kEncapsulation = 4;  // bytes of the CDR header
 
 // Keep-all histories of writers are limited, as the library's are by itself.
 constexpr std::int32_t kKeepAll = 5000;

@@ -20,7 +20,6 @@
 namespace perflab::middleware::fastdds {
 namespace {
 
-
 constexpr const char* kThreadName = "fdds";
 constexpr std::size_t kPrefix = rtps::GuidPrefix_t::size;
 

@@ -64,9 +64,9 @@
 #include "middleware/support/waitset.h"
 
 namespace fastdds = perflab::middleware::fastdds;
+using perflab::Unsupported;
 using perflab::middleware::support::guarded;
 using perflab::middleware::support::plugin_table;
-using perflab::Unsupported;
 
 struct perflab_participant final : fastdds::Participant {
   using Participant::Participant;

@@ -7,7 +7,6 @@
 
 namespace perflab::middleware::shm {
 
-
 std::shared_ptr<Board> Board::of_this_process() {
   static std::mutex mutex;
   static std::weak_ptr<Board> known;

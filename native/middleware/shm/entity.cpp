@@ -10,7 +10,6 @@
 namespace perflab::middleware::shm {
 namespace {
 
-
 void check_qos(const perflab_qos& qos) {
   const auto refuse = [](const char* policy, std::int64_t value, const std::string& right) {
     throw BadInput(std::string("shm: ") + policy + " of " + std::to_string(value) + "; right would be " +

@@ -13,7 +13,7 @@
 
 namespace perflab::middleware::shm {
 
-void fail(const std::string& what) { throw Failed("shm: " + what + ": " + std::strerror(errno)); }
+void fail(const std::string& what) { throw Failed("shm: " + what + ": " + reason_of(errno)); }
 
 Descriptor duplicate(const Descriptor& file) {
   Descriptor copy(fcntl(file.number(), F_DUPFD_CLOEXEC, 0));

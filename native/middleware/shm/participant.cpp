@@ -17,7 +17,6 @@
 namespace perflab::middleware::shm {
 namespace {
 
-
 constexpr std::size_t kProcessBytes = 8;
 
 // Of every identity: 8 random bytes of the process and 4 of the participant; the last 4 number the
@@ -301,9 +300,7 @@ void Participant::handle_ready(int fd) {
     return;
   }
   if (fd == listener_.number()) {
-    for (Descriptor socket = accept_connection(listener_); socket.open(); socket = accept_connection(listener_)) {
-      connected(std::move(socket));
-    }
+    for (Descriptor socket; (socket = accept_connection(listener_)).open();) connected(std::move(socket));
     return;
   }
   const auto peer = std::ranges::find_if(peers_, [&](const Peer& each) { return each.socket.number() == fd; });

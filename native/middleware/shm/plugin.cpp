@@ -39,10 +39,10 @@
 #include "middleware/support/status.h"
 
 namespace shm = perflab::middleware::shm;
+using perflab::Unsupported;
 using perflab::middleware::support::guarded;
 using perflab::middleware::support::Options;
 using perflab::middleware::support::plugin_table;
-using perflab::Unsupported;
 
 // These four stand behind the C interface (support/plugin_table.h).
 struct perflab_participant final : shm::Participant {

@@ -11,7 +11,6 @@
 
 namespace perflab::middleware::shm {
 
-
 Reader::Reader(Participant& of, const perflab_endpoint_settings& settings, const perflab_listener* called)
     : Entity(of, false, settings, called),
       tells_identities_(settings.related_samples),

@@ -3,7 +3,6 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-
 namespace perflab::middleware::support {
 namespace {
 
