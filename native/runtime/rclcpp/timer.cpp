@@ -64,8 +64,12 @@ std::int64_t RosTimer::follow() {
     quickest = took;
     next = before + took / 2 + left;
   }
-  const std::int64_t number = number_at(next);
-  behind_.store(std::max<Nanoseconds>(0, next - (base_ + number * settings_.period_ns)), std::memory_order_relaxed);
+  // The grid begins late and never early, so that the tick is the last one before, not the nearest; what was
+  // measured may be a little too early.
+  const Nanoseconds passed = next - base_ + quickest;
+  const std::int64_t number = passed / settings_.period_ns - (passed % settings_.period_ns < 0 ? 1 : 0);
+  behind_.store(std::max<Nanoseconds>(0, next - (base_ + number * settings_.period_ns)),
+                std::memory_order_relaxed);
   return number;
 }
 

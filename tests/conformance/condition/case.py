@@ -13,7 +13,7 @@ from tests.conformance.condition.real_trial import RealTrial
 
 Act = Callable[[RealTrial, str], None]
 
-ENDED = "was killed by SIGKILL|ended during the trial|ended by itself"
+ENDED = "was killed by SIGKILL|exited with|ended during the trial|ended by itself"
 
 
 @dataclass(frozen=True)
