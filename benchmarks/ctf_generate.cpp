@@ -1,5 +1,5 @@
-// Writes a user-space trace of a ROS 2 system that never was, in the layout of tracetools on Jazzy, as
-// LTTng-UST would:
+// Writes a user-space trace of a ROS 2 system that never was, with the events of tracetools on Jazzy and
+// LTTng's event headers:
 //
 //   ctf_generate DIRECTORY [--events 5000000] [--nodes 16] [--order random|periodic] [--cpus 4] [--seed 1]
 //   [--no-procname]
@@ -14,314 +14,99 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <deque>
-#include <filesystem>
-#include <fstream>
-#include <memory>
+#include <numeric>
 #include <random>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
+
+#include "tracing/ctf_writer.h"
 
 namespace {
 
-constexpr std::size_t kPacketBytes = 1U << 20U;
-constexpr std::size_t kPage = 4096;
+using perflab::tracing::CtfBytes;
+using perflab::tracing::CtfUuid;
+using perflab::tracing::CtfWriter;
+
 constexpr std::int64_t kEpochOffsetNs = 1'700'000'000'000'000'000;
 constexpr std::int64_t kStartNs = 5'000'000'000;
-constexpr std::array<unsigned char, 16> kUuid = {0x2a, 0xd9, 0xa6, 0x52, 0x4e, 0x27, 0x48, 0xba,
-                                                 0x83, 0xd5, 0x96, 0xe3, 0x15, 0xb6, 0xca, 0x78};
-constexpr const char* kUuidText = "2ad9a652-4e27-48ba-83d5-96e315b6ca78";
+constexpr CtfUuid kUuid = {0x2a, 0xd9, 0xa6, 0x52, 0x4e, 0x27, 0x48, 0xba,
+                           0x83, 0xd5, 0x96, 0xe3, 0x15, 0xb6, 0xca, 0x78};
 
-enum class Kind : std::uint16_t {
-  rcl_init,
-  rcl_node_init,
-  rmw_publisher_init,
-  rcl_publisher_init,
-  rclcpp_publish,
-  rclcpp_intra_publish,
-  rcl_publish,
-  rmw_publish,
-  rmw_subscription_init,
-  rcl_subscription_init,
-  rclcpp_subscription_init,
-  rclcpp_subscription_callback_added,
-  rmw_take,
-  rcl_take,
-  rclcpp_take,
-  rcl_timer_init,
-  rclcpp_timer_callback_added,
-  rclcpp_timer_link_node,
-  rclcpp_callback_register,
-  callback_start,
-  callback_end,
-  rclcpp_executor_get_next_ready,
-  rclcpp_executor_wait_for_work,
-  rclcpp_executor_execute,
-  rclcpp_ipb_to_subscription,
-  rclcpp_buffer_to_ipb,
-  rclcpp_construct_ring_buffer,
-  rclcpp_ring_buffer_enqueue,
-  rclcpp_ring_buffer_dequeue,
-  count
-};
-
-// Types of fields: p pointer, u and i 64 bits, n 32 bits with a sign, s text, g the 24 bytes of a gid.
+// Events of the provider ros2 and their fields in TSDL; ids are places in this table.
 struct Declared {
   const char* name;
   const char* fields;
 };
-constexpr std::array<Declared, static_cast<std::size_t>(Kind::count)> kDeclared = {{
-    {"rcl_init", "p context_handle s version"},
-    {"rcl_node_init", "p node_handle p rmw_handle s node_name s namespace"},
-    {"rmw_publisher_init", "p rmw_publisher_handle g gid"},
+constexpr std::array kEvents = std::to_array<Declared>({
+    {"rcl_init", "ptr _context_handle; string _version;"},
+    {"rcl_node_init", "ptr _node_handle; ptr _rmw_handle; string _node_name; string _namespace;"},
+    {"rmw_publisher_init", "ptr _rmw_publisher_handle; uint8_t _gid[24];"},
     {"rcl_publisher_init",
-     "p publisher_handle p node_handle p rmw_publisher_handle s topic_name u queue_depth"},
-    {"rclcpp_publish", "p message"},
-    {"rclcpp_intra_publish", "p publisher_handle p message"},
-    {"rcl_publish", "p publisher_handle p message"},
-    {"rmw_publish", "p rmw_publisher_handle p message i timestamp"},
-    {"rmw_subscription_init", "p rmw_subscription_handle g gid"},
+     "ptr _publisher_handle; ptr _node_handle; ptr _rmw_publisher_handle; string _topic_name; uint64_t "
+     "_queue_depth;"},
+    {"rclcpp_publish", "ptr _message;"},
+    {"rclcpp_intra_publish", "ptr _publisher_handle; ptr _message;"},
+    {"rcl_publish", "ptr _publisher_handle; ptr _message;"},
+    {"rmw_publish", "ptr _rmw_publisher_handle; ptr _message; int64_t _timestamp;"},
+    {"rmw_subscription_init", "ptr _rmw_subscription_handle; uint8_t _gid[24];"},
     {"rcl_subscription_init",
-     "p subscription_handle p node_handle p rmw_subscription_handle s topic_name u queue_depth"},
-    {"rclcpp_subscription_init", "p subscription_handle p subscription"},
-    {"rclcpp_subscription_callback_added", "p subscription p callback"},
-    {"rmw_take", "p rmw_subscription_handle p message i source_timestamp n taken"},
-    {"rcl_take", "p message"},
-    {"rclcpp_take", "p message"},
-    {"rcl_timer_init", "p timer_handle i period"},
-    {"rclcpp_timer_callback_added", "p timer_handle p callback"},
-    {"rclcpp_timer_link_node", "p timer_handle p node_handle"},
-    {"rclcpp_callback_register", "p callback s symbol"},
-    {"callback_start", "p callback n is_intra_process"},
-    {"callback_end", "p callback"},
+     "ptr _subscription_handle; ptr _node_handle; ptr _rmw_subscription_handle; string _topic_name; "
+     "uint64_t _queue_depth;"},
+    {"rclcpp_subscription_init", "ptr _subscription_handle; ptr _subscription;"},
+    {"rclcpp_subscription_callback_added", "ptr _subscription; ptr _callback;"},
+    {"rmw_take", "ptr _rmw_subscription_handle; ptr _message; int64_t _source_timestamp; int32_t _taken;"},
+    {"rcl_take", "ptr _message;"},
+    {"rclcpp_take", "ptr _message;"},
+    {"rcl_timer_init", "ptr _timer_handle; int64_t _period;"},
+    {"rclcpp_timer_callback_added", "ptr _timer_handle; ptr _callback;"},
+    {"rclcpp_timer_link_node", "ptr _timer_handle; ptr _node_handle;"},
+    {"rclcpp_callback_register", "ptr _callback; string _symbol;"},
+    {"callback_start", "ptr _callback; int32_t _is_intra_process;"},
+    {"callback_end", "ptr _callback;"},
     {"rclcpp_executor_get_next_ready", ""},
-    {"rclcpp_executor_wait_for_work", "i timeout"},
-    {"rclcpp_executor_execute", "p handle"},
-    {"rclcpp_ipb_to_subscription", "p ipb p subscription"},
-    {"rclcpp_buffer_to_ipb", "p buffer p ipb"},
-    {"rclcpp_construct_ring_buffer", "p buffer u capacity"},
-    {"rclcpp_ring_buffer_enqueue", "p buffer u index u size n overwritten"},
-    {"rclcpp_ring_buffer_dequeue", "p buffer u index u size"},
-}};
+    {"rclcpp_executor_wait_for_work", "int64_t _timeout;"},
+    {"rclcpp_executor_execute", "ptr _handle;"},
+    {"rclcpp_ipb_to_subscription", "ptr _ipb; ptr _subscription;"},
+    {"rclcpp_buffer_to_ipb", "ptr _buffer; ptr _ipb;"},
+    {"rclcpp_construct_ring_buffer", "ptr _buffer; uint64_t _capacity;"},
+    {"rclcpp_ring_buffer_enqueue", "ptr _buffer; uint64_t _index; uint64_t _size; int32_t _overwritten;"},
+    {"rclcpp_ring_buffer_dequeue", "ptr _buffer; uint64_t _index; uint64_t _size;"},
+});
 
-std::string declaration(char type, const std::string& name) {
-  const auto integer = [&](int size, int is_signed, int base) {
-    return "integer { size = " + std::to_string(size) + "; align = 8; signed = " + std::to_string(is_signed) +
-           "; encoding = none; base = " + std::to_string(base) + "; } _" + name;
-  };
-  switch (type) {
-    case 'p':
-      return integer(64, 0, 16);
-    case 'u':
-      return integer(64, 0, 10);
-    case 'i':
-      return integer(64, 1, 10);
-    case 'n':
-      return integer(32, 1, 10);
-    case 'g':
-      return integer(8, 0, 10) + "[24]";
-    default:
-      return "string _" + name;
+// An event by its name. One that is not in the table does not compile.
+struct Kind {
+  std::uint16_t id = 0;
+  consteval Kind(std::string_view name) {  // NOLINT(google-explicit-constructor)
+    while (kEvents.at(id).name != name) ++id;
   }
-}
+  consteval Kind(const char* name) : Kind(std::string_view(name)) {}
+  bool operator==(const Kind&) const = default;
+};
 
 std::string metadata(bool procname) {
-  std::string text = R"(/* CTF 1.8 */
-
-typealias integer { size = 8; align = 8; signed = false; } := uint8_t;
-typealias integer { size = 16; align = 8; signed = false; } := uint16_t;
-typealias integer { size = 32; align = 8; signed = false; } := uint32_t;
-typealias integer { size = 64; align = 8; signed = false; } := uint64_t;
-typealias integer { size = 64; align = 8; signed = false; } := unsigned long;
-
-trace {
-	major = 1;
-	minor = 8;
-	uuid = ")" + std::string(kUuidText) +
-                     R"(";
-	byte_order = le;
-	packet.header := struct {
-		uint32_t magic;
-		uint8_t  uuid[16];
-		uint32_t stream_id;
-		uint64_t stream_instance_id;
-	};
-};
-
-env {
-	domain = "ust";
-	tracer_name = "lttng-ust";
-	tracer_major = 2;
-	tracer_minor = 13;
-	tracer_buffering_scheme = "uid";
-	tracer_buffering_id = 0;
-	architecture_bit_width = 64;
-	trace_name = "generated";
-	hostname = "generated";
-};
-
-clock {
-	name = "monotonic";
-	uuid = "bd1868cb-35da-4aa9-94f5-95d50e237600";
-	description = "Monotonic Clock";
-	freq = 1000000000;
-	offset = )" + std::to_string(kEpochOffsetNs) +
-                     R"(;
-};
-
-typealias integer { size = 32; align = 8; signed = false; map = clock.monotonic.value; } := uint32_clock_monotonic_t;
-typealias integer { size = 64; align = 8; signed = false; map = clock.monotonic.value; } := uint64_clock_monotonic_t;
-
-struct packet_context {
-	uint64_clock_monotonic_t timestamp_begin;
-	uint64_clock_monotonic_t timestamp_end;
-	uint64_t content_size;
-	uint64_t packet_size;
-	uint64_t packet_seq_num;
-	unsigned long events_discarded;
-	uint32_t cpu_id;
-};
-
-struct event_header_large {
-	enum : uint16_t { compact = 0 ... 65534, extended = 65535 } id;
-	variant <id> {
-		struct {
-			uint32_clock_monotonic_t timestamp;
-		} compact;
-		struct {
-			uint32_t id;
-			uint64_clock_monotonic_t timestamp;
-		} extended;
-	} v;
-} align(8);
-
-stream {
-	id = 0;
-	event.header := struct event_header_large;
-	packet.context := struct packet_context;
-	event.context := struct {
-		integer { size = 32; align = 8; signed = 1; encoding = none; base = 10; } _vpid;
-		integer { size = 32; align = 8; signed = 1; encoding = none; base = 10; } _vtid;
-)";
-  if (procname) {
-    text += "\t\tinteger { size = 8; align = 8; signed = 1; encoding = UTF8; base = 10; } _procname[17];\n";
-  }
-  text += "\t};\n};\n\n";
-  for (std::size_t id = 0; id < kDeclared.size(); ++id) {
-    text += "event {\n\tname = \"ros2:" + std::string(kDeclared[id].name) +
-            "\";\n\tid = " + std::to_string(id) +
-            ";\n\tstream_id = 0;\n\tloglevel = 13;\n\tfields := struct {\n";
-    std::string_view rest = kDeclared[id].fields;
-    while (!rest.empty()) {
-      const auto end = rest.find(' ', 2);
-      text += "\t\t" + declaration(rest[0], std::string(rest.substr(2, end == rest.npos ? end : end - 2))) +
-              ";\n";
-      rest = end == rest.npos ? std::string_view() : rest.substr(end + 1);
-    }
-    text += "\t};\n};\n\n";
+  std::string text = perflab::tracing::ctf_preamble(
+      kUuid,
+      "\tdomain = \"ust\";\n\ttracer_name = \"lttng-ust\";\n\ttracer_major = 2;\n\ttracer_minor = 13;\n"
+      "\ttrace_name = \"generated\";\n\thostname = \"generated\";\n",
+      "bd1868cb-35da-4aa9-94f5-95d50e237600", kEpochOffsetNs,
+      std::string("\tevent.context := struct {\n\t\tint32_t _vpid;\n\t\tint32_t _vtid;\n") +
+          (procname ? "\t\tinteger { size = 8; align = 8; signed = true; encoding = UTF8; } _procname[17];\n"
+                    : "") +
+          "\t};\n");
+  text += "typealias integer { size = 64; align = 8; signed = false; base = 16; } := ptr;\n";
+  for (std::size_t id = 0; id < kEvents.size(); ++id) {
+    text += std::string("event { name = \"ros2:") + kEvents[id].name + "\"; id = " + std::to_string(id) +
+            "; stream_id = 0; loglevel = 13; fields := struct { " + kEvents[id].fields + " }; };\n";
   }
   return text;
 }
 
-// The packets of one CPU.
-class StreamFile {
- public:
-  StreamFile(const std::filesystem::path& path, std::uint32_t cpu) : out_(path, std::ios::binary), cpu_(cpu) {
-    if (!out_) throw std::runtime_error(path.string() + ": cannot be written");
-    packet_.reserve(kPacketBytes);
-  }
-
-  void write(std::int64_t time_ns, const std::string& event) {
-    if (!packet_.empty() && packet_.size() + event.size() > kPacketBytes) flush(kPacketBytes);
-    if (packet_.empty()) {
-      packet_.resize(kHeadBytes);
-      begin_ = time_ns;
-    }
-    packet_ += event;
-    end_ = time_ns;
-  }
-
-  void finish() {
-    if (!packet_.empty()) flush((packet_.size() + kPage - 1) / kPage * kPage);
-    out_.close();
-    if (!out_) throw std::runtime_error("the trace cannot be written: is the disk full?");
-  }
-
-  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
-
- private:
-  static constexpr std::size_t kHeadBytes = 4 + 16 + 4 + 8 + 6 * 8 + 4;
-
-  template <typename T>
-  char* put(char* to, T value) {
-    std::memcpy(to, &value, sizeof value);
-    return to + sizeof value;
-  }
-
-  void flush(std::size_t size) {
-    const std::uint64_t content_bits = packet_.size() * 8;
-    char* to = put(packet_.data(), std::uint32_t{0xC1FC1FC1});
-    std::memcpy(to, kUuid.data(), kUuid.size());
-    to = put(to + kUuid.size(), std::uint32_t{0});
-    to = put(to, std::uint64_t{cpu_});
-    to = put(to, begin_);
-    to = put(to, end_);
-    to = put(to, content_bits);
-    to = put(to, std::uint64_t{size} * 8);
-    to = put(to, number_++);
-    to = put(to, std::uint64_t{0});
-    put(to, cpu_);
-    packet_.resize(size);
-    out_.write(packet_.data(), static_cast<std::streamsize>(size));
-    bytes_ += size;
-    packet_.clear();
-  }
-
-  std::ofstream out_;
-  std::uint32_t cpu_;
-  std::string packet_;
-  std::int64_t begin_ = 0, end_ = 0;
-  std::uint64_t number_ = 0, bytes_ = 0;
-};
-
-// An event before it has a time. What depends on the time is filled in when it is written: see
-// Simulation::emit.
-struct Step {
-  Kind kind;
-  std::string payload;
-};
-
-class Payload {
- public:
-  Payload& pointer(std::uint64_t value) { return raw(value); }
-  Payload& number(std::int64_t value) { return raw(value); }
-  Payload& flag(std::int32_t value) { return raw(value); }
-  Payload& text(std::string_view value) {
-    bytes_.append(value);
-    bytes_ += '\0';
-    return *this;
-  }
-  Payload& gid(std::uint64_t value) {
-    raw(value);
-    bytes_.append(16, '\1');
-    return *this;
-  }
-  [[nodiscard]] const std::string& bytes() const { return bytes_; }
-
- private:
-  template <typename T>
-  Payload& raw(T value) {
-    bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
-    return *this;
-  }
-  std::string bytes_;
-};
-
 struct Options {
-  std::filesystem::path folder;
+  std::string folder;
   std::uint64_t events = 5'000'000;
   std::uint32_t nodes = 16;
   std::uint32_t cpus = 4;
@@ -329,6 +114,16 @@ struct Options {
   std::uint64_t seed = 1;
   bool procname = true;
 };
+
+// An event before it has a time. What depends on the time is filled in when it is written: see
+// Simulation::emit.
+struct Step {
+  Kind kind;
+  std::vector<std::byte> payload;
+};
+
+constexpr std::uint64_t kDepth = 10;
+constexpr std::uint64_t kCapacity = 16;
 
 // A process with one thread, one node, one executor.
 struct Process {
@@ -345,46 +140,58 @@ struct Process {
   std::deque<Step> steps;          // what it does next
 
   std::uint64_t handle() { return next_handle += 0x40; }
-};
 
-constexpr std::size_t kDepth = 10;
-constexpr std::uint64_t kCapacity = 16;
+  // The fields are written with the sizes that their C++ types have.
+  template <typename... Fields>
+  void add(Kind kind, const Fields&... fields) {
+    CtfBytes bytes(steps.emplace_back(Step{kind, {}}).payload);
+    [[maybe_unused]] const auto put = [&bytes](const auto& field) {
+      if constexpr (std::is_convertible_v<decltype(field), std::string_view>) {
+        bytes.put_text(field);
+      } else {
+        bytes.put(field);
+      }
+    };
+    (put(fields), ...);
+  }
+};
 
 class Simulation {
  public:
-  explicit Simulation(const Options& options) : options_(options), random_(options.seed) {
-    std::filesystem::create_directories(options.folder);
-    std::ofstream(options.folder / "metadata") << metadata(options.procname);
-    for (std::uint32_t cpu = 0; cpu < options.cpus; ++cpu) {
-      files_.push_back(std::make_unique<StreamFile>(options.folder / ("ros2_" + std::to_string(cpu)), cpu));
-    }
-    processes_.resize(options.nodes);
+  explicit Simulation(const Options& options)
+      : options_(options),
+        random_(options.seed),
+        writer_({.folder = options.folder,
+                 .metadata = metadata(options.procname),
+                 .uuid = kUuid,
+                 .cpus = up_to(options.cpus),
+                 .packet_bytes = 1U << 20U}),
+        processes_(options.nodes) {
     for (std::uint32_t i = 0; i < options.nodes; ++i) initialise(i);
   }
 
   void run() {
     for (auto& process : processes_) {
-      while (!process.steps.empty() && written_ < options_.events) emit(process);
+      while (!process.steps.empty() && writer_.events() < options_.events) emit(process);
     }
     const bool random = options_.order == "random";
-    for (std::uint64_t turn = 0; written_ < options_.events; ++turn) {
+    for (std::uint64_t turn = 0; writer_.events() < options_.events; ++turn) {
       Process& process = processes_[(random ? below(processes_.size()) : turn % processes_.size())];
       do {
         if (process.steps.empty()) activate(process);
         emit(process);
-      } while (!random && !process.steps.empty() && written_ < options_.events);
+      } while (!random && !process.steps.empty() && writer_.events() < options_.events);
     }
-    for (auto& file : files_) file->finish();
+    writer_.finish(now_ns_);
   }
 
   void report() const {
-    std::uint64_t bytes = 0;
-    for (const auto& file : files_) bytes += file->bytes();
-    std::printf("{\"events\":%llu,\"bytes\":%llu,\"kinds\":{", static_cast<unsigned long long>(written_),
-                static_cast<unsigned long long>(bytes));
+    std::printf("{\"events\":%llu,\"bytes\":%llu,\"kinds\":{",
+                static_cast<unsigned long long>(writer_.events()),
+                static_cast<unsigned long long>(writer_.bytes()));
     const char* separator = "";
     for (std::size_t i = 0; i < counts_.size(); ++i) {
-      std::printf("%s\"ros2:%s\":%llu", separator, kDeclared[i].name,
+      std::printf("%s\"ros2:%s\":%llu", separator, kEvents[i].name,
                   static_cast<unsigned long long>(counts_[i]));
       separator = ",";
     }
@@ -392,6 +199,12 @@ class Simulation {
   }
 
  private:
+  static std::vector<unsigned> up_to(std::uint32_t cpus) {
+    std::vector<unsigned> numbers(cpus);
+    std::iota(numbers.begin(), numbers.end(), 0U);
+    return numbers;
+  }
+
   std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
 
   void initialise(std::uint32_t index) {
@@ -399,108 +212,104 @@ class Simulation {
     p.pid = static_cast<std::int32_t>(1000 + 10 * index);
     p.cpu = index % options_.cpus;
     const std::string name = "node_" + std::to_string(index);
-    std::memcpy(p.name.data(), name.data(), std::min(name.size(), p.name.size() - 1));
+    name.copy(p.name.data(), p.name.size() - 1);
     p.next_handle = 0x5500'0000'0000 + (std::uint64_t{index} << 24U);
     const std::string previous = "/ring_" + std::to_string((index + options_.nodes - 1) % options_.nodes);
-    const auto add = [&p](Kind kind, const Payload& payload) { p.steps.push_back({kind, payload.bytes()}); };
+    const std::string local = "/local_" + std::to_string(index);
+    const auto gid = [](std::uint64_t handle) {
+      constexpr std::uint64_t kOnes = 0x0101'0101'0101'0101;
+      return std::array{handle, kOnes, kOnes};
+    };
 
-    add(Kind::rcl_init, Payload().pointer(p.handle()).text("8.2.2"));
+    p.add("rcl_init", p.handle(), "8.2.2");
     const auto node = p.handle();
-    add(Kind::rcl_node_init, Payload().pointer(node).pointer(p.handle()).text(name).text("/"));
+    p.add("rcl_node_init", node, p.handle(), name, "/");
     const auto publish = [&](const std::string& topic, std::uint64_t& publisher, std::uint64_t& rmw) {
       publisher = p.handle();
       rmw = p.handle();
-      add(Kind::rmw_publisher_init, Payload().pointer(rmw).gid(rmw));
-      add(Kind::rcl_publisher_init,
-          Payload().pointer(publisher).pointer(node).pointer(rmw).text(topic).number(kDepth));
+      p.add("rmw_publisher_init", rmw, gid(rmw));
+      p.add("rcl_publisher_init", publisher, node, rmw, topic, kDepth);
     };
     std::uint64_t unused = 0;
     publish("/ring_" + std::to_string(index), p.publisher, p.rmw_publisher);
-    publish("/local_" + std::to_string(index), p.local_publisher, unused);
+    publish(local, p.local_publisher, unused);
 
     const auto subscribe = [&](const std::string& topic, const char* symbol, bool intra) {
       const auto handle = p.handle();
       const auto rmw = p.handle();
-      add(Kind::rmw_subscription_init, Payload().pointer(rmw).gid(rmw));
-      add(Kind::rcl_subscription_init,
-          Payload().pointer(handle).pointer(node).pointer(rmw).text(topic).number(kDepth));
+      p.add("rmw_subscription_init", rmw, gid(rmw));
+      p.add("rcl_subscription_init", handle, node, rmw, topic, kDepth);
       if (intra) {
         p.buffer = p.handle();
         p.local_callback = p.handle();
         const auto ipb = p.handle();
         const auto object = p.handle();
-        add(Kind::rclcpp_construct_ring_buffer, Payload().pointer(p.buffer).pointer(kCapacity));
-        add(Kind::rclcpp_buffer_to_ipb, Payload().pointer(p.buffer).pointer(ipb));
-        add(Kind::rclcpp_ipb_to_subscription, Payload().pointer(ipb).pointer(object));
-        add(Kind::rclcpp_subscription_callback_added, Payload().pointer(object).pointer(p.local_callback));
-        add(Kind::rclcpp_callback_register, Payload().pointer(p.local_callback).text(symbol));
-        add(Kind::rclcpp_subscription_init, Payload().pointer(handle).pointer(object));
+        p.add("rclcpp_construct_ring_buffer", p.buffer, kCapacity);
+        p.add("rclcpp_buffer_to_ipb", p.buffer, ipb);
+        p.add("rclcpp_ipb_to_subscription", ipb, object);
+        p.add("rclcpp_subscription_callback_added", object, p.local_callback);
+        p.add("rclcpp_callback_register", p.local_callback, symbol);
+        p.add("rclcpp_subscription_init", handle, object);
       }
       const auto object = p.handle();
       const auto callback = p.handle();
-      add(Kind::rclcpp_subscription_init, Payload().pointer(handle).pointer(object));
-      add(Kind::rclcpp_subscription_callback_added, Payload().pointer(object).pointer(callback));
-      add(Kind::rclcpp_callback_register, Payload().pointer(callback).text(symbol));
+      p.add("rclcpp_subscription_init", handle, object);
+      p.add("rclcpp_subscription_callback_added", object, callback);
+      p.add("rclcpp_callback_register", callback, symbol);
       if (!intra) p.subscription = handle, p.rmw_subscription = rmw, p.callback = callback;
     };
     subscribe(previous, "void Ring::on_message(std::shared_ptr<const Message>)", false);
-    subscribe("/local_" + std::to_string(index), "void Ring::on_local(std::unique_ptr<Message>)", true);
+    subscribe(local, "void Ring::on_local(std::unique_ptr<Message>)", true);
 
     p.timer = p.handle();
     p.timer_callback = p.handle();
-    add(Kind::rcl_timer_init, Payload().pointer(p.timer).number(1'000'000));
-    add(Kind::rclcpp_timer_callback_added, Payload().pointer(p.timer).pointer(p.timer_callback));
-    add(Kind::rclcpp_callback_register, Payload().pointer(p.timer_callback).text("void Ring::on_timer()"));
-    add(Kind::rclcpp_timer_link_node, Payload().pointer(p.timer).pointer(node));
+    p.add("rcl_timer_init", p.timer, std::int64_t{1'000'000});
+    p.add("rclcpp_timer_callback_added", p.timer, p.timer_callback);
+    p.add("rclcpp_callback_register", p.timer_callback, "void Ring::on_timer()");
+    p.add("rclcpp_timer_link_node", p.timer, node);
   }
 
   // What an executor does next: it waits, and runs one callback of those that are ready.
   void activate(Process& p) {
-    const auto add = [&p](Kind kind, const Payload& payload = {}) {
-      p.steps.push_back({kind, payload.bytes()});
-    };
-    add(Kind::rclcpp_executor_get_next_ready);
+    p.add("rclcpp_executor_get_next_ready");
     if (below(4) != 0) {
-      add(Kind::rclcpp_executor_wait_for_work, Payload().number(-1));
-      add(Kind::rclcpp_executor_get_next_ready);
+      p.add("rclcpp_executor_wait_for_work", std::int64_t{-1});
+      p.add("rclcpp_executor_get_next_ready");
     }
+    const auto new_message = [this](std::uint64_t heap) { return heap + (below(1U << 20U) << 6U); };
     const auto publish = [&] {
-      const auto message = 0x7f00'0000'0000 + (below(1U << 20U) << 6U);
-      add(Kind::rclcpp_publish, Payload().pointer(message));
-      add(Kind::rcl_publish, Payload().pointer(p.publisher).pointer(message));
-      add(Kind::rmw_publish, Payload().pointer(p.rmw_publisher).pointer(message));
+      const auto message = new_message(0x7f00'0000'0000);
+      p.add("rclcpp_publish", message);
+      p.add("rcl_publish", p.publisher, message);
+      p.add("rmw_publish", p.rmw_publisher, message);
     };
     if (p.enqueued != p.dequeued && below(3) == 0) {
-      const auto place = p.dequeued++ % kCapacity;
-      add(Kind::rclcpp_ring_buffer_dequeue,
-          Payload().pointer(p.buffer).pointer(place).pointer(p.enqueued - p.dequeued));
-      add(Kind::callback_start, Payload().pointer(p.local_callback).flag(1));
-      add(Kind::callback_end, Payload().pointer(p.local_callback));
+      const std::uint64_t place = p.dequeued++ % kCapacity;
+      p.add("rclcpp_ring_buffer_dequeue", p.buffer, place, p.enqueued - p.dequeued);
+      p.add("callback_start", p.local_callback, 1);
+      p.add("callback_end", p.local_callback);
     } else if (!p.inbox.empty() && below(8) != 0) {
-      const auto message = 0x7e00'0000'0000 + (below(1U << 20U) << 6U);
-      add(Kind::rclcpp_executor_execute, Payload().pointer(p.subscription));
-      add(Kind::rmw_take,
-          Payload().pointer(p.rmw_subscription).pointer(message).number(p.inbox.front()).flag(1));
+      const auto message = new_message(0x7e00'0000'0000);
+      p.add("rclcpp_executor_execute", p.subscription);
+      p.add("rmw_take", p.rmw_subscription, message, p.inbox.front(), 1);
       p.inbox.pop_front();
-      add(Kind::rcl_take, Payload().pointer(message));
-      add(Kind::rclcpp_take, Payload().pointer(message));
-      add(Kind::callback_start, Payload().pointer(p.callback).flag(0));
+      p.add("rcl_take", message);
+      p.add("rclcpp_take", message);
+      p.add("callback_start", p.callback, 0);
       publish();
       if (below(4) == 0) {
-        const auto local = 0x7d00'0000'0000 + (below(1U << 20U) << 6U);
-        add(Kind::rclcpp_intra_publish, Payload().pointer(p.local_publisher).pointer(local));
+        p.add("rclcpp_intra_publish", p.local_publisher, new_message(0x7d00'0000'0000));
         const bool full = p.enqueued - p.dequeued == kCapacity;
         if (full) ++p.dequeued;
-        const auto place = p.enqueued++ % kCapacity;
-        add(Kind::rclcpp_ring_buffer_enqueue,
-            Payload().pointer(p.buffer).pointer(place).pointer(p.enqueued - p.dequeued).flag(full ? 1 : 0));
+        const std::uint64_t place = p.enqueued++ % kCapacity;
+        p.add("rclcpp_ring_buffer_enqueue", p.buffer, place, p.enqueued - p.dequeued, full ? 1 : 0);
       }
-      add(Kind::callback_end, Payload().pointer(p.callback));
+      p.add("callback_end", p.callback);
     } else {
-      add(Kind::rclcpp_executor_execute, Payload().pointer(p.timer));
-      add(Kind::callback_start, Payload().pointer(p.timer_callback).flag(0));
+      p.add("rclcpp_executor_execute", p.timer);
+      p.add("callback_start", p.timer_callback, 0);
       if (next_of(p).inbox.size() < 3) publish();  // so that few messages find the inbox full
-      add(Kind::callback_end, Payload().pointer(p.timer_callback));
+      p.add("callback_end", p.timer_callback);
     }
   }
 
@@ -512,38 +321,30 @@ class Simulation {
   void emit(Process& p) {
     Step& step = p.steps.front();
     now_ns_ += static_cast<std::int64_t>(20 + below(400));
-    if (step.kind == Kind::rmw_publish) {
+    if (step.kind == Kind("rmw_publish")) {
       const std::int64_t stamp = kEpochOffsetNs + now_ns_;
-      step.payload.append(reinterpret_cast<const char*>(&stamp), sizeof stamp);
+      CtfBytes(step.payload).put(stamp);
       auto& inbox = next_of(p).inbox;
       if (inbox.size() == kDepth) inbox.pop_front();
       inbox.push_back(stamp);
     }
-    event_.clear();
-    const auto append = [this](const auto& value) {
-      event_.append(reinterpret_cast<const char*>(&value), sizeof value);
-    };
-    append(static_cast<std::uint16_t>(step.kind));
-    append(static_cast<std::uint32_t>(now_ns_));  // times of one stream are never 2^32 ns apart
-    append(p.pid);
-    append(p.pid);
-    if (options_.procname) append(p.name);
-    event_ += step.payload;
-    files_[p.cpu]->write(now_ns_, event_);
-    ++counts_[static_cast<std::size_t>(step.kind)];
-    ++written_;
+    writer_.event(p.cpu, step.kind.id, now_ns_, [&](CtfBytes& bytes) {
+      bytes.put(p.pid);
+      bytes.put(p.pid);
+      if (options_.procname) bytes.put(p.name);
+      bytes.put_bytes(step.payload.data(), step.payload.size());
+    });
+    ++counts_[step.kind.id];
     p.steps.pop_front();
     if (below(2000) == 0) p.cpu = static_cast<std::uint32_t>(below(options_.cpus));
   }
 
   Options options_;
   std::mt19937_64 random_;
-  std::vector<std::unique_ptr<StreamFile>> files_;
+  CtfWriter writer_;
   std::vector<Process> processes_;
-  std::array<std::uint64_t, kDeclared.size()> counts_{};
-  std::uint64_t written_ = 0;
+  std::array<std::uint64_t, kEvents.size()> counts_{};
   std::int64_t now_ns_ = kStartNs;
-  std::string event_;
 };
 
 }  // namespace
