@@ -23,8 +23,6 @@ from ctf_writer import (
     lttng_large_header,
     lttng_packet_context,
     lttng_ust_context,
-    overwrite,
-    truncate,
 )
 from made_trace import Flavour, Layout, MadeTrace
 from random_traces import random_trace
@@ -96,15 +94,6 @@ def test_losses_are_told_by_babeltrace2(tmp_path: Path) -> None:
     assert len(said.stdout.splitlines()) == 4
     assert "discarded 7 events between [00:00:00.000000020] and [00:00:00.000000030]" in said.stderr
     assert "discarded 2 packets between [00:00:00.000000030] and [00:00:00.000000040]" in said.stderr
-
-
-def test_damage_does_what_it_says(tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    file.write_bytes(bytes(range(10)))
-    overwrite(file, 2, [0xFF, 0xFE])
-    overwrite(file, -3, b"\xaa")
-    truncate(file, 2)
-    assert file.read_bytes() == bytes([0, 1, 0xFF, 0xFE, 4, 5, 6, 0xAA])
 
 
 def test_values_are_checked() -> None:

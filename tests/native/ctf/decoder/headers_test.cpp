@@ -54,13 +54,9 @@ TEST_P(Headers, OfLttngGiveIdAndTime) {
   packet.bits.put(3, 8);
   put_header(packet.bits, 1, start + 21 + 2 * wrap, false);
   packet.bits.put(4, 32).text("");
-  Folder folder;
-  folder.write("metadata", metadata());
-  folder.write("s", packet.bytes(5));
-  const TraceSet set = open(folder.path());
-  const Trace& trace = *set.traces().at(0);
-  EXPECT_TRUE(trace.decoders[0]->has_special_header());
-  const auto [events, ledger] = read(trace);
+  const OneTrace trace(metadata(), {{"s", packet.bytes(5)}});
+  EXPECT_TRUE(trace->decoders[0]->has_special_header());
+  const auto [events, ledger] = read(*trace);
   const auto begin = static_cast<std::int64_t>(start);
   const auto twice = static_cast<std::int64_t>(2 * wrap);
   const std::vector<Seen> expected{{begin + 1, "a", {1}},
@@ -69,7 +65,7 @@ TEST_P(Headers, OfLttngGiveIdAndTime) {
                                    {begin + 21 + twice, "b", {4}}};
   EXPECT_EQ(events, expected);
   EXPECT_TRUE(ledger.empty());
-  EXPECT_TRUE(set.ledger().empty());
+  EXPECT_TRUE(trace.set.ledger().empty());
 }
 
 // The special way and the general one, on headers of random bytes.
@@ -148,17 +144,15 @@ INSTANTIATE_TEST_SUITE_P(Lttng, Headers, testing::Bool(),
                          [](const auto& info) { return info.param ? "Large" : "Compact"; });
 
 TEST(TimeStamps, InAContextCount) {
-  Folder folder;
-  folder.write("metadata", prologue() + stream("event.header := struct { u16 id; };\n", {{"a", "u8 x;"}},
-                                               "event.context := struct { u8 y; t32 when; };\n"));
   MadePacket packet(1000, 3000);
   packet.bits.put(0, 16).put(9, 8).put(1500, 32).put(1, 8);
   packet.bits.put(0, 16).put(9, 8).put(2500, 32).put(2, 8);
-  folder.write("s", packet.bytes());
-  const TraceSet set = open(folder.path());
-  EXPECT_EQ(times(read(*set.traces()[0]).events), (std::vector<std::int64_t>{1500, 2500}));
+  const OneTrace trace(prologue() + stream("event.header := struct { u16 id; };\n", {{"a", "u8 x;"}},
+                                           "event.context := struct { u8 y; t32 when; };\n"),
+                       {{"s", packet.bytes()}});
+  EXPECT_EQ(times(read(*trace).events), (std::vector<std::int64_t>{1500, 2500}));
   // Also where the events are only passed over.
-  StreamReader reader(*set.traces()[0], 0, {false});
+  StreamReader reader(*trace, 0, {false});
   Event event;
   EXPECT_FALSE(reader.next(event));
   EXPECT_EQ(reader.first_ns(), 1500);
@@ -166,25 +160,20 @@ TEST(TimeStamps, InAContextCount) {
 }
 
 TEST(TimeStamps, OfASlowClockAreInNanoseconds) {
-  Folder folder;
-  folder.write("metadata", prologue(kUuid, 1'000'000) + stream(kPlainHeader, {{"a", "u8 x;"}}));
   MadePacket packet(10, 30);
   packet.event(0, 12).bits.put(1, 8);
-  folder.write("s", packet.bytes());
-  const TraceSet set = open(folder.path());
-  EXPECT_EQ(times(read(*set.traces()[0]).events), (std::vector<std::int64_t>{12000}));
-  EXPECT_EQ(set.traces()[0]->clock_offset_ns(), 5'000'000'000);
-  EXPECT_EQ(set.traces()[0]->to_ns(~std::uint64_t{0}), std::numeric_limits<std::int64_t>::max());
+  const OneTrace trace(prologue(kUuid, 1'000'000) + stream(kPlainHeader, {{"a", "u8 x;"}}),
+                       {{"s", packet.bytes()}});
+  EXPECT_EQ(times(read(*trace).events), (std::vector<std::int64_t>{12000}));
+  EXPECT_EQ(trace->clock_offset_ns(), 5'000'000'000);
+  EXPECT_EQ(trace->to_ns(~std::uint64_t{0}), std::numeric_limits<std::int64_t>::max());
 }
 
 TEST(TimeStamps, ThatGoBackwardsAreSaid) {
-  Folder folder;
-  folder.write("metadata", prologue() + stream(kPlainHeader, {{"a", "u8 x;"}}));
   MadePacket packet(10, 30);
   for (const std::uint64_t time : {12U, 20U, 15U, 16U, 11U}) packet.event(0, time).bits.put(1, 8);
-  folder.write("s", packet.bytes());
-  const TraceSet set = open(folder.path());
-  const auto [events, ledger] = read(*set.traces()[0]);
+  const OneTrace trace(prologue() + stream(kPlainHeader, {{"a", "u8 x;"}}), {{"s", packet.bytes()}});
+  const auto [events, ledger] = read(*trace);
   EXPECT_EQ(times(events), (std::vector<std::int64_t>{12, 20, 15, 16, 11}));
   ASSERT_EQ(ledger.size(), 1U);
   EXPECT_EQ(ledger[0].loss, Loss::backwards_time);

@@ -86,6 +86,21 @@ class Folder {
 
 inline TraceSet open(const std::filesystem::path& path) { return TraceSet::open(std::span(&path, 1)); }
 
+// A trace, written and opened; its streams by the names of their files.
+class OneTrace {
+ public:
+  OneTrace(const std::string& metadata, const std::map<std::string, std::vector<std::uint8_t>>& streams) {
+    folder.write("metadata", metadata);
+    for (const auto& [name, bytes] : streams) folder.write(name, bytes);
+    set = open(folder.path());
+  }
+  const Trace& operator*() const { return *set.traces().at(0); }
+  const Trace* operator->() const { return &**this; }
+
+  Folder folder;
+  TraceSet set;
+};
+
 inline const std::string kUuid = "2a6422d0-6cee-11e0-8c08-cb07d7b3a564";
 
 // TSDL: integers of the usual sizes, a trace with or without UUID, a clock of `frequency`, an LTTng packet

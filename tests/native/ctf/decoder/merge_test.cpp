@@ -36,29 +36,21 @@ std::vector<Merged> merge(const std::vector<MergeInput>& inputs, unsigned thread
 }
 
 // A trace with one stream for each list of times.
-class Made {
- public:
-  explicit Made(const std::vector<std::vector<std::uint64_t>>& streams, int sequence = 0) {
-    folder_.write("metadata", prologue() + test::stream(kPlainHeader, {{"e", "u8 n; u16 v[n]; string s;"}}));
-    for (std::size_t i = 0; i < streams.size(); ++i) {
-      MadePacket packet(0, 1U << 30U, 0, 0, i, static_cast<std::uint32_t>(i));
-      for (const auto time : streams[i]) {
-        packet.event(0, time);
-        const auto length = sequence == 0 ? 0 : (time + i) % static_cast<std::uint64_t>(sequence);
-        packet.bits.put(length, 8);
-        for (std::uint64_t k = 0; k < length; ++k) packet.bits.put(time + k, 16);
-        packet.bits.text(std::to_string(time % 100));
-      }
-      folder_.write("s" + std::to_string(1000 + i), packet.bytes());
+OneTrace made_of(const std::vector<std::vector<std::uint64_t>>& streams, int sequence = 0) {
+  std::map<std::string, std::vector<std::uint8_t>> files;
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    MadePacket packet(0, 1U << 30U, 0, 0, i, static_cast<std::uint32_t>(i));
+    for (const auto time : streams[i]) {
+      packet.event(0, time);
+      const auto length = sequence == 0 ? 0 : (time + i) % static_cast<std::uint64_t>(sequence);
+      packet.bits.put(length, 8);
+      for (std::uint64_t k = 0; k < length; ++k) packet.bits.put(time + k, 16);
+      packet.bits.text(std::to_string(time % 100));
     }
-    set_ = open(folder_.path());
+    files["s" + std::to_string(1000 + i)] = packet.bytes();
   }
-  [[nodiscard]] const Trace& trace() const { return *set_.traces().at(0); }
-
- private:
-  Folder folder_;
-  TraceSet set_;
-};
+  return OneTrace(prologue() + stream(kPlainHeader, {{"e", "u8 n; u16 v[n]; string s;"}}), files);
+}
 
 std::vector<std::pair<std::uint32_t, std::int64_t>> order(const std::vector<Merged>& events) {
   std::vector<std::pair<std::uint32_t, std::int64_t>> result;
@@ -69,22 +61,22 @@ std::vector<std::pair<std::uint32_t, std::int64_t>> order(const std::vector<Merg
 class Merging : public testing::TestWithParam<unsigned> {};
 
 TEST_P(Merging, IsByTimeAndThenByInput) {
-  const Made made({{1, 5, 5, 9}, {2, 5, 5}, {5, 8}});
-  EXPECT_EQ(order(merge(all_of(made.trace()), GetParam())),
+  const OneTrace made = made_of({{1, 5, 5, 9}, {2, 5, 5}, {5, 8}});
+  EXPECT_EQ(order(merge(all_of(*made), GetParam())),
             (std::vector<std::pair<std::uint32_t, std::int64_t>>{
                 {0, 1}, {1, 2}, {0, 5}, {0, 5}, {1, 5}, {1, 5}, {2, 5}, {2, 8}, {0, 9}}));
 }
 
 TEST_P(Merging, HandsOutAnOlderEventRightAfterItsPredecessor) {
-  const Made made({{10, 3, 12}, {4, 10, 11}});
-  EXPECT_EQ(order(merge(all_of(made.trace()), GetParam())),
+  const OneTrace made = made_of({{10, 3, 12}, {4, 10, 11}});
+  EXPECT_EQ(order(merge(all_of(*made), GetParam())),
             (std::vector<std::pair<std::uint32_t, std::int64_t>>{
                 {1, 4}, {0, 10}, {0, 3}, {1, 10}, {1, 11}, {0, 12}}));
 }
 
 TEST_P(Merging, ShiftsTimes) {
-  const Made made({{1, 5}, {2, 5}});
-  auto inputs = all_of(made.trace());
+  const OneTrace made = made_of({{1, 5}, {2, 5}});
+  auto inputs = all_of(*made);
   inputs[0].shift_ns = 100;
   inputs[0].trace_index = 7;
   inputs[1].shift_ns = -3;
@@ -99,8 +91,8 @@ TEST_P(Merging, OfNothingIsNothing) {
 }
 
 TEST_P(Merging, GivesEachReaderItsCounts) {
-  const Made made({{1, 5, 5, 9}, {}, {5, 8}});
-  auto inputs = all_of(made.trace());
+  const OneTrace made = made_of({{1, 5, 5, 9}, {}, {5, 8}});
+  auto inputs = all_of(*made);
   inputs[2].wanted = {false};
   Merger merger(inputs, GetParam());
   std::size_t events = 0;
@@ -127,21 +119,17 @@ std::vector<std::vector<std::uint64_t>> random_times(std::size_t streams, std::s
 
 // Many batches, elements that need memory of their own.
 TEST(MergingAhead, HandsOutTheSame) {
-  const Made made(random_times(7, 6000), 40);
-  const auto expected = merge(all_of(made.trace()), 1);
+  const OneTrace made = made_of(random_times(7, 6000), 40);
+  const auto expected = merge(all_of(*made), 1);
   ASSERT_EQ(expected.size(), 42000U);
   for (const unsigned threads : {2U, 3U, 16U})
-    EXPECT_TRUE(merge(all_of(made.trace()), threads) == expected) << threads;
+    EXPECT_TRUE(merge(all_of(*made), threads) == expected) << threads;
 }
 
 // With LTTng's headers, and events of fixed size beside others: some are decoded many at once, some are not.
 TEST(MergingAhead, HandsOutTheSameOfLttngsHeaders) {
   for (const bool is_large : {true, false}) {
-    Folder folder;
-    folder.write(
-        "metadata",
-        prologue() + test::stream(is_large ? kLargeHeader : kCompactHeader,
-                                  {{"fixed", "u32 a; u64 b;"}, {"text", "string s;"}, {"empty", ""}}));
+    std::map<std::string, std::vector<std::uint8_t>> files;
     std::mt19937 random(5);
     std::vector<std::pair<std::int64_t, std::uint64_t>> expected;  // time, and the input
     for (std::uint32_t input = 0; input < 4; ++input) {
@@ -155,11 +143,14 @@ TEST(MergingAhead, HandsOutTheSameOfLttngsHeaders) {
         if (id == 1) packet.bits.text(std::to_string(input));
         expected.emplace_back(static_cast<std::int64_t>(time), input);
       }
-      folder.write("s" + std::to_string(input), packet.bytes());
+      files["s" + std::to_string(input)] = packet.bytes();
     }
     std::stable_sort(expected.begin(), expected.end());
-    const TraceSet set = open(folder.path());
-    const auto inputs = all_of(*set.traces().at(0));
+    const OneTrace trace(
+        prologue() + stream(is_large ? kLargeHeader : kCompactHeader,
+                            {{"fixed", "u32 a; u64 b;"}, {"text", "string s;"}, {"empty", ""}}),
+        files);
+    const auto inputs = all_of(*trace);
     for (const unsigned threads : {1U, 2U, 4U}) {
       const auto merged = merge(inputs, threads);
       ASSERT_EQ(merged.size(), expected.size());
@@ -177,8 +168,8 @@ TEST(MergingAhead, HandsOutTheSameOfLttngsHeaders) {
 
 TEST_P(Merging, TakesMemoryByWhatThereIs) {
   constexpr std::size_t kInputs = 2000;
-  const Made made({{1, 2, 3}});
-  const std::vector<MergeInput> inputs(kInputs, MergeInput{&made.trace(), 0, 0, 0, {}});
+  const OneTrace made = made_of({{1, 2, 3}});
+  const std::vector<MergeInput> inputs(kInputs, MergeInput{&*made, 0, 0, 0, {}});
   Merger merger(inputs, GetParam());
   std::size_t events = 0;
   for (MergedEvent event; merger.next(event);) ++events;
@@ -191,8 +182,8 @@ TEST_P(Merging, TakesBoundedMemory) {
   constexpr std::size_t kInputs = 2000;
   std::vector<std::uint64_t> times(1500);
   for (std::size_t i = 0; i < times.size(); ++i) times[i] = i;
-  const Made made({times});
-  const std::vector<MergeInput> inputs(kInputs, MergeInput{&made.trace(), 0, 0, 0, {}});
+  const OneTrace made = made_of({times});
+  const std::vector<MergeInput> inputs(kInputs, MergeInput{&*made, 0, 0, 0, {}});
   Merger merger(inputs, GetParam());
   MergedEvent event;
   // Until each input had several batches.
@@ -201,8 +192,8 @@ TEST_P(Merging, TakesBoundedMemory) {
 }
 
 TEST(Reading, ByEventAndByBatchDoNotMix) {
-  const Made made({{1, 2, 3}});
-  StreamReader reader(made.trace(), 0);
+  const OneTrace made = made_of({{1, 2, 3}});
+  StreamReader reader(*made, 0);
   Event event;
   ASSERT_TRUE(reader.next(event));
   std::vector<Event> events(4);
@@ -212,9 +203,9 @@ TEST(Reading, ByEventAndByBatchDoNotMix) {
 }
 
 TEST(MergingAhead, CanBeGivenUpAnywhere) {
-  const Made made(random_times(5, 5000), 4);
+  const OneTrace made = made_of(random_times(5, 5000), 4);
   for (const std::size_t events : {0U, 1U, 1500U, 20000U}) {
-    Merger merger(all_of(made.trace()), 3);
+    Merger merger(all_of(*made), 3);
     MergedEvent event;
     for (std::size_t i = 0; i < events; ++i) ASSERT_TRUE(merger.next(event));
   }

@@ -64,10 +64,8 @@ TEST(Open, ReadsTheRestWhereOneMetadataIsBroken) {
 }
 
 TEST(Open, TakesTheMetadataForItsFolder) {
-  Folder folder;
-  folder.write("metadata", kNumberMetadata);
-  folder.write("s", one_event(5));
-  EXPECT_EQ(open(folder.path() / "metadata").traces().at(0)->streams.size(), 1U);
+  const OneTrace trace(kNumberMetadata, {{"s", one_event(5)}});
+  EXPECT_EQ(open(trace.folder.path() / "metadata").traces().at(0)->streams.size(), 1U);
 }
 
 TEST(Open, FindsATraceThatIsCalledIndex) {
@@ -81,11 +79,9 @@ TEST(Open, FindsATraceThatIsCalledIndex) {
 }
 
 TEST(Open, AcceptsATraceWithoutEvents) {
-  Folder folder;
-  folder.write("metadata", kNumberMetadata);
-  const TraceSet set = open(folder.path());
-  EXPECT_EQ(set.traces().at(0)->streams.size(), 0U);
-  EXPECT_TRUE(set.ledger().empty());
+  const OneTrace trace(kNumberMetadata, {});
+  EXPECT_EQ(trace->streams.size(), 0U);
+  EXPECT_TRUE(trace.set.ledger().empty());
 }
 
 TEST(Open, DoesNotFollowLinksInCircles) {
@@ -135,12 +131,9 @@ TEST(Chunks, ThatContradictEachOtherAreTracesOfTheirOwn) {
 }
 
 TEST(Streams, HaveTheirCpu) {
-  Folder folder;
-  folder.write("metadata", kNumberMetadata);
-  folder.write("s1", MadePacket(1, 2, 0, 0, 4, 3).bytes());
-  folder.write("s0", MadePacket(1, 2, 0, 0, 9, 1).bytes());
-  const TraceSet set = open(folder.path());
-  const auto& streams = set.traces()[0]->streams;
+  const OneTrace trace(kNumberMetadata, {{"s1", MadePacket(1, 2, 0, 0, 4, 3).bytes()},
+                                         {"s0", MadePacket(1, 2, 0, 0, 9, 1).bytes()}});
+  const auto& streams = trace->streams;
   ASSERT_EQ(streams.size(), 2U);
   EXPECT_EQ(streams[0].cpu, 1U);
   EXPECT_EQ(streams[0].instance, 9U);

@@ -29,8 +29,7 @@ struct Opened {
   std::size_t streams = 0;
 };
 
-Opened open_all(const Folder& folder) {
-  const TraceSet set = open(folder.path());
+Opened read_all(const TraceSet& set) {
   Opened result;
   result.index = set.ledger();
   for (const auto& trace : set.traces()) {
@@ -44,11 +43,8 @@ Opened open_all(const Folder& folder) {
   return result;
 }
 
-Opened open_stream(const std::vector<std::uint8_t>& bytes) {
-  Folder folder;
-  folder.write("metadata", kMetadata);
-  folder.write("s", bytes);
-  return open_all(folder);
+Opened open_stream(const std::vector<std::uint8_t>& bytes, const std::string& metadata = kMetadata) {
+  return read_all(OneTrace(metadata, {{"s", bytes}}).set);
 }
 
 TEST(Packets, InARowAreRead) {
@@ -115,10 +111,7 @@ TEST(Packets, WithAPageOfZerosEndWhereItBegins) {
   for (std::uint64_t i = 1; i <= 1500; ++i) packet.bits.put(((kFirst + 1000 * i) & 0x7FFFFFFU) << 5U, 32).put(~std::uint64_t{0}, 64);
   const auto whole = packet.bytes();
   const auto read_bytes = [&](const std::vector<std::uint8_t>& bytes) {
-    Folder folder;
-    folder.write("metadata", metadata);
-    folder.write("s", bytes + numbers(kEnd, kEnd + 10, {}, 1).bytes());
-    return open_all(folder);
+    return open_stream(bytes + numbers(kEnd, kEnd + 10, {}, 1).bytes(), metadata);
   };
   const auto all = read_bytes(whole).events;
   ASSERT_EQ(all.size(), 1500U);
@@ -172,15 +165,12 @@ TEST(Packets, WithAnotherUuidAreReadAndSaidOfTheirFileOnce) {
 // Touching what is no longer there would end the process.
 TEST(Packets, ThatVanishAfterOpeningAreSaidToBeMissing) {
   if (!MappedFile::can_tell_what_is_readable()) GTEST_SKIP() << "this kernel cannot tell (before Linux 5.14)";
-  Folder folder;
-  folder.write("metadata", kMetadata);
   const auto first = numbers(10, 20, {11}, 0).bytes(3 * kPage);
   const auto second = numbers(30, 40, {31, 32}, 1);
-  folder.write("s", first + second.bytes());
-  const TraceSet set = open(folder.path());
-  ASSERT_TRUE(set.ledger().empty());
-  std::filesystem::resize_file(folder.path() / "s", kPage);
-  const auto [events, ledger] = read(*set.traces().at(0));
+  const OneTrace trace(kMetadata, {{"s", first + second.bytes()}});
+  ASSERT_TRUE(trace.set.ledger().empty());
+  std::filesystem::resize_file(trace.folder.path() / "s", kPage);
+  const auto [events, ledger] = read(*trace);
   EXPECT_EQ(times(events), (std::vector<std::int64_t>{11}));
   ASSERT_EQ(ledger.size(), 1U);
   EXPECT_EQ(ledger[0].loss, Loss::truncated_packet);
@@ -267,24 +257,19 @@ TEST(Packets, AreFoundBehindAnythingInTimeThatIsNotSquare) {
 }
 
 TEST(Packets, OfTimesBeyondTheLargestAreSaid) {
-  Folder folder;
-  folder.write("metadata", kMetadata);
   const std::uint64_t late = (std::uint64_t{1} << 63U) + 5;
-  folder.write("s", numbers(late, late + 10, {late + 1, late + 2}).bytes());
-  const TraceSet set = open(folder.path());
+  const OneTrace trace(kMetadata, {{"s", numbers(late, late + 10, {late + 1, late + 2}).bytes()}});
   const auto largest = std::numeric_limits<std::int64_t>::max();
-  EXPECT_EQ(times(read(*set.traces()[0]).events), (std::vector<std::int64_t>{largest, largest}));
-  ASSERT_EQ(set.traces()[0]->metadata.warnings.size(), 1U);
-  EXPECT_NE(set.traces()[0]->metadata.warnings[0].find("2^63"), std::string::npos);
+  EXPECT_EQ(times(read(*trace).events), (std::vector<std::int64_t>{largest, largest}));
+  ASSERT_EQ(trace->metadata.warnings.size(), 1U);
+  EXPECT_NE(trace->metadata.warnings[0].find("2^63"), std::string::npos);
 }
 
 TEST(Events, ThatTakeNoRoomTakeNoTime) {
-  Folder folder;
-  folder.write("metadata", prologue() + stream(kPlainHeader, {{"e", "struct { } a[4096][2048]; u8 x;"}}));
   MadePacket packet(10, 20);
   for (std::uint64_t i = 0; i < 150; ++i) packet.event(0, 11 + i).bits.put(1, 8);
-  folder.write("s", packet.bytes());
-  const auto opened = open_all(folder);
+  const auto opened = open_stream(
+      packet.bytes(), prologue() + stream(kPlainHeader, {{"e", "struct { } a[4096][2048]; u8 x;"}}));
   EXPECT_TRUE(opened.events.empty());
   ASSERT_EQ(opened.reading.size(), 1U);
   EXPECT_EQ(opened.reading[0].loss, Loss::undecodable_event);
@@ -313,13 +298,11 @@ TEST(Packets, AreMissingWhereNumbersAre) {
 }
 
 TEST(DiscardedEvents, AreTheIncreasesOfTheCount) {
-  Folder folder;
-  folder.write("metadata", kMetadata);
-  folder.write("s", numbers(10, 20, {11}, 0, 0).bytes() + numbers(30, 40, {31}, 1, 7).bytes() +
-                        numbers(50, 60, {51}, 2, 7).bytes() + numbers(70, 80, {71}, 3, 2).bytes() +
-                        numbers(90, 99, {91}, 4, 3).bytes());
-  const TraceSet set = open(folder.path());
-  const Ledger& ledger = set.ledger();
+  const OneTrace trace(kMetadata,
+                       {{"s", numbers(10, 20, {11}, 0, 0).bytes() + numbers(30, 40, {31}, 1, 7).bytes() +
+                                  numbers(50, 60, {51}, 2, 7).bytes() + numbers(70, 80, {71}, 3, 2).bytes() +
+                                  numbers(90, 99, {91}, 4, 3).bytes()}});
+  const Ledger& ledger = trace.set.ledger();
   ASSERT_EQ(ledger.size(), 2U);
   EXPECT_EQ(ledger[0].loss, Loss::discarded_events);
   EXPECT_EQ(ledger[0].count, 7U);
@@ -327,7 +310,20 @@ TEST(DiscardedEvents, AreTheIncreasesOfTheCount) {
   EXPECT_EQ(ledger[0].begin_ns, 20);
   EXPECT_EQ(ledger[0].end_ns, 40);
   EXPECT_EQ(ledger[1].count, 1U);
-  EXPECT_EQ(set.traces()[0]->streams[0].discarded_events, 8U);
+  EXPECT_EQ(trace->streams[0].discarded_events, 8U);
+}
+
+// What is missing where nothing can be read is a part of the packet that is lost.
+TEST(DiscardedEvents, AreCountedBeyondACorruptPacketAndMissingPacketsAreNot) {
+  auto second = numbers(30, 40, {31}, 1, 7).bytes();
+  second[0] = 0;
+  const auto opened =
+      open_stream(numbers(10, 20, {11}, 0).bytes() + second + numbers(50, 60, {51}, 4, 7).bytes());
+  EXPECT_EQ(times(opened.events), (std::vector<std::int64_t>{11, 51}));
+  std::vector<Loss> losses;
+  for (const auto& entry : opened.index) losses.push_back(entry.loss);
+  std::ranges::sort(losses);
+  EXPECT_EQ(losses, (std::vector<Loss>{Loss::discarded_events, Loss::corrupt_packet}));
 }
 
 TEST(DiscardedEvents, BeforeTheFirstPacketHaveNoBegin) {
@@ -350,7 +346,7 @@ TEST(Rotation, JoinsTheFilesOfAStreamInTheOrderOfTime) {
   folder.write("index/s_0_0.idx", "no stream");
   folder.write("s.idx", "no stream");
   folder.write("empty", "");
-  const auto opened = open_all(folder);
+  const auto opened = read_all(open(folder.path()));
   EXPECT_EQ(opened.streams, 2U);
   EXPECT_EQ(times(opened.events), (std::vector<std::int64_t>{11, 31, 51, 15}));
   ASSERT_EQ(opened.index.size(), 2U);
@@ -369,7 +365,7 @@ TEST(Rotation, ReadsPacketsThatSeveralSnapshotsHoldOnce) {
   const auto shared = numbers(30, 40, {31}, 1, 0, 7).bytes();
   folder.write("1/s", numbers(10, 20, {11}, 0, 0, 7).bytes() + shared);
   folder.write("2/s", shared + numbers(50, 60, {51}, 2, 0, 7).bytes());
-  const auto opened = open_all(folder);
+  const auto opened = read_all(open(folder.path()));
   EXPECT_EQ(times(opened.events), (std::vector<std::int64_t>{11, 31, 51}));
   EXPECT_TRUE(opened.index.empty());
 }
@@ -407,13 +403,10 @@ TEST(Events, ThatAreNotWantedAreCounted) {
   auto packet = numbers(10, 20, {11, 12}, 0);
   packet.event(1, 13).bits.text("text");
   packet.event(0, 14).bits.put(1, 8);
-  Folder folder;
-  folder.write("metadata", kMetadata);
-  folder.write("s", packet.bytes());
-  const TraceSet set = open(folder.path());
-  EXPECT_EQ(times(read(*set.traces()[0], 0, {false, true}).events), (std::vector<std::int64_t>{13}));
-  EXPECT_EQ(times(read(*set.traces()[0], 0, {true, false}).events), (std::vector<std::int64_t>{11, 12, 14}));
-  StreamReader reader(*set.traces()[0], 0, {false, false});
+  const OneTrace trace(kMetadata, {{"s", packet.bytes()}});
+  EXPECT_EQ(times(read(*trace, 0, {false, true}).events), (std::vector<std::int64_t>{13}));
+  EXPECT_EQ(times(read(*trace, 0, {true, false}).events), (std::vector<std::int64_t>{11, 12, 14}));
+  StreamReader reader(*trace, 0, {false, false});
   Event event;
   EXPECT_FALSE(reader.next(event));
   EXPECT_EQ(reader.counts(), (std::vector<std::uint64_t>{3, 1}));
@@ -423,13 +416,6 @@ TEST(Events, ThatAreNotWantedAreCounted) {
 
 // A length in the packet's context, of a sequence in every event.
 TEST(Events, MayReferToTheContextOfTheirPacket) {
-  Folder folder;
-  folder.write("metadata",
-               prologue() +
-                   "stream { id = 0; event.header := struct { t64 timestamp; }; packet.context := struct "
-                   "{ u64 content_size; u64 packet_size; u8 n; }; };\n"
-                   "event { name = \"e\"; id = 0; stream_id = 0; fields := struct { u16 "
-                   "v[stream.packet.context.n]; }; };\n");
   std::vector<std::uint8_t> bytes;
   for (const std::uint64_t length : {2U, 1U}) {
     Bits bits;
@@ -440,24 +426,26 @@ TEST(Events, MayReferToTheContextOfTheirPacket) {
     for (std::uint64_t i = 0; i < length; ++i) bits.put(1000 + i, 16);
     bytes = bytes + bits.bytes();
   }
-  folder.write("s", bytes);
-  const auto opened = open_all(folder);
+  const auto opened = open_stream(
+      bytes, prologue() +
+                 "stream { id = 0; event.header := struct { t64 timestamp; }; packet.context := struct "
+                 "{ u64 content_size; u64 packet_size; u8 n; }; };\n"
+                 "event { name = \"e\"; id = 0; stream_id = 0; fields := struct { u16 "
+                 "v[stream.packet.context.n]; }; };\n");
   EXPECT_EQ(opened.events, (std::vector<Seen>{{102, "e", {1000, 1001}}, {101, "e", {1000}}}));
 }
 
 TEST(Files, WithoutSizesAreOnePacket) {
-  Folder folder;
-  folder.write("metadata",
-               "/* CTF 1.8 */\ntypealias integer { size = 8; align = 8; signed = false; } := u8;\n"
-               "trace { major = 1; minor = 8; byte_order = le; };\n"
-               "stream { event.header := struct { u8 id; }; };\n"
-               "event { name = \"e\"; id = 3; fields := struct { u8 x; }; };\n");
-  folder.write("s", std::vector<std::uint8_t>{3, 10, 3, 11});
-  const TraceSet set = open(folder.path());
-  EXPECT_EQ(read(*set.traces()[0]).events, (std::vector<Seen>{{0, "e", {10}}, {0, "e", {11}}}));
+  const OneTrace trace(
+      "/* CTF 1.8 */\ntypealias integer { size = 8; align = 8; signed = false; } := u8;\n"
+      "trace { major = 1; minor = 8; byte_order = le; };\n"
+      "stream { event.header := struct { u8 id; }; };\n"
+      "event { name = \"e\"; id = 3; fields := struct { u8 x; }; };\n",
+      {{"s", {3, 10, 3, 11}}});
+  EXPECT_EQ(read(*trace).events, (std::vector<Seen>{{0, "e", {10}}, {0, "e", {11}}}));
   // That there are no times is said.
-  ASSERT_EQ(set.traces()[0]->metadata.warnings.size(), 1U);
-  EXPECT_FALSE(set.traces()[0]->clock_offset_ns().has_value());
+  ASSERT_EQ(trace->metadata.warnings.size(), 1U);
+  EXPECT_FALSE(trace->clock_offset_ns().has_value());
 }
 
 TEST(Files, OfManyPacketsAreReadInBoundedMemory) {
@@ -473,16 +461,13 @@ TEST(Files, OfManyPacketsAreReadInBoundedMemory) {
     const auto more = made.bytes(std::size_t{1} << 20U);
     bytes.insert(bytes.end(), more.begin(), more.end());
   }
-  Folder folder;
-  folder.write("metadata", kMetadata);
-  folder.write("s", bytes);
-  const TraceSet set = open(folder.path());
-  StreamReader reader(*set.traces()[0], 0);
+  const OneTrace trace(kMetadata, {{"s", bytes}});
+  StreamReader reader(*trace, 0);
   std::uint64_t expected = 0;
   for (Event event; reader.next(event);) {
     ++expected;
     ASSERT_EQ(event.time_ns, static_cast<std::int64_t>(expected));
-    ASSERT_EQ(look_at(*set.traces()[0], event).values.at(0), expected & 0xFFU);
+    ASSERT_EQ(look_at(*trace, event).values.at(0), expected & 0xFFU);
   }
   EXPECT_EQ(expected, time);
 }
