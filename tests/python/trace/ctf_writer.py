@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import struct
 import uuid as uuid_module
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -121,9 +121,8 @@ class Struct:
         return Struct(tuple(fields.items()))
 
     def tsdl(self, indent: str = "\t") -> str:
-        lines = "".join(f"{indent}\t{declaration(kind, name, indent + chr(9))};\n" for name, kind in self.fields)
         align = f" align({self.align})" if self.align != 1 else ""
-        return f"struct {{\n{lines}{indent}}}{align}"
+        return f"struct {_members(self.fields, indent)}{align}"
 
 
 @dataclass(frozen=True)
@@ -134,8 +133,7 @@ class Variant:
     options: tuple[tuple[str, Type], ...]
 
     def tsdl(self, indent: str = "\t") -> str:
-        lines = "".join(f"{indent}\t{declaration(kind, name, indent + chr(9))};\n" for name, kind in self.options)
-        return f"variant <{self.selector}> {{\n{lines}{indent}}}"
+        return f"variant <{self.selector}> {_members(self.options, indent)}"
 
 
 Type: TypeAlias = Int | Float | Enum | String | Array | Seq | Struct | Variant
@@ -160,6 +158,11 @@ def declaration(kind: Type, name: str, indent: str = "\t") -> str:
         kind = kind.element
     text = kind.tsdl(indent) if isinstance(kind, Struct | Variant) else kind.tsdl()
     return f"{text} {name}{dimensions}"
+
+
+def _members(fields: Iterable[tuple[str, Type]], indent: str) -> str:
+    lines = (f"{indent}\t{declaration(kind, name, indent + chr(9))};\n" for name, kind in fields)
+    return f"{{\n{''.join(lines)}{indent}}}"
 
 
 def alignment(kind: Type) -> int:
@@ -295,6 +298,10 @@ def complete(kind: Struct, values: Values) -> dict[str, Any]:
 # Traces -------------------------------------------------------------------------------------------------------------
 
 
+def _block(name: str, lines: Iterable[str]) -> str:
+    return f"{name} {{\n" + "".join(f"\t{line};\n" for line in lines) + "};\n\n"
+
+
 @dataclass(frozen=True)
 class Clock:
     name: str = "monotonic"
@@ -303,16 +310,14 @@ class Clock:
     offset_s: int = 0
     uuid: str | None = None
     description: str = "Monotonic Clock"
-    absolute: bool = False
 
     def tsdl(self) -> str:
         lines = [f"name = {self.name}"]
         if self.uuid:
             lines.append(f'uuid = "{self.uuid}"')
         lines += [f'description = "{self.description}"', f"freq = {self.frequency}"]
-        lines += [f"offset_s = {self.offset_s}", f"offset = {self.offset}"]
-        lines.append(f"absolute = {'TRUE' if self.absolute else 'FALSE'}")
-        return "clock {\n" + "".join(f"\t{line};\n" for line in lines) + "};\n\n"
+        lines += [f"offset_s = {self.offset_s}", f"offset = {self.offset}", "absolute = FALSE"]
+        return _block("clock", lines)
 
 
 @dataclass
@@ -325,16 +330,16 @@ class EventClass:
     log_level: int | None = None
 
     def tsdl(self, stream_id: bool = True) -> str:
-        lines = [f'\tname = "{self.name}";\n\tid = {self.id};\n']
+        lines = [f'name = "{self.name}"', f"id = {self.id}"]
         if stream_id:
-            lines.append(f"\tstream_id = {self.stream.id};\n")
+            lines.append(f"stream_id = {self.stream.id}")
         if self.log_level is not None:
-            lines.append(f"\tloglevel = {self.log_level};\n")
+            lines.append(f"loglevel = {self.log_level}")
         if self.context:
-            lines.append(f"\tcontext := {self.context.tsdl()};\n")
+            lines.append(f"context := {self.context.tsdl()}")
         if self.payload:
-            lines.append(f"\tfields := {self.payload.tsdl()};\n")
-        return "event {\n" + "".join(lines) + "};\n\n"
+            lines.append(f"fields := {self.payload.tsdl()}")
+        return _block("event", lines)
 
 
 @dataclass
@@ -361,15 +366,13 @@ class StreamClass:
         return made
 
     def tsdl(self, stream_id: bool = True) -> str:
-        lines = [f"\tid = {self.id};\n"] if stream_id else []
-        for name, kind in (
-            ("packet.context", self.packet_context),
-            ("event.header", self.event_header),
-            ("event.context", self.event_context),
-        ):
-            if kind:
-                lines.append(f"\t{name} := {kind.tsdl()};\n")
-        return "stream {\n" + "".join(lines) + "};\n\n"
+        scopes = {
+            "packet.context": self.packet_context,
+            "event.header": self.event_header,
+            "event.context": self.event_context,
+        }
+        lines = [f"id = {self.id}"] if stream_id else []
+        return _block("stream", lines + [f"{name} := {kind.tsdl()}" for name, kind in scopes.items() if kind])
 
 
 @dataclass
@@ -382,24 +385,14 @@ class _Event:
     extended: bool
 
 
-@dataclass
-class _Packet:
-    events: list[_Event] = field(default_factory=list)
-    begin: int | None = None
-    end: int | None = None
-    sequence_number: int = 0
-    discarded: int = 0
-    context: Values = field(default_factory=dict)
-    padding: int = 0  # bytes after the content
-
-
 class StreamFile:
     """The packets of one stream in one file."""
 
     def __init__(self, trace: CtfTrace, name: str, stream: StreamClass, instance: int, cpu: int) -> None:
         self.trace, self.name, self.stream, self.instance, self.cpu = trace, name, stream, instance, cpu
-        self.packets: list[_Packet] = []
-        self._open: _Packet | None = None
+        self._packets = bytearray()
+        self._events: list[_Event] = []  # of the packet that is open
+        self._last_time = 0
         self._sequence_number = 0
         self._discarded = 0
 
@@ -414,24 +407,41 @@ class StreamFile:
         extended: bool = False,
     ) -> None:
         """Adds an event at `time` (cycles of the clock). `extended` asks for the long form of LTTng's event header."""
-        if self._open is None:
-            self._open = _Packet(sequence_number=self._sequence_number)
-        self._open.events.append(_Event(event, time, payload or {}, context or {}, stream_context or {}, extended))
+        self._events.append(_Event(event, time, payload or {}, context or {}, stream_context or {}, extended))
 
-    def end_packet(
-        self, *, begin: int | None = None, end: int | None = None, context: Values | None = None, padding: int = 0
-    ) -> None:
-        """Closes the packet (an empty one if nothing was written). Its time stamps are those of its first and last
-        event unless they are given; `context` has the packet context's fields that the writer does not fill itself."""
-        packet = self._open or _Packet(sequence_number=self._sequence_number)
-        times = [e.time for e in packet.events]
-        last = self.packets[-1].end if self.packets else None
-        packet.begin = begin if begin is not None else (times[0] if times else last or 0)
-        packet.end = end if end is not None else (times[-1] if times else packet.begin)
-        packet.discarded, packet.context, packet.padding = self._discarded, context or {}, padding
-        self.packets.append(packet)
+    def end_packet(self, *, end: int | None = None, context: Values | None = None, padding: int = 0) -> None:
+        """Closes the packet (an empty one if nothing was written). It begins with its first event and ends with its
+        last unless `end` is given; `context` has the packet context's fields that the writer does not fill itself,
+        `padding` is in bytes."""
+        events, self._events = self._events, []
+        begin = events[0].time if events else self._last_time
+        last = events[-1].time if events else begin
+        self._last_time = last if end is None else end
+        known = {
+            "magic": MAGIC,
+            "uuid": list(self.trace.uuid.bytes),
+            "stream_id": self.stream.id,
+            "stream_instance_id": self.instance,
+            "timestamp_begin": begin,
+            "timestamp_end": self._last_time,
+            "packet_seq_num": self._sequence_number,
+            "events_discarded": self._discarded,
+            "cpu_id": self.cpu,
+            **(context or {}),
+        }
+        body = Bits(self.trace.order)
+        body.pad(self._head(known, 0, 0).position)
+        clock = begin
+        for event in events:
+            self._encode(body, event, clock)
+            clock = event.time
+        size = (body.position + 7) // 8 + padding
+        head = self._head(known, body.position, 8 * size)
+        packet = bytearray(body.data.ljust(size, b"\0"))
+        for i, byte in enumerate(head.data):
+            packet[i] |= byte
+        self._packets += packet
         self._sequence_number += 1
-        self._open = None
 
     def discard(self, events: int) -> None:
         """The tracer had no room for that many events in the packet that is open."""
@@ -439,63 +449,33 @@ class StreamFile:
 
     def lose_packets(self, packets: int) -> None:
         """That many packets between the last one and the next were overwritten before they were read."""
-        if self._open is not None:
-            self.end_packet()
+        self.encode()
         self._sequence_number += packets
 
     def encode(self) -> bytes:
-        if self._open is not None:
+        if self._events:
             self.end_packet()
-        return b"".join(self._encode_packet(p) for p in self.packets)
+        return bytes(self._packets)
 
-    def _encode_packet(self, packet: _Packet) -> bytes:
-        stream, trace = self.stream, self.trace
-        head = self._head(packet, 0, 0)
-        body = Bits(trace.order)
-        body.pad(head.position)
-        clock = packet.begin or 0
-        for event in packet.events:
-            if stream.event_header:
-                body.write(stream.event_header, _header_values(stream.event_header, event, clock))
-            clock = event.time
-            for kind, values in (
-                (stream.event_context, event.stream_context),
-                (event.kind.context, event.context),
-                (event.kind.payload, event.payload),
-            ):
-                if kind:
-                    body.write(kind, values)
-        content = body.position
-        size = ((content + 7) // 8 + packet.padding) * 8
-        head = self._head(packet, content, size)
-        data = bytearray(body.data.ljust(size // 8, b"\0"))
-        for i, byte in enumerate(head.data):
-            data[i] |= byte
-        return bytes(data)
-
-    def _head(self, packet: _Packet, content: int, size: int) -> Bits:
+    def _head(self, known: Values, content: int, size: int) -> Bits:
         bits = Bits(self.trace.order)
-        header = {
-            "magic": MAGIC,
-            "uuid": list(self.trace.uuid.bytes),
-            "stream_id": self.stream.id,
-            "stream_instance_id": self.instance,
-        }
-        context = {
-            "timestamp_begin": packet.begin,
-            "timestamp_end": packet.end,
-            "content_size": content,
-            "packet_size": size,
-            "packet_seq_num": packet.sequence_number,
-            "events_discarded": packet.discarded,
-            "cpu_id": self.cpu,
-            **packet.context,
-        }
-        for kind, values in ((self.trace.packet_header, header), (self.stream.packet_context, context)):
+        values = {**known, "content_size": content, "packet_size": size}
+        for kind in (self.trace.packet_header, self.stream.packet_context):
             if kind:
-                names = {n.removeprefix("_") for n, _ in kind.fields} | {n for n, _ in kind.fields}
-                bits.write(kind, {k: v for k, v in values.items() if k in names or k in packet.context})
+                names = {name for full, _ in kind.fields for name in (full, full.removeprefix("_"))}
+                bits.write(kind, {name: value for name, value in values.items() if name in names})
         return bits
+
+    def _encode(self, bits: Bits, event: _Event, clock: int) -> None:
+        header = self.stream.event_header
+        for kind, values in (
+            (header, _header_values(header, event, clock) if header else {}),
+            (self.stream.event_context, event.stream_context),
+            (event.kind.context, event.context),
+            (event.kind.payload, event.payload),
+        ):
+            if kind:
+                bits.write(kind, values)
 
 
 def _header_values(header: Struct, event: _Event, clock: int) -> Values:
@@ -549,20 +529,18 @@ class CtfTrace:
         self.streams.append(made)
         return made
 
-    def file(self, name: str, stream: StreamClass, *, instance: int | None = None, cpu: int = 0) -> StreamFile:
-        made = StreamFile(self, name, stream, len(self.files) if instance is None else instance, cpu)
+    def file(self, name: str, stream: StreamClass, *, cpu: int = 0) -> StreamFile:
+        made = StreamFile(self, name, stream, len(self.files), cpu)
         self.files.append(made)
         return made
 
     def metadata(self) -> str:
-        text = "/* CTF 1.8 */\n\ntrace {\n\tmajor = 1;\n\tminor = 8;\n"
-        text += f'\tuuid = "{self.uuid}";\n\tbyte_order = {self.order};\n'
+        lines = ["major = 1", "minor = 8", f'uuid = "{self.uuid}"', f"byte_order = {self.order}"]
         if self.packet_header:
-            text += f"\tpacket.header := {self.packet_header.tsdl()};\n"
-        text += "};\n\n"
+            lines.append(f"packet.header := {self.packet_header.tsdl()}")
+        text = "/* CTF 1.8 */\n\n" + _block("trace", lines)
         if self.env:
-            quoted = {k: f'"{v}"' if isinstance(v, str) else str(v) for k, v in self.env.items()}
-            text += "env {\n" + "".join(f"\t{k} = {v};\n" for k, v in quoted.items()) + "};\n\n"
+            text += _block("env", (f'{k} = "{v}"' if isinstance(v, str) else f"{k} = {v}" for k, v in self.env.items()))
         if self.clock:
             text += self.clock.tsdl()
         for stream in self.streams:
@@ -648,56 +626,41 @@ def lttng_ust_context(procname: bool = True) -> Struct:
 
 
 def perf_packet_header() -> Struct:
-    return Struct((("magic", UINT32), ("uuid", Array(UINT8, 16)), ("stream_id", UINT32)), align=8)
+    return replace(Struct.of(magic=UINT32, uuid=Array(UINT8, 16), stream_id=UINT32), align=8)
 
 
 def perf_packet_context() -> Struct:
     """Its time stamps do not say of which clock they are."""
-    fields: tuple[tuple[str, Type], ...] = (
-        ("timestamp_begin", UINT64),
-        ("timestamp_end", UINT64),
-        ("content_size", UINT64),
-        ("packet_size", UINT64),
-        ("events_discarded", UINT64),
-        ("cpu_id", replace(UINT32, align=1)),
+    context = Struct.of(
+        timestamp_begin=UINT64,
+        timestamp_end=UINT64,
+        content_size=UINT64,
+        packet_size=UINT64,
+        events_discarded=UINT64,
+        cpu_id=replace(UINT32, align=1),
     )
-    return Struct(fields, align=8)
+    return replace(context, align=8)
 
 
 def perf_event_header(clock: str = "perf_clock") -> Struct:
-    return Struct((("id", UINT32), ("timestamp", replace(UINT64, clock=clock))), align=8)
+    return replace(Struct.of(id=UINT32, timestamp=replace(UINT64, clock=clock)), align=8)
+
+
+_PERF_COMMON = Struct.of(
+    perf_ip=POINTER,
+    perf_tid=INT32,
+    perf_pid=INT32,
+    perf_id=UINT64,
+    perf_period=UINT64,
+    common_type=UINT32,
+    common_flags=UINT32,
+    common_preempt_count=UINT32,
+    common_pid=INT32,
+)
 
 
 def perf_payload(*fields: tuple[str, Type]) -> Struct:
     """The fields of an event of the kernel as `perf data convert` writes them: those of perf first, all on single
     bits."""
-    common: tuple[tuple[str, Type], ...] = (
-        ("perf_ip", replace(POINTER, align=1)),
-        ("perf_tid", replace(INT32, align=1)),
-        ("perf_pid", replace(INT32, align=1)),
-        ("perf_id", replace(UINT64, align=1)),
-        ("perf_period", replace(UINT64, align=1)),
-        ("common_type", replace(UINT32, align=1)),
-        ("common_flags", replace(UINT32, align=1)),
-        ("common_preempt_count", replace(UINT32, align=1)),
-        ("common_pid", replace(INT32, align=1)),
-    )
-    packed = tuple((name, replace(kind, align=1) if isinstance(kind, Int) else kind) for name, kind in fields)
-    return Struct(common + packed, align=8)
-
-
-# Damage -------------------------------------------------------------------------------------------------------------
-
-
-def truncate(file: Path, missing: int) -> None:
-    """Cuts that many bytes off the end."""
-    data = file.read_bytes()
-    file.write_bytes(data[: len(data) - missing])
-
-
-def overwrite(file: Path, offset: int, data: Sequence[int] | bytes) -> None:
-    """Replaces bytes; a negative offset counts from the end."""
-    old = bytearray(file.read_bytes())
-    start = offset if offset >= 0 else len(old) + offset
-    old[start : start + len(data)] = bytes(data)
-    file.write_bytes(bytes(old))
+    packed = ((n, replace(k, align=1) if isinstance(k, Int) else k) for n, k in (*_PERF_COMMON.fields, *fields))
+    return Struct(tuple(packed), align=8)

@@ -28,7 +28,7 @@ from __future__ import annotations
 import itertools
 import uuid as uuid_module
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -44,6 +44,7 @@ from ctf_writer import (
     CtfTrace,
     EventClass,
     Seq,
+    StreamClass,
     StreamFile,
     String,
     Struct,
@@ -64,18 +65,24 @@ Flavour = Literal["lttng", "perf"]
 
 EPOCH_OFFSET_NS = 1_700_000_000_000_000_000  # from the traces' clock to the epoch, unless a test says otherwise
 
-# Field types of tracetools, by the short names used below.
+# Types of fields, by the short names used below.
+_COMM = text_array(16, signed=False)
 _TYPES: dict[str, Type] = {
     "ptr": POINTER,
+    "u8": UINT8,
+    "u32": UINT32,
     "u64": UINT64,
-    "i64": INT64,
     "i32": INT32,
+    "i64": INT64,
     "str": String(),
+    "comm": _COMM,
     "gid24": Array(UINT8, 24),
     "gid16": Array(UINT8, 16),
     "prefix": Array(UINT8, 12),
     "entity": Array(UINT8, 4),
 }
+# Of sequences: the length, which is a field before them, and the elements.
+_SEQUENCES: dict[str, tuple[Type, Type]] = {"ptrs": (UINT64, POINTER), "tids": (UINT8, INT32)}
 
 _INITIALISATION = """
 ros2:rcl_init context_handle:ptr version:str
@@ -146,7 +153,23 @@ lttng_ust_lib:unload baddr:ptr
 _PERFLAB = """
 perflab:timer_due timer_handle:ptr due_ns:i64
 """
-_TYPES["u8"] = UINT8
+# Scheduler events of LTTng; perf's have the same fields under other names (below).
+_KERNEL = """
+sched_switch prev_comm:comm prev_tid:i32 prev_prio:i32 prev_state:i64 next_comm:comm next_tid:i32 next_prio:i32
+sched_wakeup comm:comm tid:i32 prio:i32 target_cpu:i32
+sched_wakeup_new comm:comm tid:i32 prio:i32 target_cpu:i32
+sched_waking comm:comm tid:i32 prio:i32 target_cpu:i32
+sched_migrate_task comm:comm tid:i32 prio:i32 orig_cpu:i32 dest_cpu:i32
+sched_process_exit comm:comm tid:i32 prio:i32
+sched_process_exec filename:str tid:i32 old_tid:i32
+sched_process_fork parent_comm:comm parent_tid:i32 parent_pid:i32 parent_ns_inum:u32 \
+child_comm:comm child_tid:i32 vtids:tids child_pid:i32 child_ns_inum:u32
+"""
+_PERF_NAMES = {
+    "prev_tid": "prev_pid", "next_tid": "next_pid", "tid": "pid", "old_tid": "old_pid", "parent_tid": "parent_pid",
+    "child_tid": "child_pid",
+}  # fmt: skip
+_ONLY_LTTNG = {"parent_pid", "child_pid", "parent_ns_inum", "child_ns_inum", "_vtids_length", "vtids"}
 
 # Version, size of gids, fields of rmw_publish, and the groups of events beside those of the initialisation.
 _MESSAGE, _STAMPED = "message:ptr", "rmw_publisher_handle:ptr message:ptr timestamp:i64"
@@ -171,54 +194,33 @@ STATES = {
     "preempted": 256,  # TASK_STATE_MAX of today's kernels
 }
 
-_COMM = text_array(16, signed=False)
-# Scheduler events of LTTng; perf's have the same fields under other names (below).
-_KERNEL: dict[str, tuple[tuple[str, Type], ...]] = {
-    "sched_switch": (
-        ("prev_comm", _COMM), ("prev_tid", INT32), ("prev_prio", INT32), ("prev_state", INT64),
-        ("next_comm", _COMM), ("next_tid", INT32), ("next_prio", INT32),
-    ),
-    "sched_wakeup": (("comm", _COMM), ("tid", INT32), ("prio", INT32), ("target_cpu", INT32)),
-    "sched_wakeup_new": (("comm", _COMM), ("tid", INT32), ("prio", INT32), ("target_cpu", INT32)),
-    "sched_waking": (("comm", _COMM), ("tid", INT32), ("prio", INT32), ("target_cpu", INT32)),
-    "sched_migrate_task": (
-        ("comm", _COMM), ("tid", INT32), ("prio", INT32), ("orig_cpu", INT32), ("dest_cpu", INT32),
-    ),
-    "sched_process_exit": (("comm", _COMM), ("tid", INT32), ("prio", INT32)),
-    "sched_process_exec": (("filename", String()), ("tid", INT32), ("old_tid", INT32)),
-    "sched_process_fork": (
-        ("parent_comm", _COMM), ("parent_tid", INT32), ("parent_pid", INT32), ("parent_ns_inum", UINT32),
-        ("child_comm", _COMM), ("child_tid", INT32), ("_vtids_length", UINT8), ("vtids", Seq(INT32, "__vtids_length")),
-        ("child_pid", INT32), ("child_ns_inum", UINT32),
-    ),
-}  # fmt: skip
-_PERF_NAMES = {
-    "prev_tid": "prev_pid", "next_tid": "next_pid", "tid": "pid", "old_tid": "old_pid", "parent_tid": "parent_pid",
-    "child_tid": "child_pid",
-}  # fmt: skip
-_ONLY_LTTNG = {"parent_pid", "child_pid", "parent_ns_inum", "child_ns_inum", "_vtids_length", "vtids"}
+
+def _fields_of(table: str) -> dict[str, list[tuple[str, Type]]]:
+    """Name of an event -> its fields, of lines `event field:type field:type`."""
+    events = {}
+    for line in filter(None, table.splitlines()):
+        event, *words = line.split()
+        fields: list[tuple[str, Type]] = []
+        for name, kind in (word.split(":") for word in words):
+            if kind in _SEQUENCES:
+                length, element = _SEQUENCES[kind]
+                fields += [(f"_{name}_length", length), (name, Seq(element, f"__{name}_length"))]
+            else:
+                fields.append((name, _TYPES[kind]))
+        events[event] = fields
+    return events
+
+
+def _lttng_payload(fields: Iterable[tuple[str, Type]]) -> Struct:
+    return Struct(tuple((f"_{name}", kind) for name, kind in fields))
 
 
 def _events_of(layout: Layout) -> dict[str, Struct]:
     """Full name -> payload, in the order of the metadata."""
     _, gid, rmw_publish, more = _LAYOUTS[layout]
-    events = {}
-    text = (_INITIALISATION + more + _FUNCTIONS + _PERFLAB).replace("RMW_PUBLISH", rmw_publish)
-    text = text.replace("RCL_TOPIC", "topic_name:str queue_depth:u64")
-    for line in filter(None, text.splitlines()):
-        name, *fields = line.split()
-        declared: list[tuple[str, Type]] = []
-        for item in fields:
-            field_name, kind = item.split(":")
-            if kind == "ptrs":
-                declared += [
-                    (f"__{field_name}_length", UINT64),
-                    (f"_{field_name}", Seq(POINTER, f"__{field_name}_length")),
-                ]
-            else:
-                declared.append((f"_{field_name}", _TYPES[gid if kind == "GID" else kind]))
-        events[name] = Struct(tuple(declared))
-    return events
+    table = (_INITIALISATION + more + _FUNCTIONS + _PERFLAB).replace("RMW_PUBLISH", rmw_publish).replace("GID", gid)
+    table = table.replace("RCL_TOPIC", "topic_name:str queue_depth:u64")
+    return {name: _lttng_payload(fields) for name, fields in _fields_of(table).items()}
 
 
 # Handles ------------------------------------------------------------------------------------------------------------
@@ -610,23 +612,6 @@ class Process:
         )  # fmt: skip
         return made
 
-    def state_machine(self, node: Node, *, at: int | None = None) -> int:
-        handle = self.new_handle()
-        self._init(at)("rcl_lifecycle_state_machine_init", node_handle=node.handle, state_machine=handle)
-        return handle
-
-    def loaded(self, path: str, base: int, size: int, *, at: int | None = None) -> None:
-        """lttng_ust_statedump:bin_info: which file lies where in memory."""
-        self._init(at)(
-            "lttng_ust_statedump__bin_info",
-            baddr=base,
-            memsz=size,
-            path=path,
-            is_pic=1,
-            has_build_id=0,
-            has_debug_link=0,
-        )
-
     def _dds(self, emit: Callable[..., None], kind: Literal["writer", "reader"], topic: str) -> int | None:
         if self.host.trace.layout != "humble_fork":
             return None
@@ -646,54 +631,45 @@ class Process:
 # Where events go ----------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class _Recorded:
-    time_ns: int
-    order: int
-    event: EventClass | None  # None: a loss
-    payload: Mapping[str, Any] = field(default_factory=dict)
-    stream_context: Mapping[str, Any] = field(default_factory=dict)
-    discarded: int = 0
-    lost_packets: int = 0
-
-
 class _Domain:
-    """The events of one trace (user space or kernel of one host), by CPU."""
+    """The events of one trace (user space or kernel of one host), by CPU: what is done to the CPU's file, and when."""
 
-    def __init__(self) -> None:
-        self.recorded: dict[int, list[_Recorded]] = {}
-        self._order = itertools.count()
+    def __init__(self, ctf: CtfTrace, stream: StreamClass, file_name: str) -> None:
+        self.ctf, self.stream, self.file_name = ctf, stream, file_name
+        self.recorded: dict[int, list[tuple[int, Callable[[StreamFile], None]]]] = {}
 
-    def put(self, cpu: int, time_ns: int, event: EventClass | None, **more: Any) -> None:
-        self.recorded.setdefault(cpu, []).append(_Recorded(time_ns, next(self._order), event, **more))
+    def put(self, cpu: int, time_ns: int, act: Callable[[StreamFile], None]) -> None:
+        self.recorded.setdefault(cpu, []).append((time_ns, act))
 
     def discard(self, at: int, events: int, cpu: int = 0) -> None:
         """The tracer dropped that many events of the CPU's stream at that instant: a packet ends there and says so."""
-        self.put(cpu, at, None, discarded=events)
+
+        def end_packet(file: StreamFile) -> None:
+            file.discard(events)
+            file.end_packet(end=at)
+
+        self.put(cpu, at, end_packet)
 
     def lose_packets(self, at: int, packets: int = 1, cpu: int = 0) -> None:
         """That many packets of the CPU's stream are missing at that instant."""
-        self.put(cpu, at, None, lost_packets=packets)
+        self.put(cpu, at, lambda file: file.lose_packets(packets))
 
-    def fill(self, cpu: int, file: StreamFile) -> None:
-        for record in sorted(self.recorded[cpu], key=lambda r: (r.time_ns, r.order)):
-            if record.event is not None:
-                file.write(record.event, record.time_ns, record.payload, stream_context=record.stream_context)
-            elif record.lost_packets:
-                file.lose_packets(record.lost_packets)
-            else:
-                file.discard(record.discarded)
-                file.end_packet(end=record.time_ns)
+    def write(self, folder: Path) -> None:
+        self.ctf.files.clear()
+        for cpu in sorted(self.recorded):
+            file = self.ctf.file(f"{self.file_name}_{cpu}", self.stream, cpu=cpu)
+            for _, act in sorted(self.recorded[cpu], key=lambda record: record[0]):
+                act(file)
+        self.ctf.write(folder)
 
 
 class UserSpace(_Domain):
     """What LTTng-UST recorded on one host: `trace.user_space()`, for losses; events come from threads."""
 
     def __init__(self, host: Host) -> None:
-        super().__init__()
         self.host = host
         trace = host.trace
-        self.ctf = CtfTrace(
+        ctf = CtfTrace(
             uuid=uuid_module.uuid5(uuid_module.NAMESPACE_DNS, f"{host.name}.ust"),
             env={
                 "domain": "ust", "tracer_name": "lttng-ust", "tracer_major": 2, "tracer_minor": 13,
@@ -703,13 +679,13 @@ class UserSpace(_Domain):
             clock=Clock(offset=host.epoch_offset_ns, uuid=host.clock_uuid),
             metadata_in_packets=True,
         )  # fmt: skip
-        stream = self.ctf.stream_class(
+        stream = ctf.stream_class(
             packet_context=lttng_packet_context(),
             event_header=lttng_large_header(),
             event_context=lttng_ust_context(trace.procname),
         )
         self.events = {n: stream.event(n, payload, log_level=13) for n, payload in trace.events.items()}
-        self.stream = stream
+        super().__init__(ctf, stream, "ros2")
 
     def add(self, time_ns: int, cpu: int, name: str, fields: Mapping[str, Any], thread: Thread) -> None:
         if name not in self.events:
@@ -717,13 +693,8 @@ class UserSpace(_Domain):
         context: dict[str, Any] = {"vpid": thread.process.pid, "vtid": thread.tid}
         if self.host.trace.procname:
             context["procname"] = thread.name
-        self.put(cpu, time_ns, self.events[name], payload=dict(fields), stream_context=context)
-
-    def write(self, folder: Path) -> None:
-        self.ctf.files.clear()
-        for cpu in sorted(self.recorded):
-            self.fill(cpu, self.ctf.file(f"ros2_{cpu}", self.stream, cpu=cpu))
-        self.ctf.write(folder)
+        event = self.events[name]
+        self.put(cpu, time_ns, lambda file: file.write(event, time_ns, fields, stream_context=context))
 
 
 Task = Thread | tuple[int, str] | int
@@ -741,38 +712,34 @@ class Kernel(_Domain):
     """
 
     def __init__(self, host: Host, flavour: Flavour) -> None:
-        super().__init__()
-        self.flavour = flavour
-        self.host = host
-        perf = flavour == "perf"
-        env: dict[str, str | int] = (
-            {"host": host.name, "sysname": "Linux", "domain": "kernel", "tracer_name": "perf"}
-            if perf
-            else {
-                "hostname": host.name, "domain": "kernel", "sysname": "Linux", "tracer_name": "lttng-modules",
-                "tracer_major": 2, "tracer_minor": 13, "tracer_patchlevel": 0,
-            }
-        )  # fmt: skip
+        self.flavour, self.host = flavour, host
         uuid = uuid_module.uuid5(uuid_module.NAMESPACE_DNS, f"{host.name}.kernel")
-        if perf:
-            self.ctf = CtfTrace(
-                uuid=uuid, env=env, clock=Clock("perf_clock", description="perf clock"),
+        if flavour == "perf":
+            ctf = CtfTrace(
+                uuid=uuid,
+                env={"host": host.name, "sysname": "Linux", "domain": "kernel", "tracer_name": "perf"},
+                clock=Clock("perf_clock", description="perf clock"),
                 packet_header=perf_packet_header(),
-            )  # fmt: skip
-            self.stream = self.ctf.stream_class(packet_context=perf_packet_context(), event_header=perf_event_header())
+            )
+            stream = ctf.stream_class(packet_context=perf_packet_context(), event_header=perf_event_header())
+            super().__init__(ctf, stream, "perf_stream")
         else:
-            self.ctf = CtfTrace(
-                uuid=uuid, env=env, clock=Clock(offset=host.epoch_offset_ns, uuid=host.clock_uuid),
+            ctf = CtfTrace(
+                uuid=uuid,
+                env={
+                    "hostname": host.name, "domain": "kernel", "sysname": "Linux", "tracer_name": "lttng-modules",
+                    "tracer_major": 2, "tracer_minor": 13, "tracer_patchlevel": 0,
+                },
+                clock=Clock(offset=host.epoch_offset_ns, uuid=host.clock_uuid),
                 metadata_in_packets=True,
             )  # fmt: skip
-            self.stream = self.ctf.stream_class(
-                packet_context=lttng_packet_context(), event_header=lttng_compact_header()
-            )
-        self.events = {name: self._declare(name, fields) for name, fields in _KERNEL.items()}
+            stream = ctf.stream_class(packet_context=lttng_packet_context(), event_header=lttng_compact_header())
+            super().__init__(ctf, stream, "kernel")
+        self.events = {name: self._declare(name, fields) for name, fields in _fields_of(_KERNEL).items()}
 
-    def _declare(self, name: str, fields: tuple[tuple[str, Type], ...]) -> EventClass:
+    def _declare(self, name: str, fields: Iterable[tuple[str, Type]]) -> EventClass:
         if self.flavour == "lttng":
-            return self.stream.event(name, Struct(tuple((f"_{n}", kind) for n, kind in fields)))
+            return self.stream.event(name, _lttng_payload(fields))
         renamed = [
             (_PERF_NAMES.get(n, n), String() if kind is _COMM else kind) for n, kind in fields if n not in _ONLY_LTTNG
         ]
@@ -788,7 +755,8 @@ class Kernel(_Domain):
                 "perf_period": 1, "common_type": 300, "common_flags": 0, "common_preempt_count": 0,
                 "common_pid": current,
             }  # fmt: skip
-        self.put(cpu, at, self.events[event], payload=payload)
+        kind = self.events[event]
+        self.put(cpu, at, lambda file: file.write(kind, at, payload))
 
     def switch(
         self,
@@ -816,9 +784,6 @@ class Kernel(_Domain):
     def wakeup(self, at: int, cpu: int, task: Task, target_cpu: int | None = None, *, prio: int = 120) -> None:
         self._about("sched_wakeup", at, cpu, task, prio, target_cpu=cpu if target_cpu is None else target_cpu)
 
-    def wakeup_new(self, at: int, cpu: int, task: Task, target_cpu: int | None = None, *, prio: int = 120) -> None:
-        self._about("sched_wakeup_new", at, cpu, task, prio, target_cpu=cpu if target_cpu is None else target_cpu)
-
     def waking(self, at: int, cpu: int, task: Task, target_cpu: int | None = None, *, prio: int = 120) -> None:
         self._about("sched_waking", at, cpu, task, prio, target_cpu=cpu if target_cpu is None else target_cpu)
 
@@ -827,11 +792,6 @@ class Kernel(_Domain):
 
     def exit(self, at: int, cpu: int, task: Task, *, prio: int = 120) -> None:
         self._about("sched_process_exit", at, cpu, task, prio)
-
-    def exec(self, at: int, cpu: int, task: Task, filename: str, old: Task | None = None) -> None:
-        tid = self._tid(task)
-        old_tid = tid if old is None else self._tid(old)
-        self.emit(at, cpu, "sched_process_exec", {"filename": filename, "tid": tid, "old_tid": old_tid}, tid)
 
     def fork(self, at: int, cpu: int, parent: Task, child: Task, *, child_pid: int | None = None) -> None:
         """A new thread or process: `child_pid` is the process it belongs to, itself unless given (LTTng alone says
@@ -866,13 +826,6 @@ class Kernel(_Domain):
 
     def _prio(self, priority: int) -> int:
         return priority if self.flavour == "perf" else priority - 100
-
-    def write(self, folder: Path) -> None:
-        self.ctf.files.clear()
-        name = "perf_stream" if self.flavour == "perf" else "kernel"
-        for cpu in sorted(self.recorded):
-            self.fill(cpu, self.ctf.file(f"{name}_{cpu}", self.stream, cpu=cpu))
-        self.ctf.write(folder)
 
 
 class Host:
@@ -926,8 +879,7 @@ class MadeTrace:
         event is not written."""
         for host in self._hosts.values():
             place = folder / host.name if len(self._hosts) > 1 else folder
-            if host.ust.recorded:
-                host.ust.write(place / "ust")
-            if host.kernel is not None and host.kernel.recorded:
-                host.kernel.write(place / "kernel")
+            for name, domain in (("ust", host.ust), ("kernel", host.kernel)):
+                if domain is not None and domain.recorded:
+                    domain.write(place / name)
         return folder
