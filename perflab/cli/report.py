@@ -16,7 +16,7 @@ from perflab.report import whole_file
 
 if TYPE_CHECKING:
     from perflab.report.draw_html import Choice
-    from perflab.report.run_page.runs import ReportRun
+    from perflab.report.runs import ReportRun
 
 PAGE = "report.html"
 
@@ -68,7 +68,7 @@ def report(
 
         serve_run(run, port or 0)
         return 0
-    from perflab.report.run_page.runs import open_all
+    from perflab.report.runs import open_all
 
     runs = open_all(run)
     notes = [f"{of.name}: {note}" if len(runs) > 1 else note for of in runs for note in of.notes]

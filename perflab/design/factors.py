@@ -10,8 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from perflab.condition.kinds import REGISTRY as CONDITIONS
 from perflab.middleware import disturbance, options_by_path
 from perflab.option import Completer, one_of, values
-from perflab.results.trial import ALIGNED
-from perflab.workload import PHASES
+from perflab.results.phase import ALIGNED, PHASES
 from perflab.workload.generated import REGISTRY as GENERATED
 
 WORKLOAD = "workload"

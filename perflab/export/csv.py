@@ -33,7 +33,7 @@ class Csv(Exporter):
 
     def write_together(self, data: RunData, numbers: Container[int], directory: Path) -> list[str]:
         """A row per trial, and what the columns are."""
-        from perflab.report.run_page.runs import read, trials_of
+        from perflab.report.runs import read, trials_of
         from perflab.report.tables import plain
         from perflab.report.tables.trials import measurements
 

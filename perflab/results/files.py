@@ -15,6 +15,7 @@ from perflab import models
 from perflab.host import Check
 from perflab.models import Ordinal
 from perflab.results.outcome import HARNESS_ERROR, Outcome
+from perflab.results.source import Source
 from perflab.results.trial import MEASURED, Asked, Level, Purpose, TrialEnd, as_today
 
 SCHEMA: Literal[1] = 1
@@ -63,15 +64,6 @@ def utc_now() -> str:
 
 
 # -- manifest.json ---------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Source:
-    """A file that the user named, as it was when it was read."""
-
-    path: str
-    sha256: str
-    text: str
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ from typing import Any, Literal, Protocol, TypeVar
 from perflab.errors import BadInput
 from perflab.models import Count, Ordinal, Share
 from perflab.results.outcome import SUCCESS, Outcome, Outcomes, OwnOutcome
+from perflab.results.phase import ALIGNED
 from perflab.units import is_zero, level_value
 
 Value = TypeVar("Value", int, float)
@@ -25,8 +26,6 @@ Purpose = Literal["measured", "control", "extra"]
 Level = bool | int | float | str  # of a factor
 MEASURED: Purpose = "measured"
 
-# Phases of timers that other formats know too: as nodes create them, and all at once.
-AS_CREATED, ALIGNED = "as_created", "aligned"
 CONTROL: Purpose = "control"  # a baseline without the observers
 EXTRA: Purpose = "extra"  # for an observer that disturbs much; never in statistics
 

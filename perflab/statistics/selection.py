@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from perflab.results.trial import AS_CREATED, Circumstances, Result, Trial, level_values
+from perflab.results.phase import AS_CREATED
+from perflab.results.trial import Circumstances, Result, Trial, level_values
 from perflab.statistics.metrics import Metric
 from perflab.statistics.sample import Sample
 from perflab.units import is_zero, level_value

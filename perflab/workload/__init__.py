@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from perflab import models
 from perflab.registry import Kind
-from perflab.results.files import Source as Source  # what a workload is made of
 from perflab.results.outcome import OwnOutcome
-from perflab.results.trial import ALIGNED, AS_CREATED, OwnFigure, Trial
+from perflab.results.phase import ALIGNED
+from perflab.results.source import Source as Source  # what a workload is made of
 
 if TYPE_CHECKING:
+    from perflab.results.trial import OwnFigure, Trial
     from perflab.workload.command import Command
 
 FACTOR = "workload."  # factors of a workload begin so
-
-# Where in their periods timers tick (native/graph/phase.h).
-PHASES = (AS_CREATED, ALIGNED, "staggered", "random")
 
 
 @dataclass(frozen=True)

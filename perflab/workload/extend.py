@@ -9,7 +9,7 @@ import copy
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from perflab.results.trial import ALIGNED
+from perflab.results.phase import ALIGNED
 from perflab.workload import Graph
 
 Document = dict[str, Any]

@@ -12,10 +12,10 @@ from made_experiment import write_run
 from rich.console import Console
 
 from perflab import page as pages
-from perflab.report import executor_costs
+from perflab.report import executor_costs, runs
 from perflab.report.draw import draw
 from perflab.report.latex.tables import of_costs
-from perflab.report.run_page import page, runs, tables
+from perflab.report.run_page import page, tables
 from perflab.report.table import print_declared
 from perflab.report.tables import costs
 from perflab.results.summary import read

@@ -17,8 +17,8 @@ from perflab.errors import BadInput
 from perflab.models import as_json
 from perflab.output import console
 from perflab.report import terminal
-from perflab.report.run_page.runs import ReportRun
 from perflab.report.run_page.tables import rows_of
+from perflab.report.runs import ReportRun
 from perflab.report.tables.key_figures import tables
 from perflab.results.summary import read
 from perflab.statistics import histogram as hg

@@ -18,7 +18,7 @@ from perflab import page as pages
 from perflab.errors import BadInput
 from perflab.host import Host
 from perflab.report.run_page.page import report
-from perflab.report.run_page.runs import open_all
+from perflab.report.runs import open_all
 from perflab.results.curve import Bounds, BreakingPoint, Curve, CurveLevel, CurveMetric, Knee, LeftOutTrials, LevelTried
 from perflab.results.trial import Median
 

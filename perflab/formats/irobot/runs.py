@@ -21,11 +21,10 @@ from perflab.formats.irobot.parse import parse
 from perflab.formats.tables import empty_tables
 from perflab.results.files import Manifest, UsedSettings, UsedThresholds, UsedWorkload
 from perflab.results.outcome import SUCCESS, Outcomes
+from perflab.results.phase import ALIGNED, AS_CREATED
 from perflab.results.run import IROBOT, IROBOT_LEGACY, UNKNOWN, RunData, Tables, TrialTables
 from perflab.results.summary import Summary
 from perflab.results.trial import (
-    ALIGNED,
-    AS_CREATED,
     Coverage,
     Distribution,
     EdgeResult,

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from perflab.profile.flamegraph import Look
+    from perflab.report.runs import ReportRun
 
 Facts = Sequence[tuple[str, object]]  # names with values; those without a value are left out
 
@@ -127,3 +128,8 @@ Block = Heading | Text | Items | Known | Statements | Box | Sheet | Source | Fol
 
 def paragraphs(texts: Iterable[str], tone: str = "") -> Iterator[Text]:
     return (Text(words, tone) for words in texts if words)
+
+
+def each(runs: Sequence[ReportRun]) -> Iterator[tuple[ReportRun, list[Heading]]]:
+    """Every run, with its name as a heading where there are several."""
+    return ((run, [Heading(run.name)] if len(runs) > 1 else []) for run in runs)

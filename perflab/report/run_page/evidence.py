@@ -10,9 +10,9 @@ from typing import Any
 from perflab.columns import Cell, Column, Table, Tone
 from perflab.quantity import PLAIN, UNKNOWN
 from perflab.report.evidence import Quantity, over_trials
-from perflab.report.run_page.blocks import Block, Fold, Group, Heading, Items, Sheet, Text, paragraphs
+from perflab.report.run_page.blocks import Block, Fold, Group, Heading, Items, Sheet, Text, each, paragraphs
 from perflab.report.run_page.effects import condition_in_words, numbered, plain
-from perflab.report.run_page.runs import ReportRun, each, of_all
+from perflab.report.runs import ReportRun, of_all
 from perflab.units import format_bytes, format_duration, format_time
 
 Json = Mapping[str, Any]

@@ -19,7 +19,7 @@ from perflab.report.run_page.effects import (
     sentence,
     size,
 )
-from perflab.report.run_page.runs import ReportRun
+from perflab.report.runs import ReportRun
 from perflab.results.comparison import (
     BETTER,
     CONDITION,

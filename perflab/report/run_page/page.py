@@ -15,7 +15,7 @@ from perflab.report import draw_html, pictures
 from perflab.report.draw_html import Choice
 from perflab.report.run_page import evidence, findings, profiles, quality, setup, tables
 from perflab.report.run_page.blocks import Block, Box, Group, Heading, Picture
-from perflab.report.run_page.runs import ReportRun
+from perflab.report.runs import ReportRun
 
 if TYPE_CHECKING:
     from markupsafe import Markup

@@ -9,7 +9,7 @@ from pathlib import Path
 from perflab.errors import BadInput
 from perflab.profile import flamegraph, result
 from perflab.report.run_page.blocks import Block, Flame, Heading, Known, Sheet, Text, paragraphs
-from perflab.report.run_page.runs import ReportRun
+from perflab.report.runs import ReportRun
 
 MOST_BYTES = 12 << 20  # of flame graphs in one page; more are named by their files
 FOLDER = "profile"

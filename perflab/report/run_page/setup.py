@@ -13,12 +13,12 @@ from perflab.columns import Cell, Column, Table
 from perflab.host import OK, WARN, Check
 from perflab.quantity import BYTES
 from perflab.report import inventory
-from perflab.report.run_page.blocks import Block, Facts, Fold, Group, Heading, Items, Known, Sheet, Source, Text
+from perflab.report.run_page.blocks import Block, Facts, Fold, Group, Heading, Items, Known, Sheet, Source, Text, each
 from perflab.report.run_page.effects import in_words, plain, seconds
-from perflab.report.run_page.runs import ReportRun, each
+from perflab.report.runs import ReportRun
 from perflab.results.curve import BreakingPoint
 from perflab.results.files import Manifest, UsedExperiment, UsedWorkload
-from perflab.results.files import Source as Read
+from perflab.results.source import Source as Read
 from perflab.statistics.selection import variant_words
 from perflab.units import format_duration, plural
 

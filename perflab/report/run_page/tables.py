@@ -10,7 +10,7 @@ from perflab.columns import AnyTable, Column, Table
 from perflab.quantity import COUNT, PERCENT, TIME
 from perflab.report.run_page.blocks import Block, Facts, Heading, Known, Sheet, Text
 from perflab.report.run_page.effects import plain
-from perflab.report.run_page.runs import ReportRun, of_all, trials_of
+from perflab.report.runs import ReportRun, of_all, trials_of
 from perflab.report.tables import costs as executor_costs
 from perflab.report.tables import curves as of_levels
 from perflab.report.tables import key_figures, messages

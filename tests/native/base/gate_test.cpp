@@ -85,7 +85,8 @@ TEST(Gate, LosesNoMarkAndNeverRunsTwiceAtATime) {
   }
   for (std::thread& thread : threads) thread.join();
   for (const std::uint64_t last : found) EXPECT_EQ(last, kTurns);
-  EXPECT_GE(runs, kTurns);
+  // How many marks one run handles is left to the scheduler; none runs without a mark.
+  EXPECT_GE(runs, 1u);
   EXPECT_LE(runs, kThreads * kTurns);
 }
 

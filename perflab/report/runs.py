@@ -8,7 +8,6 @@ from pathlib import Path
 
 from perflab.errors import BadInput, PerflabError
 from perflab.report.label import labels
-from perflab.report.run_page.blocks import Heading
 from perflab.report.tables.trials import TrialOf
 from perflab.results.comparison import Finding, Remark
 from perflab.results.files import Manifest, TrialFile
@@ -142,11 +141,6 @@ def trials_of(runs: Sequence[ReportRun]) -> list[TrialOf]:
         for run in runs
         for label, result, trial in run.trials
     ]
-
-
-def each(runs: Sequence[ReportRun]) -> Iterator[tuple[ReportRun, list[Heading]]]:
-    """Every run, with its name as a heading where there are several."""
-    return ((run, [Heading(run.name)] if len(runs) > 1 else []) for run in runs)
 
 
 def of_all(runs: Sequence[ReportRun]) -> Iterator[tuple[ReportRun, str, Result]]:
