@@ -2,7 +2,7 @@
 //
 // Any thread may say that a source has a message, or that a waitable was triggered (on_ready()); the executor
 // runs the callbacks of its sources and timers. A new kind is one class, one line in
-// make_executor() and one in tests/conformance/executor.
+// make_executor() and one in tests/conformance/runtime/dds.h.
 #pragma once
 
 #include <atomic>

@@ -1,50 +1,41 @@
 // Endpoints of several participants of one process, on one executor.
-#include "../middleware/fixture.h"
-#include "fixture.h"
+#include "../runtime/lab.h"
 
 namespace perflab::runtime::conformance {
 namespace {
 
-using perflab::conformance::range;
-
 constexpr std::size_t kParticipants = 3;
 
-class SeveralParticipants : public Lab, public testing::WithParamInterface<Case> {
+class SeveralParticipants : public AnyExecutor {
  protected:
-  void SetUp() override {
-    if (plugin_.name() == "double") GTEST_SKIP() << "the double joins endpoints of one participant only";
-    open({.intra_process = GetParam().intra_process, .participants = kParticipants});
-  }
-  EndpointSettings of(std::size_t participant, const std::string& topic) const {
-    EndpointSettings settings = endpoint(topic, keep_last(100));
-    settings.participant = participant;
-    return settings;
+  void SetUp() override { open({.intra_process = intra_process(), .participants = kParticipants}); }
+  // One node per participant.
+  std::array<Node, kParticipants> nodes() {
+    const std::size_t on = executor(GetParam().kind);
+    return {node_on(on, 0), node_on(on, 1), node_on(on, 2)};
   }
 };
 
-// Every node, one per participant, publishes a topic that all of them subscribe.
+// Every node publishes a topic that all of them subscribe.
 TEST_P(SeveralParticipants, EveryMessageReachesEveryNode) {
-  const std::size_t on = executor(GetParam().kind);
+  const std::array<Node, kParticipants> nodes = this->nodes();
   std::vector<Inbox*> inboxes;
   std::vector<Publisher*> publishers;
-  for (std::size_t p = 0; p < kParticipants; ++p) {
-    const std::string topic = "/topic" + std::to_string(p);
-    publishers.push_back(&runtime().create_publisher(of(p, topic)));
-    for (std::size_t to = 0; to < kParticipants; ++to) {
-      inboxes.push_back(&inboxes_.emplace_back());
-      subscriptions_.push_back(&runtime().create_subscription(on, of(to, topic), *inboxes.back()));
-    }
+  for (const Node& from : nodes) {
+    const std::string topic = "/topic" + std::to_string(from.participant);
+    publishers.push_back(&publisher_of(from, topic, kSmall));
+    for (const Node& to : nodes) inboxes.push_back(&subscribe(to, topic, kSmall));
   }
-  ASSERT_TRUE(all_matched(1));
+  ASSERT_TRUE(matched());
   for (Publisher* const publisher : publishers) {
     ASSERT_TRUE(eventually([&] { return publisher->matched() == kParticipants; }));
     const Passing passing = publisher->passing();
-    EXPECT_EQ(passing.intra_process, GetParam().intra_process ? kParticipants : 0u);
-    EXPECT_EQ(passing.middleware, GetParam().intra_process ? 0u : kParticipants);
+    EXPECT_EQ(passing.intra_process, intra_process() ? kParticipants : 0u);
+    EXPECT_EQ(passing.middleware, intra_process() ? 0u : kParticipants);
   }
-  runtime().start(clock_.now());
+  start();
   for (std::uint64_t number = 0; number < 50; ++number) {
-    for (Publisher* const publisher : publishers) ASSERT_TRUE(send(*publisher, number));
+    for (Publisher* const publisher : publishers) ASSERT_TRUE(send(*publisher, kSmall, number));
   }
   for (const Inbox* const inbox : inboxes) EXPECT_TRUE(eventually([&] { return inbox->count() == 50; }));
   runtime().stop();
@@ -52,49 +43,38 @@ TEST_P(SeveralParticipants, EveryMessageReachesEveryNode) {
 }
 
 TEST_P(SeveralParticipants, RequestsAndRepliesCrossThem) {
-  class Echo final : public RequestHandler {
-   public:
-    void on_request(const Delivery& request, Reply& reply) noexcept override {
-      EXPECT_TRUE(
-          reply.send(request.bytes.first(message::kFrameBytes), request.bytes.subspan(message::kFrameBytes)));
-    }
-  } echo;
-  const std::size_t on = executor(GetParam().kind);
-  ServiceSettings settings;
-  settings.service = "/echo";
-  settings.ros_type = "perflab_msgs/srv/Conformance";
-  settings.qos = keep_last(100);
-  settings.participant = 0;
-  Server& server = runtime().create_server(on, settings, echo);
+  const Kind kind = fixed("stamped10b");
+  const std::array<Node, kParticipants> nodes = this->nodes();
+  Server* server = nullptr;
+  serve(nodes[0], "/echo", kind, &server);
+  std::vector<Inbox*> replies;
   std::vector<Client*> clients;
-  for (std::size_t p = 1; p < kParticipants; ++p) {
-    settings.participant = p;
-    clients.push_back(&runtime().create_client(on, settings, inboxes_.emplace_back()));
+  for (const Node& asking : {nodes[1], nodes[2]}) {
+    replies.push_back(&inbox(kind));
+    clients.push_back(&client(asking, "/echo", kind, *replies.back()));
   }
   ASSERT_TRUE(eventually([&] {
-    return server.matched() == clients.size() &&
+    return server->matched() == clients.size() &&
            std::ranges::all_of(clients, [](Client* client) { return client->matched() == 1; });
   }));
-  runtime().start(clock_.now());
+  start();
   for (std::uint64_t number = 0; number < 20; ++number) {
-    const auto bytes = make_message(number, kMessageBytes);
-    const std::span<const std::uint8_t> whole(bytes);
-    for (Client* const client : clients) {
-      ASSERT_TRUE(client->request(whole.first(message::kFrameBytes), whole.subspan(message::kFrameBytes)));
-    }
+    for (Client* const client : clients) ASSERT_TRUE(request(*client, kind, number));
   }
-  for (const Inbox& inbox : inboxes_) EXPECT_TRUE(eventually([&] { return inbox.count() == 20; }));
+  for (const Inbox* inbox : replies) EXPECT_TRUE(eventually([&] { return inbox->count() == 20; }));
   runtime().stop();
-  for (const Inbox& inbox : inboxes_) EXPECT_EQ(inbox.numbers(), range(0, 20));
-}
-
-TEST_P(SeveralParticipants, DescriptionTellsOfEach) {
-  const std::string description = runtime().describe();
-  EXPECT_EQ(description.front(), '{');
-  EXPECT_NE(description.find("\"participants\":["), std::string::npos) << description;
+  for (const Inbox* inbox : replies) EXPECT_EQ(inbox->numbers(), range(0, 20));
 }
 
 INSTANTIATE_TEST_SUITE_P(On, SeveralParticipants, testing::ValuesIn(all_executors()), case_name);
+
+class SeveralParticipantsDescription : public Lab {};
+
+TEST_F(SeveralParticipantsDescription, TellsOfEach) {
+  const std::string description = open({.participants = kParticipants}).describe();
+  EXPECT_EQ(description.front(), '{');
+  EXPECT_NE(description.find("\"participants\":["), std::string::npos) << description;
+}
 
 }  // namespace
 }  // namespace perflab::runtime::conformance

@@ -1,5 +1,6 @@
-// What the tests of the runtime interface share: a runtime in a domain of its own, nodes, handlers that
-// record, bounded waits.
+// What the tests of runtimes and executors share: a runtime in a domain of its own, nodes, handlers that
+// record, bounded waits. Everything that a test makes on a runtime it makes here, whichever suite it is of:
+// this one, ../executor or tests/native/tracing_ros.
 //
 // Messages are sent by timers and by other callbacks, as graphs do, so that a test reads the same in real and
 // in virtual time:
@@ -34,6 +35,7 @@
 
 #include "../middleware/domain_lock.h"
 #include "../middleware/eventually.h"
+#include "../middleware/messages.h"
 #include "message/cdr.h"
 #include "message/types.h"
 #include "middleware/host/plugin.h"
@@ -61,6 +63,11 @@ inline Kind fixed(const char* name) {
 inline Kind variable(std::uint32_t bytes) { return {*message::find_type("stamped_vector"), bytes}; }
 inline const Kind kSmall = fixed("stamped100b");
 inline const Kind kLarge = fixed("stamped1mb");
+// As the other process of the middleware's tests makes and checks them (../middleware/messages.h), for tests
+// that have one. They have no header of perflab's, so no runtime that decodes messages can carry them.
+inline constexpr message::MessageType kTypeOfPeers{"conformance", "perflab_msgs/msg/Conformance", 64, false};
+inline const Kind kOfPeers{kTypeOfPeers, kTypeOfPeers.payload_bytes};
+inline bool is_of_peers(const Kind& kind) { return &kind.type == &kTypeOfPeers; }
 
 // Differs from message to message, and from one kind of rest to the next.
 inline std::uint8_t pattern(std::uint64_t number, std::size_t at) {
@@ -87,6 +94,13 @@ inline std::vector<std::uint8_t> content_of(const Kind& kind, std::uint64_t numb
 // the end of the frame.
 struct Parts {
   Parts(const Kind& kind, std::uint64_t number, bool length_in_frame = false) {
+    if (is_of_peers(kind)) {
+      payload = perflab::conformance::make_message(number, message::kFrameBytes + kind.bytes);
+      const auto end = payload.begin() + message::kFrameBytes;
+      frame.assign(payload.begin(), end);
+      payload.erase(payload.begin(), end);
+      return;
+    }
     message::Frame encoded;
     message::encode_frame(header_of(kind, number), encoded);
     frame.assign(encoded.begin(), encoded.end());
@@ -108,6 +122,9 @@ inline bool send(Publisher& publisher, const Kind& kind, std::uint64_t number) {
 inline bool send_prepared(Publisher& publisher, const Parts& parts) {
   return publisher.prepare(parts.payload) && publisher.publish(parts.frame, parts.payload);
 }
+inline bool send_prepared(Publisher& publisher, const Kind& kind, std::uint64_t number) {
+  return send_prepared(publisher, Parts(kind, number));
+}
 // The messages 0, 1, ... that stay where they are.
 inline std::vector<Parts> make_all(const Kind& kind, std::uint64_t count) {
   std::vector<Parts> all;
@@ -126,6 +143,7 @@ struct Received {
   std::uint64_t number = 0;
   bool intact = false;    // header and every byte
   std::size_t bytes = 0;  // of the payload
+  const std::uint8_t* place = nullptr;  // where the message was; it is there no more
   perflab_identity writer{};
   std::int64_t sequence = 0;
   perflab_sample_identity related{};
@@ -156,11 +174,18 @@ inline std::pair<std::span<const std::uint8_t>, bool> content_in(const Delivery&
 
 inline Received read(const Delivery& delivery, const Kind& kind) {
   Received received;
+  received.place = delivery.bytes.data();
   received.writer = delivery.writer;
   received.sequence = delivery.sequence;
   received.related = delivery.related;
   received.arrived_ns = delivery.arrived_ns;
   received.source_timestamp_ns = delivery.source_timestamp_ns;
+  if (is_of_peers(kind)) {
+    received.number = perflab::conformance::number_of(delivery.bytes);
+    received.bytes = kind.bytes;
+    received.intact = perflab::conformance::intact(delivery.bytes, message::kFrameBytes + kind.bytes);
+    return received;
+  }
   message::Header header;
   if (!message::decode_header(delivery.bytes, header)) {
     ADD_FAILURE() << "no header in " << delivery.bytes.size() << " bytes";
@@ -188,6 +213,19 @@ class Alone {
 
  private:
   std::atomic<bool>& running_;
+};
+
+// Opened once; whoever passes before waits, but not for ever. Not for virtual time, where nothing else goes
+// on while a callback waits: see Lab::hold().
+class Gate {
+ public:
+  void open() { open_ = true; }
+  void pass() const {
+    EXPECT_TRUE(eventually([this] { return open_.load(); })) << "nobody opened the gate";
+  }
+
+ private:
+  std::atomic<bool> open_{false};
 };
 
 inline std::vector<std::uint64_t> range(std::uint64_t first, std::uint64_t end) {
@@ -401,7 +439,10 @@ class Sink final : public EventSink {
     const std::lock_guard lock(mutex_);
     events_.emplace_back(event.kind, event.policy != nullptr ? event.policy : "");
   }
-  void on_write_failed(Nanoseconds, const char* text) noexcept override { ADD_FAILURE() << text; }
+  void on_write_failed(Nanoseconds, const char* text) noexcept override {
+    const std::lock_guard lock(mutex_);
+    write_failures_.emplace_back(text);
+  }
   void on_failure(Nanoseconds, const char* text) noexcept override { ADD_FAILURE() << text; }
 
   bool has(perflab_event_kind kind, const std::string& policy = {}) const {
@@ -410,10 +451,21 @@ class Sink final : public EventSink {
       return event.first == kind && event.second.find(policy) != std::string::npos;
     });
   }
+  std::size_t count(perflab_event_kind kind) const {
+    const std::lock_guard lock(mutex_);
+    return static_cast<std::size_t>(
+        std::ranges::count(events_, kind, &std::pair<perflab_event_kind, std::string>::first));
+  }
+  // Since the last call. What nobody asks for is a failure of the test, see ~Lab().
+  std::vector<std::string> take_write_failures() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(write_failures_, {});
+  }
 
  private:
   mutable std::mutex mutex_;
   std::vector<std::pair<perflab_event_kind, std::string>> events_;
+  std::vector<std::string> write_failures_;
 };
 
 // ---- the runtime ----
@@ -421,6 +473,12 @@ class Sink final : public EventSink {
 inline perflab_qos keep_last(int depth) {
   perflab_qos qos = middleware::default_qos();
   qos.depth = depth;
+  return qos;
+}
+
+inline perflab_qos keep_all() {
+  perflab_qos qos = middleware::default_qos();
+  qos.history = PERFLAB_KEEP_ALL;
   return qos;
 }
 
@@ -458,6 +516,7 @@ void expect_error(Function&& function, Error::Kind kind, const std::vector<std::
 struct Node {
   std::size_t executor = 0;
   std::size_t group = 0;
+  std::size_t participant = 0;
 };
 
 struct Guarded {
@@ -469,6 +528,7 @@ class Lab : public testing::Test {
  protected:
   ~Lab() override {
     if (runtime_) runtime_->stop();
+    for (const std::string& text : sink_.take_write_failures()) ADD_FAILURE() << text;
   }
 
   Runtime& open(const Asked& asked = {}) {
@@ -487,6 +547,7 @@ class Lab : public testing::Test {
   // The caller ends it.
   std::unique_ptr<Runtime> release() { return std::move(runtime_); }
   Runtime& runtime() { return *runtime_; }
+  std::uint32_t domain() const { return domain_.id(); }
   const Abilities& abilities() const { return abilities_; }
   bool real_time() const { return !abilities_.virtual_time; }
   Nanoseconds now() const { return runtime_->clock().now(); }
@@ -504,7 +565,7 @@ class Lab : public testing::Test {
                                  .name = "node_" + std::to_string(group),
                                  .participant = participant,
                                  .executor = executor});
-    return {executor, group};
+    return {executor, group, participant};
   }
   Node node(ExecutorKind kind, int threads = 2) { return node_on(executor(kind, threads)); }
   // Whose timers and publishers begin everything.
@@ -516,6 +577,7 @@ class Lab : public testing::Test {
   static EndpointSettings endpoint(const Node& on, const std::string& topic, const Kind& kind,
                                    const perflab_qos& qos, PassBy pass_by = PassBy::kUnspecified) {
     EndpointSettings settings;
+    settings.participant = on.participant;
     settings.group = on.group;
     settings.topic = topic;
     settings.ros_type = std::string(kind.type.ros_type);
@@ -543,6 +605,7 @@ class Lab : public testing::Test {
   }
   static ServiceSettings service(const Node& on, const std::string& name, const Kind& kind) {
     ServiceSettings settings;
+    settings.participant = on.participant;
     settings.group = on.group;
     settings.service = name;
     settings.ros_type = message::service_ros_type(kind.type);
@@ -592,9 +655,9 @@ class Lab : public testing::Test {
       return std::ranges::all_of(subscriptions_, [&](auto* one) { return one->matched() == publishers; });
     });
   }
-  // Timers count from an instant that lies ahead.
-  void start() {
-    base_ = now() + 50'000'000;
+  // Timers count from an instant that lies ahead, or behind: then they are late from the beginning.
+  void start(std::chrono::nanoseconds ahead = 50ms) {
+    base_ = now() + ahead.count();
     runtime_->start(base_);
   }
   Nanoseconds base() const { return base_; }
@@ -668,6 +731,49 @@ class AnyExecutor : public Lab, public testing::WithParamInterface<Case> {
   }
   Node node(int threads = 2) { return Lab::node(GetParam().kind, threads); }
   bool intra_process() const { return GetParam().intra_process; }
+};
+
+// ---- ... and in each framing of services ----
+
+struct ServiceCase {
+  Case executor;
+  ServiceFraming framing;
+};
+inline std::vector<ServiceCase> service_cases() {
+  std::vector<ServiceCase> cases;
+  for (const Case& one : all_executors()) {
+    for (const ServiceFraming framing : subject().abilities().framings) cases.push_back({one, framing});
+  }
+  return cases;
+}
+inline const char* to_text(ServiceFraming framing) {
+  return framing == ServiceFraming::kRmwFastrtps ? "rmw_fastrtps" : "rmw_cyclonedds";
+}
+inline std::string service_case_name(const testing::TestParamInfo<ServiceCase>& info) {
+  return case_name({info.param.executor, info.index}) + "_" + to_text(info.param.framing);
+}
+
+class AnyService : public Lab, public testing::WithParamInterface<ServiceCase> {
+ protected:
+  // A framing that this middleware cannot have is refused; then there is nothing to test.
+  void SetUp() override {
+    const Asked asked{.intra_process = GetParam().executor.intra_process, .framing = GetParam().framing};
+    const std::vector<ServiceFraming>& framings = abilities().framings;
+    if (std::ranges::count(framings, GetParam().framing) == 0) {
+      expect_error([&] { open(asked); }, Error::Kind::kUnsupported,
+                   {std::string("--service-framing ") + to_text(framings.front())});
+      GTEST_SKIP() << "not a framing of this runtime";
+    }
+    open(asked);
+    if (!subject().may_lack(GetParam().executor.kind)) return;
+    try {
+      executor(GetParam().executor.kind);
+    } catch (const Error& error) {
+      GTEST_SKIP() << error.what();
+    }
+    open(asked);
+  }
+  Node node() { return Lab::node(GetParam().executor.kind); }
 };
 
 }  // namespace perflab::runtime::conformance

@@ -86,11 +86,11 @@ TEST_P(Life, NothingRunsAfterTheStop) {
 
 TEST_P(Life, TheStopWaitsForTheCallbackThatRuns) {
   const System system = make();
-  std::atomic<bool> gate{false};
+  Gate gate;
   std::atomic<bool> returned{false};
   system.inbox->on_each = [&](const Received& one) {
     if (one.number != 0) return;
-    EXPECT_TRUE(eventually([&] { return gate.load(); }));
+    gate.pass();
     returned = true;
   };
   at(10ms, [&] { EXPECT_TRUE(send(*system.publisher, kSmall, 0)); });
@@ -103,7 +103,7 @@ TEST_P(Life, TheStopWaitsForTheCallbackThatRuns) {
     waited = returned.load();
   });
   std::this_thread::sleep_for(20ms);  // so that stop() has something to wait for
-  gate = true;
+  gate.open();
   controller.join();
   EXPECT_TRUE(waited);
 }

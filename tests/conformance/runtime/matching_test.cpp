@@ -95,19 +95,11 @@ TEST_P(Matching, ParticipantsOfOneProcessMeet) {
   open({.intra_process = GetParam(), .participants = 2});
   const Node here = node_on(executor(ExecutorKind::kSingleThreaded), 0);
   const Node there = node_on(executor(ExecutorKind::kSingleThreaded), 1);
-  const auto endpoint_in = [&](const Node& on, std::size_t participant) {
-    EndpointSettings settings = endpoint(on, "/a", kSmall, keep_last(100));
-    settings.participant = participant;
-    return settings;
-  };
-  Inbox& near = inbox(kSmall);
-  Inbox& far = inbox(kSmall);
-  Subscription& near_end = runtime().create_subscription(here.executor, endpoint_in(here, 0), near);
-  Subscription& far_end = runtime().create_subscription(there.executor, endpoint_in(there, 1), far);
-  Publisher& writer = runtime().create_publisher(endpoint_in(here, 0));
+  Inbox& near = subscribe(here, "/a", kSmall);
+  Inbox& far = subscribe(there, "/a", kSmall);
+  Publisher& writer = publisher_of(here, "/a", kSmall);
   ASSERT_TRUE(meets(writer, 2));
-  ASSERT_TRUE(meets(near_end, 1));
-  ASSERT_TRUE(meets(far_end, 1));
+  ASSERT_TRUE(matched());
   timer(here, 10ms, 1, 1).on_each = [&](Nanoseconds) {
     for (std::uint64_t i = 0; i < 20; ++i) EXPECT_TRUE(send(writer, kSmall, i));
   };

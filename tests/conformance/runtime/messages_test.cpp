@@ -132,6 +132,9 @@ TEST_P(Messages, SayWhoWroteThemAndWhen) {
     }
     EXPECT_TRUE(is_none(one.related.writer));
     EXPECT_GE(one.begin_ns, sent[one.number]);
+    if (intra_process() && abilities().tells_arrivals) {
+      EXPECT_NE(one.arrived_ns, kUnknownTime);
+    }
     if (one.arrived_ns != kUnknownTime) {
       EXPECT_GE(one.arrived_ns, sent[one.number]);
       EXPECT_LE(one.arrived_ns, one.begin_ns);

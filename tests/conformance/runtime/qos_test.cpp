@@ -104,10 +104,8 @@ TEST_F(Qos, OffersMeetRequestsThatAreNoStricterWithinTheProcess) {
 TEST_F(Qos, AHistoryWithoutABoundLosesNothing) {
   constexpr std::uint64_t kMessages = 1'000;
   open();
-  perflab_qos all = middleware::default_qos();
-  all.history = PERFLAB_KEEP_ALL;
-  Inbox& inbox = subscribe(node(ExecutorKind::kSingleThreaded), "/a", kSmall, all);
-  Publisher& writer = publisher("/a", kSmall, all);
+  Inbox& inbox = subscribe(node(ExecutorKind::kSingleThreaded), "/a", kSmall, keep_all());
+  Publisher& writer = publisher("/a", kSmall, keep_all());
   at(10ms, [&] {
     for (std::uint64_t i = 0; i < kMessages; ++i) EXPECT_TRUE(send(writer, kSmall, i));
   });

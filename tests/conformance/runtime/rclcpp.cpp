@@ -29,6 +29,7 @@ class RclcppSubject final : public Subject {
     Abilities abilities;
     abilities.makes_up_for_ticks = false;  // rclcpp's timers always skip
     abilities.tells_writers = false;       // not where a message did not pass the middleware
+    abilities.tells_arrivals = false;
     abilities.checks_types = true;
     abilities.loans = rmw_ == "rmw_fastrtps_cpp";
     abilities.participants = 4;

@@ -4,39 +4,7 @@
 namespace perflab::runtime::conformance {
 namespace {
 
-struct ServiceCase {
-  Case executor;
-  ServiceFraming framing;
-};
-
-std::vector<ServiceCase> service_cases() {
-  std::vector<ServiceCase> cases;
-  for (const Case& one : all_executors()) {
-    for (const ServiceFraming framing : subject().abilities().framings) cases.push_back({one, framing});
-  }
-  return cases;
-}
-
-class Services : public Lab, public testing::WithParamInterface<ServiceCase> {
- protected:
-  // A framing that this middleware cannot have is refused; then there is nothing to test.
-  void SetUp() override {
-    const Asked asked{.intra_process = GetParam().executor.intra_process, .framing = GetParam().framing};
-    if (std::ranges::count(abilities().framings, GetParam().framing) == 0) {
-      expect_error([&] { open(asked); }, Error::Kind::kUnsupported, {});
-      GTEST_SKIP() << "not a framing of this runtime";
-    }
-    open(asked);
-    if (!subject().may_lack(GetParam().executor.kind)) return;
-    try {
-      executor(GetParam().executor.kind);
-    } catch (const Error& error) {
-      GTEST_SKIP() << error.what();
-    }
-    open(asked);
-  }
-  Node node() { return Lab::node(GetParam().executor.kind); }
-};
+class Services : public AnyService {};
 
 TEST_P(Services, AnswerEveryRequestToTheOneWhoAsked) {
   constexpr std::uint64_t kClients = 4;
@@ -108,11 +76,7 @@ TEST_P(Services, WorkWhileTheyAreAsked) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, Services, testing::ValuesIn(service_cases()), [](const auto& info) {
-  return std::string(to_text(info.param.executor.kind)) +
-         (info.param.executor.intra_process ? "_intra_process" : "") +
-         (info.param.framing == ServiceFraming::kRmwFastrtps ? "_rmw_fastrtps" : "_rmw_cyclonedds");
-});
+INSTANTIATE_TEST_SUITE_P(, Services, testing::ValuesIn(service_cases()), service_case_name);
 
 class ServiceDefaults : public Lab {};
 

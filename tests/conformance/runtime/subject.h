@@ -27,6 +27,7 @@ struct Abilities {
   bool makes_up_for_ticks = true;
   bool intra_process = true;
   bool tells_writers = true;  // Delivery::writer; otherwise it may be all zero
+  bool tells_arrivals = true;  // Delivery::arrived_ns of what did not leave the process
   bool checks_types = false;  // a type that does not exist is refused
   bool tells_events = true;   // the EventSink hears of matches and of incompatible QoS
   bool schedules_threads = true;

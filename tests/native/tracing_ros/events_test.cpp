@@ -3,10 +3,10 @@
 
 #include <set>
 
-#include "../../conformance/executor/fixture.h"
+#include "dds.h"
+#include "lab.h"
 #include "peer.h"
 #include "recorded.h"
-#include "runtime/service.h"
 
 namespace perflab::runtime::conformance {
 namespace {
@@ -17,32 +17,30 @@ using tracing::testing::names;
 using tracing::testing::Recorded;
 using Names = std::vector<std::string>;
 
-constexpr std::size_t kNode = 3;  // a group
-constexpr Nanoseconds kMs = 1'000'000;
-
+// Publishers are of the node whose callbacks run, so that there is no other executor that tells something.
 class Traced : public Lab {
  protected:
   Traced() { Recorded::clear(); }
 
   void open(bool intra_process = false) {
-    Lab::open({.intra_process = intra_process, .trace = &Recorded::tracepoints()});
-    runtime().name_group(kNode, {"/robot", "arm"});
+    dds().trace = &Recorded::tracepoints();
+    Lab::open({.intra_process = intra_process});
   }
-  bool stamps() { return plugin_.capabilities().source_timestamps; }
+  bool stamps() { return dds().capabilities().source_timestamps; }
 
   // One message from a publisher of this thread to a subscription on an executor of that kind, until so many
   // takes were told.
   void send_one(ExecutorKind kind, bool intra_process, std::size_t takes = 0) {
     open(intra_process);
-    const std::size_t runner = executor(kind, 1);
-    Publisher& sender = runtime().create_publisher(endpoint("/t", keep_last(4), PassBy::kUnspecified, kNode));
-    Inbox& inbox = subscribe(runner, "/t", keep_last(4), kNode);
-    ASSERT_TRUE(all_matched(1));
+    const Node on = node(kind, 1);
+    Publisher& sender = publisher_of(on, "/t", kSmall, keep_last(4));
+    Inbox& inbox = subscribe(on, "/t", kSmall, keep_last(4));
+    ASSERT_TRUE(matched());
     ASSERT_TRUE(eventually([&] { return sender.matched() == 1; }));
-    runtime().start(clock_.now());
+    start();
     initialisation_ = Recorded::all();
     Recorded::clear();
-    ASSERT_TRUE(send(sender, 1));
+    ASSERT_TRUE(send(sender, kSmall, 1));
     ASSERT_TRUE(
         eventually([&] { return inbox.count() == 1 && named(Recorded::all(), "rmw_take").size() >= takes; }));
     runtime().stop();
@@ -63,6 +61,12 @@ std::vector<Event> of_callback(const std::string& first) {
   return {};
 }
 
+// What was told of callbacks, without the phases of the executor.
+std::vector<Event> without_phases(std::vector<Event> events) {
+  std::erase_if(events, [](const Event& event) { return event.name.starts_with("rclcpp_executor_"); });
+  return events;
+}
+
 const std::string& field(const std::vector<Event>& events, const std::string& name, std::size_t index) {
   const auto at = std::ranges::find(events, name, &Event::name);
   static const std::string none = "none";
@@ -73,34 +77,33 @@ const std::string& field(const std::vector<Event>& events, const std::string& na
 
 TEST_F(Traced, ObjectsAreToldWithTheirNamesInTheOrderOfRclcpp) {
   open();
-  const std::size_t runner = executor(ExecutorKind::kSingleThreaded);
-  Publisher& sender =
-      runtime().create_publisher(endpoint("/joints", keep_last(7), PassBy::kUnspecified, kNode));
-  subscribe(runner, "/goal", keep_last(3), kNode);
-  timer(runner, 5 * kMs, 1, 0, false, kNode);
+  const Node on = node(ExecutorKind::kSingleThreaded);
+  Publisher& sender = publisher_of(on, "/joints", kSmall, keep_last(7));
+  subscribe(on, "/goal", kSmall, keep_last(3));
+  timer(on, 5ms, 1, 0);
   const std::vector<Event> events = Recorded::all();
   EXPECT_EQ(names(events),
             (Names{"rcl_init", "rcl_node_init", "rmw_publisher_init", "rcl_publisher_init",
                    "rmw_subscription_init", "rcl_subscription_init", "rclcpp_subscription_init",
                    "rclcpp_subscription_callback_added", "rclcpp_callback_register", "rcl_timer_init",
                    "rclcpp_timer_callback_added", "rclcpp_callback_register", "rclcpp_timer_link_node"}));
-  const std::string& node = field(events, "rcl_node_init", 0);
+  const std::string& handle = field(events, "rcl_node_init", 0);
   EXPECT_EQ(field(events, "rcl_init", 1), "8.2.2+perflab");
-  EXPECT_EQ(field(events, "rcl_node_init", 2), "arm");
-  EXPECT_EQ(field(events, "rcl_node_init", 3), "/robot");
-  EXPECT_EQ(field(events, "rcl_publisher_init", 1), node);
+  EXPECT_EQ(field(events, "rcl_node_init", 2), "node_0");
+  EXPECT_EQ(field(events, "rcl_node_init", 3), "/conformance");
+  EXPECT_EQ(field(events, "rcl_publisher_init", 1), handle);
   EXPECT_EQ(field(events, "rcl_publisher_init", 3), "/joints");
   EXPECT_EQ(field(events, "rcl_publisher_init", 4), "7");
   EXPECT_EQ(field(events, "rmw_publisher_init", 1),
             middleware::to_hex(sender.identity()) + "0000000000000000");
-  EXPECT_EQ(field(events, "rcl_subscription_init", 1), node);
+  EXPECT_EQ(field(events, "rcl_subscription_init", 1), handle);
   EXPECT_EQ(field(events, "rcl_subscription_init", 3), "/goal");
   EXPECT_EQ(field(events, "rcl_subscription_init", 4), "3");
-  EXPECT_EQ(field(events, "rcl_timer_init", 1), std::to_string(5 * kMs));
-  EXPECT_EQ(field(events, "rclcpp_timer_link_node", 1), node);
+  EXPECT_EQ(field(events, "rcl_timer_init", 1), "5000000");
+  EXPECT_EQ(field(events, "rclcpp_timer_link_node", 1), handle);
   const auto registered = named(events, "rclcpp_callback_register");
-  EXPECT_EQ(registered[0].fields[1], "perflab::subscription(/robot/arm, /goal)");
-  EXPECT_EQ(registered[1].fields[1], "perflab::timer(/robot/arm, timer)");
+  EXPECT_EQ(registered[0].fields[1], "perflab::subscription(/conformance/node_0, /goal)");
+  EXPECT_EQ(registered[1].fields[1], "perflab::timer(/conformance/node_0, timer_1)");
   // What belongs together.
   EXPECT_EQ(field(events, "rmw_publisher_init", 0), field(events, "rcl_publisher_init", 2));
   EXPECT_EQ(field(events, "rmw_subscription_init", 0), field(events, "rcl_subscription_init", 2));
@@ -114,9 +117,9 @@ TEST_F(Traced, ObjectsAreToldWithTheirNamesInTheOrderOfRclcpp) {
 
 TEST_F(Traced, WithIntraProcessDeliveryASubscriptionIsTwoOfRclcppAndARingBuffer) {
   open(true);
-  const std::size_t runner = executor(ExecutorKind::kSingleThreaded);
+  const Node on = node(ExecutorKind::kSingleThreaded);
   Recorded::clear();
-  subscribe(runner, "/goal", keep_last(3), kNode);
+  subscribe(on, "/goal", kSmall, keep_last(3));
   const std::vector<Event> events = Recorded::all();
   EXPECT_EQ(names(events),
             (Names{"rmw_subscription_init", "rcl_subscription_init", "rclcpp_construct_ring_buffer",
@@ -138,13 +141,12 @@ TEST_F(Traced, WithIntraProcessDeliveryASubscriptionIsTwoOfRclcppAndARingBuffer)
 
 TEST_F(Traced, NoTwoObjectsOfALayerHaveOneHandle) {
   open(true);
-  const std::size_t runner = executor(ExecutorKind::kMultiThreaded);
-  runtime().name_group(kNode + 1, {"/", "other"});
-  for (const std::size_t group : {kNode, kNode + 1}) {
+  const Node first = node(ExecutorKind::kMultiThreaded);
+  for (const Node& on : {first, node_on(first.executor)}) {
     for (const std::string topic : {"/a", "/b"}) {
-      runtime().create_publisher(endpoint(topic, keep_last(1), PassBy::kUnspecified, group));
-      subscribe(runner, topic, keep_last(1), group);
-      timer(runner, kMs, 1, 0, false, group);
+      publisher_of(on, topic, kSmall, keep_last(1));
+      subscribe(on, topic, kSmall, keep_last(1));
+      timer(on, 1ms, 1, 0);
     }
   }
   const std::vector<Event> events = Recorded::all();
@@ -170,87 +172,91 @@ TEST_F(Traced, NoTwoObjectsOfALayerHaveOneHandle) {
   unique({"rclcpp_construct_ring_buffer"}, 0, 4);
 }
 
-TEST_F(Traced, ServicesAndClientsAreToldAndTheirTopicsAreNot) {
-  class Handler final : public RequestHandler {
-   public:
-    void on_request(const Delivery& request, Reply& reply) noexcept override {
-      reply.send(request.bytes.first(message::kFrameBytes), request.bytes.subspan(message::kFrameBytes));
-    }
-  } handler;
-  for (const bool intra_process : {false, true}) {
-    Recorded::clear();
-    open(intra_process);
-    const std::size_t runner = executor(ExecutorKind::kSingleThreaded);
-    Recorded::clear();
-    ServiceSettings settings{.process = 0,
-                             .group = kNode,
-                             .service = "/add",
-                             .ros_type = "perflab_msgs/srv/Add",
-                             .qos = keep_last(8)};
-    Inbox replies;
-    Server& server = runtime().create_server(runner, settings, handler);
-    Client& client = runtime().create_client(runner, settings, replies);
-    const std::vector<Event> made = Recorded::all();
-    EXPECT_EQ(names(made), (Names{"rcl_service_init", "rclcpp_service_callback_added",
-                                  "rclcpp_callback_register", "rcl_client_init"}));
-    EXPECT_EQ(field(made, "rcl_service_init", 3), "/add");
-    EXPECT_EQ(field(made, "rcl_client_init", 3), "/add");
-    EXPECT_EQ(field(made, "rclcpp_callback_register", 1), "perflab::service(/robot/arm, /add)");
-    ASSERT_TRUE(eventually([&] { return server.matched() == 1 && client.matched() == 1; }));
-    runtime().start(clock_.now());
-    Recorded::clear();
-    const auto bytes = make_message(1, kMessageBytes);
-    const std::span<const std::uint8_t> whole(bytes);
-    ASSERT_TRUE(client.request(whole.first(message::kFrameBytes), whole.subspan(message::kFrameBytes)));
-    ASSERT_TRUE(eventually([&] { return replies.count() == 1; }));
-    runtime().stop();
-    std::vector<Event> told = Recorded::all();
-    std::erase_if(told, [](const Event& event) { return event.name.starts_with("rclcpp_executor_"); });
-    const std::string& callback = field(made, "rclcpp_callback_register", 0);
-    EXPECT_EQ(names(told), (Names{"callback_start", "callback_end"}));
-    EXPECT_EQ(field(told, "callback_start", 0), callback);
-    EXPECT_EQ(field(told, "callback_start", 1), "0");
-    EXPECT_TRUE(named(Recorded::all(), "rclcpp_executor_execute").empty());
-  }
+class TracedService : public Traced, public testing::WithParamInterface<bool> {};
+
+TEST_P(TracedService, AndItsClientsAreToldAndTheirTopicsAreNot) {
+  const Kind kind = fixed("stamped10b");
+  open(GetParam());
+  const Node on = node(ExecutorKind::kSingleThreaded);
+  Recorded::clear();
+  Inbox& replies = inbox(kind);
+  Server* server = nullptr;
+  serve(on, "/add", kind, &server);
+  Client& asking = client(on, "/add", kind, replies);
+  const std::vector<Event> made = Recorded::all();
+  EXPECT_EQ(names(made), (Names{"rcl_service_init", "rclcpp_service_callback_added",
+                                "rclcpp_callback_register", "rcl_client_init"}));
+  EXPECT_EQ(field(made, "rcl_service_init", 3), "/add");
+  EXPECT_EQ(field(made, "rcl_client_init", 3), "/add");
+  EXPECT_EQ(field(made, "rclcpp_callback_register", 1), "perflab::service(/conformance/node_0, /add)");
+  ASSERT_TRUE(eventually([&] { return server->matched() == 1 && asking.matched() == 1; }));
+  start();
+  Recorded::clear();
+  ASSERT_TRUE(request(asking, kind, 1));
+  ASSERT_TRUE(eventually([&] { return replies.count() == 1; }));
+  runtime().stop();
+  const std::vector<Event> told = without_phases(Recorded::all());
+  EXPECT_EQ(names(told), (Names{"callback_start", "callback_end"}));
+  EXPECT_EQ(field(told, "callback_start", 0), field(made, "rclcpp_callback_register", 0));
+  EXPECT_EQ(field(told, "callback_start", 1), "0");
+  EXPECT_TRUE(named(Recorded::all(), "rclcpp_executor_execute").empty());
 }
 
-TEST_F(Traced, AWaitableTellsItsCallbackAndIsNotToldToBeExecuted) {
-  class Handler final : public WaitableHandler {
-   public:
-    void on_triggered(Nanoseconds) noexcept override { count.fetch_add(1); }
-    void on_coalesced(Nanoseconds) noexcept override {}
-    std::atomic<int> count{0};
-  };
-  for (const ExecutorKind kind : {ExecutorKind::kInline, ExecutorKind::kSingleThreaded, ExecutorKind::kEvents,
-                                  ExecutorKind::kMultiThreaded}) {
-    Handler handler, idle;
-    open();
-    const std::size_t runner = executor(kind, 2);
-    Recorded::clear();
-    Waitable& waitable = runtime().create_waitable(runner, {"changes", kNode}, handler);
-    runtime().create_waitable(runner, {"idle", kNode}, idle);
-    const std::vector<Event> made = Recorded::all();
-    ASSERT_EQ(names(made), (Names{"rclcpp_callback_register", "rclcpp_callback_register"}));
-    EXPECT_EQ(made[0].fields[1], "perflab::waitable(/robot/arm, changes)");
-    runtime().start(clock_.now());
-    Recorded::clear();
-    waitable.trigger(1);
-    ASSERT_TRUE(eventually([&] { return handler.count == 1; }));
-    runtime().stop();
-    EXPECT_TRUE(named(Recorded::all(), "rclcpp_executor_execute").empty());
-    for (const std::vector<Event>& thread : Recorded::elsewhere()) {
-      const auto start = std::ranges::find(thread, "callback_start", &Event::name);
-      if (start == thread.end()) continue;
-      EXPECT_EQ((start - 1)->name, "rclcpp_executor_get_next_ready");
-      EXPECT_EQ((start + 2)->name, "rclcpp_executor_get_next_ready");
-    }
-    std::vector<Event> told = Recorded::all();
-    std::erase_if(told, [](const Event& event) { return event.name.starts_with("rclcpp_executor_"); });
-    ASSERT_EQ(names(told), (Names{"callback_start", "callback_end"}));
-    EXPECT_EQ(told[0].fields, (Names{made[0].fields[0], "0"}));
-    EXPECT_EQ(told[1].fields[0], made[0].fields[0]);
+INSTANTIATE_TEST_SUITE_P(, TracedService, testing::Bool(), [](const auto& info) {
+  return info.param ? "intra_process" : "through_the_middleware";
+});
+
+// What is the same on every executor, however messages pass.
+class TracedKind : public Traced, public testing::WithParamInterface<ExecutorKind> {};
+
+TEST_P(TracedKind, AWaitableTellsItsCallbackAndIsNotToldToBeExecuted) {
+  open();
+  const Node on = node(GetParam());
+  Recorded::clear();
+  const Guarded one = waitable(on);
+  waitable(on);  // idle
+  const std::vector<Event> made = Recorded::all();
+  ASSERT_EQ(names(made), (Names{"rclcpp_callback_register", "rclcpp_callback_register"}));
+  EXPECT_EQ(made[0].fields[1], "perflab::waitable(/conformance/node_0, waitable_1)");
+  start();
+  Recorded::clear();
+  one.endpoint->trigger(1);
+  ASSERT_TRUE(eventually([&] { return one.answers->executed() == 1; }));
+  runtime().stop();
+  EXPECT_TRUE(named(Recorded::all(), "rclcpp_executor_execute").empty());
+  for (const std::vector<Event>& thread : Recorded::elsewhere()) {
+    const auto begin = std::ranges::find(thread, "callback_start", &Event::name);
+    if (begin == thread.end()) continue;
+    EXPECT_EQ((begin - 1)->name, "rclcpp_executor_get_next_ready");
+    EXPECT_EQ((begin + 2)->name, "rclcpp_executor_get_next_ready");
   }
+  const std::vector<Event> told = without_phases(Recorded::all());
+  ASSERT_EQ(names(told), (Names{"callback_start", "callback_end"}));
+  EXPECT_EQ(told[0].fields, (Names{made[0].fields[0], "0"}));
+  EXPECT_EQ(told[1].fields[0], made[0].fields[0]);
 }
+
+TEST_P(TracedKind, ATickIsToldWithTheInstantAtWhichItWasDue) {
+  open();
+  Ticks& ticks = timer(node(GetParam()), 2ms, 1, 3);
+  const std::string handle = field(Recorded::all(), "rcl_timer_init", 0);
+  Recorded::clear();
+  start();
+  ASSERT_TRUE(eventually([&] { return ticks.count() == 3; }));
+  runtime().stop();
+  const std::vector<Event> told = without_phases(Recorded::all());
+  Names wanted;
+  for (int tick = 1; tick <= 3; ++tick)
+    wanted.insert(wanted.end(), {"timer_due", "callback_start", "callback_end"});
+  EXPECT_EQ(names(told), wanted);
+  const auto due = named(told, "timer_due");
+  for (std::size_t i = 0; i < due.size(); ++i)
+    EXPECT_EQ(due[i].fields,
+              (Names{handle, std::to_string(base() + static_cast<Nanoseconds>(i + 1) * 2'000'000)}));
+}
+
+INSTANTIATE_TEST_SUITE_P(, TracedKind, testing::ValuesIn(subject().executors()),
+                         [](const auto& info) { return to_text(info.param); });
 
 // ---- messages ----
 
@@ -292,16 +298,17 @@ TEST_F(Traced, AMessageWithinTheProcessIsToldByItsRingBuffer) {
 
 TEST_F(Traced, ARingBufferTellsWhatItOverwrites) {
   open(true);
-  const std::size_t runner = executor(ExecutorKind::kSingleThreaded);
-  Publisher& sender = publisher("/t", keep_last(2));
-  Inbox& inbox = subscribe(runner, "/t", keep_last(2), kNode);
+  const Node on = node(ExecutorKind::kSingleThreaded);
+  Publisher& sender = publisher_of(on, "/t", kSmall, keep_last(2));
+  Inbox& inbox = subscribe(on, "/t", kSmall, keep_last(2));
   Recorded::clear();
-  for (std::uint64_t number = 0; number < 3; ++number) ASSERT_TRUE(send(sender, number));  // not started yet
+  // Before the start.
+  for (std::uint64_t number = 0; number < 3; ++number) ASSERT_TRUE(send(sender, kSmall, number));
   std::vector<Names> told;
   for (const Event& event : named(Recorded::all(), "rclcpp_ring_buffer_enqueue"))
     told.push_back({event.fields.begin() + 1, event.fields.end()});
   EXPECT_EQ(told, (std::vector<Names>{{"0", "1", "0"}, {"1", "2", "0"}, {"0", "2", "1"}}));
-  runtime().start(clock_.now());
+  start();
   ASSERT_TRUE(eventually([&] { return inbox.count() == 2; }));
   runtime().stop();
   told.clear();
@@ -311,18 +318,18 @@ TEST_F(Traced, ARingBufferTellsWhatItOverwrites) {
 }
 
 TEST_F(Traced, AMessageForThisAndOtherProcessesIsOneInAllLayers) {
-  if (!plugin_.capabilities().across_processes) GTEST_SKIP() << "the plug-in stays within one process";
+  if (!dds().capabilities().across_processes) GTEST_SKIP() << "the plug-in stays within one process";
   open(true);
-  const std::size_t runner = executor(ExecutorKind::kSingleThreaded);
+  const Node on = node(ExecutorKind::kSingleThreaded);
   // Given away to one who owns it, so that the middleware writes a copy.
-  Publisher& sender = publisher("/t", keep_last(4), PassBy::kUnique);
-  subscribe(runner, "/t", keep_last(4), kNode, PassBy::kUnique);
-  perflab::conformance::Peer peer(subject().plugin, domain_.id());
+  Publisher& sender = publisher_of(on, "/t", kOfPeers, keep_last(4), PassBy::kUnique);
+  subscribe(on, "/t", kOfPeers, keep_last(4), PassBy::kUnique);
+  perflab::conformance::Peer peer(dds().file(), domain());
   ASSERT_EQ(peer.ask("reader x rt/t perflab_msgs::msg::dds_::Conformance_ keep_last reliable volatile 4"),
             "ok");
   ASSERT_TRUE(eventually([&] { return sender.matched() == 2; }));
   Recorded::clear();
-  ASSERT_TRUE(send(sender, 1));
+  ASSERT_TRUE(send_prepared(sender, kOfPeers, 1));
   const std::vector<Event> sent = Recorded::here();
   ASSERT_EQ(names(sent), (Names{"rclcpp_intra_publish", "rclcpp_ring_buffer_enqueue", "rclcpp_publish",
                                 "rcl_publish", "rmw_publish"}));
@@ -331,11 +338,11 @@ TEST_F(Traced, AMessageForThisAndOtherProcessesIsOneInAllLayers) {
 }
 
 TEST_F(Traced, ALoanedMessageIsToldByTheAddressOfItsLoan) {
-  if (!plugin_.capabilities().loans) GTEST_SKIP() << "the plug-in has no loans";
+  if (!dds().capabilities().loans) GTEST_SKIP() << "the plug-in has no loans";
   open();
-  Publisher& sender = publisher("/t", keep_last(4), PassBy::kLoaned);
+  Publisher& sender = publisher("/t", kSmall, keep_last(4), PassBy::kLoaned);
   Recorded::clear();
-  ASSERT_TRUE(send(sender, 1));
+  ASSERT_TRUE(send_prepared(sender, kSmall, 1));
   const std::vector<Event> sent = Recorded::here();
   ASSERT_EQ(names(sent), (Names{"rclcpp_publish", "rcl_publish", "rmw_publish"}));
   EXPECT_EQ(sent[1].fields[1], sent[0].fields[0]);
@@ -348,16 +355,16 @@ class TracedExecutor : public Traced, public testing::WithParamInterface<Case> {
 
 TEST_P(TracedExecutor, EveryPhaseEndsInTheSearchForTheNext) {
   open(GetParam().intra_process);
-  const std::size_t runner = executor(GetParam().kind, 2);
-  Publisher& sender = publisher("/t", keep_last(20));
-  Inbox& inbox = subscribe(runner, "/t", keep_last(20), kNode);
-  Ticks& ticks = timer(runner, 2 * kMs, 1, 10, false, kNode);
-  ASSERT_TRUE(all_matched(1));
+  const Node on = node(GetParam().kind);
+  Publisher& sender = publisher_of(on, "/t", kSmall, keep_last(20));
+  Inbox& inbox = subscribe(on, "/t", kSmall, keep_last(20));
+  Ticks& ticks = timer(on, 2ms, 1, 10);
+  ASSERT_TRUE(matched());
   const std::string timer_handle = field(Recorded::all(), "rcl_timer_init", 0);
   const std::string subscription_handle = field(Recorded::all(), "rcl_subscription_init", 0);
   Recorded::clear();
-  ticks.on_each = [&] { send(sender, 1); };
-  runtime().start(clock_.now());
+  ticks.on_each = [&](Nanoseconds) { send(sender, kSmall, 1); };
+  start();
   ASSERT_TRUE(eventually([&] { return ticks.count() == 10 && inbox.count() == 10; }));
   runtime().stop();
 
@@ -407,33 +414,6 @@ TEST_F(Traced, AnInlineExecutorHasNoPhases) {
   EXPECT_EQ(named(Recorded::all(), "callback_end").size(), 1u);
 }
 
-TEST_F(Traced, ATickIsToldWithTheInstantAtWhichItWasDue) {
-  for (const ExecutorKind kind : {ExecutorKind::kInline, ExecutorKind::kSingleThreaded, ExecutorKind::kEvents,
-                                  ExecutorKind::kMultiThreaded}) {
-    ticks_.clear();
-    open();
-    const std::size_t runner = executor(kind, 2);
-    Ticks& ticks = timer(runner, 2 * kMs, 1, 3, false, kNode);
-    const std::string handle = field(named(Recorded::all(), "rcl_timer_init"), "rcl_timer_init", 0);
-    Recorded::clear();
-    const Nanoseconds base = clock_.now() + kMs;
-    runtime().start(base);
-    ASSERT_TRUE(eventually([&] { return ticks.count() == 3; }));
-    runtime().stop();
-    std::vector<Event> told = Recorded::all();
-    std::erase_if(told, [](const Event& event) { return event.name.starts_with("rclcpp_executor_"); });
-    Names wanted;
-    for (int tick = 1; tick <= 3; ++tick)
-      wanted.insert(wanted.end(), {"timer_due", "callback_start", "callback_end"});
-    EXPECT_EQ(names(told), wanted);
-    const auto due = named(told, "timer_due");
-    for (std::size_t i = 0; i < due.size(); ++i)
-      EXPECT_EQ(due[i].fields,
-                (Names{handle, std::to_string(base + static_cast<Nanoseconds>(i + 1) * 2 * kMs)}));
-    Recorded::clear();
-  }
-}
-
 TEST_F(Traced, ALookThatFindsNothingIsATakeThatTookNothing) {
   send_one(ExecutorKind::kEvents, false, 2);  // the executor looks once more after a message
   const std::vector<Event> takes = named(Recorded::all(), "rmw_take");
@@ -445,14 +425,14 @@ TEST_F(Traced, ALookThatFindsNothingIsATakeThatTookNothing) {
 }
 
 TEST_F(Traced, NothingIsToldWhereNobodyListens) {
+  dds().trace = nullptr;
   Lab::open({.intra_process = true});
-  runtime().name_group(kNode, {"/", "arm"});
-  const std::size_t runner = executor(ExecutorKind::kMultiThreaded);
-  Publisher& sender = publisher("/t", keep_last(4));
-  Inbox& inbox = subscribe(runner, "/t", keep_last(4), kNode);
-  timer(runner, kMs, 1, 2, false, kNode);
-  runtime().start(clock_.now());
-  ASSERT_TRUE(send(sender, 1));
+  const Node on = node(ExecutorKind::kMultiThreaded);
+  Publisher& sender = publisher_of(on, "/t", kSmall, keep_last(4));
+  Inbox& inbox = subscribe(on, "/t", kSmall, keep_last(4));
+  timer(on, 1ms, 1, 2);
+  start();
+  ASSERT_TRUE(send(sender, kSmall, 1));
   ASSERT_TRUE(eventually([&] { return inbox.count() == 1 && runtime().timers_done(); }));
   runtime().stop();
   EXPECT_TRUE(Recorded::all().empty());
