@@ -4,6 +4,8 @@
 
 #include <array>
 
+#include "../rows.h"
+
 namespace perflab {
 namespace {
 
@@ -20,11 +22,17 @@ TEST(Hex, IsReadBackAsItWasWritten) {
   EXPECT_EQ(bytes, (Bytes{0x00, 0x0a, 0xff}));
 }
 
-TEST(Hex, IsNothingElse) {
+class NoHex : public testing::TestWithParam<const char*> {};
+
+TEST_P(NoHex, IsRefused) {
   Bytes bytes{};
-  for (const char* const text : {"", "000af", "000aff0", "000aFF", "000ag0", "0x0aff", "-10aff", " 00aff"})
-    EXPECT_FALSE(from_hex(text, bytes)) << text;
+  EXPECT_FALSE(from_hex(GetParam(), bytes));
 }
+
+INSTANTIATE_TEST_SUITE_P(, NoHex,
+                         testing::Values("", "000af", "000aff0", "000aFF", "000ag0", "0x0aff", "-10aff",
+                                         " 00aff"),
+                         rows::by_itself);
 
 }  // namespace
 }  // namespace perflab

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "../rows.h"
 #include "base/scheduling.h"
 
 namespace perflab::proc {
@@ -70,14 +71,24 @@ TEST(Scheduling, IsWhatTheSystemSaysOfThisThread) {
   for (const int cpu : cpus) EXPECT_TRUE(CPU_ISSET(static_cast<std::size_t>(cpu), &set)) << cpu;
 }
 
-TEST(Scheduling, PoliciesAreCalledAsChrtCallsThem) {
-  EXPECT_EQ(policy_text(SCHED_OTHER), "OTHER");
-  EXPECT_EQ(policy_text(SCHED_RR), "RR");
-  EXPECT_EQ(policy_text(SCHED_IDLE), "IDLE");
-  EXPECT_EQ(policy_text(6), "DEADLINE");
-  EXPECT_EQ(policy_text(4), "4");
-  EXPECT_EQ(policy_text(100), "100");
+struct PolicyName {
+  std::string text;
+  std::uint32_t policy;
+};
+class SchedulingPolicy : public testing::TestWithParam<PolicyName> {};
+
+TEST_P(SchedulingPolicy, IsCalledAsChrtCallsIt) {
+  EXPECT_EQ(policy_text(GetParam().policy), GetParam().text);
 }
+
+INSTANTIATE_TEST_SUITE_P(, SchedulingPolicy,
+                         rows::of<PolicyName>({{"OTHER", SCHED_OTHER},
+                                               {"RR", SCHED_RR},
+                                               {"IDLE", SCHED_IDLE},
+                                               {"DEADLINE", 6},
+                                               {"4", 4},
+                                               {"100", 100}}),
+                         rows::by_text);
 
 }  // namespace
 }  // namespace perflab::proc

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "../rows.h"
+
 namespace perflab {
 namespace {
 
@@ -58,33 +60,37 @@ TEST(Options, AreReadUpToTheFirstWordThatIsNone) {
   EXPECT_EQ(rest, (std::vector<std::string>{"run", "--file", "theirs"}));
 }
 
-TEST(Options, SayWhatWouldBeRight) {
-  for (const char* const text : {"0", "101", "x", "7x", ""}) {
-    Given given;
-    Words words({"--depth", text, "--check"});
-    try {
-      options_of(given).parse(words.count(), words.begin());
-      FAIL() << text;
-    } catch (const BadInput& error) {
-      EXPECT_EQ(error.what(), "--depth " + std::string(text) + ": must be a number from 1 to 100");
-      EXPECT_TRUE(given.check) << "what stands behind it was read";
-    }
+class WrongNumber : public testing::TestWithParam<const char*> {};
+
+TEST_P(WrongNumber, IsAnsweredByWhatWouldBeRight) {
+  Given given;
+  Words words({"--depth", GetParam(), "--check"});
+  try {
+    options_of(given).parse(words.count(), words.begin());
+    FAIL();
+  } catch (const BadInput& error) {
+    EXPECT_EQ(error.what(), "--depth " + std::string(GetParam()) + ": must be a number from 1 to 100");
+    EXPECT_TRUE(given.check) << "what stands behind it was read";
   }
 }
 
-TEST(Options, AnUnknownOneOrAMissingValueIsAnsweredByTheUsage) {
-  for (const std::vector<std::string>& given_words :
-       std::vector<std::vector<std::string>>{{"--unknown"}, {"--depth"}, {"-x"}}) {
-    Given given;
-    Words words(given_words);
-    try {
-      options_of(given).parse(words.count(), words.begin());
-      FAIL() << given_words.front();
-    } catch (const Usage& error) {
-      EXPECT_STREQ(error.what(), "usage: program --file FILE");
-    }
+INSTANTIATE_TEST_SUITE_P(, WrongNumber, testing::Values("0", "101", "x", "7x", ""), rows::by_itself);
+
+// An unknown option, or one without its value.
+class WrongOption : public testing::TestWithParam<const char*> {};
+
+TEST_P(WrongOption, IsAnsweredByTheUsage) {
+  Given given;
+  Words words({GetParam()});
+  try {
+    options_of(given).parse(words.count(), words.begin());
+    FAIL();
+  } catch (const Usage& error) {
+    EXPECT_STREQ(error.what(), "usage: program --file FILE");
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(, WrongOption, testing::Values("--unknown", "--depth", "-x"), rows::by_itself);
 
 // A program with a control channel of the test's.
 class Programs : public testing::Test {
@@ -122,16 +128,29 @@ TEST_F(Programs, RunWithTheirChannel) {
   EXPECT_EQ(errors_, "");
 }
 
-TEST_F(Programs, ReportWhatWentWrongAndExitByItsKind) {
-  EXPECT_EQ(run({}, [](Control&) { throw Unsupported("no such kernel"); }), 3);
-  EXPECT_EQ(said(), (json{{"type", "error"}, {"kind", "unsupported"}, {"text", "no such kernel"}}));
-  EXPECT_EQ(errors_, "program: no such kernel\n");
+struct Thrown {
+  const char* name;  // the kind
+  void (*body)(Control&);
+  int code;
+  const char* text;
+};
+class FailedProgram : public Programs, public testing::WithParamInterface<Thrown> {};
+
+TEST_P(FailedProgram, ReportsWhatWentWrongAndExitsByItsKind) {
+  const auto& [name, body, code, text] = GetParam();
+  EXPECT_EQ(run({}, body), code);
+  EXPECT_EQ(said(), (json{{"type", "error"}, {"kind", name}, {"text", text}}));
+  EXPECT_EQ(errors_, "program: " + std::string(text) + "\n");
 }
 
-TEST_F(Programs, ReportWhatLibrariesThrowAsAFailure) {
-  EXPECT_EQ(run({}, [](Control&) { throw std::runtime_error("x"); }), 1);
-  EXPECT_EQ(said().at("kind"), "failed");
-}
+INSTANTIATE_TEST_SUITE_P(
+    , FailedProgram,
+    rows::of<Thrown>({{"unsupported", [](Control&) { throw Unsupported("no such kernel"); }, 3,
+                       "no such kernel"},
+                      {"bad_input", [](Control&) { throw BadInput("no such file"); }, 2, "no such file"},
+                      // Also of what libraries throw.
+                      {"failed", [](Control&) { throw std::runtime_error("x"); }, 1, "x"}}),
+    rows::by_name);
 
 TEST_F(Programs, ReportBadOptionsOnTheChannelThatStandsBehindThem) {
   EXPECT_EQ(run({"--unknown"}, [](Control&) { ADD_FAILURE() << "was run"; }), 2);

@@ -5,12 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "../rows.h"
 #include "support.h"
 
 namespace perflab::graph {
@@ -34,251 +34,297 @@ nodes:
 )");
 }
 
-// The line of the first rule that the changed graph breaks, without its place.
-std::string problem_of(const std::function<void(Graph&)>& change) {
-  Graph graph = valid_graph();
-  change(graph);
-  const std::string line =
-      test::error_of([&] { check(graph, [](const Item&) { return std::string("here"); }); });
-  EXPECT_EQ(line.substr(0, 6), "here: ");
-  return line.size() > 6 ? line.substr(6) : line;
-}
-
 Node& node(Graph& graph) { return graph.processes[0].nodes[0]; }
 
-TEST(Check, AcceptsAValidGraph) {
-  EXPECT_NO_THROW(check(valid_graph(), [](const Item&) { return std::string(); }));
-}
+std::string here(const Item&) { return "here"; }
 
-TEST(Check, RefusesIndexesThatNameNothing) {
-  EXPECT_EQ(problem_of([](Graph& g) { node(g).timers[0].publish = {2}; }), "publishes with publisher 2 of 2");
-  EXPECT_EQ(problem_of([](Graph& g) { node(g).reactions[0].publish = {7}; }),
-            "publishes with publisher 7 of 2");
-  EXPECT_EQ(problem_of([](Graph& g) { node(g).reactions[0].on = {1}; }), "reacts on subscription 1 of 1");
-  EXPECT_EQ(problem_of([](Graph& g) {
-              node(g).timers[0].publish = {0, 0};
-            }),
-            "publishes /x twice; name it once");
-}
+// How a graph is broken, and the line of the first rule that it breaks, without its place.
+struct Broken {
+  const char* name;
+  void (*change)(Graph&);
+  std::string line;
+};
+class Check : public testing::TestWithParam<Broken> {};
 
-TEST(Check, RefusesRequestsThatNameNothing) {
-  EXPECT_EQ(problem_of([](Graph& g) { node(g).timers[1].request = {1}; }), "requests with client 1 of 1");
-  EXPECT_EQ(problem_of([](Graph& g) {
-              node(g).timers[1].request = {0, 0};
-            }),
-            "requests /add twice; name it once");
-  EXPECT_EQ(problem_of([](Graph& g) { node(g).timers[0].request = {0}; }),
-            "/add is requested at here already; a client has one timer");
-  EXPECT_EQ(problem_of([](Graph& g) {
-              node(g).timers[1].request.clear();
-              node(g).timers[1].work_ns = 1;
-            }),
-            "nothing requests /add; give it a period, or name it in `request` of a timer");
-}
-
-TEST(Check, RefusesServicesThatCannotWork) {
-  EXPECT_EQ(problem_of([](Graph& g) { node(g).servers.clear(); }),
-            "the graph has no server of /add; add one");
-  EXPECT_EQ(problem_of([](Graph& g) { node(g).servers[0].service = "/ada"; }),
-            "the graph has no server of /add; did you mean /ada?");
-  EXPECT_EQ(problem_of([](Graph& g) { node(g).clients[0].service = "add"; }),
-            "service 'add' does not begin with '/'");
-  EXPECT_EQ(problem_of([](Graph& g) { node(g).servers[0].type = "stamped_vector"; }),
-            "type stamped_vector has no fixed size, which services need; use one that has, like stamped1kb");
-  EXPECT_EQ(problem_of([](Graph& g) { node(g).servers[0].work_ns = -1; }),
-            "work is -1ns; it must be at least 0 and at most one day");
-  EXPECT_EQ(problem_of([](Graph& g) { node(g).clients[0].qos.depth = 0; }),
-            "depth is 0; it must be at least 1");
-  EXPECT_EQ(problem_of([](Graph& g) { node(g).clients[0].frequency_hz = 49.0; }),
-            "frequency_hz of /add is 49; by the timer that requests it, it is 50");
-}
-
-TEST(Check, AcceptsAServerWithoutClients) {
+TEST_P(Check, RefusesAGraphThatIsBroken) {
   Graph graph = valid_graph();
-  node(graph).clients.clear();
-  node(graph).timers.pop_back();
-  EXPECT_NO_THROW(check(graph, [](const Item&) { return std::string(); }));
+  GetParam().change(graph);
+  EXPECT_EQ(test::error_of([&] { check(graph, here); }), "here: " + GetParam().line);
 }
 
-TEST(Check, RefusesWaitablesAndTriggersThatCannotBe) {
-  const auto with_waitables = [](const std::function<void(Node&)>& change) {
-    return problem_of([&](Graph& g) {
-      node(g).waitables = {{.name = "v"}, {.name = "w"}};
-      node(g).timers[0].trigger = {0, 1};
-      node(g).timers[1].trigger = {0};
-      EXPECT_NO_THROW(check(g, [](const Item&) { return std::string(); })) << "two timers may trigger one";
-      change(node(g));
-    });
-  };
-  EXPECT_EQ(with_waitables([](Node& n) { n.timers[0].trigger = {2}; }), "triggers waitable 2 of 2");
-  EXPECT_EQ(with_waitables([](Node& n) {
-              n.timers[0].trigger = {1, 1};
-            }),
-            "triggers 'w' twice; name it once");
-  EXPECT_EQ(with_waitables([](Node& n) { n.waitables[1].name = "v"; }),
-            "the node has a waitable 'v' already; give each its own name");
-  EXPECT_EQ(with_waitables([](Node& n) { n.waitables[1].name.clear(); }),
-            "waitable name must have 1 to 255 characters");
-  EXPECT_EQ(with_waitables([](Node& n) { n.waitables[1].work_ns = -1; }),
-            "work is -1ns; it must be at least 0 and at most one day");
+INSTANTIATE_TEST_SUITE_P(
+    Indexes, Check,
+    rows::of<Broken>({{"OfATimersPublisher", [](Graph& g) { node(g).timers[0].publish = {2}; },
+                       "publishes with publisher 2 of 2"},
+                      {"OfAReactionsPublisher", [](Graph& g) { node(g).reactions[0].publish = {7}; },
+                       "publishes with publisher 7 of 2"},
+                      {"OfAReactionsSubscription", [](Graph& g) { node(g).reactions[0].on = {1}; },
+                       "reacts on subscription 1 of 1"},
+                      {"OfAPublisherTwice", [](Graph& g) { node(g).timers[0].publish = {0, 0}; },
+                       "publishes /x twice; name it once"},
+                      {"OfATimersClient", [](Graph& g) { node(g).timers[1].request = {1}; },
+                       "requests with client 1 of 1"},
+                      {"OfAClientTwice", [](Graph& g) { node(g).timers[1].request = {0, 0}; },
+                       "requests /add twice; name it once"},
+                      {"OfAClientThatHasATimer", [](Graph& g) { node(g).timers[0].request = {0}; },
+                       "/add is requested at here already; a client has one timer"},
+                      {"OfNoClientThoughThereIsOne",
+                       [](Graph& g) {
+                         node(g).timers[1].request.clear();
+                         node(g).timers[1].work_ns = 1;
+                       },
+                       "nothing requests /add; give it a period, or name it in `request` of a timer"}}),
+    rows::by_name);
+INSTANTIATE_TEST_SUITE_P(
+    Services, Check,
+    rows::of<Broken>(
+        {{"WithoutServer", [](Graph& g) { node(g).servers.clear(); },
+          "the graph has no server of /add; add one"},
+         {"WithoutServerButOneOfAlmostThatName", [](Graph& g) { node(g).servers[0].service = "/ada"; },
+          "the graph has no server of /add; did you mean /ada?"},
+         {"WithoutASlash", [](Graph& g) { node(g).clients[0].service = "add"; },
+          "service 'add' does not begin with '/'"},
+         {"OfVariableSize", [](Graph& g) { node(g).servers[0].type = "stamped_vector"; },
+          "type stamped_vector has no fixed size, which services need; use one that has, like stamped1kb"},
+         {"WithWorkBelowZero", [](Graph& g) { node(g).servers[0].work_ns = -1; },
+          "work is -1ns; it must be at least 0 and at most one day"},
+         {"WithoutHistory", [](Graph& g) { node(g).clients[0].qos.depth = 0; },
+          "depth is 0; it must be at least 1"},
+         {"AtAnotherFrequency", [](Graph& g) { node(g).clients[0].frequency_hz = 49.0; },
+          "frequency_hz of /add is 49; by the timer that requests it, it is 50"}}),
+    rows::by_name);
+INSTANTIATE_TEST_SUITE_P(
+    Loans, Check,
+    rows::of<Broken>(
+        {{"OfVariableSize", [](Graph& g) { node(g).publishers[1].pass_by = PassBy::kLoaned; },
+          "a stamped_vector cannot be loaned, it has no fixed size; use shared or unique, or another type"},
+         {"OfASubscription", [](Graph& g) { node(g).subscriptions[0].pass_by = PassBy::kLoaned; },
+          "a subscription cannot ask for loaned messages, its publisher lends them; use shared or unique"}}),
+    rows::by_name);
+INSTANTIATE_TEST_SUITE_P(Participants, Check,
+                         rows::of<Broken>({{"BelowZero", [](Graph& g) { g.processes[0].participants = -1; },
+                                            "participants is -1; it must be from 1 to 64"},
+                                           {"None", [](Graph& g) { g.processes[0].participants = 0; },
+                                            "participants is 0; it must be from 1 to 64"},
+                                           {"TooMany", [](Graph& g) { g.processes[0].participants = 65; },
+                                            "participants is 65; it must be from 1 to 64"}}),
+                         rows::by_name);
+
+void schedule(Graph& graph, const realtime::ThreadSettings& settings) {
+  graph.processes[0].threads.executors = settings;
+}
+using realtime::Policy;
+INSTANTIATE_TEST_SUITE_P(
+    ThreadSettings, Check,
+    rows::of<Broken>({{"FifoWithoutPriority", [](Graph& g) { schedule(g, {Policy::kFifo, 0, {}}); },
+                       "policy FIFO needs a priority from 1 to 99"},
+                      {"RoundRobinAbove99", [](Graph& g) { schedule(g, {Policy::kRoundRobin, 100, {}}); },
+                       "policy RR needs a priority from 1 to 99"},
+                      {"OtherWithPriority", [](Graph& g) { schedule(g, {Policy::kOther, 1, {}}); },
+                       "policy OTHER has no priority; remove it, or use FIFO or RR"},
+                      {"PriorityWithoutPolicy", [](Graph& g) { schedule(g, {std::nullopt, 1, {}}); },
+                       "priority 1 has no policy; add policy FIFO or RR"},
+                      {"PolicyOfNoName", [](Graph& g) { schedule(g, {static_cast<Policy>(9), 1, {}}); },
+                       "the scheduling policy has no value of this version"},
+                      {"CpusThatDescend", [](Graph& g) { schedule(g, {{}, 0, {1, 0}}); },
+                       "cpus are not in ascending order; sort them"},
+                      {"ACpuTwice", [](Graph& g) { schedule(g, {{}, 0, {1, 1}}); },
+                       "CPU 1 is named twice; name it once"},
+                      {"ACpuBelowZero", [](Graph& g) { schedule(g, {{}, 0, {-1, 1}}); },
+                       "CPU -1 is out of range; CPUs are from 0 to 1023"},
+                      {"ACpuAbove1023", [](Graph& g) { schedule(g, {{}, 0, {0, 1024}}); },
+                       "CPU 1024 is out of range; CPUs are from 0 to 1023"},
+                      {"OfTheMiddleware", [](Graph& g) { g.processes[0].threads.middleware.priority = 1; },
+                       "priority 1 has no policy; add policy FIFO or RR"},
+                      {"OfOneExecutor", [](Graph& g) { g.processes[0].executors[0].thread.priority = 1; },
+                       "priority 1 has no policy; add policy FIFO or RR"}}),
+    rows::by_name);
+
+void give_threads(Graph& graph, int threads) {
+  graph.processes[0].executors[0] = {0, ExecutorKind::kMultiThreaded, threads, {}};
+}
+INSTANTIATE_TEST_SUITE_P(
+    Threads, Check,
+    rows::of<Broken>(
+        {{"OfASingleThreadedExecutor", [](Graph& g) { g.processes[0].executors[0].threads = 1; },
+          "threads is for multi_threaded executors, but this one is single_threaded; remove it"},
+         {"BelowZero", [](Graph& g) { give_threads(g, -1); }, "threads is -1; it must be from 1 to 64"},
+         {"TooMany", [](Graph& g) { give_threads(g, 65); }, "threads is 65; it must be from 1 to 64"}}),
+    rows::by_name);
+INSTANTIATE_TEST_SUITE_P(
+    Numbers, Check,
+    rows::of<Broken>(
+        {{"APeriodOfZero", [](Graph& g) { node(g).timers[0].period_ns = 0; },
+          "period is 0ns; it must be at least 1us and at most one day"},
+         {"APeriodBelowZero", [](Graph& g) { node(g).timers[0].period_ns = -1; },
+          "period is -1ns; it must be at least 1us and at most one day"},
+         {"WorkBelowZero", [](Graph& g) { node(g).timers[0].work_ns = -1; },
+          "work is -1ns; it must be at least 0 and at most one day"},
+         {"WorkWithoutEnd",
+          [](Graph& g) { node(g).reactions[0].work_ns = std::numeric_limits<Nanoseconds>::max(); },
+          "work is 9223372036854775807ns; it must be at least 0 and at most one day"},
+         {"ADepthOfZero", [](Graph& g) { node(g).publishers[0].qos.depth = 0; },
+          "depth is 0; it must be at least 1"},
+         {"ADeadlineOfZero", [](Graph& g) { node(g).publishers[0].qos.deadline_ns = 0; },
+          "deadline is 0ns; it must be more than 0 and at most one day"},
+         {"ALifespanOfASubscription", [](Graph& g) { node(g).subscriptions[0].qos.lifespan_ns = 5; },
+          "lifespan is a policy of publishers; remove it from the subscription"},
+         {"ASizeThatIsNotTheTypes", [](Graph& g) { node(g).publishers[0].size_bytes = 11; },
+          "size 11 does not fit type stamped10b, which always has 10 bytes; remove it"},
+         {"AFrequencyThatIsNotTheTimers", [](Graph& g) { node(g).publishers[0].frequency_hz = 99.0; },
+          "frequency_hz of /x is 99; by what publishes it, it is 100"},
+         {"AFrequencyOfAReaction", [](Graph& g) { node(g).publishers[1].frequency_hz = 1.0; },
+          "frequency_hz of /y is 1; by what publishes it, it is 0"},
+         {"AFrequencyThatIsNoNumber", [](Graph& g) { node(g).publishers[0].frequency_hz = std::nan(""); },
+          "frequency_hz of /x is nan; by what publishes it, it is 100"}}),
+    rows::by_name);
+INSTANTIATE_TEST_SUITE_P(
+    Content, Check,
+    rows::of<Broken>({{"NoProcesses", [](Graph& g) { g.processes.clear(); },
+                       "the graph has no processes; give it at least one"},
+                      {"NoNodes", [](Graph& g) { g.processes[0].nodes.clear(); },
+                       "process g has no nodes; give it at least one"},
+                      {"NoExecutors", [](Graph& g) { g.processes[0].executors.clear(); },
+                       "executor 0 is not an executor of process g"},
+                      {"AnExecutorBelowZero", [](Graph& g) { g.processes[0].executors[0].id = -1; },
+                       "executor id -1 is negative"},
+                      {"AReactionOfNoKind",
+                       [](Graph& g) { node(g).reactions[0].kind = static_cast<ReactionKind>(99); },
+                       "the reaction has no kind of this version"},
+                      {"AnExecutorOfNoKind",
+                       [](Graph& g) { g.processes[0].executors[0].kind = static_cast<ExecutorKind>(99); },
+                       "the executor has no kind of this version"}}),
+    rows::by_name);
+
+// Two waitables, each with a timer of its own and one that both have.
+void add_waitables(Graph& graph) {
+  node(graph).waitables = {{.name = "v"}, {.name = "w"}};
+  node(graph).timers[0].trigger = {0, 1};
+  node(graph).timers[1].trigger = {0};
+}
+INSTANTIATE_TEST_SUITE_P(Waitables, Check,
+                         rows::of<Broken>({{"ATriggerOfNone",
+                                            [](Graph& g) {
+                                              add_waitables(g);
+                                              node(g).timers[0].trigger = {2};
+                                            },
+                                            "triggers waitable 2 of 2"},
+                                           {"ATriggerTwice",
+                                            [](Graph& g) {
+                                              add_waitables(g);
+                                              node(g).timers[0].trigger = {1, 1};
+                                            },
+                                            "triggers 'w' twice; name it once"},
+                                           {"ANameTwice",
+                                            [](Graph& g) {
+                                              add_waitables(g);
+                                              node(g).waitables[1].name = "v";
+                                            },
+                                            "the node has a waitable 'v' already; give each its own name"},
+                                           {"WithoutName",
+                                            [](Graph& g) {
+                                              add_waitables(g);
+                                              node(g).waitables[1].name.clear();
+                                            },
+                                            "waitable name must have 1 to 255 characters"},
+                                           {"WithWorkBelowZero",
+                                            [](Graph& g) {
+                                              add_waitables(g);
+                                              node(g).waitables[1].work_ns = -1;
+                                            },
+                                            "work is -1ns; it must be at least 0 and at most one day"}}),
+                         rows::by_name);
+
+TEST(CheckOfNames, SaysWhichIsWrong) {
+  Graph graph = valid_graph();
+  graph.name = "../x";
+  EXPECT_EQ(test::error_of([&] { check(graph, here); }).substr(0, 18), "here: name '../x' ");
 }
 
-TEST(Check, RefusesLoansThatCannotBe) {
-  EXPECT_EQ(problem_of([](Graph& g) { node(g).publishers[1].pass_by = PassBy::kLoaned; }),
-            "a stamped_vector cannot be loaned, it has no fixed size; use shared or unique, or another type");
-  EXPECT_EQ(problem_of([](Graph& g) { node(g).subscriptions[0].pass_by = PassBy::kLoaned; }),
-            "a subscription cannot ask for loaned messages, its publisher lends them; use shared or unique");
+struct Whole {
+  const char* name;
+  void (*change)(Graph&);
+};
+class GoodGraph : public testing::TestWithParam<Whole> {};
+
+TEST_P(GoodGraph, IsAccepted) {
+  Graph graph = valid_graph();
+  GetParam().change(graph);
+  EXPECT_NO_THROW(check(graph, here));
 }
 
-TEST(Check, RefusesNumbersOfParticipantsOutOfRange) {
-  for (const int count : {-1, 0, 65}) {
-    EXPECT_EQ(problem_of([&](Graph& g) { g.processes[0].participants = count; }),
-              "participants is " + std::to_string(count) + "; it must be from 1 to 64");
-  }
+INSTANTIATE_TEST_SUITE_P(, GoodGraph,
+                         rows::of<Whole>({{"AsItIs", [](Graph&) {}},
+                                          {"WithAServerWithoutClients",
+                                           [](Graph& g) {
+                                             node(g).clients.clear();
+                                             node(g).timers.pop_back();
+                                           }},
+                                          {"WithAWaitableThatTwoTimersTrigger", add_waitables}}),
+                         rows::by_name);
+
+// A policy, and how it is changed so that it no longer goes with what it was.
+struct Policies {
+  const char* name;
+  void (*weaken)(perflab_qos&);      // what a strict publisher offers
+  void (*strengthen)(perflab_qos&);  // what a client or server has by default
+};
+class Compatibility : public testing::TestWithParam<Policies> {};
+
+perflab_qos strict() {
+  perflab_qos qos = default_qos();
+  qos.durability = PERFLAB_TRANSIENT_LOCAL;
+  qos.deadline_ns = 10;
+  qos.liveliness = PERFLAB_MANUAL_BY_TOPIC;
+  qos.lease_duration_ns = 10;
+  return qos;
 }
 
-TEST(Check, RefusesThreadSettingsThatDoNotGoTogether) {
-  using realtime::Policy;
-  const auto executors = [](realtime::ThreadSettings settings) {
-    return problem_of([&](Graph& g) { g.processes[0].threads.executors = settings; });
-  };
-  EXPECT_EQ(executors({Policy::kFifo, 0, {}}), "policy FIFO needs a priority from 1 to 99");
-  EXPECT_EQ(executors({Policy::kRoundRobin, 100, {}}), "policy RR needs a priority from 1 to 99");
-  EXPECT_EQ(executors({Policy::kOther, 1, {}}), "policy OTHER has no priority; remove it, or use FIFO or RR");
-  EXPECT_EQ(executors({std::nullopt, 1, {}}), "priority 1 has no policy; add policy FIFO or RR");
-  EXPECT_EQ(executors({static_cast<Policy>(9), 1, {}}), "the scheduling policy has no value of this version");
-  EXPECT_EQ(executors({{}, 0, {1, 0}}), "cpus are not in ascending order; sort them");
-  EXPECT_EQ(executors({{}, 0, {1, 1}}), "CPU 1 is named twice; name it once");
-  EXPECT_EQ(executors({{}, 0, {-1, 1}}), "CPU -1 is out of range; CPUs are from 0 to 1023");
-  EXPECT_EQ(executors({{}, 0, {0, 1024}}), "CPU 1024 is out of range; CPUs are from 0 to 1023");
-  EXPECT_EQ(problem_of([](Graph& g) { g.processes[0].threads.middleware.priority = 1; }),
-            "priority 1 has no policy; add policy FIFO or RR");
-  EXPECT_EQ(problem_of([](Graph& g) { g.processes[0].executors[0].thread.priority = 1; }),
-            "priority 1 has no policy; add policy FIFO or RR");
+std::string policy_of(const std::string& problem) { return problem.substr(0, problem.find(' ')); }
+
+TEST_P(Compatibility, FollowsRequestAgainstOffer) {
+  perflab_qos offered = strict();
+  GetParam().weaken(offered);
+  EXPECT_EQ(policy_of(compatibility_problem(offered, strict())), GetParam().name);
 }
 
-TEST(Check, RefusesThreadsThatAnExecutorCannotHave) {
-  EXPECT_EQ(problem_of([](Graph& g) { g.processes[0].executors[0].threads = 1; }),
-            "threads is for multi_threaded executors, but this one is single_threaded; remove it");
-  for (const int threads : {-1, 65}) {
-    EXPECT_EQ(problem_of([&](Graph& g) {
-                g.processes[0].executors[0] = {0, ExecutorKind::kMultiThreaded, threads, {}};
-              }),
-              "threads is " + std::to_string(threads) + "; it must be from 1 to 64");
-  }
+TEST_P(Compatibility, OfServicesHoldsForRequestsAndReplies) {
+  perflab_qos changed = default_qos();
+  GetParam().strengthen(changed);
+  EXPECT_EQ(policy_of(service_compatibility_problem(changed, default_qos())), GetParam().name);
+  EXPECT_EQ(policy_of(service_compatibility_problem(default_qos(), changed)), GetParam().name);
+  EXPECT_EQ(service_compatibility_problem(changed, changed), "");
 }
 
-TEST(Check, RefusesNumbersOutOfRange) {
-  EXPECT_EQ(problem_of([](Graph& g) { node(g).timers[0].period_ns = 0; }),
-            "period is 0ns; it must be at least 1us and at most one day");
-  EXPECT_EQ(problem_of([](Graph& g) { node(g).timers[0].period_ns = -1; }),
-            "period is -1ns; it must be at least 1us and at most one day");
-  EXPECT_EQ(problem_of([](Graph& g) { node(g).timers[0].work_ns = -1; }),
-            "work is -1ns; it must be at least 0 and at most one day");
-  EXPECT_EQ(
-      problem_of([](Graph& g) { node(g).reactions[0].work_ns = std::numeric_limits<Nanoseconds>::max(); }),
-      "work is 9223372036854775807ns; it must be at least 0 and at most one day");
-  EXPECT_EQ(problem_of([](Graph& g) { node(g).publishers[0].qos.depth = 0; }),
-            "depth is 0; it must be at least 1");
-  EXPECT_EQ(problem_of([](Graph& g) { node(g).publishers[0].qos.deadline_ns = 0; }),
-            "deadline is 0ns; it must be more than 0 and at most one day");
-  EXPECT_EQ(problem_of([](Graph& g) { node(g).subscriptions[0].qos.lifespan_ns = 5; }),
-            "lifespan is a policy of publishers; remove it from the subscription");
-  EXPECT_EQ(problem_of([](Graph& g) { node(g).publishers[0].size_bytes = 11; }),
-            "size 11 does not fit type stamped10b, which always has 10 bytes; remove it");
-}
+INSTANTIATE_TEST_SUITE_P(
+    , Compatibility,
+    rows::of<Policies>({{"reliability", [](perflab_qos& qos) { qos.reliability = PERFLAB_BEST_EFFORT; },
+                         [](perflab_qos& qos) { qos.reliability = PERFLAB_BEST_EFFORT; }},
+                        {"durability", [](perflab_qos& qos) { qos.durability = PERFLAB_VOLATILE; },
+                         [](perflab_qos& qos) { qos.durability = PERFLAB_TRANSIENT_LOCAL; }},
+                        {"deadline", [](perflab_qos& qos) { qos.deadline_ns = 11; },
+                         [](perflab_qos& qos) { qos.deadline_ns = 10; }},
+                        {"liveliness", [](perflab_qos& qos) { qos.liveliness = PERFLAB_AUTOMATIC; },
+                         [](perflab_qos& qos) { qos.liveliness = PERFLAB_MANUAL_BY_TOPIC; }},
+                        {"lease_duration",
+                         [](perflab_qos& qos) { qos.lease_duration_ns = PERFLAB_DURATION_INFINITE; },
+                         [](perflab_qos& qos) { qos.lease_duration_ns = 10; }}}),
+    rows::by_name);
 
-TEST(Check, HoldsTheFrequencyToWhatPublishes) {
-  EXPECT_EQ(problem_of([](Graph& g) { node(g).publishers[0].frequency_hz = 99.0; }),
-            "frequency_hz of /x is 99; by what publishes it, it is 100");
-  EXPECT_EQ(problem_of([](Graph& g) { node(g).publishers[1].frequency_hz = 1.0; }),
-            "frequency_hz of /y is 1; by what publishes it, it is 0");
-  EXPECT_EQ(problem_of([](Graph& g) { node(g).publishers[0].frequency_hz = std::nan(""); }),
-            "frequency_hz of /x is nan; by what publishes it, it is 100");
-}
-
-TEST(Check, RefusesGraphsWithoutContent) {
-  EXPECT_EQ(problem_of([](Graph& g) { g.processes.clear(); }),
-            "the graph has no processes; give it at least one");
-  EXPECT_EQ(problem_of([](Graph& g) { g.processes[0].nodes.clear(); }),
-            "process g has no nodes; give it at least one");
-  EXPECT_EQ(problem_of([](Graph& g) { g.processes[0].executors.clear(); }),
-            "executor 0 is not an executor of process g");
-  EXPECT_EQ(problem_of([](Graph& g) { g.name = "../x"; }).substr(0, 12), "name '../x' ");
-  EXPECT_EQ(problem_of([](Graph& g) { g.processes[0].executors[0].id = -1; }), "executor id -1 is negative");
-}
-
-TEST(Check, RefusesValuesOutsideOfTheirEnumerations) {
-  EXPECT_EQ(problem_of([](Graph& g) { node(g).reactions[0].kind = static_cast<ReactionKind>(99); }),
-            "the reaction has no kind of this version");
-  EXPECT_EQ(problem_of([](Graph& g) { g.processes[0].executors[0].kind = static_cast<ExecutorKind>(99); }),
-            "the executor has no kind of this version");
-}
-
-TEST(Compatibility, FollowsRequestAgainstOffer) {
-  const perflab_qos strict = [] {
-    perflab_qos qos = default_qos();
-    qos.durability = PERFLAB_TRANSIENT_LOCAL;
-    qos.deadline_ns = 10;
-    qos.liveliness = PERFLAB_MANUAL_BY_TOPIC;
-    qos.lease_duration_ns = 10;
-    return qos;
-  }();
-  const auto fails = [](perflab_qos offered, perflab_qos requested, const char* policy) {
-    return compatibility_problem(offered, requested).starts_with(policy);
-  };
-  EXPECT_EQ(compatibility_problem(strict, strict), "");
-  EXPECT_EQ(compatibility_problem(strict, default_qos()), "") << "more may be offered than is asked for";
-  perflab_qos offered = strict;
-  offered.reliability = PERFLAB_BEST_EFFORT;
-  EXPECT_TRUE(fails(offered, strict, "reliability"));
-  offered = strict;
-  offered.durability = PERFLAB_VOLATILE;
-  EXPECT_TRUE(fails(offered, strict, "durability"));
-  offered = strict;
-  offered.deadline_ns = 11;
-  EXPECT_TRUE(fails(offered, strict, "deadline"));
-  offered = strict;
-  offered.liveliness = PERFLAB_AUTOMATIC;
-  EXPECT_TRUE(fails(offered, strict, "liveliness"));
-  offered = strict;
-  offered.lease_duration_ns = PERFLAB_DURATION_INFINITE;
-  EXPECT_TRUE(fails(offered, strict, "lease_duration"));
-  offered = strict;
+TEST(NoIncompatibility, OfWhatOffersMoreNorOfHistoryAndLifespan) {
+  EXPECT_EQ(compatibility_problem(strict(), strict()), "");
+  EXPECT_EQ(compatibility_problem(strict(), default_qos()), "") << "more may be offered than is asked for";
+  perflab_qos offered = strict();
   offered.history = PERFLAB_KEEP_ALL;
   offered.lifespan_ns = 1;
-  EXPECT_EQ(compatibility_problem(offered, strict), "") << "history and lifespan are not matched";
-}
-
-TEST(Compatibility, OfServicesHoldsForRequestsAndReplies) {
-  const auto changed = [](auto change) {
-    perflab_qos qos = default_qos();
-    change(qos);
-    return qos;
-  };
-  const auto policy_of = [](const perflab_qos& server, const perflab_qos& client) {
-    const std::string problem = service_compatibility_problem(server, client);
-    return problem.substr(0, problem.find(' '));
-  };
-  const std::vector<std::pair<std::string, perflab_qos>> different{
-      {"reliability", changed([](auto& qos) { qos.reliability = PERFLAB_BEST_EFFORT; })},
-      {"durability", changed([](auto& qos) { qos.durability = PERFLAB_TRANSIENT_LOCAL; })},
-      {"deadline", changed([](auto& qos) { qos.deadline_ns = 10; })},
-      {"liveliness", changed([](auto& qos) { qos.liveliness = PERFLAB_MANUAL_BY_TOPIC; })},
-      {"lease_duration", changed([](auto& qos) { qos.lease_duration_ns = 10; })}};
-  for (const auto& [policy, qos] : different) {
-    EXPECT_EQ(policy_of(qos, default_qos()), policy);
-    EXPECT_EQ(policy_of(default_qos(), qos), policy);
-    EXPECT_EQ(service_compatibility_problem(qos, qos), "");
-  }
-  const perflab_qos unmatched = changed([](auto& qos) {
-    qos.history = PERFLAB_KEEP_ALL;
-    qos.lifespan_ns = 1;
-  });
+  EXPECT_EQ(compatibility_problem(offered, strict()), "");
+  perflab_qos unmatched = default_qos();
+  unmatched.history = PERFLAB_KEEP_ALL;
+  unmatched.lifespan_ns = 1;
   EXPECT_EQ(service_compatibility_problem(unmatched, default_qos()), "");
 }
 
-TEST(Compatibility, OfServicesTellsWhichEndHasWhat) {
+TEST(Incompatibility, OfServicesTellsWhichEndHasWhat) {
   perflab_qos server = default_qos();
   server.deadline_ns = 20'000'000;
   EXPECT_EQ(service_compatibility_problem(server, default_qos()),

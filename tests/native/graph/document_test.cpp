@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "../rows.h"
 #include "support.h"
 
 namespace perflab::graph {
@@ -40,21 +41,31 @@ TEST(Document, KnowsWhereEveryYamlValueStands) {
   EXPECT_EQ(place_of(document, root.items[1].items[1].items[0]), "d.yaml:4:9");
 }
 
-TEST(Document, FollowsTheCoreSchemaOfYaml) {
-  const auto kind = [](const std::string& text) {
-    return read_document("d.yaml", "k: " + text).root().items[0].kind;
-  };
-  for (const char* text : {"", "~", "null", "NULL"}) EXPECT_EQ(kind(text), Kind::kNull) << text;
-  for (const char* text : {"true", "False"}) EXPECT_EQ(kind(text), Kind::kBoolean) << text;
-  for (const char* text :
-       {"0", "-1", "+1", "1.5", ".5", "1.", "1e3", "0x1F", "0o7", ".inf", "-.inf", ".nan"}) {
-    EXPECT_EQ(kind(text), Kind::kNumber) << text;
-  }
-  for (const char* text :
-       {"on", "yes", "no", "1_000", "1:30", "2020-01-01", "10ms", "'1'", "\"true\"", "e3", "0x"}) {
-    EXPECT_EQ(kind(text), Kind::kString) << text;
-  }
+struct Plain {
+  std::string text;
+  Kind kind;
+};
+class PlainYaml : public testing::TestWithParam<Plain> {};
+
+TEST_P(PlainYaml, IsOfTheKindThatTheCoreSchemaSays) {
+  EXPECT_EQ(read_document("d.yaml", "k: " + GetParam().text).root().items[0].kind, GetParam().kind);
 }
+
+auto all_of(Kind kind, std::initializer_list<const char*> texts) {
+  std::vector<Plain> rows;
+  for (const char* const text : texts) rows.push_back({text, kind});
+  return testing::ValuesIn(rows);
+}
+INSTANTIATE_TEST_SUITE_P(Null, PlainYaml, all_of(Kind::kNull, {"", "~", "null", "NULL"}), rows::by_text);
+INSTANTIATE_TEST_SUITE_P(Boolean, PlainYaml, all_of(Kind::kBoolean, {"true", "False"}), rows::by_text);
+INSTANTIATE_TEST_SUITE_P(Number, PlainYaml,
+                         all_of(Kind::kNumber, {"0", "-1", "+1", "1.5", ".5", "1.", "1e3", "0x1F", "0o7",
+                                                ".inf", "-.inf", ".nan"}),
+                         rows::by_text);
+INSTANTIATE_TEST_SUITE_P(String, PlainYaml,
+                         all_of(Kind::kString, {"on", "yes", "no", "1_000", "1:30", "2020-01-01", "10ms",
+                                                "'1'", "\"true\"", "e3", "0x"}),
+                         rows::by_text);
 
 TEST(Document, TellsJsonByNameOrFirstCharacter) {
   EXPECT_EQ(read_document("a.yaml", "{\"a\": 1}").root().kind, Kind::kMapping);
@@ -71,13 +82,20 @@ TEST(Document, BoundsDepthInBothFormats) {
             std::string::npos);
   EXPECT_NE(error_of([&] { read_document("a.yaml", "[" + open + close + "]"); }).find("nested"),
             std::string::npos);
-  for (const char* unit : {"[", "{", "- ", "? ", "{a: ", "- - ", "[[a]: ", "!a "}) {
-    std::string deep;
-    for (int i = 0; i < 100'000; ++i) deep += unit;
-    EXPECT_THROW(read_document("a.yaml", deep), InputError) << unit;
-    EXPECT_THROW(read_document("a.json", deep), InputError) << unit;
-  }
 }
+
+class DeepDocument : public testing::TestWithParam<const char*> {};
+
+TEST_P(DeepDocument, IsRefusedWhateverItIsMadeOf) {
+  std::string deep;
+  for (int i = 0; i < 100'000; ++i) deep += GetParam();
+  EXPECT_THROW(read_document("a.yaml", deep), InputError);
+  EXPECT_THROW(read_document("a.json", deep), InputError);
+}
+
+INSTANTIATE_TEST_SUITE_P(, DeepDocument,
+                         testing::Values("[", "{", "- ", "? ", "{a: ", "- - ", "[[a]: ", "!a "),
+                         rows::by_itself);
 
 TEST(Document, BoundsTheNumberOfValues) {
   std::string many = "[";

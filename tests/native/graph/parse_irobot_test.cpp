@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "../rows.h"
 #include "support.h"
 
 namespace perflab::graph {
@@ -15,20 +16,28 @@ Graph parse_publisher(const std::string& keys) {
       keys + "}]}]}");
 }
 
-Nanoseconds period_of_publisher(const std::string& keys) {
-  return parse_publisher(keys).processes[0].nodes[0].timers[0].period_ns;
+struct IrobotPeriod {
+  const char* name;
+  std::string keys;
+  Nanoseconds period_ns;
+};
+class IrobotPublisher : public testing::TestWithParam<IrobotPeriod> {};
+
+TEST_P(IrobotPublisher, HasAPeriodOfWholeMicroseconds) {
+  EXPECT_EQ(parse_publisher(GetParam().keys).processes[0].nodes[0].timers[0].period_ns, GetParam().period_ns);
 }
 
-TEST(IrobotFormat, CutsPeriodsToWholeMicroseconds) {
-  EXPECT_EQ(period_of_publisher(R"("period_ms": 10)"), 10'000'000);
-  EXPECT_EQ(period_of_publisher(R"("freq_hz": 15)"), 66'666'000);
-  EXPECT_EQ(period_of_publisher(R"("freq_hz": 64)"), 15'625'000);
-  EXPECT_EQ(period_of_publisher(R"("freq_hz": 3)"), 333'333'000);
-  EXPECT_EQ(period_of_publisher(R"("period_ms": 0.0015)"), 1'000);
-  EXPECT_EQ(period_of_publisher(R"("period_ms": 0.001)"), 1'000);
-  EXPECT_EQ(period_of_publisher(R"("period_ms": 86400000)"), 86'400'000'000'000);
-  EXPECT_EQ(period_of_publisher(R"("freq_hz": 100, "period_ms": 7)"), 10'000'000) << "freq_hz wins";
-}
+INSTANTIATE_TEST_SUITE_P(, IrobotPublisher,
+                         rows::of<IrobotPeriod>({{"Of10ms", R"("period_ms": 10)", 10'000'000},
+                                                 {"Of15Hz", R"("freq_hz": 15)", 66'666'000},
+                                                 {"Of64Hz", R"("freq_hz": 64)", 15'625'000},
+                                                 {"Of3Hz", R"("freq_hz": 3)", 333'333'000},
+                                                 {"Of1500ns", R"("period_ms": 0.0015)", 1'000},
+                                                 {"Of1us", R"("period_ms": 0.001)", 1'000},
+                                                 {"OfADay", R"("period_ms": 86400000)", 86'400'000'000'000},
+                                                 {"OfTheFrequencyWhereThereAreBoth",
+                                                  R"("freq_hz": 100, "period_ms": 7)", 10'000'000}}),
+                         rows::by_name);
 
 TEST(IrobotFormat, SendsThePeriodThatItUsesAsFrequency) {
   EXPECT_DOUBLE_EQ(parse_publisher(R"("freq_hz": 15)").processes[0].nodes[0].publishers[0].frequency_hz,

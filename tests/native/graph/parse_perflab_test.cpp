@@ -3,6 +3,7 @@
 #include <fstream>
 #include <string>
 
+#include "../rows.h"
 #include "graph/describe.h"
 #include "support.h"
 
@@ -139,19 +140,24 @@ TEST(PerflabFormat, ReadsEveryKey) {
   EXPECT_FALSE(consumer.lock_memory);
 }
 
-TEST(PerflabFormat, ReadsCpusAsListNumberOrText) {
-  const auto cpus = [](const std::string& text) {
-    return parse("threads: {middleware: {cpus: " + text + "}}\nnodes: [{name: a}]")
-        .processes[0]
-        .threads.middleware.cpus;
-  };
-  EXPECT_EQ(cpus("[5, 0, 2]"), (std::vector<int>{0, 2, 5}));
-  EXPECT_EQ(cpus("1023"), std::vector<int>{1023});
-  EXPECT_EQ(cpus("\"1023\""), std::vector<int>{1023});
-  EXPECT_EQ(cpus("0-2"), (std::vector<int>{0, 1, 2}));
-  EXPECT_EQ(cpus("\"7,0-2,5-5\""), (std::vector<int>{0, 1, 2, 5, 7}));
-  EXPECT_EQ(cpus("0-1023").size(), 1024U);
+struct WrittenCpus {
+  std::string text;
+  std::vector<int> cpus;
+};
+class CpusOfThreads : public testing::TestWithParam<WrittenCpus> {};
+
+TEST_P(CpusOfThreads, AreAListANumberOrAText) {
+  const Graph graph = parse("threads: {middleware: {cpus: " + GetParam().text + "}}\nnodes: [{name: a}]");
+  EXPECT_EQ(graph.processes[0].threads.middleware.cpus, GetParam().cpus);
 }
+
+INSTANTIATE_TEST_SUITE_P(, CpusOfThreads,
+                         rows::of<WrittenCpus>({{"[5, 0, 2]", {0, 2, 5}},
+                                                {"1023", {1023}},
+                                                {"\"1023\"", {1023}},
+                                                {"0-2", {0, 1, 2}},
+                                                {"\"7,0-2,5-5\"", {0, 1, 2, 5, 7}}}),
+                         rows::by_text);
 
 TEST(PerflabFormat, TakesSettingsOfItsOnlyProcessAtTheTopLevel) {
   const Graph graph = parse(
@@ -203,38 +209,47 @@ TEST(PerflabFormat, KeepsTimersApartThatGoByOneName) {
   EXPECT_DOUBLE_EQ(node.clients[1].frequency_hz, 4.0);
 }
 
-TEST(PerflabFormat, InfersTheKindOfAReaction) {
-  const auto kind = [](const std::string& reaction) {
-    return parse(
-               "nodes:\n  - name: a\n    subscriptions: [{topic: x, type: stamped10b}, {topic: y, type: "
-               "stamped10b}]\n"
-               "    publishers: [{topic: z, type: stamped10b}, {topic: w, type: stamped10b, period: 1s}]\n"
-               "    reactions: [{on: y, publish: z}, " +
-               reaction + "]\n")
-        .processes[0]
-        .nodes[0]
-        .reactions[1]
-        .kind;
-  };
-  EXPECT_EQ(kind("{on: x, publish: z}"), ReactionKind::kTransform);
-  EXPECT_EQ(kind("{on: x}"), ReactionKind::kSink);
-  EXPECT_EQ(kind("{on: x, publish: z, period: 1s}"), ReactionKind::kCyclic);
+struct WrittenReaction {
+  std::string name;
+  std::string text;
+  ReactionKind kind;
+};
+class KindOfAReaction : public testing::TestWithParam<WrittenReaction> {};
+
+TEST_P(KindOfAReaction, FollowsFromItsKeys) {
+  const Graph graph = parse(
+      "nodes:\n  - name: a\n    subscriptions: [{topic: x, type: stamped10b}, {topic: y, type: stamped10b}]\n"
+      "    publishers: [{topic: z, type: stamped10b}, {topic: w, type: stamped10b, period: 1s}]\n"
+      "    reactions: [{on: y, publish: z}, " +
+      GetParam().text + "]\n");
+  EXPECT_EQ(graph.processes[0].nodes[0].reactions[1].kind, GetParam().kind);
 }
 
-TEST(PerflabFormat, ReadsFrequencies) {
-  const auto period = [](const std::string& frequency) {
-    return parse("nodes: [{name: a, publishers: [{topic: x, type: stamped10b, frequency: " + frequency +
-                 "}]}]")
-        .processes[0]
-        .nodes[0]
-        .timers[0]
-        .period_ns;
-  };
-  EXPECT_EQ(period("64"), 15'625'000);
-  EXPECT_EQ(period("64Hz"), 15'625'000);
-  EXPECT_EQ(period("0.5"), 2'000'000'000);
-  EXPECT_EQ(period("1kHz"), 1'000'000);
+INSTANTIATE_TEST_SUITE_P(
+    , KindOfAReaction,
+    rows::of<WrittenReaction>({{"Transform", "{on: x, publish: z}", ReactionKind::kTransform},
+                               {"Sink", "{on: x}", ReactionKind::kSink},
+                               {"Cyclic", "{on: x, publish: z, period: 1s}", ReactionKind::kCyclic}}),
+    rows::by_name);
+
+struct WrittenFrequency {
+  std::string text;
+  Nanoseconds period_ns;
+};
+class FrequencyOfAPublisher : public testing::TestWithParam<WrittenFrequency> {};
+
+TEST_P(FrequencyOfAPublisher, IsTheInverseOfItsPeriod) {
+  const Graph graph = parse(
+      "nodes: [{name: a, publishers: [{topic: x, type: stamped10b, frequency: " + GetParam().text + "}]}]");
+  EXPECT_EQ(graph.processes[0].nodes[0].timers[0].period_ns, GetParam().period_ns);
 }
+
+INSTANTIATE_TEST_SUITE_P(, FrequencyOfAPublisher,
+                         rows::of<WrittenFrequency>({{"64", 15'625'000},
+                                                     {"64Hz", 15'625'000},
+                                                     {"0.5", 2'000'000'000},
+                                                     {"1kHz", 1'000'000}}),
+                         rows::by_text);
 
 TEST(PerflabFormat, CopiesShareTheirTopicsUnlessPrivate) {
   const Graph graph = parse(R"(

@@ -2,9 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
+#include <limits>
 #include <nlohmann/json.hpp>
 
+#include "../rows.h"
 #include "support.h"
 
 namespace perflab::graph {
@@ -38,6 +39,14 @@ nodes:
     reactions:
       - {kind: cyclic, on: nile, publish: fast, period: 20ms, work: 1us}
 )";
+
+// What is put where in a resolved graph, and the line by which it is refused.
+struct Wrong {
+  std::string name;
+  const char* pointer;
+  json value;
+  std::string line;
+};
 
 TEST(Resolved, IsTheDocumentedJson) {
   const ordered_json expected = ordered_json::parse(R"({"schema": 1, "name": "documented", "processes": [
@@ -78,10 +87,12 @@ TEST(Resolved, IsTheDocumentedJson) {
   EXPECT_EQ(graph_to_json(test::parse(kGraph)).dump(2), expected.dump(2));
 }
 
+constexpr const char* kWaitables =
+    "nodes: [{name: a, waitables: [{name: idle}, {name: w, period: 10ms, work: 5us}]}, {name: b}]";
+
 // A graph without them has no word of them.
 TEST(Resolved, HasWaitablesWhereThereAreSome) {
-  const ordered_json graph = graph_to_json(test::parse(
-      "nodes: [{name: a, waitables: [{name: idle}, {name: w, period: 10ms, work: 5us}]}, {name: b}]"));
+  const ordered_json graph = graph_to_json(test::parse(kWaitables));
   const ordered_json& node = graph["processes"][0]["nodes"][0];
   EXPECT_EQ(node["waitables"],
             ordered_json::parse(R"([{"name": "idle", "work_ns": 0}, {"name": "w", "work_ns": 5000}])"));
@@ -90,19 +101,27 @@ TEST(Resolved, HasWaitablesWhereThereAreSome) {
                                      "trigger": [1], "work_ns": 0, "overrun": "catch_up", "phase": "aligned"}])"));
   EXPECT_FALSE(graph["processes"][0]["nodes"][1].contains("waitables"));
   EXPECT_EQ(graph_to_json(graph_from_json(json::parse(graph.dump()))).dump(), graph.dump());
-  const auto error = [&](const char* pointer, const json& value) {
-    json changed = json::parse(graph.dump());
-    changed[json::json_pointer(pointer)] = value;
-    return test::error_of([&] { graph_from_json(changed); });
-  };
-  EXPECT_EQ(error("/processes/0/nodes/0/timers/0/trigger/0", 2),
-            "graph.processes[0].nodes[0].timers[0]: triggers waitable 2 of 2");
-  EXPECT_EQ(error("/processes/0/nodes/0/waitables/1/name", "idle"),
-            "graph.processes[0].nodes[0].waitables[1]: the node has a waitable 'idle' already; give each its own "
-            "name");
-  EXPECT_EQ(error("/processes/0/nodes/0/waitables", json::object()),
-            "graph.processes[0].nodes[0].waitables: must be a list");
 }
+
+class WrongWaitable : public testing::TestWithParam<Wrong> {};
+
+TEST_P(WrongWaitable, IsRefusedWithThePathToIt) {
+  json graph = json::parse(graph_to_json(test::parse(kWaitables)).dump());
+  graph[json::json_pointer(GetParam().pointer)] = GetParam().value;
+  EXPECT_EQ(test::error_of([&] { graph_from_json(graph); }), GetParam().line);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , WrongWaitable,
+    rows::of<Wrong>(
+        {{"ATriggerOfNone", "/processes/0/nodes/0/timers/0/trigger/0", 2,
+          "graph.processes[0].nodes[0].timers[0]: triggers waitable 2 of 2"},
+         {"ANameTwice", "/processes/0/nodes/0/waitables/1/name", "idle",
+          "graph.processes[0].nodes[0].waitables[1]: the node has a waitable 'idle' already; give each "
+          "its own name"},
+         {"NoList", "/processes/0/nodes/0/waitables", json::object(),
+          "graph.processes[0].nodes[0].waitables: must be a list"}}),
+    rows::by_name);
 
 TEST(Resolved, TimersFromBeforeThereWerePhasesAreAligned) {
   json graph = json::parse(graph_to_json(test::parse(kGraph)).dump());
@@ -146,68 +165,73 @@ TEST(Resolved, TakesAbsentKeysOfLaterVersionsAsTheirDefaults) {
   EXPECT_EQ(graph_to_json(graph_from_json(graph)).dump(), expected.dump());
 }
 
-TEST(Resolved, RefusesWhatIsWrongWithThePathToIt) {
-  const auto error = [](const char* pointer, const json& value) {
-    json graph = json::parse(graph_to_json(test::parse(kGraph)).dump());
-    graph[json::json_pointer(pointer)] = value;
-    return test::error_of([&] { graph_from_json(graph); });
-  };
-  const std::string node = "/processes/0/nodes/0";
-  EXPECT_EQ(error("/schema", 2), "graph.schema: must be 1 for this version");
-  EXPECT_EQ(error("/name", 5), "graph.name: must be a string");
-  EXPECT_EQ(error("/processes", json::object()), "graph.processes: must be a list");
-  EXPECT_EQ(error("/processes/0", 1), "graph.processes[0]: must be an object");
-  EXPECT_EQ(error((node + "/executor").c_str(), 1.5),
-            "graph.processes[0].nodes[0].executor: must be a whole number");
-  EXPECT_EQ(error((node + "/executor").c_str(), 3),
-            "graph.processes[0].nodes[0]: executor 3 is not an executor of process documented");
-  EXPECT_EQ(error((node + "/publishers/0/size_bytes").c_str(), 4294967296),
-            "graph.processes[0].nodes[0].publishers[0].size_bytes: must be from 0 to 4294967295");
-  EXPECT_EQ(error((node + "/publishers/0/size_bytes").c_str(), std::numeric_limits<std::uint64_t>::max()),
-            "graph.processes[0].nodes[0].publishers[0].size_bytes: must be from 0 to 4294967295");
-  EXPECT_EQ(error((node + "/publishers/0/qos/history").c_str(), "keep_some"),
-            "graph.processes[0].nodes[0].publishers[0].qos.history: 'keep_some' is unknown; use keep_last or "
-            "keep_all");
-  EXPECT_EQ(error((node + "/publishers/0/qos").c_str(), nullptr),
-            "graph.processes[0].nodes[0].publishers[0].qos: must be an object");
-  EXPECT_EQ(error((node + "/timers/0/period_ns").c_str(), 999),
-            "graph.processes[0].nodes[0].timers[0].period_ns: must be from 1000 to 86400000000000");
-  EXPECT_EQ(error((node + "/timers/0/publish/0").c_str(), 9),
-            "graph.processes[0].nodes[0].timers[0]: publishes with publisher 9 of 2");
-  EXPECT_EQ(error((node + "/timers/0/publish/0").c_str(), -1),
-            "graph.processes[0].nodes[0].timers[0].publish[0]: must be from 0 to 2147483647");
-  EXPECT_EQ(
-      error((node + "/reactions/0/period_ns").c_str(), nullptr),
-      "graph.processes[0].nodes[0].reactions[0]: period is 0ns; it must be at least 1us and at most one day");
-  EXPECT_EQ(error((node + "/timers/1/request/0").c_str(), 1),
-            "graph.processes[0].nodes[0].timers[1]: requests with client 1 of 1");
-  EXPECT_EQ(error((node + "/clients/0/type").c_str(), "stamped_int64"),
-            "graph.processes[0].nodes[0].clients[0]: service /sea/depth has type stamped_int64 here but "
-            "stamped10b at graph.processes[0].nodes[0].servers[0]; one service has one type");
-  EXPECT_EQ(error((node + "/servers/0/work_ns").c_str(), -1),
-            "graph.processes[0].nodes[0].servers[0].work_ns: must be from 0 to 86400000000000");
-  EXPECT_EQ(error("/processes/0/participants", 0),
-            "graph.processes[0].participants: must be from 1 to 64");
-  EXPECT_EQ(error("/processes/0/participants", 65),
-            "graph.processes[0].participants: must be from 1 to 64");
-  EXPECT_EQ(error("/processes/0/lock_memory", "yes"),
-            "graph.processes[0].lock_memory: must be true or false");
-  EXPECT_EQ(error("/processes/0/threads/middleware", json::object()),
-            "graph.processes[0].threads.middleware: misses the key 'policy'");
-  EXPECT_EQ(error("/processes/0/threads/executors/policy", "rr"),
-            "graph.processes[0].threads.executors.policy: 'rr' is unknown; use OTHER, FIFO or RR");
-  EXPECT_EQ(error("/processes/0/threads/executors/priority", 0),
-            "graph.processes[0]: policy RR needs a priority from 1 to 99");
-  EXPECT_EQ(error("/processes/0/threads/executors/cpus/0", 1024),
-            "graph.processes[0].threads.executors.cpus[0]: must be from 0 to 1023");
-  EXPECT_EQ(error("/processes/0/executors/0/thread/cpus/0", 1),
-            "graph.processes[0].executors[0]: CPU 1 is named twice; name it once");
-  EXPECT_EQ(error("/processes/0/executors/0/threads", 0),
-            "graph.processes[0].executors[0].threads: must be from 1 to 64");
-  EXPECT_EQ(error((node + "/subscriptions/0/type").c_str(), "stamped4_int23"),
-            "graph.processes[0].nodes[0].subscriptions[0]: type 'stamped4_int23' is unknown; did you mean "
-            "stamped4_int32?");
+class WrongValue : public testing::TestWithParam<Wrong> {};
+
+TEST_P(WrongValue, IsRefusedWithThePathToIt) {
+  json graph = json::parse(graph_to_json(test::parse(kGraph)).dump());
+  graph[json::json_pointer(GetParam().pointer)] = GetParam().value;
+  EXPECT_EQ(test::error_of([&] { graph_from_json(graph); }), GetParam().line);
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    , WrongValue,
+    rows::of<Wrong>(
+        {{"AnotherSchema", "/schema", 2, "graph.schema: must be 1 for this version"},
+         {"ANameThatIsNoText", "/name", 5, "graph.name: must be a string"},
+         {"ProcessesThatAreNoList", "/processes", json::object(), "graph.processes: must be a list"},
+         {"AProcessThatIsNoObject", "/processes/0", 1, "graph.processes[0]: must be an object"},
+         {"AnExecutorThatIsNotWhole", "/processes/0/nodes/0/executor", 1.5,
+          "graph.processes[0].nodes[0].executor: must be a whole number"},
+         {"AnExecutorThatIsNotThere", "/processes/0/nodes/0/executor", 3,
+          "graph.processes[0].nodes[0]: executor 3 is not an executor of process documented"},
+         {"ASizeBeyond32Bits", "/processes/0/nodes/0/publishers/0/size_bytes", 4294967296,
+          "graph.processes[0].nodes[0].publishers[0].size_bytes: must be from 0 to 4294967295"},
+         {"TheLargestSize", "/processes/0/nodes/0/publishers/0/size_bytes",
+          std::numeric_limits<std::uint64_t>::max(),
+          "graph.processes[0].nodes[0].publishers[0].size_bytes: must be from 0 to 4294967295"},
+         {"AHistoryOfNoName", "/processes/0/nodes/0/publishers/0/qos/history", "keep_some",
+          "graph.processes[0].nodes[0].publishers[0].qos.history: 'keep_some' is unknown; use keep_last or "
+          "keep_all"},
+         {"NoQos", "/processes/0/nodes/0/publishers/0/qos", nullptr,
+          "graph.processes[0].nodes[0].publishers[0].qos: must be an object"},
+         {"APeriodTooShort", "/processes/0/nodes/0/timers/0/period_ns", 999,
+          "graph.processes[0].nodes[0].timers[0].period_ns: must be from 1000 to 86400000000000"},
+         {"APublisherThatIsNotThere", "/processes/0/nodes/0/timers/0/publish/0", 9,
+          "graph.processes[0].nodes[0].timers[0]: publishes with publisher 9 of 2"},
+         {"APublisherBelowZero", "/processes/0/nodes/0/timers/0/publish/0", -1,
+          "graph.processes[0].nodes[0].timers[0].publish[0]: must be from 0 to 2147483647"},
+         {"ACyclicReactionWithoutPeriod", "/processes/0/nodes/0/reactions/0/period_ns", nullptr,
+          "graph.processes[0].nodes[0].reactions[0]: period is 0ns; it must be at least 1us and at most one "
+          "day"},
+         {"AClientThatIsNotThere", "/processes/0/nodes/0/timers/1/request/0", 1,
+          "graph.processes[0].nodes[0].timers[1]: requests with client 1 of 1"},
+         {"AClientOfAnotherType", "/processes/0/nodes/0/clients/0/type", "stamped_int64",
+          "graph.processes[0].nodes[0].clients[0]: service /sea/depth has type stamped_int64 here but "
+          "stamped10b at graph.processes[0].nodes[0].servers[0]; one service has one type"},
+         {"WorkBelowZero", "/processes/0/nodes/0/servers/0/work_ns", -1,
+          "graph.processes[0].nodes[0].servers[0].work_ns: must be from 0 to 86400000000000"},
+         {"NoParticipants", "/processes/0/participants", 0,
+          "graph.processes[0].participants: must be from 1 to 64"},
+         {"TooManyParticipants", "/processes/0/participants", 65,
+          "graph.processes[0].participants: must be from 1 to 64"},
+         {"LockMemoryThatIsNoFlag", "/processes/0/lock_memory", "yes",
+          "graph.processes[0].lock_memory: must be true or false"},
+         {"ThreadsWithoutPolicy", "/processes/0/threads/middleware", json::object(),
+          "graph.processes[0].threads.middleware: misses the key 'policy'"},
+         {"APolicyOfNoName", "/processes/0/threads/executors/policy", "rr",
+          "graph.processes[0].threads.executors.policy: 'rr' is unknown; use OTHER, FIFO or RR"},
+         {"APolicyWithoutPriority", "/processes/0/threads/executors/priority", 0,
+          "graph.processes[0]: policy RR needs a priority from 1 to 99"},
+         {"ACpuBeyondTheLast", "/processes/0/threads/executors/cpus/0", 1024,
+          "graph.processes[0].threads.executors.cpus[0]: must be from 0 to 1023"},
+         {"ACpuTwice", "/processes/0/executors/0/thread/cpus/0", 1,
+          "graph.processes[0].executors[0]: CPU 1 is named twice; name it once"},
+         {"NoThreads", "/processes/0/executors/0/threads", 0,
+          "graph.processes[0].executors[0].threads: must be from 1 to 64"},
+         {"ATypeOfNoName", "/processes/0/nodes/0/subscriptions/0/type", "stamped4_int23",
+          "graph.processes[0].nodes[0].subscriptions[0]: type 'stamped4_int23' is unknown; did you mean "
+          "stamped4_int32?"}}),
+    rows::by_name);
 
 TEST(Resolved, RefusesMissingKeys) {
   json graph = json::parse(graph_to_json(test::parse(kGraph)).dump());
@@ -258,12 +282,17 @@ TEST(Resolved, RefusesAConditionWithoutLabelOrThatCatchesUp) {
             "graph.processes[0].nodes[0].timers[0].overrun: must be skip in a node of a condition");
 }
 
-TEST(Resolved, RefusesTextThatIsNotJson) {
-  for (const char* text : {"", "{", "nodes: []", "[1,]", "\xff"}) {
-    const std::string line = test::error_of([&] { read_resolved(text); });
-    EXPECT_EQ(line.find("graph: is not valid JSON: "), 0U) << line;
-    EXPECT_EQ(line.find('\n'), std::string::npos);
-  }
+class NoJson : public testing::TestWithParam<const char*> {};
+
+TEST_P(NoJson, IsRefusedInOneLine) {
+  const std::string line = test::error_of([] { read_resolved(GetParam()); });
+  EXPECT_EQ(line.find("graph: is not valid JSON: "), 0U) << line;
+  EXPECT_EQ(line.find('\n'), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(, NoJson, testing::Values("", "{", "nodes: []", "[1,]", "\xff"), rows::by_itself);
+
+TEST(Resolved, RefusesJsonThatIsNoObject) {
   EXPECT_EQ(test::error_of([] { read_resolved("[]"); }), "graph: must be an object");
 }
 

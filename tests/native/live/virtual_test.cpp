@@ -1,6 +1,7 @@
 // What the instrument measures must equal what the virtual runtime injects.
 #include <nlohmann/json.hpp>
 
+#include "../rows.h"
 #include "graph/vocabulary.h"
 #include "measure/histogram.h"
 #include "virtual_lab.h"
@@ -33,20 +34,29 @@ processes:
         subscriptions: [{topic: chatter, type: stamped1kb}]
 )";
 
-TEST(Virtual, LatencyEqualsTheInjectedDelayExactly) {
-  for (const auto& [text, delay] :
-       {std::pair{"0us", 0L}, {"137us", 137'000L}, {"3ms", 3'000'000L}, {"1.5s", 1'500'000'000L}}) {
-    const VirtualLab lab(kPair, kNanosecondsPerSecond * 10, {{"disturb.delay", text}});
-    const auto& edge = lab.edge("/chatter");
-    EXPECT_EQ(edge.sequence().received(), 1'000u);
-    EXPECT_EQ(edge.latency().min(), delay);
-    EXPECT_EQ(edge.latency().max(), delay);
-    EXPECT_EQ(edge.latency().value_at_quantile(0.5), highest_equivalent(delay));
-    EXPECT_EQ(edge.response().max(), delay);
-    EXPECT_EQ(lab.publisher("/chatter").publish_delay().max(), 0);
-    lab.expect_conservation();
-  }
+struct Delay {
+  std::string text;
+  Nanoseconds ns;
+};
+class InjectedDelay : public testing::TestWithParam<Delay> {};
+
+TEST_P(InjectedDelay, IsTheLatencyExactly) {
+  const Nanoseconds delay = GetParam().ns;
+  const VirtualLab lab(kPair, kNanosecondsPerSecond * 10, {{"disturb.delay", GetParam().text}});
+  const auto& edge = lab.edge("/chatter");
+  EXPECT_EQ(edge.sequence().received(), 1'000u);
+  EXPECT_EQ(edge.latency().min(), delay);
+  EXPECT_EQ(edge.latency().max(), delay);
+  EXPECT_EQ(edge.latency().value_at_quantile(0.5), highest_equivalent(delay));
+  EXPECT_EQ(edge.response().max(), delay);
+  EXPECT_EQ(lab.publisher("/chatter").publish_delay().max(), 0);
+  lab.expect_conservation();
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    , InjectedDelay,
+    rows::of<Delay>({{"0us", 0}, {"137us", 137'000}, {"3ms", 3'000'000}, {"1.5s", 1'500'000'000}}),
+    rows::by_text);
 
 TEST(Virtual, JitterStaysWithinItsBounds) {
   const VirtualLab lab(kPair, 20 * kNanosecondsPerSecond,
@@ -87,36 +97,46 @@ nodes:
 )";
 }
 
-TEST(Virtual, AlignedTimersWaitForEachOtherAndStaggeredOnesDoNot) {
-  for (const auto& [phase, delay] : {std::pair{"aligned", 4 * kMs}, {"staggered", 1 * kMs}}) {
-    const VirtualLab lab(four_timers(phase), kNanosecondsPerSecond, {{"service", "1ms"}});
-    Nanoseconds most = 0;
-    for (const PublisherView& view : lab.live().publishers()) {
-      EXPECT_EQ(view.recorder->sent(), 50u) << phase;
-      most = std::max(most, view.recorder->publish_delay().max());
-    }
-    EXPECT_EQ(most, delay) << phase;
+struct PhaseDelay {
+  const char* name;
+  Nanoseconds publish_delay;
+};
+class FourTimers : public testing::TestWithParam<PhaseDelay> {};
+
+TEST_P(FourTimers, WaitForEachOtherWhereTheyTickTogether) {
+  const VirtualLab lab(four_timers(GetParam().name), kNanosecondsPerSecond, {{"service", "1ms"}});
+  Nanoseconds most = 0;
+  for (const PublisherView& view : lab.live().publishers()) {
+    EXPECT_EQ(view.recorder->sent(), 50u);
+    most = std::max(most, view.recorder->publish_delay().max());
+  }
+  EXPECT_EQ(most, GetParam().publish_delay);
+}
+
+INSTANTIATE_TEST_SUITE_P(, FourTimers, rows::of<PhaseDelay>({{"aligned", 4 * kMs}, {"staggered", 1 * kMs}}),
+                         rows::by_name);
+
+class TimersOfPhase : public testing::TestWithParam<const char*> {};
+
+TEST_P(TimersOfPhase, TickOnceInEachPeriod) {
+  const VirtualLab lab(four_timers(GetParam()), kNanosecondsPerSecond, {}, 100 * kMs);
+  ASSERT_EQ(lab.live().timers().size(), 4u);
+  for (const TimerView& timer : lab.live().timers()) {
+    EXPECT_EQ(graph::word_of(kPhaseWords, timer.phase), GetParam());
+    EXPECT_GE(timer.offset_ns, 0);
+    EXPECT_LT(timer.offset_ns, timer.period_ns);
+  }
+  for (const PublisherView& view : lab.live().publishers()) {
+    EXPECT_EQ(view.recorder->sent(), 50u);
+    EXPECT_EQ(view.recorder->warmup_sent(), 5u);
+    EXPECT_EQ(view.recorder->publish_delay().max(), 0);  // due where it ticks
+    EXPECT_EQ(view.recorder->period()->min(), 20 * kMs);
+    EXPECT_EQ(view.recorder->period()->max(), 20 * kMs);
   }
 }
 
-TEST(Virtual, EachTimerTicksOnceInEachPeriodWhateverThePhase) {
-  for (const char* phase : {"aligned", "as_created", "staggered", "random"}) {
-    const VirtualLab lab(four_timers(phase), kNanosecondsPerSecond, {}, 100 * kMs);
-    ASSERT_EQ(lab.live().timers().size(), 4u);
-    for (const TimerView& timer : lab.live().timers()) {
-      EXPECT_EQ(graph::word_of(kPhaseWords, timer.phase), phase);
-      EXPECT_GE(timer.offset_ns, 0);
-      EXPECT_LT(timer.offset_ns, timer.period_ns);
-    }
-    for (const PublisherView& view : lab.live().publishers()) {
-      EXPECT_EQ(view.recorder->sent(), 50u) << phase;
-      EXPECT_EQ(view.recorder->warmup_sent(), 5u) << phase;
-      EXPECT_EQ(view.recorder->publish_delay().max(), 0) << phase;  // due where it ticks
-      EXPECT_EQ(view.recorder->period()->min(), 20 * kMs) << phase;
-      EXPECT_EQ(view.recorder->period()->max(), 20 * kMs) << phase;
-    }
-  }
-}
+INSTANTIATE_TEST_SUITE_P(, TimersOfPhase, testing::Values("aligned", "as_created", "staggered", "random"),
+                         rows::by_itself);
 
 TEST(Virtual, TimersAsCreatedAreAsFarApartAsTheyWereCreated) {
   const VirtualLab lab(four_timers("as_created"), kNanosecondsPerSecond);
@@ -132,37 +152,39 @@ TEST(Virtual, PublishCallIsTheDurationOfPublish) {
   EXPECT_EQ(lab.publisher("/chatter").publish_call().max(), 7'000);
 }
 
-TEST(Virtual, EveryTenthMessageLostIsAGapAndTheLastOneATail) {
-  // 100 messages: the 10th, 20th ... 100th are lost. Nine leave a gap; nothing comes after the last.
-  const VirtualLab lab(kPair, kNanosecondsPerSecond, {{"disturb.delay", "1ms"}, {"disturb.loss_every", "10"}});
+// What is done to 100 messages, and what is counted.
+struct Disturbed {
+  const char* name;
+  const char* option;
+  const char* value;
+  std::uint64_t received, gap, reordered, duplicate, highest;
+};
+class Disturbance : public testing::TestWithParam<Disturbed> {};
+
+TEST_P(Disturbance, IsCountedAsWhatItIs) {
+  const Disturbed& row = GetParam();
+  const VirtualLab lab(kPair, kNanosecondsPerSecond, {{"disturb.delay", "1ms"}, {row.option, row.value}});
   const auto& sequence = lab.edge("/chatter").sequence();
   EXPECT_EQ(lab.publisher("/chatter").sent(), 100u);
-  EXPECT_EQ(sequence.received(), 90u);
-  EXPECT_EQ(sequence.gap(), 9u);
-  EXPECT_EQ(sequence.highest(), 98u);
-  EXPECT_EQ(sequence.reordered(), 0u);
-  EXPECT_EQ(sequence.duplicate(), 0u);
+  EXPECT_EQ(sequence.received(), row.received);
+  EXPECT_EQ(sequence.gap(), row.gap);
+  EXPECT_EQ(sequence.reordered(), row.reordered);
+  EXPECT_EQ(sequence.duplicate(), row.duplicate);
+  EXPECT_EQ(sequence.highest(), row.highest);
+  EXPECT_EQ(lab.live().totals().completed, row.received);
+  EXPECT_EQ(lab.live().totals().deliveries_expected, 100u);
   lab.expect_conservation();
 }
 
-TEST(Virtual, DuplicatesAreCountedApart) {
-  const VirtualLab lab(kPair, kNanosecondsPerSecond, {{"disturb.delay", "1ms"}, {"disturb.duplicate_every", "4"}});
-  const auto& sequence = lab.edge("/chatter").sequence();
-  EXPECT_EQ(sequence.received(), 100u);
-  EXPECT_EQ(sequence.duplicate(), 25u);
-  EXPECT_EQ(sequence.gap(), 0u);
-  EXPECT_EQ(lab.live().totals().completed, lab.live().totals().deliveries_expected);
-  lab.expect_conservation();
-}
-
-TEST(Virtual, ReorderedMessagesAreNotLost) {
-  const VirtualLab lab(kPair, kNanosecondsPerSecond, {{"disturb.delay", "1ms"}, {"disturb.reorder_every", "7"}});
-  const auto& sequence = lab.edge("/chatter").sequence();
-  EXPECT_EQ(sequence.received(), 100u);
-  EXPECT_EQ(sequence.reordered(), 14u);  // 7, 14 ... 98
-  EXPECT_EQ(sequence.gap(), 0u);
-  lab.expect_conservation();
-}
+INSTANTIATE_TEST_SUITE_P(
+    , Disturbance,
+    rows::of<Disturbed>({// The 10th, 20th ... 100th: nine leave a gap, nothing comes after the last.
+                         {"EveryTenthLostIsAGapAndTheLastOneATail", "disturb.loss_every", "10", 90, 9, 0, 0,
+                          98},
+                         {"DuplicatesAreCountedApart", "disturb.duplicate_every", "4", 100, 0, 0, 25, 99},
+                         // The 7th, 14th ... 98th.
+                         {"ReorderedOnesAreNotLost", "disturb.reorder_every", "7", 100, 0, 14, 0, 99}}),
+    rows::by_name);
 
 TEST(Virtual, AllDisturbancesTogetherAgreeWithWhatWasInjected) {
   VirtualLab lab(kPair, 100 * kNanosecondsPerSecond,
@@ -264,9 +286,15 @@ TEST(Virtual, WarmUpTicksAreExcludedAndTheCountsStayExact) {
   lab.expect_conservation();
 }
 
+struct MoreOptions {
+  const char* name;
+  VirtualLab::Options more;
+};
+class WarmUpBetweenMeasured : public testing::TestWithParam<MoreOptions> {};
+
 // Messages of one publisher need not come in the order of their intended times, so some of the warm-up may be
 // sent between measured ones. That must not look like a loss.
-TEST(Virtual, WarmUpBetweenMeasuredMessagesIsNoGap) {
+TEST_P(WarmUpBetweenMeasured, IsNoGap) {
   constexpr const char* kMixed = R"(
 name: mixed
 nodes:
@@ -285,20 +313,24 @@ nodes:
   - name: sink
     subscriptions: [{topic: out, type: stamped_int64, qos: {depth: 100}}]
 )";
-  for (const VirtualLab::Options& options :
-       {VirtualLab::Options{{"disturb.delay", "1ms"}}, VirtualLab::Options{{"disturb.delay", "1ms"}, {"disturb.reorder_every", "3"}},
-        VirtualLab::Options{{"disturb.delay", "1ms"}, {"disturb.duplicate_every", "2"}}}) {
-    const VirtualLab lab(kMixed, kNanosecondsPerSecond, options, 500 * kMs);
-    EXPECT_GT(lab.publisher("/out").warmup_sent(), 0u);
-    for (const char* topic : {"/near", "/far", "/late", "/out"}) {
-      EXPECT_EQ(lab.edge(topic).sequence().gap(), 0u) << topic;
-      EXPECT_EQ(lab.edge(topic).sequence().received(), lab.publisher(topic).sent()) << topic;
-    }
-    const Totals totals = lab.live().totals();
-    EXPECT_EQ(totals.completed, totals.deliveries_expected);
-    lab.expect_conservation();
+  VirtualLab::Options options{{"disturb.delay", "1ms"}};
+  options.insert(options.end(), GetParam().more.begin(), GetParam().more.end());
+  const VirtualLab lab(kMixed, kNanosecondsPerSecond, options, 500 * kMs);
+  EXPECT_GT(lab.publisher("/out").warmup_sent(), 0u);
+  for (const char* topic : {"/near", "/far", "/late", "/out"}) {
+    EXPECT_EQ(lab.edge(topic).sequence().gap(), 0u) << topic;
+    EXPECT_EQ(lab.edge(topic).sequence().received(), lab.publisher(topic).sent()) << topic;
   }
+  const Totals totals = lab.live().totals();
+  EXPECT_EQ(totals.completed, totals.deliveries_expected);
+  lab.expect_conservation();
 }
+
+INSTANTIATE_TEST_SUITE_P(, WarmUpBetweenMeasured,
+                         rows::of<MoreOptions>({{"InOrder", {}},
+                                                {"Reordered", {{"disturb.reorder_every", "3"}}},
+                                                {"Duplicated", {{"disturb.duplicate_every", "2"}}}}),
+                         rows::by_name);
 
 // A callback that works for long must not delay, on the link, what others send meanwhile.
 TEST(Virtual, TwoLanesOfAnInlineExecutorShareAPublisherWithoutDelayingEachOther) {
@@ -438,18 +470,29 @@ TEST(Virtual, AnInlineExecutorServesMessagesInTheirOrderOfArrival) {
   EXPECT_EQ(lab.edge("/chatter").latency().max(), 1'040'000);
 }
 
-TEST(Virtual, ABadOptionIsNamed) {
-  for (const auto& [key, value] :
-       {std::pair{"dealy", "1ms"}, {"disturb.delay", "1"}, {"disturb.loss", "1.5"}, {"disturb.loss_every", "-1"}}) {
-    try {
-      const runtime::VirtualRuntime runtime({{key, value}}, 1);
-      FAIL() << key << "=" << value;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), Error::Kind::kBadInput);
-      EXPECT_NE(std::string(error.what()).find(key), std::string::npos) << error.what();
-    }
+struct BadOption {
+  const char* name;
+  const char* option;
+  const char* value;
+};
+class VirtualOption : public testing::TestWithParam<BadOption> {};
+
+TEST_P(VirtualOption, IsNamedWhereItIsBad) {
+  try {
+    const runtime::VirtualRuntime runtime({{GetParam().option, GetParam().value}}, 1);
+    FAIL() << "not refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), Error::Kind::kBadInput);
+    EXPECT_NE(std::string(error.what()).find(GetParam().option), std::string::npos) << error.what();
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(, VirtualOption,
+                         rows::of<BadOption>({{"AnUnknownOne", "dealy", "1ms"},
+                                              {"ADelayWithoutUnit", "disturb.delay", "1"},
+                                              {"ALossAboveOne", "disturb.loss", "1.5"},
+                                              {"ALossOfEveryNegative", "disturb.loss_every", "-1"}}),
+                         rows::by_name);
 
 }  // namespace
 }  // namespace perflab::graph

@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "../rows.h"
+
 namespace perflab::measure {
 namespace {
 
@@ -86,20 +88,27 @@ TEST(EdgeRecorder, ClassifiesByTheSmallerOfAbsoluteAndRelativeThreshold) {
   EXPECT_EQ(edge.recorder.latency().max(), 10 * kMs + 1);
 }
 
-TEST(Thresholds, FollowThePeriodUntilTheAbsoluteLimitIsSmaller) {
-  const ThresholdSettings settings;
-  EXPECT_EQ(Thresholds(settings, 100.0).late(), 2 * kMs);
-  EXPECT_EQ(Thresholds(settings, 100.0).too_late(), 10 * kMs);
-  EXPECT_EQ(Thresholds(settings, 10.0).late(), 5 * kMs);
-  EXPECT_EQ(Thresholds(settings, 10.0).too_late(), 50 * kMs);
-  EXPECT_EQ(Thresholds(settings, 2.0).too_late(), 50 * kMs);
-  EXPECT_EQ(Thresholds(settings, 1000.0).late(), 200 * kUs);
+// They follow the period until the absolute limit is smaller; without a period only that one holds.
+struct Limits {
+  const char* name;
+  double frequency_hz;
+  Nanoseconds late, too_late;
+};
+class ThresholdsAt : public testing::TestWithParam<Limits> {};
+
+TEST_P(ThresholdsAt, AreTheSmallerOfBoth) {
+  const Thresholds thresholds(ThresholdSettings{}, GetParam().frequency_hz);
+  EXPECT_EQ(thresholds.late(), GetParam().late);
+  EXPECT_EQ(thresholds.too_late(), GetParam().too_late);
 }
 
-TEST(Thresholds, WithoutAPeriodOnlyTheAbsoluteLimitsHold) {
-  EXPECT_EQ(Thresholds(ThresholdSettings{}, 0.0).late(), 5 * kMs);
-  EXPECT_EQ(Thresholds(ThresholdSettings{}, 0.0).too_late(), 50 * kMs);
-}
+INSTANTIATE_TEST_SUITE_P(, ThresholdsAt,
+                         rows::of<Limits>({{"1kHz", 1000.0, 200 * kUs, 1 * kMs},
+                                           {"100Hz", 100.0, 2 * kMs, 10 * kMs},
+                                           {"10Hz", 10.0, 5 * kMs, 50 * kMs},
+                                           {"2Hz", 2.0, 5 * kMs, 50 * kMs},
+                                           {"NoPeriod", 0.0, 5 * kMs, 50 * kMs}}),
+                         rows::by_name);
 
 TEST(EdgeRecorder, LateAndLostMessagesBecomeEvents) {
   Edge edge(100.0);

@@ -8,6 +8,8 @@
 #include <set>
 #include <vector>
 
+#include "../rows.h"
+
 namespace perflab::measure {
 namespace {
 
@@ -30,33 +32,38 @@ void expect(const SequenceTracker& tracker, std::uint64_t received, std::uint64_
   }
 }
 
-TEST(SequenceTracker, CompleteStreamHasNoLoss) { expect(Tracked({0, 1, 2, 3}).tracker, 4, 0, 0, 0); }
+// What comes, in its order, and what is counted of it.
+struct Stream {
+  const char* name;
+  std::vector<std::uint64_t> sequences;
+  std::uint64_t received, gap, reordered, duplicate;
+  SequenceVerdict of_the_last;
+};
+class SequenceStream : public testing::TestWithParam<Stream> {};
 
-TEST(SequenceTracker, AMissingNumberIsAGap) { expect(Tracked({0, 1, 4}).tracker, 3, 2, 0, 0); }
-
-TEST(SequenceTracker, ALateArrivalMovesFromGapToReordered) {
-  Tracked tracked({0, 1, 4});
-  EXPECT_EQ(tracked.tracker.update(3), SequenceVerdict::kReordered);
-  expect(tracked.tracker, 4, 1, 1, 0);
+TEST_P(SequenceStream, IsCounted) {
+  const Stream& stream = GetParam();
+  Tracked tracked;
+  SequenceVerdict verdict{};
+  for (const std::uint64_t sequence : stream.sequences) verdict = tracked.tracker.update(sequence);
+  expect(tracked.tracker, stream.received, stream.gap, stream.reordered, stream.duplicate);
+  EXPECT_EQ(verdict, stream.of_the_last);
+  EXPECT_EQ(tracked.tracker.lowest(), std::ranges::min(stream.sequences));
 }
 
-TEST(SequenceTracker, ASecondArrivalIsADuplicateAndNothingElse) {
-  Tracked tracked({0, 1, 4, 3});
-  EXPECT_EQ(tracked.tracker.update(3), SequenceVerdict::kDuplicate);
-  EXPECT_EQ(tracked.tracker.update(4), SequenceVerdict::kDuplicate);
-  EXPECT_EQ(tracked.tracker.update(0), SequenceVerdict::kDuplicate);
-  expect(tracked.tracker, 4, 1, 1, 3);
-}
-
-TEST(SequenceTracker, AStreamMayBeginAnywhereAndReachBackLater) {
-  Tracked tracked({100, 101});
-  EXPECT_EQ(tracked.tracker.lowest(), 100u);
-  EXPECT_EQ(tracked.tracker.update(97), SequenceVerdict::kReordered);
-  EXPECT_EQ(tracked.tracker.lowest(), 97u);
-  expect(tracked.tracker, 3, 2, 1, 0);
-  tracked.tracker.update(99);
-  expect(tracked.tracker, 4, 1, 2, 0);
-}
+INSTANTIATE_TEST_SUITE_P(
+    , SequenceStream,
+    rows::of<Stream>(
+        {{"CompleteWithoutLoss", {0, 1, 2, 3}, 4, 0, 0, 0, SequenceVerdict::kInOrder},
+         {"AMissingNumberIsAGap", {0, 1, 4}, 3, 2, 0, 0, SequenceVerdict::kAfterGap},
+         {"ALateArrivalMovesFromGapToReordered", {0, 1, 4, 3}, 4, 1, 1, 0, SequenceVerdict::kReordered},
+         {"ASecondArrivalIsADuplicate", {0, 1, 4, 3, 3}, 4, 1, 1, 1, SequenceVerdict::kDuplicate},
+         {"ADuplicateOfTheLast", {0, 1, 4, 3, 3, 4}, 4, 1, 1, 2, SequenceVerdict::kDuplicate},
+         {"ADuplicateOfTheFirst", {0, 1, 4, 3, 3, 4, 0}, 4, 1, 1, 3, SequenceVerdict::kDuplicate},
+         {"BeginsAnywhere", {100, 101}, 2, 0, 0, 0, SequenceVerdict::kInOrder},
+         {"ReachesBackLater", {100, 101, 97}, 3, 2, 1, 0, SequenceVerdict::kReordered},
+         {"FillsWhatItReachedOver", {100, 101, 97, 99}, 4, 1, 2, 0, SequenceVerdict::kReordered}}),
+    rows::by_name);
 
 TEST(SequenceTracker, AnArrivalOlderThanTheWindowIsNotGuessed) {
   Tracked tracked({0, 1});

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "../rows.h"
 #include "middleware/shm/board.h"
 #include "middleware/shm/ring.h"
 #include "middleware/shm/wire.h"
@@ -184,55 +185,60 @@ TEST(Ring, ReaderThatIsNotWaitedForNeverReadsWhatIsHalfOverwritten) {
 
 // ---- a peer that shows something else ----
 
-class Scribbled : public testing::Test {
- protected:
-  Scribbled() {
-    put(ring_, 100);
-    header().next.store(2);
-  }
-  RingHeader& header() { return *reinterpret_cast<RingHeader*>(window_.data()); }
-  Entry& entry(std::uint64_t number) { return reinterpret_cast<Entry*>(window_.data() + 4096)[number % 16]; }
-  void expect_rubbish() {
-    RingReader reader(ring_.file());
-    Entry found;
-    EXPECT_THROW(reader.find(1, found), Rubbish);
-  }
-
-  RingWriter ring_{1, 0};
-  Window window_{ring_.file(), 0, 8192, true};
+// What another process may have written over a ring of one message.
+struct Scribble {
+  const char* name;
+  void (*write)(RingHeader&, Entry& first);
 };
+class Scribbled : public testing::TestWithParam<Scribble> {};
 
-TEST_F(Scribbled, FileOfAnotherSizeIsRefused) {
-  EXPECT_THROW(RingReader(make_file("other", 4096)), Rubbish);
-  EXPECT_THROW(RingReader(Descriptor{}), Rubbish);
+TEST_P(Scribbled, RingIsRefused) {
+  RingWriter ring(1, 0);
+  put(ring, 100);
+  Window window(ring.file(), 0, 8192, true);
+  auto& header = *reinterpret_cast<RingHeader*>(window.data());
+  header.next.store(2);
+  GetParam().write(header, reinterpret_cast<Entry*>(window.data() + 4096)[1]);
+  RingReader reader(ring.file());
+  Entry found;
+  EXPECT_THROW(reader.find(1, found), Rubbish);
 }
 
-TEST_F(Scribbled, NumberOfEntriesMustBePossible) {
-  for (const std::uint32_t entries : {0u, 3u, 1u << 20, UINT32_MAX}) {
-    header().entries.store(entries);
-    expect_rubbish();
-  }
-}
+INSTANTIATE_TEST_SUITE_P(
+    , Scribbled,
+    rows::of<Scribble>(
+        {{"NoEntries", [](RingHeader& header, Entry&) { header.entries.store(0); }},
+         {"EntriesThatAreNoPowerOfTwo", [](RingHeader& header, Entry&) { header.entries.store(3); }},
+         {"MoreEntriesThanTheFileHas", [](RingHeader& header, Entry&) { header.entries.store(1u << 20); }},
+         {"TheMostEntries", [](RingHeader& header, Entry&) { header.entries.store(UINT32_MAX); }},
+         {"TheEntryOfAnotherMessage", [](RingHeader&, Entry& first) { first.number = 17; }},
+         {"AMessageThatBeginsWhereNumbersEnd",
+          [](RingHeader&, Entry& first) { first.offset = UINT64_MAX - 50; }},
+         {"AMessageBehindTheFile", [](RingHeader&, Entry& first) { first.offset = std::size_t{2} << 30; }},
+         {"AMessageWithoutEnd",
+          [](RingHeader&, Entry& first) {
+            first.offset = 0;
+            first.size = UINT64_MAX;
+          }}}),
+    rows::by_name);
 
-TEST_F(Scribbled, EntryMustBeThatOfTheMessage) {
-  entry(1).number = 17;
-  expect_rubbish();
-}
+// What comes in the place of a file of a peer.
+struct NoFile {
+  const char* name;
+  void (*expect_refusal)();
+};
+class FileOfAPeer : public testing::TestWithParam<NoFile> {};
 
-TEST_F(Scribbled, MessageMustLieInTheFile) {
-  entry(1).offset = UINT64_MAX - 50;
-  expect_rubbish();
-  entry(1).offset = std::size_t{2} << 30;
-  expect_rubbish();
-  entry(1).offset = 0;
-  entry(1).size = UINT64_MAX;
-  expect_rubbish();
-}
+TEST_P(FileOfAPeer, IsRefusedWhereItIsNone) { GetParam().expect_refusal(); }
 
-TEST(Board, RefusesWhatIsNone) {
-  EXPECT_THROW(Board(make_file("other", 100)), Failed);
-  EXPECT_THROW(Board(Descriptor{}), Failed);
-}
+INSTANTIATE_TEST_SUITE_P(
+    , FileOfAPeer,
+    rows::of<NoFile>({{"ARingOfAnotherSize",
+                       [] { EXPECT_THROW(RingReader(make_file("other", 4096)), Rubbish); }},
+                      {"ARingThatIsNoFile", [] { EXPECT_THROW(RingReader(Descriptor{}), Rubbish); }},
+                      {"ABoardOfAnotherSize", [] { EXPECT_THROW(Board(make_file("other", 100)), Failed); }},
+                      {"ABoardThatIsNoFile", [] { EXPECT_THROW(Board(Descriptor{}), Failed); }}}),
+    rows::by_name);
 
 TEST(Board, NumbersThatArePassedOnAreOthers) {
   const auto board = Board::of_this_process();

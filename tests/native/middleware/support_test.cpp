@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "../rows.h"
 #include "middleware/support/cyclonedds.h"
 #include "middleware/support/dds.h"
 #include "middleware/support/fastdds.h"
@@ -52,37 +53,58 @@ TEST(Network, WithoutMulticastThereAreOnlySoManyParticipants) {
   EXPECT_EQ(text, "x: 104 participants on 'lo', which has no multicast; right would be at most 103");
 }
 
-TEST(Qos, WhatDdsDoesNotHaveIsRefused) {
+// An endpoint that is right but for what is changed, and the text by which it is refused.
+struct Changed {
+  const char* name;
+  void (*change)(perflab_endpoint_settings&);
+  const char* text;
+};
+class EndpointInDds : public testing::TestWithParam<Changed> {};
+
+TEST_P(EndpointInDds, IsRefusedWhereDdsDoesNotHaveIt) {
   constexpr std::int64_t kNone = PERFLAB_DURATION_INFINITE;
-  const auto text = [](const char* topic, const perflab_qos& qos) {
-    perflab_endpoint_settings endpoint{};
-    endpoint.topic = topic;
-    endpoint.type = "type";
-    endpoint.qos = qos;
-    const auto [status, text] = refused([&] { checked("x", endpoint); });
-    EXPECT_EQ(status, text.empty() ? PERFLAB_OK : PERFLAB_BAD_OPTION);
-    return text;
-  };
-  perflab_qos qos{PERFLAB_KEEP_LAST, 1,    PERFLAB_RELIABLE, PERFLAB_VOLATILE, kNone, kNone,
+  perflab_endpoint_settings endpoint{};
+  endpoint.topic = "topic";
+  endpoint.type = "type";
+  endpoint.qos = {PERFLAB_KEEP_LAST, 1,    PERFLAB_RELIABLE, PERFLAB_VOLATILE, kNone, kNone,
                   PERFLAB_AUTOMATIC, kNone};
-  EXPECT_EQ(text("topic", qos), "");
-  EXPECT_EQ(text("", qos), "x: an empty topic or type; right would be e.g. rt/amazon");
-  EXPECT_EQ(text(nullptr, qos), "x: an empty topic or type; right would be e.g. rt/amazon");
-  qos.lifespan_ns = 0;
-  EXPECT_EQ(text("topic", qos), "x: lifespan of 0 ns; right would be above 0, or infinite");
-  qos.lifespan_ns = kNone;
-  qos.depth = 0;
-  EXPECT_EQ(text("topic", qos), "x: history depth 0; right would be at least 1");
-  qos.history = PERFLAB_KEEP_ALL;
-  EXPECT_EQ(text("topic", qos), "");
+  GetParam().change(endpoint);
+  const auto [status, text] = refused([&] { checked("x", endpoint); });
+  EXPECT_EQ(text, GetParam().text);
+  EXPECT_EQ(status, text.empty() ? PERFLAB_OK : PERFLAB_BAD_OPTION);
 }
 
-TEST(Qos, PoliciesHaveTheirNamesByTheNumbersOfDds) {
-  EXPECT_STREQ(policy_name(2), "durability");
-  EXPECT_STREQ(policy_name(11), "reliability");
-  EXPECT_STREQ(policy_name(24), "type_consistency");
-  EXPECT_STREQ(policy_name(0), "unknown");
-}
+INSTANTIATE_TEST_SUITE_P(
+    , EndpointInDds,
+    rows::of<Changed>({{"AsItIs", [](perflab_endpoint_settings&) {}, ""},
+                       {"AnEmptyTopic", [](perflab_endpoint_settings& e) { e.topic = ""; },
+                        "x: an empty topic or type; right would be e.g. rt/amazon"},
+                       {"NoTopic", [](perflab_endpoint_settings& e) { e.topic = nullptr; },
+                        "x: an empty topic or type; right would be e.g. rt/amazon"},
+                       {"ALifespanOfZero", [](perflab_endpoint_settings& e) { e.qos.lifespan_ns = 0; },
+                        "x: lifespan of 0 ns; right would be above 0, or infinite"},
+                       {"ADepthOfZero", [](perflab_endpoint_settings& e) { e.qos.depth = 0; },
+                        "x: history depth 0; right would be at least 1"},
+                       {"ADepthOfZeroThatMeansNothing",
+                        [](perflab_endpoint_settings& e) {
+                          e.qos.depth = 0;
+                          e.qos.history = PERFLAB_KEEP_ALL;
+                        },
+                        ""}}),
+    rows::by_name);
+
+struct PolicyName {
+  std::string text;
+  std::uint32_t number;
+};
+class QosPolicy : public testing::TestWithParam<PolicyName> {};
+
+TEST_P(QosPolicy, HasItsNameByTheNumberOfDds) { EXPECT_EQ(policy_name(GetParam().number), GetParam().text); }
+
+INSTANTIATE_TEST_SUITE_P(
+    , QosPolicy,
+    rows::of<PolicyName>({{"durability", 2}, {"reliability", 11}, {"type_consistency", 24}, {"unknown", 0}}),
+    rows::by_text);
 
 TEST(Library, TheLastLinesOfTheLogAreKept) {
   Log log;
@@ -122,40 +144,52 @@ TEST(Dds, WithoutOptionsItIsWhatTheDocumentationSays) {
   EXPECT_EQ(told.at("max_blocking_time_ns"), 1'000'000'000);
 }
 
+DdsSettings read_options(const std::vector<perflab_option>& given) {
+  const Options options("x", given,
+                        {"lease_duration", "max_blocking_time", "max_message_size", "socket_receive_buffer",
+                         "socket_send_buffer"});
+  perflab_participant_settings participant{};
+  participant.network = "lo";
+  participant.ignore_local_endpoints = true;
+  return read_dds_settings("x", participant, options, 65536);
+}
+
 TEST(Dds, TheSameOptionsAreReadForAll) {
-  const std::vector<perflab_option> given{{"lease_duration", "2s"},
+  const DdsSettings found = read_options({{"lease_duration", "2s"},
                                           {"max_blocking_time", "20ms"},
                                           {"max_message_size", "30000"},
                                           {"socket_receive_buffer", "1MiB"},
-                                          {"socket_send_buffer", "64KiB"}};
-  const auto read = [](const std::vector<perflab_option>& all) {
-    const Options options("x", all,
-                          {"lease_duration", "max_blocking_time", "max_message_size", "socket_receive_buffer",
-                           "socket_send_buffer"});
-    perflab_participant_settings participant{};
-    participant.network = "lo";
-    participant.ignore_local_endpoints = true;
-    return read_dds_settings("x", participant, options, 65536);
-  };
-  const DdsSettings found = read(given);
+                                          {"socket_send_buffer", "64KiB"}});
   EXPECT_TRUE(found.ignore_local_endpoints);
   EXPECT_EQ(found.lease_duration_ns, 2'000'000'000);
   EXPECT_EQ(found.max_blocking_time_ns, 20'000'000);
   EXPECT_EQ(found.max_message_size, 30000u);
   EXPECT_EQ(found.receive_buffer.requested, 1u << 20);
   EXPECT_EQ(found.send_buffer.requested, 64u << 10);
-  const std::initializer_list<std::array<const char*, 3>> bad{
-      {"lease_duration", "1ms", "100ms to 3600s"},
-      {"max_blocking_time", "soon", "a duration such as 500us, 2ms or 1.5s"},
-      {"max_message_size", "100", "2000 to 65500 bytes"},
-      {"socket_receive_buffer", "1", "64 KiB to 2 GiB"},
-      {"socket_send_buffer", "3000MiB", "64 KiB to 2 GiB"}};
-  for (const auto& [key, value, right] : bad) {
-    const auto [status, text] = refused([&] { read({{key, value}}); });
-    EXPECT_EQ(status, PERFLAB_BAD_OPTION);
-    EXPECT_EQ(text, std::string("x: option '") + key + "' is '" + value + "'; right would be " + right);
-  }
 }
+
+struct WrongOption {
+  const char* name;
+  const char* value;
+  const char* right;
+};
+class WrongDdsOption : public testing::TestWithParam<WrongOption> {};
+
+TEST_P(WrongDdsOption, IsRefusedWithWhatWouldBeRight) {
+  const auto& [name, value, right] = GetParam();
+  const auto [status, text] = refused([&] { read_options({{name, value}}); });
+  EXPECT_EQ(status, PERFLAB_BAD_OPTION);
+  EXPECT_EQ(text, std::string("x: option '") + name + "' is '" + value + "'; right would be " + right);
+}
+
+INSTANTIATE_TEST_SUITE_P(, WrongDdsOption,
+                         rows::of<WrongOption>({{"lease_duration", "1ms", "100ms to 3600s"},
+                                                {"max_blocking_time", "soon",
+                                                 "a duration such as 500us, 2ms or 1.5s"},
+                                                {"max_message_size", "100", "2000 to 65500 bytes"},
+                                                {"socket_receive_buffer", "1", "64 KiB to 2 GiB"},
+                                                {"socket_send_buffer", "3000MiB", "64 KiB to 2 GiB"}}),
+                         rows::by_name);
 
 TEST(Dds, ThereAre233Domains) {
   const auto [status, text] = refused([] { dds_settings("x", 233, "lo", 1); });
@@ -176,10 +210,31 @@ TEST(CycloneDds, TheConfigurationSaysWhatIsSet) {
        "<LeaseDuration>10000000000 ns</LeaseDuration>", "<Peer address=\"127.0.0.1\"/>"});
 }
 
-TEST(CycloneDds, OnANetworkWithMulticastThereAreNoPeers) {
-  const std::string xml = cyclonedds_xml(settings(kEthernet));
-  expect_parts(xml, {"<AllowMulticast>true</AllowMulticast>"});
-  EXPECT_EQ(xml.find("<Peer "), std::string::npos) << xml;
+// What a library is not told in some case.
+struct Untold {
+  const char* name;
+  std::string (*told)();
+  const char* part;
+};
+class Configuration : public testing::TestWithParam<Untold> {};
+
+TEST_P(Configuration, SaysNothingOfWhatThereIsNot) {
+  const std::string told = GetParam().told();
+  EXPECT_EQ(told.find(GetParam().part), std::string::npos) << told;
+}
+
+INSTANTIATE_TEST_SUITE_P(, Configuration,
+                         rows::of<Untold>({{"OfPeersWithMulticastOnCycloneDds",
+                                            [] { return cyclonedds_xml(settings(kEthernet)); }, "<Peer "},
+                                           {"OfPeersWithMulticastOnFastDds",
+                                            [] { return fastdds_xml(settings(kEthernet), true); },
+                                            "initialPeersList"},
+                                           {"OfSharedMemoryThatIsNotWantedOnFastDds",
+                                            [] { return fastdds_xml(settings(kLoopback), false); }, "SHM"}}),
+                         rows::by_name);
+
+TEST(CycloneDds, UsesMulticastWhereTheNetworkHasIt) {
+  expect_parts(cyclonedds_xml(settings(kEthernet)), {"<AllowMulticast>true</AllowMulticast>"});
 }
 
 TEST(CycloneDds, SmallBuffersHoldSmallMessagesOnly) {
@@ -208,14 +263,6 @@ TEST(FastDds, TheProfileSaysWhatIsSet) {
                 "<useBuiltinTransports>false</useBuiltinTransports>"});
   expect_parts(
       xml, {("<metatrafficUnicastLocatorList>" + locator).c_str(), ("<initialPeersList>" + locator).c_str()});
-}
-
-TEST(FastDds, WithoutSharedMemoryThereIsUdpAlone) {
-  EXPECT_EQ(fastdds_xml(settings(kLoopback), false).find("SHM"), std::string::npos);
-}
-
-TEST(FastDds, OnANetworkWithMulticastThereAreNoPeers) {
-  EXPECT_EQ(fastdds_xml(settings(kEthernet), true).find("initialPeersList"), std::string::npos);
 }
 
 }  // namespace

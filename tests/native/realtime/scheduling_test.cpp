@@ -10,6 +10,7 @@
 #include <future>
 #include <thread>
 
+#include "../rows.h"
 #include "realtime/thread.h"
 
 namespace perflab::realtime {
@@ -98,21 +99,36 @@ TEST(Scheduling, AMissingCpuIsNamed) {
   });
 }
 
-TEST(Scheduling, TheDifferenceSaysWhatIsInsteadOfWhatWasAsked) {
-  ThreadState found{.tid = 1, .name = "x", .policy = "OTHER", .priority = 0, .nice = 0, .cpus = {0, 1}};
-  EXPECT_EQ(difference({}, found), "");
-  EXPECT_EQ(difference({.policy = Policy::kOther, .cpus = {0, 1}}, found), "");
-  EXPECT_EQ(difference({.policy = Policy::kRoundRobin, .priority = 9}, found),
-            "policy OTHER 0 instead of RR 9");
-  EXPECT_EQ(difference({.cpus = {1}}, found), "CPUs 0,1 instead of 1");
+struct Words {
+  const char* name;
+  ThreadSettings asked;
+  std::string described;
+  std::string difference;  // from a thread of policy OTHER on CPUs 0 and 1
+};
+class AskedScheduling : public testing::TestWithParam<Words> {};
+
+TEST_P(AskedScheduling, ReadsAsWords) { EXPECT_EQ(describe(GetParam().asked), GetParam().described); }
+
+TEST_P(AskedScheduling, SaysWhatIsInsteadOfIt) {
+  const ThreadState found{.tid = 1, .name = "x", .policy = "OTHER", .priority = 0, .nice = 0, .cpus = {0, 1}};
+  EXPECT_EQ(difference(GetParam().asked, found), GetParam().difference);
 }
 
-TEST(Scheduling, SettingsReadAsWords) {
-  EXPECT_EQ(describe({}), "as started");
-  EXPECT_EQ(describe({.policy = Policy::kRoundRobin, .priority = 98, .cpus = {0, 1}}), "RR 98 on CPUs 0,1");
-  EXPECT_EQ(describe({.policy = Policy::kOther}), "OTHER");
-  EXPECT_EQ(describe({.cpus = {3}}), "on CPUs 3");
-}
+INSTANTIATE_TEST_SUITE_P(
+    , AskedScheduling,
+    rows::of<Words>({{"Nothing", {}, "as started", ""},
+                     {"ThePolicyThatItHas", {.policy = Policy::kOther}, "OTHER", ""},
+                     {"AllThatItHas", {.policy = Policy::kOther, .cpus = {0, 1}}, "OTHER on CPUs 0,1", ""},
+                     {"AnotherPolicy",
+                      {.policy = Policy::kRoundRobin, .priority = 9},
+                      "RR 9",
+                      "policy OTHER 0 instead of RR 9"},
+                     {"AnotherCpu", {.cpus = {1}}, "on CPUs 1", "CPUs 0,1 instead of 1"},
+                     {"AnotherPolicyThere",
+                      {.policy = Policy::kRoundRobin, .priority = 98, .cpus = {0, 1}},
+                      "RR 98 on CPUs 0,1",
+                      "policy OTHER 0 instead of RR 98"}}),
+    rows::by_name);
 
 TEST(Scheduling, AllThreadsOfTheProcessAreRead) {
   std::promise<int> tid;

@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 
+#include "../rows.h"
 #include "middleware/types.h"
 
 namespace perflab::runtime {
@@ -150,27 +151,36 @@ TEST(Ring, DropsTheOldestWhenItIsFull) {
   EXPECT_EQ(ring.pop(entry), Ring::Popped::kNothing);
 }
 
-TEST(IncompatiblePolicy, IsAsDdsComparesOfferedWithRequested) {
-  perflab_qos weak{PERFLAB_KEEP_LAST,         10,
-                   PERFLAB_BEST_EFFORT,       PERFLAB_VOLATILE,
-                   PERFLAB_DURATION_INFINITE, PERFLAB_DURATION_INFINITE,
-                   PERFLAB_AUTOMATIC,         PERFLAB_DURATION_INFINITE};
-  EXPECT_EQ(middleware::incompatible_policy(weak, weak), nullptr);
-  const auto check = [&weak](auto set, const char* name) {
-    perflab_qos strong = weak;
-    set(strong);
-    EXPECT_STREQ(middleware::incompatible_policy(weak, strong), name);
-    EXPECT_EQ(middleware::incompatible_policy(strong, weak), nullptr);
-  };
-  check([](perflab_qos& qos) { qos.reliability = PERFLAB_RELIABLE; }, "reliability");
-  check([](perflab_qos& qos) { qos.durability = PERFLAB_TRANSIENT_LOCAL; }, "durability");
-  check([](perflab_qos& qos) { qos.deadline_ns = 5; }, "deadline");
-  check([](perflab_qos& qos) { qos.liveliness = PERFLAB_MANUAL_BY_TOPIC; }, "liveliness");
-  check([](perflab_qos& qos) { qos.lease_duration_ns = 5; }, "liveliness");
-  perflab_qos other_history = weak;
-  other_history.history = PERFLAB_KEEP_ALL;
-  EXPECT_EQ(middleware::incompatible_policy(weak, other_history), nullptr);  // each end's own
+struct Stricter {
+  const char* name;
+  void (*strengthen)(perflab_qos&);
+  const char* policy;  // that does not go with what is offered; null: each end's own
+};
+class IncompatiblePolicy : public testing::TestWithParam<Stricter> {};
+
+TEST_P(IncompatiblePolicy, IsAsDdsComparesOfferedWithRequested) {
+  const perflab_qos weak{PERFLAB_KEEP_LAST,         10,
+                         PERFLAB_BEST_EFFORT,       PERFLAB_VOLATILE,
+                         PERFLAB_DURATION_INFINITE, PERFLAB_DURATION_INFINITE,
+                         PERFLAB_AUTOMATIC,         PERFLAB_DURATION_INFINITE};
+  perflab_qos strong = weak;
+  GetParam().strengthen(strong);
+  EXPECT_STREQ(middleware::incompatible_policy(weak, strong), GetParam().policy);
+  EXPECT_STREQ(middleware::incompatible_policy(strong, weak), nullptr);
+  EXPECT_STREQ(middleware::incompatible_policy(strong, strong), nullptr);
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    , IncompatiblePolicy,
+    rows::of<Stricter>(
+        {{"None", [](perflab_qos&) {}, nullptr},
+         {"Reliability", [](perflab_qos& qos) { qos.reliability = PERFLAB_RELIABLE; }, "reliability"},
+         {"Durability", [](perflab_qos& qos) { qos.durability = PERFLAB_TRANSIENT_LOCAL; }, "durability"},
+         {"Deadline", [](perflab_qos& qos) { qos.deadline_ns = 5; }, "deadline"},
+         {"Liveliness", [](perflab_qos& qos) { qos.liveliness = PERFLAB_MANUAL_BY_TOPIC; }, "liveliness"},
+         {"Lease", [](perflab_qos& qos) { qos.lease_duration_ns = 5; }, "liveliness"},
+         {"History", [](perflab_qos& qos) { qos.history = PERFLAB_KEEP_ALL; }, nullptr}}),
+    rows::by_name);
 
 }  // namespace
 }  // namespace perflab::runtime

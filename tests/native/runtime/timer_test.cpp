@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "../rows.h"
+
 namespace perflab::runtime {
 namespace {
 
@@ -27,58 +29,67 @@ class Recorder final : public TimerHandler {
   int id_;
 };
 
-TEST(TimerSchedule, TickKIsDueAtBasePlusKPeriods) {
+// A timer with a period of 10, looked at at some instants, at each until nothing is due.
+struct Schedule {
+  const char* name;
+  Nanoseconds base;
+  std::int64_t first, last;
+  bool skips;
+  Nanoseconds made_up_for;
+  std::vector<Nanoseconds> looks;
+  std::vector<Nanoseconds> ticks;
+  std::vector<std::pair<Nanoseconds, std::uint64_t>> skipped;  // from when, how many
+  Nanoseconds next;                                            // due; 0: the last tick has been
+};
+class TimerTable : public testing::TestWithParam<Schedule> {};
+
+TEST_P(TimerTable, GivesEachTickOrCountsIt) {
+  const Schedule& row = GetParam();
   Recorder recorder;
-  TimerSchedule timer({"t", 0, 10, 1, 3, false}, recorder);
-  timer.set_base(100);
-  EXPECT_EQ(timer.next_due(), 110);
-  for (const Nanoseconds now : {110, 125, 130}) timer.fire(now);
-  EXPECT_TRUE(timer.done());
-  EXPECT_EQ(recorder.ticks, (std::vector<Nanoseconds>{110, 120, 130}));
+  TimerSchedule timer({"t", 0, 10, row.first, row.last, row.skips, row.made_up_for}, recorder);
+  timer.set_base(row.base);
+  EXPECT_EQ(timer.next_due(), row.base + 10 * row.first);
+  for (const Nanoseconds now : row.looks) {
+    while (!timer.done() && timer.next_due() <= now) timer.fire(now);
+  }
+  EXPECT_EQ(recorder.ticks, row.ticks);
+  EXPECT_EQ(recorder.skipped, row.skipped);
+  EXPECT_EQ(timer.done(), row.next == 0);
+  if (row.next != 0) {
+    EXPECT_EQ(timer.next_due(), row.next);
+  }
 }
 
-TEST(TimerSchedule, WarmUpTicksStandBeforeTheBaseInTheSameGrid) {
-  Recorder recorder;
-  TimerSchedule timer({"t", 0, 10, -1, 1, false}, recorder);
-  timer.set_base(100);
-  for (const Nanoseconds now : {90, 100, 110}) timer.fire(now);
-  EXPECT_EQ(recorder.ticks, (std::vector<Nanoseconds>{90, 100, 110}));
-}
-
-TEST(TimerSchedule, CatchesUpTickByTick) {
-  Recorder recorder;
-  TimerSchedule timer({"t", 0, 10, 1, 5, false}, recorder);
-  timer.set_base(0);
-  while (!timer.done() && timer.next_due() <= 47) timer.fire(47);
-  EXPECT_EQ(recorder.ticks, (std::vector<Nanoseconds>{10, 20, 30, 40}));
-  EXPECT_TRUE(recorder.skipped.empty());
-}
-
-TEST(TimerSchedule, SkipsToTheLatestDueTickAndReportsTheRest) {
-  Recorder recorder;
-  TimerSchedule timer({"t", 0, 10, 1, 9, true}, recorder);
-  timer.set_base(0);
-  timer.fire(10);
-  timer.fire(47);
-  EXPECT_EQ(recorder.ticks, (std::vector<Nanoseconds>{10, 40}));
-  EXPECT_EQ(recorder.skipped, (std::vector<std::pair<Nanoseconds, std::uint64_t>>{{20, 2}}));
-  timer.fire(1'000);  // the last tick is the last, however late
-  EXPECT_EQ(recorder.ticks.back(), 90);
-  EXPECT_TRUE(timer.done());
-  EXPECT_EQ(recorder.ticks.size() + 2 + 4, 9u);
-}
-
-TEST(TimerSchedule, MakesUpForWhatIsNotTooLateAndSkipsTheRest) {
-  Recorder recorder;
-  TimerSchedule timer({"t", 0, 10, 1, 9, true, 25}, recorder);
-  timer.set_base(0);
-  while (!timer.done() && timer.next_due() <= 30) timer.fire(30);
-  EXPECT_EQ(recorder.ticks, (std::vector<Nanoseconds>{10, 20, 30}));  // 20 late: made up for
-  EXPECT_TRUE(recorder.skipped.empty());
-  while (!timer.done() && timer.next_due() <= 77) timer.fire(77);
-  EXPECT_EQ(recorder.ticks, (std::vector<Nanoseconds>{10, 20, 30, 60, 70}));  // 52 is the earliest wanted
-  EXPECT_EQ(recorder.skipped, (std::vector<std::pair<Nanoseconds, std::uint64_t>>{{40, 2}}));
-}
+INSTANTIATE_TEST_SUITE_P(
+    , TimerTable,
+    rows::of<Schedule>(
+        {{"TickKIsDueAtBasePlusKPeriods", 100, 1, 3, false, 0, {110, 125, 130}, {110, 120, 130}, {}, 0},
+         {"WarmUpStandsBeforeTheBaseInTheSameGrid",
+          100,
+          -1,
+          1,
+          false,
+          0,
+          {90, 100, 110},
+          {90, 100, 110},
+          {},
+          0},
+         {"CatchesUpTickByTick", 0, 1, 5, false, 0, {47}, {10, 20, 30, 40}, {}, 50},
+         {"SkipsToTheLatestDueTick", 0, 1, 9, true, 0, {10, 47}, {10, 40}, {{20, 2}}, 50},
+         {"TheLastTickIsTheLastHoweverLate",
+          0,
+          1,
+          9,
+          true,
+          0,
+          {10, 47, 1'000},
+          {10, 40, 90},
+          {{20, 2}, {50, 4}},
+          0},
+         {"MakesUpForWhatIsNotTooLate", 0, 1, 9, true, 25, {30}, {10, 20, 30}, {}, 40},
+         // 52 is the earliest that is wanted at 77.
+         {"AndSkipsTheRest", 0, 1, 9, true, 25, {30, 77}, {10, 20, 30, 60, 70}, {{40, 2}}, 80}}),
+    rows::by_name);
 
 TEST(TimerQueue, FiresEachDueTimerOnceInTheOrderOfDueTimes) {
   std::vector<std::pair<int, Nanoseconds>> order;

@@ -4,10 +4,12 @@
 #include <array>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "../rows.h"
 #include "middleware/host/plugin.h"
 #include "runtime/virtual/virtual_runtime.h"
 
@@ -90,54 +92,65 @@ class Virtual : public testing::Test {
   std::deque<Burst> bursts_;
 };
 
-TEST_F(Virtual, EventsTakeReadersInTheOrderOfArrivalAndABacklogTakesTurns) {
-  const std::size_t on = executor(ExecutorKind::kEvents);
-  subscribe(on, "/b", 'b', kMs);
-  subscribe(on, "/a", 'a', kMs);
-  Publisher& a = publisher("/a");
-  Publisher& b = publisher("/b");
-  burst({&a, &a, &a, &b});
+// Who takes which of the messages of a burst, and when.
+struct Reader {
+  char name;  // also of its topic
+  Nanoseconds work_ms;
+  std::size_t group = 0;
+};
+struct Model {
+  const char* name;
+  ExecutorKind kind;
+  int threads;
+  std::vector<Reader> readers;  // in the order of their creation
+  std::string burst;
+  Log expected;
+};
+class VirtualExecutor : public Virtual, public testing::WithParamInterface<Model> {};
+
+TEST_P(VirtualExecutor, RunsCallbacksAsItsModelSays) {
+  const Model& model = GetParam();
+  const std::size_t on = executor(model.kind, model.threads);
+  std::map<char, Publisher*> publishers;
+  for (const Reader& reader : model.readers) {
+    const std::string topic = std::string("/") + reader.name;
+    subscribe(on, topic, reader.name, reader.work_ms * kMs, reader.group);
+    publishers[reader.name] = &publisher(topic);
+  }
+  std::vector<Publisher*> order;
+  for (const char name : model.burst) order.push_back(publishers.at(name));
+  burst(order);
   run();
-  EXPECT_EQ(log_, (Log{{'a', 1}, {'b', 2}, {'a', 3}, {'a', 4}}));
+  EXPECT_EQ(log_, model.expected);
 }
 
-TEST_F(Virtual, SingleThreadedTakesReadersInTheOrderOfTheirCreation) {
-  const std::size_t on = executor(ExecutorKind::kSingleThreaded);
-  subscribe(on, "/z", 'z', kMs);
-  subscribe(on, "/b", 'b', kMs);
-  subscribe(on, "/a", 'a', kMs);
-  Publisher& a = publisher("/a");
-  Publisher& b = publisher("/b");
-  Publisher& z = publisher("/z");
-  burst({&z, &a, &a, &b});
-  run();
-  // z alone is there when the first cycle collects.
-  EXPECT_EQ(log_, (Log{{'z', 1}, {'b', 2}, {'a', 3}, {'a', 4}}));
-}
-
-TEST_F(Virtual, MultiThreadedRunsGroupsAtTheSameTimeOnAsManyServersAsThereAre) {
-  const std::size_t on = executor(ExecutorKind::kMultiThreaded, 2);
-  subscribe(on, "/a", 'a', 10 * kMs, 1);
-  subscribe(on, "/b", 'b', 4 * kMs, 2);
-  subscribe(on, "/c", 'c', 10 * kMs, 3);
-  Publisher& a = publisher("/a");
-  Publisher& b = publisher("/b");
-  Publisher& c = publisher("/c");
-  burst({&a, &b, &c});
-  run();
-  EXPECT_EQ(log_, (Log{{'a', 1}, {'b', 1}, {'c', 5}}));
-}
-
-TEST_F(Virtual, MultiThreadedExcludesCallbacksOfOneGroup) {
-  const std::size_t on = executor(ExecutorKind::kMultiThreaded, 8);
-  subscribe(on, "/a", 'a', 3 * kMs, 1);
-  subscribe(on, "/b", 'b', 2 * kMs, 1);
-  Publisher& a = publisher("/a");
-  Publisher& b = publisher("/b");
-  burst({&a, &a, &b});
-  run();
-  EXPECT_EQ(log_, (Log{{'a', 1}, {'b', 4}, {'a', 6}}));
-}
+INSTANTIATE_TEST_SUITE_P(, VirtualExecutor,
+                         rows::of<Model>({{"EventsTakeReadersInTheOrderOfArrivalAndABacklogTakesTurns",
+                                           ExecutorKind::kEvents,
+                                           0,
+                                           {{'b', 1}, {'a', 1}},
+                                           "aaab",
+                                           {{'a', 1}, {'b', 2}, {'a', 3}, {'a', 4}}},
+                                          // z alone is there when the first cycle collects.
+                                          {"SingleThreadedTakesReadersInTheOrderOfTheirCreation",
+                                           ExecutorKind::kSingleThreaded,
+                                           0,
+                                           {{'z', 1}, {'b', 1}, {'a', 1}},
+                                           "zaab",
+                                           {{'z', 1}, {'b', 2}, {'a', 3}, {'a', 4}}},
+                                          {"MultiThreadedRunsGroupsAtTheSameTimeOnAsManyServersAsThereAre",
+                                           ExecutorKind::kMultiThreaded,
+                                           2,
+                                           {{'a', 10, 1}, {'b', 4, 2}, {'c', 10, 3}},
+                                           "abc",
+                                           {{'a', 1}, {'b', 1}, {'c', 5}}},
+                                          {"MultiThreadedExcludesCallbacksOfOneGroup",
+                                           ExecutorKind::kMultiThreaded,
+                                           8,
+                                           {{'a', 3, 1}, {'b', 2, 1}},
+                                           "aab",
+                                           {{'a', 1}, {'b', 4}, {'a', 6}}}}),
+                         rows::by_name);
 
 class LoggedTicks final : public TimerHandler {
  public:
@@ -176,25 +189,46 @@ TEST_F(Virtual, SaysHowMessagesPass) {
   EXPECT_FALSE(passing.loaned);
 }
 
-TEST_F(Virtual, RefusesWhatOnlyAnOperatingSystemHas) {
-  const auto kind_of = [](auto&& function) {
-    try {
-      function();
-    } catch (const Error& error) {
-      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
-      return error.kind();
-    }
-    return Error::Kind::kFailed;
-  };
-  EXPECT_EQ(kind_of([&] {
-              runtime_.add_executor({.kind = ExecutorKind::kEvents, .name = "e", .thread = {.cpus = {0}}});
-            }),
-            Error::Kind::kUnsupported);
-  EXPECT_EQ(kind_of([&] { executor(ExecutorKind::kMultiThreaded); }), Error::Kind::kUnsupported);
-  EndpointSettings loaned = endpoint("/a");
-  loaned.pass_by = PassBy::kLoaned;
-  EXPECT_EQ(kind_of([&] { runtime_.create_publisher(loaned); }), Error::Kind::kUnsupported);
+// What only an operating system has.
+struct Asked {
+  const char* name;
+  void (*ask)(VirtualRuntime&);
+};
+class VirtualRefusal : public testing::TestWithParam<Asked> {};
+
+TEST_P(VirtualRefusal, IsOneLine) {
+  VirtualRuntime runtime({}, 1);
+  try {
+    GetParam().ask(runtime);
+    FAIL() << "not refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), Error::Kind::kUnsupported) << error.what();
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
+  }
 }
+
+INSTANTIATE_TEST_SUITE_P(, VirtualRefusal,
+                         rows::of<Asked>({{"CpusOfAnExecutor",
+                                           [](VirtualRuntime& runtime) {
+                                             runtime.add_executor({.kind = ExecutorKind::kEvents,
+                                                                   .name = "e",
+                                                                   .thread = {.cpus = {0}}});
+                                           }},
+                                          {"AsManyThreadsAsThereAreCpus",
+                                           [](VirtualRuntime& runtime) {
+                                             runtime.add_executor(
+                                                 {.kind = ExecutorKind::kMultiThreaded, .name = "e"});
+                                           }},
+                                          {"Loans",
+                                           [](VirtualRuntime& runtime) {
+                                             EndpointSettings loaned;
+                                             loaned.topic = "/a";
+                                             loaned.ros_type = "perflab_msgs/msg/StampedInt64";
+                                             loaned.qos = middleware::default_qos();
+                                             loaned.pass_by = PassBy::kLoaned;
+                                             runtime.create_publisher(loaned);
+                                           }}}),
+                         rows::by_name);
 
 // ---- services ----
 

@@ -7,6 +7,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "../../rows.h"
 #include "support.h"
 
 namespace perflab::traceview {
@@ -239,7 +240,7 @@ TEST(Perfetto, TimesAtTheEndsOfTheRangeAreWritten) {
   EXPECT_EQ(written.raw.find("late_ns"), std::string::npos);
 }
 
-TEST(ExportOptions, AreCheckedAndAllOfThemMayBeMissing) {
+TEST(ExportOptions, AreReadAndAllOfThemMayBeMissing) {
   EXPECT_TRUE(parse_export_options("{}").callbacks.empty());
   const ExportOptions options = parse_export_options(
       R"({"begin_ns": 5, "end_ns": null, "callbacks": ["a"], "gaps": [[1, 2]], "not_taken": [[3, 4]], "wall": true, "marks": [[6, "m"]],
@@ -250,11 +251,18 @@ TEST(ExportOptions, AreCheckedAndAllOfThemMayBeMissing) {
   EXPECT_EQ(options.losses.at(0).span.end_ns, 9);
   EXPECT_EQ(options.marks.at(0).text, "m");
   EXPECT_TRUE(options.wall);
-  for (const char* bad :
-       {"", "[", R"({"callbacks": 1})", R"({"gaps": [1]})", R"({"losses": [{}]})", R"({"wall": "no"})"}) {
-    EXPECT_THROW((void)parse_export_options(bad), std::invalid_argument) << bad;
-  }
 }
+
+class BadExportOptions : public testing::TestWithParam<const char*> {};
+
+TEST_P(BadExportOptions, AreRefused) {
+  EXPECT_THROW((void)parse_export_options(GetParam()), std::invalid_argument);
+}
+
+INSTANTIATE_TEST_SUITE_P(, BadExportOptions,
+                         testing::Values("", "[", R"({"callbacks": 1})", R"({"gaps": [1]})",
+                                         R"({"losses": [{}]})", R"({"wall": "no"})"),
+                         rows::by_itself);
 
 }  // namespace
 }  // namespace perflab::traceview

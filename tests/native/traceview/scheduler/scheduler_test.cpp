@@ -121,11 +121,65 @@ const Definition kDefinitions[] = {
      "90 cpu1 9 sleeping > 0; lost cpu0 30-40",
      {"states 7: blocked 10-20, woken@0 20-30, running@0 50-90", "states 9: running@1 12-90",
       "holds 7: woken@0 20-30 by 8", "wake_ups 7: waking -, woken 20, ran -, by 8"}},
+    {"States_IdleIsNoThread",
+     "10 cpu0 7 sleeping > 0; 12 cpu0 wakeup 0 on 0; 13 cpu0 migrate 0 0>1; 20 cpu0 0 preempted > 7",
+     {"threads: 1"}},
+    {"MissingKinds_WithoutSwitchesNothingIsClaimed",
+     "10 cpu0 wakeup 7 on 0",
+     {"states 7: ", "wake_ups 7: waking -, woken 10, ran -, by -", "threads: 1"}},
+    // Only switches from and to 7 are recorded. 4 did not hold the CPU until 50: 5 was switched away.
+    {"Filtered_ARunWhoseEndIsMissingIsNotClaimed",
+     "10 cpu0 3 sleeping > 7; 20 cpu0 7 preempted > 4; 50 cpu0 5 sleeping > 7; 60 cpu0 7 sleeping > 0",
+     {"states 7: running@0 10-20, preempted@0 20-50, running@0 50-60",
+      "states 4: ", "states 5: blocked 50-60", "holds 7: preempted@0 20-50 by -", "contradictions: 1"}},
+    // Only switches away from 7: the later ones contradict what the CPU does as well as what the thread does.
+    {"Filtered_SwitchesInThatAreMissingLeaveGaps",
+     "10 cpu0 7 sleeping > 0; 30 cpu0 7 sleeping > 0; 50 cpu0 7 sleeping > 0",
+     {"states 7: ", "split 7 10 50: ", "contradictions: 4"}},
+    {"Inferred_NothingIsClaimedWithoutASignOfLife",
+     "10 cpu0 0 preempted > 7; 20 cpu0 7 sleeping > 0; 60 cpu0 7 sleeping > 0; 50 cpu0 alive 8",
+     {"states 7: running@0 10-20", "inferred: 0"}},
+    {"Inferred_NothingIsClaimedWithinALoss",
+     "10 cpu0 0 preempted > 7; 20 cpu0 7 sleeping > 0; lost cpu0 25-55; 60 cpu0 7 sleeping > 0; "
+     "70 cpu0 0 preempted > 8; 50 cpu0 alive 7",
+     {"inferred: 0"}},
+    {"Contradictions_AThreadThatDidSomethingWhileItSleptDidNotSleep",
+     "10000 cpu0 0 preempted > 7; 20000 cpu0 7 sleeping > 0; 300000 cpu0 wakeup 7 on 0; "
+     "500000 cpu0 0 preempted > 7; 600000 cpu0 7 sleeping > 0; 100000 cpu0 alive 7",
+     {"states 7: running@0 10000-20000, woken@0 300000-500000, running@0 500000-600000"}},
+    {"Contradictions_AThreadThatDidSomethingWhileItWaitedDidNotWait",
+     "10000 cpu0 0 preempted > 7; 20000 cpu0 7 sleeping > 0; 300000 cpu0 wakeup 7 on 0; "
+     "500000 cpu0 0 preempted > 7; 600000 cpu0 7 sleeping > 0; 400000 cpu0 alive 7",
+     {"states 7: running@0 10000-20000, blocked 20000-300000, running@0 500000-600000",
+      "wake_ups 7: waking -, woken 300000, ran -, by -"}},
+    {"Contradictions_WhatTheClocksOfTwoTracersMayDifferByShowsNothing",
+     "10000 cpu0 0 preempted > 7; 20000 cpu0 7 sleeping > 0; 300000 cpu0 wakeup 7 on 0; "
+     "500000 cpu0 0 preempted > 7; 600000 cpu0 7 sleeping > 0; 25000 cpu0 alive 7",
+     {"states 7: running@0 10000-20000, blocked 20000-300000, woken@0 300000-500000, running@0 "
+      "500000-600000"}},
+    // The exit was not recorded.
+    {"Lives_ANewThreadWithAKnownNumberIsAnotherOne",
+     "10 cpu0 7 sleeping > 0; 30 cpu0 wakeup_new 7 on 0; 40 cpu0 0 preempted > 7",
+     {"threads: 2", "wake_ups 7: waking -, woken 30, ran 40, by -", "row 0: "}},
+    // 40: 64, which was dead before Linux 4.14 and is parked since.
+    {"Lives_AnExitingThreadMayStillSleep",
+     "10 cpu0 0 preempted > 7; 15 cpu0 exit 7; 20 cpu0 7 uninterruptible > 0; 30 cpu1 wakeup 7 on 0; "
+     "35 cpu0 0 preempted > 7; 40 cpu0 7 other > 0; 50 cpu0 wakeup 8 on 0",
+     {"states 7: running@0 10-20, blocked 20-30, woken@0 30-35, running@0 35-40", "ended 0: yes"}},
 };
 
+// What a thread did in user space: when, by its number.
+Scheduler::Evidence ran_at(const Recording& r, std::int32_t tid, std::int64_t instant) {
+  return [&r, tid, instant](std::int32_t thread, std::int64_t begin, std::int64_t end) {
+    return thread == r.thread(tid) && begin < instant && instant < end ? std::optional(instant)
+                                                                       : std::nullopt;
+  };
+}
+
 // "10 cpu0 7 sleeping > 8" switches from 7, which is left in that state, to 8, "20 cpu1 wakeup 7 on 0" wakes
-// 7, to run on CPU 0; "25 cpu1 migrate 7 0>1"; "lost cpu0 30-40".
-void tell(Recording& r, const std::string& event) {
+// 7, to run on CPU 0; "25 cpu1 migrate 7 0>1"; "30 cpu0 exit 7"; "lost cpu0 30-40". "50 cpu0 alive 7": what 7
+// did in user space says that it ran then.
+void tell(Recording& r, const std::string& event, Scheduler::Evidence& evidence) {
   std::istringstream text(std::regex_replace(event, std::regex("cpu|[>-]"), " "));
   std::string first, what;
   if (event.starts_with("lost")) {
@@ -140,6 +194,15 @@ void tell(Recording& r, const std::string& event) {
   if (what == "migrate") {
     text >> tid >> other >> cpu;
     return r.migrate(time, cpu, tid, other, cpu);
+  }
+  if (what == "exit") {
+    text >> tid;
+    return r.exit(time, cpu, tid);
+  }
+  if (what == "alive") {
+    text >> tid;
+    evidence = ran_at(r, tid, time);
+    return;
   }
   const std::map<std::string, void (Recording::*)(std::int64_t, std::int32_t, std::int32_t, std::int32_t)>
       wakes{{"waking", &Recording::waking},
@@ -164,6 +227,10 @@ std::string told(const Recording& r, const std::string& question) {
   text >> what >> tid >> begin >> end;
   if (what == "split") return r.split_of(tid, begin, end);
   if (what == "contradictions") return std::to_string(r.scheduler.coverage().contradictions);
+  if (what == "inferred") return std::to_string(r.scheduler.coverage().inferred_states);
+  if (what == "threads") return std::to_string(r.directory.threads().size());
+  if (what == "row") return r.states_of_row(tid);
+  if (what == "ended") return r.directory.threads().at(static_cast<std::size_t>(tid)).ended ? "yes" : "no";
   const std::map<std::string, std::string (Recording::*)(std::int32_t) const> answers{
       {"states", &Recording::states_of},
       {"holds", &Recording::holds_of},
@@ -177,8 +244,9 @@ class Definitions : public testing::TestWithParam<Definition> {};
 TEST_P(Definitions, Hold) {
   Recording r;
   std::istringstream events(GetParam().events);
-  for (std::string event; std::getline(events >> std::ws, event, ';');) tell(r, event);
-  r.scheduler.finish();
+  Scheduler::Evidence evidence;
+  for (std::string event; std::getline(events >> std::ws, event, ';');) tell(r, event, evidence);
+  r.scheduler.finish(evidence);
   for (const std::string expected : GetParam().expected) {
     const std::size_t colon = expected.find(": ");
     EXPECT_EQ(told(r, expected.substr(0, colon)), expected.substr(colon + 2)) << expected;
@@ -211,16 +279,6 @@ TEST(States, WhatIsOpenAtTheEndIsKnownUntilTheLastEventOfTheHost) {
       EXPECT_FALSE(r.scheduler.states().end_state.valid(i));
     }
   }
-}
-
-TEST(States, IdleIsNoThread) {
-  Recording r;
-  r.switched(10, 0, 7, kSleeping, 0);
-  r.wakeup(12, 0, 0, 0);
-  r.migrate(13, 0, 0, 0, 1);
-  r.switched(20, 0, 0, kPreempted, 7);
-  r.scheduler.finish();
-  EXPECT_EQ(r.directory.threads().size(), 1u);
 }
 
 TEST(Holds, OfStretchesAreSummedPerStateCpuAndHolder) {
@@ -277,55 +335,12 @@ TEST(MissingKinds, WithoutWakeUpsAThreadIsBlockedUntilItIsSwitchedIn) {
   EXPECT_EQ(r.scheduler.coverage().end_ns, 45);
 }
 
-TEST(MissingKinds, WithoutSwitchesNothingIsClaimed) {
-  Recording r;
-  r.wakeup(10, 0, 7, 0);
-  r.scheduler.finish();
-  EXPECT_FALSE(r.scheduler.empty());
-  EXPECT_EQ(r.states_of(7), "");
-  EXPECT_EQ(r.wake_ups_of(7), "waking -, woken 10, ran -, by -");
-}
-
 TEST(MissingKinds, NoEventsAreEmpty) {
   Recording r;
   r.scheduler.finish();
   EXPECT_TRUE(r.scheduler.empty());
   EXPECT_FALSE(r.scheduler.coverage().begin_ns);
   EXPECT_FALSE(r.scheduler.split(0, 0, 1));
-}
-
-TEST(Filtered, ARunWhoseEndIsMissingIsNotClaimed) {
-  Recording r;  // only switches from and to 7 are recorded
-  r.switched(10, 0, 3, kSleeping, 7);
-  r.switched(20, 0, 7, kPreempted, 4);
-  r.switched(50, 0, 5, kSleeping, 7);
-  r.switched(60, 0, 7, kSleeping, 0);
-  r.scheduler.finish();
-  EXPECT_EQ(r.states_of(7), "running@0 10-20, preempted@0 20-50, running@0 50-60");
-  EXPECT_EQ(r.states_of(4), "");
-  EXPECT_EQ(r.states_of(5), "blocked 50-60");
-  EXPECT_EQ(r.holds_of(7), "preempted@0 20-50 by -")
-      << "4 did not hold the CPU until 50: 5 was switched away";
-  EXPECT_EQ(r.scheduler.coverage().contradictions, 1u);
-}
-
-TEST(Filtered, SwitchesInThatAreMissingLeaveGaps) {
-  Recording r;  // only switches away from 7
-  r.switched(10, 0, 7, kSleeping, 0);
-  r.switched(30, 0, 7, kSleeping, 0);
-  r.switched(50, 0, 7, kSleeping, 0);
-  r.scheduler.finish();
-  EXPECT_EQ(r.states_of(7), "");
-  EXPECT_EQ(r.split_of(7, 10, 50), "");
-  EXPECT_GT(r.scheduler.coverage().contradictions, 0u);
-}
-
-// What a thread did in user space: when, by its number.
-Scheduler::Evidence ran_at(const Recording& r, std::int32_t tid, std::int64_t instant) {
-  return [&r, tid, instant](std::int32_t thread, std::int64_t begin, std::int64_t end) {
-    return thread == r.thread(tid) && begin < instant && instant < end ? std::optional(instant)
-                                                                       : std::nullopt;
-  };
 }
 
 TEST(Inferred, AThreadRanFromItsFirstSignOfLifeWhereTheSwitchToItIsMissing) {
@@ -342,25 +357,6 @@ TEST(Inferred, AThreadRanFromItsFirstSignOfLifeWhereTheSwitchToItIsMissing) {
   EXPECT_EQ(r.scheduler.states().inferred[0], 0);
   EXPECT_EQ(r.scheduler.coverage().inferred_states, 1U);
   EXPECT_EQ(r.scheduler.states().end_state[1], EndState::sleeping);
-}
-
-TEST(Contradictions, AThreadThatDidSomethingWhileItSleptDidNotSleep) {
-  const auto run = [](std::int64_t sign_of_life) {
-    Recording r;
-    r.switched(10'000, 0, 0, kPreempted, 7);
-    r.switched(20'000, 0, 7, kSleeping, 0);
-    r.wakeup(300'000, 0, 7, 0);
-    r.switched(500'000, 0, 0, kPreempted, 7);
-    r.switched(600'000, 0, 7, kSleeping, 0);
-    r.scheduler.finish(ran_at(r, 7, sign_of_life));
-    return std::pair(r.states_of(7), r.wake_ups_of(7));
-  };
-  EXPECT_EQ(run(100'000).first, "running@0 10000-20000, woken@0 300000-500000, running@0 500000-600000");
-  EXPECT_EQ(run(400'000).first, "running@0 10000-20000, blocked 20000-300000, running@0 500000-600000");
-  EXPECT_EQ(run(400'000).second, "waking -, woken 300000, ran -, by -");
-  // What the clocks of two tracers may differ by shows nothing.
-  EXPECT_EQ(run(25'000).first,
-            "running@0 10000-20000, blocked 20000-300000, woken@0 300000-500000, running@0 500000-600000");
 }
 
 TEST(Stopped, AThreadIsUntilItIsWoken) {
@@ -381,16 +377,6 @@ TEST(Stopped, AThreadIsUntilItIsWoken) {
   EXPECT_EQ(split->blocked_ns, 0);
 }
 
-TEST(Inferred, NothingIsClaimedWithoutASignOfLife) {
-  Recording r;
-  r.switched(10, 0, 0, kPreempted, 7);
-  r.switched(20, 0, 7, kSleeping, 0);
-  r.switched(60, 0, 7, kSleeping, 0);
-  r.scheduler.finish(ran_at(r, 8, 50));
-  EXPECT_EQ(r.states_of(7), "running@0 10-20");
-  EXPECT_EQ(r.scheduler.coverage().inferred_states, 0U);
-}
-
 TEST(Inferred, ASignOfLifeCountsOnlyAfterTheLastSwitchOfTheCpuAndTheLastWakeUp) {
   Recording r;
   r.switched(10, 0, 0, kPreempted, 7);
@@ -403,17 +389,6 @@ TEST(Inferred, ASignOfLifeCountsOnlyAfterTheLastSwitchOfTheCpuAndTheLastWakeUp) 
     return std::optional<std::int64_t>();
   });
   EXPECT_EQ(asked_from, 40);
-}
-
-TEST(Inferred, NothingIsClaimedWithinALoss) {
-  Recording r;
-  r.switched(10, 0, 0, kPreempted, 7);
-  r.switched(20, 0, 7, kSleeping, 0);
-  r.scheduler.lost(r.host, 0, 25, 55);
-  r.switched(60, 0, 7, kSleeping, 0);
-  r.switched(70, 0, 0, kPreempted, 8);
-  r.scheduler.finish(ran_at(r, 7, 50));
-  EXPECT_EQ(r.scheduler.coverage().inferred_states, 0U);
 }
 
 TEST(Lives, ANumberMayBeUsedAnewAfterTheExit) {
@@ -434,31 +409,6 @@ TEST(Lives, ANumberMayBeUsedAnewAfterTheExit) {
   const auto process = r.directory.threads()[1].process;
   ASSERT_TRUE(process);
   EXPECT_EQ(r.directory.processes()[static_cast<std::size_t>(*process)].pid, 70);
-}
-
-TEST(Lives, ANewThreadWithAKnownNumberIsAnotherOne) {
-  Recording r;  // the exit was not recorded
-  r.switched(10, 0, 7, kSleeping, 0);
-  r.wakeup_new(30, 0, 7, 0);
-  r.switched(40, 0, 0, kPreempted, 7);
-  r.scheduler.finish();
-  ASSERT_EQ(r.directory.threads().size(), 2u);
-  EXPECT_EQ(r.wake_ups_of(7), "waking -, woken 30, ran 40, by -");
-  EXPECT_EQ(r.states_of_row(0), "");
-}
-
-TEST(Lives, AnExitingThreadMayStillSleep) {
-  Recording r;
-  r.switched(10, 0, 0, kPreempted, 7);
-  r.exit(15, 0, 7);
-  r.switched(20, 0, 7, EndState::uninterruptible, 0);
-  r.wakeup(30, 1, 7, 0);
-  r.switched(35, 0, 0, kPreempted, 7);
-  r.switched(40, 0, 7, EndState::other, 0);  // 64: dead before Linux 4.14, parked since
-  r.wakeup(50, 0, 8, 0);
-  r.scheduler.finish();
-  EXPECT_EQ(r.states_of(7), "running@0 10-20, blocked 20-30, woken@0 30-35, running@0 35-40");
-  EXPECT_TRUE(r.directory.threads()[0].ended);
 }
 
 TEST(Lives, UserSpaceSaysWhichOfTwoThreadsItIs) {
