@@ -10,17 +10,10 @@
 #define PERFLAB_PERFLAB_EVENTS_H
 
 #include <lttng/tracepoint.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include "tracing/ros/tracepoints.h"
+#include "tracing/ros/event_macros.h"
 
-LTTNG_UST_TRACEPOINT_EVENT(
-    perflab, timer_due,
-    LTTNG_UST_TP_ARGS(const void *, timer_handle_value,
-                      int64_t, due_ns_value),
-    LTTNG_UST_TP_FIELDS(lttng_ust_field_integer_hex(const void *, timer_handle, timer_handle_value)
-                      lttng_ust_field_integer(int64_t, due_ns, due_ns_value)))
+PERFLAB_EVENT2(perflab, timer_due, (HANDLE, timer_handle), (INT64, due_ns))
 
 #endif
 

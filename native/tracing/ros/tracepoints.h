@@ -4,8 +4,9 @@
  * loaded on request (libperflab_ros2_tracepoints.so, with LTTng-UST behind it); a program that does not load
  * it has a null pointer instead of this struct and nothing of a tracer in its memory.
  *
- * Events, names of fields and types are those of tracetools 8.2 (ROS 2 Jazzy); provider.c says so to LTTng. A
- * handle is an address that nothing else of its layer has in this process, for as long as the process lives.
+ * Events, names of fields and types are those of tracetools 8.2 (ROS 2 Jazzy); provider.cpp says so to LTTng.
+ * A handle is an address that nothing else of its layer has in this process, for as long as the process
+ * lives.
  *
  * Threads: any function from any thread. None of them allocates, locks or fails.
  *
