@@ -1,21 +1,22 @@
-// What a graph's endpoints are made of on ROS 2: typed publishers, subscriptions, clients and services of rclcpp.
+// What a graph's endpoints are made of on ROS 2: typed publishers, subscriptions, clients and services of
+// rclcpp.
 //
-// Everything typed stands behind MessageEntities, one per message type (types/, one translation unit each), so
-// that the rest knows no message.
+// Everything typed stands behind MessageEntities, one per message type (types/, one translation unit each),
+// so that the rest knows no message.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <rclcpp/rclcpp.hpp>
+#include <rclcpp_lifecycle/lifecycle_node.hpp>
 #include <string_view>
 #include <thread>
 #include <vector>
 
-#include <rclcpp/rclcpp.hpp>
-#include <rclcpp_lifecycle/lifecycle_node.hpp>
-
 #include "base/gate.h"
+#include "runtime/rclcpp/distribution.h"
 #include "runtime/runtime.h"
 
 namespace perflab::runtime::ros {
@@ -25,20 +26,25 @@ struct NodeHandle {
   rclcpp::Node::SharedPtr node;
   rclcpp_lifecycle::LifecycleNode::SharedPtr lifecycle;
 
-  [[nodiscard]] rclcpp::node_interfaces::NodeBaseInterface::SharedPtr base() const {
-    return node ? node->get_node_base_interface() : lifecycle->get_node_base_interface();
+  // What `use` returns for the one that is set.
+  template <typename Use>
+  auto with(Use&& use) const {
+    return node ? use(*node) : use(*lifecycle);
   }
-  [[nodiscard]] rclcpp::node_interfaces::NodeGraphInterface::SharedPtr graph() const {
-    return node ? node->get_node_graph_interface() : lifecycle->get_node_graph_interface();
+  [[nodiscard]] auto base() const {
+    return with([](auto& of) { return of.get_node_base_interface(); });
   }
-  [[nodiscard]] rclcpp::node_interfaces::NodeServicesInterface::SharedPtr services() const {
-    return node ? node->get_node_services_interface() : lifecycle->get_node_services_interface();
+  [[nodiscard]] auto graph() const {
+    return with([](auto& of) { return of.get_node_graph_interface(); });
   }
-  [[nodiscard]] rclcpp::node_interfaces::NodeTimersInterface::SharedPtr timers() const {
-    return node ? node->get_node_timers_interface() : lifecycle->get_node_timers_interface();
+  [[nodiscard]] auto services() const {
+    return with([](auto& of) { return of.get_node_services_interface(); });
   }
-  [[nodiscard]] rclcpp::node_interfaces::NodeWaitablesInterface::SharedPtr waitables() const {
-    return node ? node->get_node_waitables_interface() : lifecycle->get_node_waitables_interface();
+  [[nodiscard]] auto timers() const {
+    return with([](auto& of) { return of.get_node_timers_interface(); });
+  }
+  [[nodiscard]] auto waitables() const {
+    return with([](auto& of) { return of.get_node_waitables_interface(); });
   }
 };
 
@@ -58,8 +64,8 @@ struct LocalTopic {
   std::size_t owning = 0;   // ... and those that want their own
 };
 
-// Runs something each time the middleware has a message, or a waitable is triggered, in the thread that says so: the
-// `inline` executor. Several threads may say so; one at a time runs.
+// Runs something each time the middleware has a message, or a waitable is triggered, in the thread that says
+// so: the `inline` executor. Several threads may say so; one at a time runs.
 class Inline {
  public:
   // `take_one` is false where there was nothing, or only something that was not for us (a reply to another
@@ -71,14 +77,15 @@ class Inline {
     on_ready(1);  // what came before
   }
   void close() noexcept { open_.store(false, std::memory_order_release); }
+  [[nodiscard]] bool is_open() const noexcept { return open_.load(std::memory_order_acquire); }
   // `count`: how much the middleware says has come.
   void on_ready(std::size_t count) noexcept {
     announced_.fetch_add(count, std::memory_order_relaxed);
     gate_.pass(kAnnounced, [this](Gate::Marks) { take_all(); });
   }
 
-  // While it lives, nothing is taken; what becomes ready is at its end. Another thread that is taking is waited
-  // for, and needs nothing of this one.
+  // While it lives, nothing is taken; what becomes ready is at its end. Another thread that is taking is
+  // waited for, and needs nothing of this one.
   class Later {
    public:
     explicit Later(Inline& of) noexcept : of_(of) {
@@ -104,7 +111,7 @@ class Inline {
     taker_.store(std::this_thread::get_id(), std::memory_order_release);
     std::size_t announced = announced_.exchange(0, std::memory_order_relaxed);
     bool taken = true;
-    while (open_.load(std::memory_order_acquire) && (taken || announced > 0)) {
+    while (is_open() && (taken || announced > 0)) {
       if (announced > 0) --announced;
       taken = take_one_();
       announced += announced_.exchange(0, std::memory_order_relaxed);
@@ -119,29 +126,98 @@ class Inline {
   std::atomic<std::thread::id> taker_{};
 };
 
-// What runs by the `inline` executor.
+// What the `inline` executor runs: a subscription, a client, a server, a waitable.
 class RosReceiver {
  public:
+  explicit RosReceiver(Shared& shared) : shared_(shared), inline_([this] { return take_one(); }) {}
   virtual ~RosReceiver() = default;
-  virtual void open_inline() = 0;
-  virtual void close_inline() noexcept = 0;
+
+  void open_inline() {
+    inline_.open();
+    listen();
+  }
+  void close_inline() noexcept {
+    inline_.close();
+    try {
+      ignore();
+    } catch (const std::exception&) {  // it may be that nothing was set
+    }
+  }
+
+ protected:
+  // What an executor does with it when it is ready; returns what Inline wants.
+  virtual bool take() = 0;
+  // Has rclcpp say when it is ready, and no longer. A waitable says it itself.
+  virtual void listen() {}
+  virtual void ignore() {}
+  [[nodiscard]] std::function<void(std::size_t)> on_ready() {
+    return [this](std::size_t count) { inline_.on_ready(count); };
+  }
+
+  Shared& shared_;
+  Inline inline_;
+
+ private:
+  bool take_one() noexcept {
+    try {
+      return take();
+    } catch (const std::exception& error) {
+      shared_.sink.on_failure(shared_.clock.now(), error.what());
+      return false;
+    }
+  }
 };
 
-class RosSubscription : public Subscription, public RosReceiver {};
-class RosClient : public Client, public RosReceiver {};
-class RosServer : public Server, public RosReceiver {};
+template <typename Entity>
+class Received : public Entity, public RosReceiver {
+ protected:
+  using RosReceiver::RosReceiver;
+};
+using RosSubscription = Received<Subscription>;
+using RosClient = Received<Client>;
+using RosServer = Received<Server>;
+
+// Who matches a publisher or subscription and what does not fit, as events.
+class Matches {
+ public:
+  Matches(Shared& shared, const EndpointSettings& settings) : shared_(shared), settings_(settings) {}
+
+  // rclcpp has one type for what is offered and what is requested.
+  void report_incompatible(const rmw_qos_incompatible_event_status_t& status) const;
+  // Returns `matched`. Before executors run, which have the callbacks of QoS events run, what is new is
+  // reported whenever somebody asks for the count.
+  template <typename Entity, typename Type>
+  std::size_t look(std::size_t matched, Entity& entity, Type incompatible) {
+    if (shared_.running.load(std::memory_order_relaxed)) return matched;
+    if (matched > matched_) report(PERFLAB_MATCHED, nullptr, static_cast<int>(matched - matched_));
+    matched_ = matched;
+    for (const auto& [type, handler] : entity.get_event_handlers()) {
+      if (type != incompatible) continue;
+      if (std::shared_ptr<void> data = handler->take_data()) execute(*handler, std::move(data));
+    }
+    return matched;
+  }
+
+ private:
+  void report(perflab_event_kind kind, const char* policy, int count) const;
+
+  Shared& shared_;
+  const EndpointSettings& settings_;
+  std::size_t matched_ = 0;
+};
+
+template <typename Entity, typename Settings, typename Handler>
+using Make = std::unique_ptr<Entity> (*)(Shared& shared, const NodeHandle& node, const Settings& settings,
+                                         Handler& handler);
 
 struct MessageEntities {
   std::string_view ros_type;  // "perflab_msgs/msg/StampedInt64"
   std::unique_ptr<Publisher> (*publisher)(Shared& shared, const NodeHandle& node,
-                                             const EndpointSettings& settings, const LocalTopic& topic);
-  std::unique_ptr<RosSubscription> (*subscription)(Shared& shared, const NodeHandle& node,
-                                                   const EndpointSettings& settings, MessageHandler& handler);
+                                          const EndpointSettings& settings, const LocalTopic& topic);
+  Make<RosSubscription, EndpointSettings, MessageHandler> subscription;
   // Null for a type of variable size, which is no service.
-  std::unique_ptr<RosClient> (*client)(Shared& shared, const NodeHandle& node, const ServiceSettings& settings,
-                                       MessageHandler& handler);
-  std::unique_ptr<RosServer> (*server)(Shared& shared, const NodeHandle& node, const ServiceSettings& settings,
-                                       RequestHandler& handler);
+  Make<RosClient, ServiceSettings, MessageHandler> client;
+  Make<RosServer, ServiceSettings, RequestHandler> server;
 };
 
 // All types; made by CMake from the list of types/.
@@ -153,14 +229,11 @@ rclcpp::QoS to_ros(const perflab_qos& qos);
 // The identity of a writer; all zero where the RMW tells something else than in its publishers.
 perflab_identity identity_of(const rmw_gid_t& gid) noexcept;
 
-// The same by asking the graph of ROS, which knows the writer a moment after it was made; all zero if it does not
-// within some seconds.
-// `known` are those that have been found before: a node may have several publishers of a topic.
-perflab_identity identity_in_graph(rclcpp::node_interfaces::NodeGraphInterface& graph, const std::string& node,
-                                   const std::string& node_namespace, const std::string& topic,
-                                   std::vector<perflab_identity>& known);
-
-// One line of what was thrown; kUnsupported where ROS refuses a combination.
-Error error_of(const std::string& what, const std::exception& error);
+// The same by asking the graph of ROS, which knows the writer a moment after it was made; all zero if it does
+// not within some seconds. `known` are those that have been found before: a node may have several publishers
+// of a topic.
+perflab_identity identity_in_graph(rclcpp::node_interfaces::NodeGraphInterface& graph,
+                                   const std::string& node, const std::string& node_namespace,
+                                   const std::string& topic, std::vector<perflab_identity>& known);
 
 }  // namespace perflab::runtime::ros

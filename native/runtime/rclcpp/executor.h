@@ -32,7 +32,6 @@ class RosExecutor {
   virtual void run() = 0;
   virtual void stop() noexcept = 0;
   [[nodiscard]] virtual bool timers_done() const noexcept = 0;
-  [[nodiscard]] const ExecutorSettings& settings() const noexcept { return settings_; }
 
  protected:
   const measure::Clock& clock_;

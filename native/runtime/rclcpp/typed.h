@@ -1,17 +1,15 @@
 // Publishers, subscriptions, clients and services of one message type (see entities.h).
 //
-// In memory a message of a fixed type is its CDR in native byte order: a header without padding, then the data.
-// So what handlers read is the message itself; only the 36 bytes of the frame are copied.
+// In memory a message of a fixed type is its CDR in native byte order: a header without padding, then the
+// data. So what handlers read is the message itself; only the 36 bytes of the frame are copied.
 #pragma once
 
-#include <array>
 #include <cstring>
 #include <rosidl_runtime_cpp/message_initialization.hpp>
 #include <type_traits>
 
 #include "message/cdr.h"
 #include "middleware/types.h"
-#include "runtime/rclcpp/distribution.h"
 #include "runtime/rclcpp/entities.h"
 
 namespace perflab::runtime::ros {
@@ -47,7 +45,8 @@ void set_data(Message& message, std::span<const std::uint8_t> payload, bool with
       std::uint32_t length = 0;
       if (payload.size() < sizeof length) return;
       std::memcpy(&length, payload.data(), sizeof length);
-      payload = payload.subspan(sizeof length).first(std::min<std::size_t>(length, payload.size() - sizeof length));
+      payload =
+          payload.subspan(sizeof length).first(std::min<std::size_t>(length, payload.size() - sizeof length));
     }
     message.data.assign(payload.begin(), payload.end());
   } else {
@@ -74,58 +73,39 @@ message::Frame frame_of(const Message& message) noexcept {
   return frame;
 }
 
-// A name of ROS 2 in an event.
-inline void tell(EventSink& sink, const measure::Clock& clock, perflab_event_kind kind, const std::string& topic,
-                 const std::string& type, const char* policy, int count) {
-  perflab_event event{};
-  event.kind = kind;
-  event.at_ns = clock.now();
-  event.topic = topic.c_str();
-  event.type = type.c_str();
-  event.policy = policy;
-  event.count = count;
-  sink.on_event(event);
+// `frame` is that of the message.
+template <typename Message>
+Delivery delivery_of(const Message& message, const message::Frame& frame) noexcept {
+  Delivery delivery;
+  delivery.bytes = frame;
+  delivery.content = content_of(message);
+  return delivery;
 }
 
-const char* policy_name(rmw_qos_policy_kind_t kind) noexcept;
-
-// What is new whenever somebody asks for the count of peers, before executors run: matches, and what does not fit.
-class Look {
- public:
-  template <typename Entity, typename Type>
-  void at(std::size_t matched, const EndpointSettings& settings, Shared& shared, Entity& entity, Type incompatible) {
-    if (shared.running.load(std::memory_order_relaxed)) return;
-    if (matched > matched_)
-      tell(shared.sink, shared.clock, PERFLAB_MATCHED, settings.topic, settings.ros_type, nullptr,
-           static_cast<int>(matched - matched_));
-    matched_ = matched;
-    for (const auto& [type, handler] : entity.get_event_handlers()) {
-      if (type != incompatible) continue;
-      if (std::shared_ptr<void> data = handler->take_data()) execute(*handler, std::move(data));
-    }
+// 0 where ROS cannot count any more.
+template <typename Count>
+std::size_t counted(Count&& count) noexcept {
+  try {
+    return count();
+  } catch (const std::exception&) {
+    return 0;
   }
-
- private:
-  std::size_t matched_ = 0;
-};
+}
 
 // ---- publisher ----
 
-template <typename Message, typename Made>
+// Of a node of either kind.
+template <typename Message, typename Node>
 class TypedPublisher final : public Publisher {
  public:
-  template <typename Node>
   TypedPublisher(Shared& shared, Node& node, const EndpointSettings& settings, const LocalTopic& topic)
-      : shared_(shared), settings_(settings), topic_(topic) {
+      : shared_(shared), settings_(settings), topic_(topic), matches_(shared, settings_) {
     check_layout<Message>();
     rclcpp::PublisherOptions options;
-    options.event_callbacks.incompatible_qos_callback = [this](rclcpp::QOSOfferedIncompatibleQoSInfo& info) {
-      if (info.total_count_change > 0)
-        tell(shared_.sink, shared_.clock, PERFLAB_INCOMPATIBLE_QOS, settings_.topic, settings_.ros_type,
-             policy_name(info.last_policy_kind), info.total_count_change);
+    options.event_callbacks.incompatible_qos_callback = [this](const auto& status) {
+      matches_.report_incompatible(status);
     };
-    made_ = std::static_pointer_cast<Made>(
-        node.template create_publisher<Message>(settings.topic, to_ros(settings.qos), options));
+    made_ = node.template create_publisher<Message>(settings.topic, to_ros(settings.qos), options);
     identity_ = identity_of(made_->get_gid());
     if (middleware::same(identity_, {}))
       identity_ = identity_in_graph(*node.get_node_graph_interface(), node.get_name(), node.get_namespace(),
@@ -138,15 +118,7 @@ class TypedPublisher final : public Publisher {
 
   bool prepare(std::span<const std::uint8_t> payload) noexcept override {
     try {
-      if (lends_) {
-        if (!loan_) loan_.emplace(made_->borrow_loaned_message());
-        set_data(loan_->get(), payload, true);
-      } else if (gives_away_) {
-        prepared_ = std::make_unique<Message>(kAsItIs);
-        set_data(*prepared_, payload, true);
-      } else {
-        set_data(*kept_, payload, true);  // as an application fills the message that it keeps
-      }
+      set_data(next(), payload, true);
       ready_ = true;
       return true;
     } catch (const std::exception& error) {
@@ -157,21 +129,10 @@ class TypedPublisher final : public Publisher {
   bool publish(std::span<const std::uint8_t> frame, std::span<const std::uint8_t> payload) noexcept override {
     try {
       const bool ready = std::exchange(ready_, false);
-      const bool with_length = frame.size() == message::kFrameBytes;
-      if (lends_) {
-        if (!loan_) loan_.emplace(made_->borrow_loaned_message());
-        fill(loan_->get(), frame, payload, ready, with_length);
-        rclcpp::LoanedMessage<Message> given = std::move(*loan_);
-        loan_.reset();
-        if constexpr (kPublishesLoans<Made, Message>) made_->publish(std::move(given));
-      } else if (gives_away_) {
-        if (!prepared_) prepared_ = std::make_unique<Message>(kAsItIs);
-        fill(*prepared_, frame, payload, ready, with_length);
-        made_->publish(std::move(prepared_));
-      } else {
-        fill(*kept_, frame, payload, ready, with_length);
-        made_->publish(*kept_);
-      }
+      Message& message = next();
+      if (!ready) set_data(message, payload, frame.size() == message::kFrameBytes);
+      set_header(message, frame);
+      send();
       return true;
     } catch (const std::exception& error) {
       loan_.reset();
@@ -185,9 +146,9 @@ class TypedPublisher final : public Publisher {
     return failed("requests and replies are ROS 2's own business on rclcpp");
   }
 
-  // As rclcpp's intra-process manager does it: a message that is kept is copied once, and then each taker that
-  // wants its own but one gets a copy; if several share beside them, or the middleware needs it, they have one
-  // copy of their own.
+  // As rclcpp's intra-process manager does it: a message that is kept is copied once, and then each taker
+  // that wants its own but one gets a copy; if several share beside them, or the middleware needs it, they
+  // have one copy of their own.
   [[nodiscard]] Passing passing() noexcept override {
     try {
       Passing passing;
@@ -197,9 +158,9 @@ class TypedPublisher final : public Publisher {
       passing.loaned = lends_;
       if (passing.intra_process > 0) {
         const std::size_t sharing = topic_.sharing + (passing.middleware > 0 ? 1 : 0);
-        const std::size_t apart = topic_.owning == 0   ? 0
-                                  : sharing > 1         ? topic_.owning
-                                                        : topic_.owning + sharing - 1;
+        const std::size_t apart = topic_.owning == 0 ? 0
+                                  : sharing > 1      ? topic_.owning
+                                                     : topic_.owning + sharing - 1;
         passing.copies = (gives_away_ || lends_ ? 0 : 1) + apart;
       }
       return passing;
@@ -209,21 +170,36 @@ class TypedPublisher final : public Publisher {
   }
   [[nodiscard]] perflab_identity identity() const noexcept override { return identity_; }
   [[nodiscard]] std::size_t matched() noexcept override {
-    try {
-      // The middleware matches also those that rclcpp delivers to within the process, and drops what comes.
-      const std::size_t count = made_->get_subscription_count();
-      look_.at(count, settings_, shared_, *made_, RCL_PUBLISHER_OFFERED_INCOMPATIBLE_QOS);
-      return count;
-    } catch (const std::exception&) {
-      return 0;
-    }
+    // The middleware matches also those that rclcpp delivers to within the process, and drops what comes.
+    return counted([this] {
+      return matches_.look(made_->get_subscription_count(), *made_, RCL_PUBLISHER_OFFERED_INCOMPATIBLE_QOS);
+    });
   }
 
  private:
-  static void fill(Message& message, std::span<const std::uint8_t> frame, std::span<const std::uint8_t> payload,
-                   bool ready, bool with_length) {
-    if (!ready) set_data(message, payload, with_length);
-    set_header(message, frame);
+  using Made = typename decltype(std::declval<Node&>().template create_publisher<Message>(
+      "", rclcpp::QoS(1)))::element_type;
+
+  // The message that goes out next: borrowed, made to be given away, or the one that an application keeps.
+  Message& next() {
+    if (lends_) {
+      if (!loan_) loan_.emplace(made_->borrow_loaned_message());
+      return loan_->get();
+    }
+    if (!gives_away_) return *kept_;
+    if (!prepared_) prepared_ = std::make_unique<Message>(kAsItIs);
+    return *prepared_;
+  }
+  void send() {
+    if (lends_) {
+      rclcpp::LoanedMessage<Message> given = std::move(*loan_);
+      loan_.reset();
+      if constexpr (kPublishesLoans<Made, Message>) made_->publish(std::move(given));
+    } else if (gives_away_) {
+      made_->publish(std::move(prepared_));
+    } else {
+      made_->publish(*kept_);
+    }
   }
   bool failed(const char* text) noexcept {
     shared_.sink.on_write_failed(shared_.clock.now(), text);
@@ -234,14 +210,14 @@ class TypedPublisher final : public Publisher {
   const EndpointSettings settings_;
   const LocalTopic& topic_;
   perflab_identity identity_{};
+  Matches matches_;
   std::shared_ptr<Made> made_;
   std::unique_ptr<Message> kept_;  // where none is given away or borrowed
-  bool ready_ = false;  // prepare() has been called for the next message
+  bool ready_ = false;             // prepare() has been called for the next message
   std::unique_ptr<Message> prepared_;
   std::optional<rclcpp::LoanedMessage<Message>> loan_;
   bool gives_away_ = false;
   bool lends_ = false;
-  Look look_;
 };
 
 // ---- subscription ----
@@ -251,75 +227,40 @@ class TypedSubscription final : public RosSubscription {
  public:
   TypedSubscription(Shared& shared, const NodeHandle& node, const EndpointSettings& settings,
                     MessageHandler& handler)
-      : shared_(shared),
-        settings_(settings),
-        handler_(handler),
-        inline_([this] { return take_one(); }) {
-    if (node.node) {
-      create(*node.node);
-    } else {
-      create(*node.lifecycle);
-    }
+      : RosSubscription(shared), settings_(settings), handler_(handler), matches_(shared, settings_) {
+    node.with([this](auto& of) {
+      if (settings_.pass_by == PassBy::kUnique) {
+        create<std::unique_ptr<Message>>(of);
+      } else {
+        create<std::shared_ptr<const Message>>(of);
+      }
+    });
   }
 
   // ROS has no call that names it; nobody asks.
   [[nodiscard]] perflab_identity identity() const noexcept override { return {}; }
   [[nodiscard]] std::size_t matched() noexcept override {
-    try {
-      const std::size_t count = made_->get_publisher_count();
-      look_.at(count, settings_, shared_, *made_, RCL_SUBSCRIPTION_REQUESTED_INCOMPATIBLE_QOS);
-      return count;
-    } catch (const std::exception&) {
-      return 0;
-    }
-  }
-
-  void open_inline() override {
-    inline_.open();
-    made_->set_on_new_message_callback([this](std::size_t count) { inline_.on_ready(count); });
-    if (!shared_.intra_process) return;
-    waitable_ = made_->get_intra_process_waitable();
-    made_->set_on_new_intra_process_message_callback([this](std::size_t count) { inline_.on_ready(count); });
-  }
-  void close_inline() noexcept override {
-    inline_.close();
-    try {
-      made_->clear_on_new_message_callback();
-      if (waitable_) made_->clear_on_new_intra_process_message_callback();
-    } catch (const std::exception&) {  // it may be that nothing was set
-    }
+    return counted([this] {
+      return matches_.look(made_->get_publisher_count(), *made_, RCL_SUBSCRIPTION_REQUESTED_INCOMPATIBLE_QOS);
+    });
   }
 
  private:
-  template <typename Node>
+  template <typename Taken, typename Node>
   void create(Node& node) {
     rclcpp::SubscriptionOptions options;
-    options.event_callbacks.incompatible_qos_callback = [this](rclcpp::QOSRequestedIncompatibleQoSInfo& info) {
-      if (info.total_count_change > 0)
-        tell(shared_.sink, shared_.clock, PERFLAB_INCOMPATIBLE_QOS, settings_.topic, settings_.ros_type,
-             policy_name(info.last_policy_kind), info.total_count_change);
+    options.event_callbacks.incompatible_qos_callback = [this](const auto& status) {
+      matches_.report_incompatible(status);
     };
-    if (settings_.pass_by == PassBy::kUnique) {
-      made_ = node.template create_subscription<Message>(
-          settings_.topic, to_ros(settings_.qos),
-          [this](std::unique_ptr<Message> message, const rclcpp::MessageInfo& info) { deliver(*message, info); },
-          options);
-    } else {
-      made_ = node.template create_subscription<Message>(
-          settings_.topic, to_ros(settings_.qos),
-          [this](std::shared_ptr<const Message> message, const rclcpp::MessageInfo& info) {
-            deliver(*message, info);
-          },
-          options);
-    }
+    made_ = node.template create_subscription<Message>(
+        settings_.topic, to_ros(settings_.qos),
+        [this](Taken message, const rclcpp::MessageInfo& info) { deliver(*message, info); }, options);
   }
 
   void deliver(const Message& message, const rclcpp::MessageInfo& info) noexcept {
     const message::Frame frame = frame_of(message);
     const rmw_message_info_t& from = info.get_rmw_message_info();
-    Delivery delivery;
-    delivery.bytes = frame;
-    delivery.content = content_of(message);
+    Delivery delivery = delivery_of(message, frame);
     if (!from.from_intra_process) {  // where it is, rclcpp says nothing else of the message
       delivery.writer = identity_of(from.publisher_gid);
       if (from.source_timestamp > 0) delivery.source_timestamp_ns = from.source_timestamp;
@@ -327,35 +268,37 @@ class TypedSubscription final : public RosSubscription {
     handler_.on_message(delivery);
   }
 
-  // What an executor does with a subscription that is ready.
-  bool take_one() {
-    try {
-      if (waitable_) {
-        if (std::shared_ptr<void> data = waitable_->take_data()) {
-          execute(*waitable_, std::move(data));
-          return true;
-        }
+  void listen() override {
+    made_->set_on_new_message_callback(on_ready());
+    if (!shared_.intra_process) return;
+    waitable_ = made_->get_intra_process_waitable();
+    made_->set_on_new_intra_process_message_callback(on_ready());
+  }
+  void ignore() override {
+    made_->clear_on_new_message_callback();
+    if (waitable_) made_->clear_on_new_intra_process_message_callback();
+  }
+  bool take() override {
+    if (waitable_) {
+      if (std::shared_ptr<void> data = waitable_->take_data()) {
+        execute(*waitable_, std::move(data));
+        return true;
       }
-      rclcpp::MessageInfo info;
-      info.get_rmw_message_info().from_intra_process = false;
-      std::shared_ptr<void> message = made_->create_message();
-      const bool taken = made_->take_type_erased(message.get(), info);
-      if (taken) made_->handle_message(message, info);
-      made_->return_message(message);
-      return taken;
-    } catch (const std::exception& error) {
-      shared_.sink.on_failure(shared_.clock.now(), error.what());
-      return false;
     }
+    rclcpp::MessageInfo info;
+    info.get_rmw_message_info().from_intra_process = false;
+    std::shared_ptr<void> message = made_->create_message();
+    const bool taken = made_->take_type_erased(message.get(), info);
+    if (taken) made_->handle_message(message, info);
+    made_->return_message(message);
+    return taken;
   }
 
-  Shared& shared_;
   const EndpointSettings settings_;
   MessageHandler& handler_;
-  Inline inline_;
+  Matches matches_;
   typename rclcpp::Subscription<Message>::SharedPtr made_;
   rclcpp::Waitable::SharedPtr waitable_;
-  Look look_;
 };
 
 // ---- services ----
@@ -363,25 +306,25 @@ class TypedSubscription final : public RosSubscription {
 template <typename Service>
 class TypedClient final : public RosClient {
  public:
-  TypedClient(Shared& shared, const NodeHandle& node, const ServiceSettings& settings, MessageHandler& handler)
-      : shared_(shared),
+  TypedClient(Shared& shared, const NodeHandle& node, const ServiceSettings& settings,
+              MessageHandler& handler)
+      : RosClient(shared),
         graph_(node.graph()),
         handler_(handler),
-        inline_([this] { return take_one(); }),
         made_(rclcpp::create_client<Service>(node.base(), node.graph(), node.services(), settings.service,
                                              service_qos(to_ros(settings.qos)), nullptr)) {}
 
-  // rclcpp guards its list of requests while it sends one. A reply may come back in this very thread, and has to
-  // wait until that is over.
+  // rclcpp guards its list of requests while it sends one. A reply may come back in this very thread, and has
+  // to wait until that is over.
   bool request(std::span<const std::uint8_t> frame, std::span<const std::uint8_t> payload) noexcept override {
     const Inline::Later later(inline_);
     try {
       auto request = std::make_shared<typename Service::Request>();
       set_header(*request, frame);
       set_data(*request, payload, false);
-      made_->async_send_request(std::move(request), [this](typename rclcpp::Client<Service>::SharedFuture future) {
-        deliver(*future.get());
-      });
+      made_->async_send_request(
+          std::move(request),
+          [this](typename rclcpp::Client<Service>::SharedFuture future) { deliver(*future.get()); });
       return true;
     } catch (const std::exception& error) {
       shared_.sink.on_write_failed(shared_.clock.now(), error.what());
@@ -390,60 +333,39 @@ class TypedClient final : public RosClient {
   }
   [[nodiscard]] perflab_identity identity() const noexcept override { return {}; }
   [[nodiscard]] std::size_t matched() noexcept override {
-    try {
+    return counted([this] {
       return made_->service_is_ready() ? count_services(*graph_, made_->get_service_name()) : 0;
-    } catch (const std::exception&) {
-      return 0;
-    }
-  }
-  void open_inline() override {
-    inline_.open();
-    made_->set_on_new_response_callback([this](std::size_t count) { inline_.on_ready(count); });
-  }
-  void close_inline() noexcept override {
-    inline_.close();
-    try {
-      made_->clear_on_new_response_callback();
-    } catch (const std::exception&) {
-    }
+    });
   }
 
  private:
   void deliver(const typename Service::Response& response) noexcept {
     const message::Frame frame = frame_of(response);
-    Delivery delivery;
-    delivery.bytes = frame;
-    delivery.content = content_of(response);
-    handler_.on_message(delivery);
+    handler_.on_message(delivery_of(response, frame));
   }
-  bool take_one() {
-    try {
-      std::shared_ptr<void> response = made_->create_response();
-      std::shared_ptr<rmw_request_id_t> header = made_->create_request_header();
-      if (!made_->take_type_erased_response(response.get(), *header)) return false;
-      made_->handle_response(header, response);
-      return true;
-    } catch (const std::exception& error) {
-      shared_.sink.on_failure(shared_.clock.now(), error.what());
-      return false;
-    }
+  void listen() override { made_->set_on_new_response_callback(on_ready()); }
+  void ignore() override { made_->clear_on_new_response_callback(); }
+  bool take() override {
+    std::shared_ptr<void> response = made_->create_response();
+    std::shared_ptr<rmw_request_id_t> header = made_->create_request_header();
+    if (!made_->take_type_erased_response(response.get(), *header)) return false;
+    made_->handle_response(header, response);
+    return true;
   }
 
-  Shared& shared_;
   rclcpp::node_interfaces::NodeGraphInterface::SharedPtr graph_;
   MessageHandler& handler_;
-  Inline inline_;
   typename rclcpp::Client<Service>::SharedPtr made_;
 };
 
 template <typename Service>
 class TypedServer final : public RosServer {
  public:
-  TypedServer(Shared& shared, const NodeHandle& node, const ServiceSettings& settings, RequestHandler& handler)
-      : shared_(shared),
+  TypedServer(Shared& shared, const NodeHandle& node, const ServiceSettings& settings,
+              RequestHandler& handler)
+      : RosServer(shared),
         graph_(node.graph()),
         handler_(handler),
-        inline_([this] { return take_one(); }),
         made_(rclcpp::create_service<Service>(
             node.base(), node.services(), settings.service,
             [this](const std::shared_ptr<typename Service::Request> request,
@@ -451,22 +373,7 @@ class TypedServer final : public RosServer {
             service_qos(to_ros(settings.qos)), nullptr)) {}
 
   [[nodiscard]] std::size_t matched() noexcept override {
-    try {
-      return count_clients(*graph_, made_->get_service_name());
-    } catch (const std::exception&) {
-      return 0;
-    }
-  }
-  void open_inline() override {
-    inline_.open();
-    made_->set_on_new_request_callback([this](std::size_t count) { inline_.on_ready(count); });
-  }
-  void close_inline() noexcept override {
-    inline_.close();
-    try {
-      made_->clear_on_new_request_callback();
-    } catch (const std::exception&) {
-    }
+    return counted([this] { return count_clients(*graph_, made_->get_service_name()); });
   }
 
  private:
@@ -486,60 +393,49 @@ class TypedServer final : public RosServer {
 
   void handle(const typename Service::Request& request, typename Service::Response& response) noexcept {
     const message::Frame frame = frame_of(request);
-    Delivery delivery;
-    delivery.bytes = frame;
-    delivery.content = content_of(request);
     Filled reply(response);
-    handler_.on_request(delivery, reply);
+    handler_.on_request(delivery_of(request, frame), reply);
   }
-  bool take_one() {
-    try {
-      std::shared_ptr<void> request = made_->create_request();
-      std::shared_ptr<rmw_request_id_t> header = made_->create_request_header();
-      if (!made_->take_type_erased_request(request.get(), *header)) return false;
-      made_->handle_request(header, request);
-      return true;
-    } catch (const std::exception& error) {
-      shared_.sink.on_failure(shared_.clock.now(), error.what());
-      return false;
-    }
+  void listen() override { made_->set_on_new_request_callback(on_ready()); }
+  void ignore() override { made_->clear_on_new_request_callback(); }
+  bool take() override {
+    std::shared_ptr<void> request = made_->create_request();
+    std::shared_ptr<rmw_request_id_t> header = made_->create_request_header();
+    if (!made_->take_type_erased_request(request.get(), *header)) return false;
+    made_->handle_request(header, request);
+    return true;
   }
 
-  Shared& shared_;
   rclcpp::node_interfaces::NodeGraphInterface::SharedPtr graph_;
   RequestHandler& handler_;
-  Inline inline_;
   typename rclcpp::Service<Service>::SharedPtr made_;
 };
 
 // ---- one type ----
 
-template <typename Message>
-std::unique_ptr<Publisher> make_publisher(Shared& shared, const NodeHandle& node,
-                                             const EndpointSettings& settings, const LocalTopic& topic) {
-  if (node.node)
-    return std::make_unique<TypedPublisher<Message, rclcpp::Publisher<Message>>>(shared, *node.node, settings,
-                                                                                topic);
-  return std::make_unique<TypedPublisher<Message, rclcpp_lifecycle::LifecyclePublisher<Message>>>(
-      shared, *node.lifecycle, settings, topic);
+template <typename Typed, typename Entity, typename Settings, typename Handler>
+std::unique_ptr<Entity> make(Shared& shared, const NodeHandle& node, const Settings& settings,
+                             Handler& handler) {
+  return std::make_unique<Typed>(shared, node, settings, handler);
 }
 
-template <typename Message>
-std::unique_ptr<RosSubscription> make_subscription(Shared& shared, const NodeHandle& node,
-                                                   const EndpointSettings& settings, MessageHandler& handler) {
-  return std::make_unique<TypedSubscription<Message>>(shared, node, settings, handler);
-}
-
-template <typename Service>
-std::unique_ptr<RosClient> make_client(Shared& shared, const NodeHandle& node, const ServiceSettings& settings,
-                                       MessageHandler& handler) {
-  return std::make_unique<TypedClient<Service>>(shared, node, settings, handler);
-}
-
-template <typename Service>
-std::unique_ptr<RosServer> make_server(Shared& shared, const NodeHandle& node, const ServiceSettings& settings,
-                                       RequestHandler& handler) {
-  return std::make_unique<TypedServer<Service>>(shared, node, settings, handler);
+// `Service` is void for a type that is none.
+template <typename Message, typename Service>
+constexpr MessageEntities entities(std::string_view ros_type) {
+  MessageEntities made{};
+  made.ros_type = ros_type;
+  made.publisher = [](Shared& shared, const NodeHandle& node, const EndpointSettings& settings,
+                      const LocalTopic& topic) {
+    return node.with([&]<typename Node>(Node& of) -> std::unique_ptr<Publisher> {
+      return std::make_unique<TypedPublisher<Message, Node>>(shared, of, settings, topic);
+    });
+  };
+  made.subscription = &make<TypedSubscription<Message>>;
+  if constexpr (!std::is_void_v<Service>) {
+    made.client = &make<TypedClient<Service>>;
+    made.server = &make<TypedServer<Service>>;
+  }
+  return made;
 }
 
 }  // namespace perflab::runtime::ros
