@@ -21,7 +21,14 @@ namespace perflab {
   return text;
 }
 
-// Its inverse. False where the text is not exactly that many bytes; `bytes` then hold anything.
+// "2a6422d0-6cee-11e0-8c08-cb07d7b3a564"
+[[nodiscard]] inline std::string uuid_text(std::span<const std::uint8_t, 16> uuid) {
+  std::string text = to_hex(uuid);
+  for (const std::size_t at : {20, 16, 12, 8}) text.insert(at, 1, '-');
+  return text;
+}
+
+// The inverse of to_hex(). False where the text is not exactly that many bytes; `bytes` then hold anything.
 [[nodiscard]] inline bool from_hex(std::string_view text, std::span<std::uint8_t> bytes) noexcept {
   if (text.size() != 2 * bytes.size()) return false;
   if (std::ranges::any_of(text, [](char c) { return c >= 'A' && c <= 'F'; })) return false;

@@ -714,8 +714,8 @@ PacketDecoder::PacketDecoder(const Metadata& metadata, const StreamClass* stream
     slots_ += context_->width;
   }
   Compiler::Scopes scopes{};
-  scopes[static_cast<std::size_t>(Scope::packet_header)] = pointer_to(header_);
-  scopes[static_cast<std::size_t>(Scope::packet_context)] = pointer_to(context_);
+  scopes[static_cast<std::size_t>(Scope::packet_header)] = header();
+  scopes[static_cast<std::size_t>(Scope::packet_context)] = context();
   Compiler compiler(code_, scopes, std::nullopt, false);
   // A packet starts on every alignment, as all alignment is counted from there.
   procedure_ =
@@ -778,22 +778,15 @@ std::optional<std::uint32_t> Decoder::clock_of(const StreamClass& stream) {
 Decoder::Decoder(const Metadata& metadata, const StreamClass& stream, std::span<const EventLayout> layouts,
                  std::uint32_t first_class, std::optional<std::uint32_t> clock)
     : packet_(metadata, &stream) {
-  std::optional<FieldLayout> packet_header, packet_context, header;
-  std::uint32_t packet_slots = 0;
-  if (metadata.packet_header) {
-    packet_header = make_layout("packet header", *metadata.packet_header, 0);
-    packet_slots = packet_header->width;
-  }
-  if (stream.packet_context)
-    packet_context = make_layout("packet context", *stream.packet_context, packet_slots);
+  std::optional<FieldLayout> header;
   if (stream.event_header) {
     header = make_layout("header", *stream.event_header, 0);
     header_alignment_ = stream.event_header->alignment;
     slots_ = header->width;
   }
   Compiler::Scopes scopes{};
-  scopes[static_cast<std::size_t>(Scope::packet_header)] = pointer_to(packet_header);
-  scopes[static_cast<std::size_t>(Scope::packet_context)] = pointer_to(packet_context);
+  scopes[static_cast<std::size_t>(Scope::packet_header)] = packet_.header();
+  scopes[static_cast<std::size_t>(Scope::packet_context)] = packet_.context();
   scopes[static_cast<std::size_t>(Scope::event_header)] = pointer_to(header);
   const bool named_time = metadata.clocks.size() <= 1;
   {

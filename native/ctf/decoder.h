@@ -211,6 +211,9 @@ class PacketDecoder {
   // cursor's end.
   bool decode(Cursor& cursor, std::uint64_t* slots) const;
   [[nodiscard]] PacketFields fields(const std::uint64_t* slots) const;
+  // Null where there is none.
+  [[nodiscard]] const FieldLayout* header() const noexcept { return header_ ? &*header_ : nullptr; }
+  [[nodiscard]] const FieldLayout* context() const noexcept { return context_ ? &*context_ : nullptr; }
 
  private:
   detail::Code code_;

@@ -32,9 +32,6 @@ class Guard {
   std::unique_ptr<std::mutex> mutex_;
 };
 
-inline bool operator<(const perflab_identity& a, const perflab_identity& b) noexcept {
-  return std::memcmp(a.bytes, b.bytes, sizeof a.bytes) < 0;
-}
 [[nodiscard]] const message::MessageType& type_of(const std::string& name);
 
 // Who publishes and who subscribes a topic, over all processes.
@@ -88,6 +85,13 @@ struct LiveGraph::Shared {
         clock(the_clock),
         events(event_queue),
         clients(static_cast<std::uint32_t>(index.edges)) {}
+
+  // False, and counted, where the bytes are no message of perflab's.
+  [[nodiscard]] bool read(const runtime::Delivery& delivery, message::Header& header) noexcept {
+    if (message::decode_header(delivery.bytes, header)) return true;
+    malformed.fetch_add(1, std::memory_order_relaxed);
+    return false;
+  }
 
   GraphIndex index;
   measure::RecorderMemory memory;
@@ -321,7 +325,7 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
           by_writer_.push_back({writer.identity, edge.get()});
       }
     }
-    std::ranges::sort(by_writer_, [](const Known& a, const Known& b) { return a.writer < b.writer; });
+    std::ranges::sort(by_writer_, middleware::IdentityLess{}, &Known::writer);
     last_ = by_writer_.empty() ? nullptr : &by_writer_.front();
   }
 
@@ -332,10 +336,7 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
   void on_message(const runtime::Delivery& delivery) noexcept override {
     const Nanoseconds callback_ns = shared_.clock.now();
     message::Header header;
-    if (!message::decode_header(delivery.bytes, header)) {
-      shared_.malformed.fetch_add(1, std::memory_order_relaxed);
-      return;
-    }
+    if (!shared_.read(delivery, header)) return;
     Edge* const edge = find(delivery.writer, header);
     if (edge == nullptr) {
       shared_.foreign.fetch_add(1, std::memory_order_relaxed);
@@ -383,8 +384,8 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
       return source < edges_.size() ? edges_[source].get() : nullptr;
     }
     if (last_ != nullptr && middleware::same(last_->writer, writer)) return last_->edge;
-    const auto found = std::ranges::lower_bound(
-        by_writer_, writer, [](const auto& a, const auto& b) { return a < b; }, &Known::writer);
+    const auto found =
+        std::ranges::lower_bound(by_writer_, writer, middleware::IdentityLess{}, &Known::writer);
     if (found == by_writer_.end() || !middleware::same(found->writer, writer)) return nullptr;
     last_ = &*found;
     return found->edge;
@@ -430,10 +431,7 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler {
   void on_message(const runtime::Delivery& reply) noexcept override {
     const Nanoseconds callback_ns = shared_.clock.now();
     message::Header header;
-    if (!message::decode_header(reply.bytes, header)) {
-      shared_.malformed.fetch_add(1, std::memory_order_relaxed);
-      return;
-    }
+    if (!shared_.read(reply, header)) return;
     const bool recorded =
         replies_.record_callback({header.intended_ns, header.published_ns, message::sequence_of(header)},
                                  callback_ns, reply.arrived_ns);
@@ -473,10 +471,7 @@ class LiveGraph::LiveServer final : public runtime::RequestHandler {
 
   void on_request(const runtime::Delivery& request, runtime::Reply& reply) noexcept override {
     message::Header header;
-    if (!message::decode_header(request.bytes, header)) {
-      shared_.malformed.fetch_add(1, std::memory_order_relaxed);
-      return;
-    }
+    if (!shared_.read(request, header)) return;
     runtime_.work(server_.work_ns);
     message::Frame frame;
     message::encode_frame(header, frame);

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "middleware/middleware.h"
+#include "middleware/types.h"
 #include "realtime/scheduling.h"
 #include "runtime/runtime.h"
 
@@ -19,6 +19,7 @@ namespace perflab::graph {
 
 using Nanoseconds = std::int64_t;
 
+using middleware::default_qos;
 using runtime::ExecutorKind;
 using runtime::PassBy;
 
@@ -34,20 +35,6 @@ struct Threads {
   realtime::ThreadSettings executors{};
   realtime::ThreadSettings middleware{};
 };
-
-// The default of ROS 2: keep_last 10, reliable, volatile, automatic, no deadline, lifespan or lease.
-[[nodiscard]] constexpr perflab_qos default_qos() {
-  perflab_qos qos{};
-  qos.history = PERFLAB_KEEP_LAST;
-  qos.depth = 10;
-  qos.reliability = PERFLAB_RELIABLE;
-  qos.durability = PERFLAB_VOLATILE;
-  qos.deadline_ns = PERFLAB_DURATION_INFINITE;
-  qos.lifespan_ns = PERFLAB_DURATION_INFINITE;
-  qos.liveliness = PERFLAB_AUTOMATIC;
-  qos.lease_duration_ns = PERFLAB_DURATION_INFINITE;
-  return qos;
-}
 
 struct Publisher {
   std::string topic;             // fully qualified: "/amazon", "/robot/amazon"

@@ -1,6 +1,5 @@
-// Counts calls of the allocator, to prove that a path does not allocate. Only programs that link the object
-// library `perflab_allocations` count: it takes the place of malloc, calloc, realloc, free and the aligned
-// forms (operator new goes through malloc).
+// Counts calls of the allocator, to prove that a path does not allocate. Only in programs that link
+// libperflab_allocations.so (allocation_counts.h), which takes the allocator's place.
 //
 // Example:
 //   const std::uint64_t before = allocations_of_this_thread();
@@ -8,10 +7,18 @@
 //   EXPECT_EQ(allocations_of_this_thread(), before);
 #pragma once
 
+#include <unistd.h>
+
 #include <cstdint>
+
+extern "C" bool perflab_thread_allocations(int tid, std::uint64_t* count) noexcept;
 
 namespace perflab::measure {
 
-[[nodiscard]] std::uint64_t allocations_of_this_thread() noexcept;
+[[nodiscard]] inline std::uint64_t allocations_of_this_thread() noexcept {
+  std::uint64_t count = 0;
+  perflab_thread_allocations(gettid(), &count);
+  return count;
+}
 
 }  // namespace perflab::measure

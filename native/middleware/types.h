@@ -1,6 +1,8 @@
 // What C++ on both sides of the plug-in interface needs of its types.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -14,6 +16,20 @@ namespace perflab::middleware {
 
 inline bool same(const perflab_identity& a, const perflab_identity& b) noexcept {
   return std::memcmp(a.bytes, b.bytes, sizeof a.bytes) == 0;
+}
+
+// A message that is given in parts: its size, and its bytes one behind the other. The address of an empty
+// part may be null.
+inline std::size_t size_of(const perflab_bytes* parts, std::size_t count) noexcept {
+  std::size_t size = 0;
+  for (std::size_t i = 0; i < count; ++i) size += parts[i].size;
+  return size;
+}
+inline void put_together(const perflab_bytes* parts, std::size_t count, std::uint8_t* to) noexcept {
+  for (std::size_t i = 0; i < count; ++i) {
+    if (parts[i].size > 0) std::memcpy(to, parts[i].data, parts[i].size);
+    to += parts[i].size;
+  }
 }
 
 // For maps.
@@ -39,6 +55,22 @@ constexpr Error::Kind kind_of(perflab_status status) noexcept {
 constexpr perflab_status status_of(Error::Kind kind) noexcept {
   if (kind == Error::Kind::kBadInput) return PERFLAB_BAD_OPTION;
   return kind == Error::Kind::kUnsupported ? PERFLAB_UNSUPPORTED : PERFLAB_FAILED;
+}
+
+inline void require_ok(perflab_status status, const perflab_error& error) {
+  if (status < 0) throw Error(kind_of(status), error.text);
+}
+
+// The default of ROS 2: keep_last 10, reliable, volatile, automatic, no deadline, lifespan or lease.
+[[nodiscard]] constexpr perflab_qos default_qos() noexcept {
+  return {.history = PERFLAB_KEEP_LAST,
+          .depth = 10,
+          .reliability = PERFLAB_RELIABLE,
+          .durability = PERFLAB_VOLATILE,
+          .deadline_ns = PERFLAB_DURATION_INFINITE,
+          .lifespan_ns = PERFLAB_DURATION_INFINITE,
+          .liveliness = PERFLAB_AUTOMATIC,
+          .lease_duration_ns = PERFLAB_DURATION_INFINITE};
 }
 
 // The name of the first policy that keeps a writer and a reader from matching, or nullptr (DDS 1.4, 2.2.3).

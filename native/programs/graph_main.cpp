@@ -72,25 +72,21 @@ ordered_json description_of(const Graph& graph) {
   json["requests_per_s"] = d.requests_per_s;
   json["topics"] = ordered_json::array();
   for (const auto& topic : d.topics) {
-    ordered_json entry;
-    entry["topic"] = topic.topic;
-    entry["type"] = topic.type;
-    entry["publishers"] = topic.publishers;
-    entry["subscriptions"] = topic.subscriptions;
-    entry["published_per_s"] = topic.published_per_s;
-    entry["published_bytes_per_s"] = topic.published_bytes_per_s;
-    json["topics"].push_back(std::move(entry));
+    json["topics"].push_back({{"topic", topic.topic},
+                              {"type", topic.type},
+                              {"publishers", topic.publishers},
+                              {"subscriptions", topic.subscriptions},
+                              {"published_per_s", topic.published_per_s},
+                              {"published_bytes_per_s", topic.published_bytes_per_s}});
   }
   json["services"] = ordered_json::array();
   for (const auto& service : d.services) {
-    ordered_json entry;
-    entry["service"] = service.service;
-    entry["type"] = service.type;
-    entry["server"] = service.server;
-    entry["clients"] = service.clients;
-    entry["requests_per_s"] = service.requests_per_s;
-    entry["request_bytes_per_s"] = service.request_bytes_per_s;
-    json["services"].push_back(std::move(entry));
+    json["services"].push_back({{"service", service.service},
+                                {"type", service.type},
+                                {"server", service.server},
+                                {"clients", service.clients},
+                                {"requests_per_s", service.requests_per_s},
+                                {"request_bytes_per_s", service.request_bytes_per_s}});
   }
   return json;
 }
@@ -98,12 +94,11 @@ ordered_json description_of(const Graph& graph) {
 ordered_json message_types() {
   ordered_json list = ordered_json::array();
   for (const perflab::message::MessageType& type : perflab::message::all_types()) {
-    ordered_json entry;
-    entry["name"] = type.name;
-    entry["ros_type"] = type.ros_type;
-    entry["payload_bytes"] = type.variable ? ordered_json(nullptr) : ordered_json(type.payload_bytes);
-    entry["variable"] = type.variable;
-    list.push_back(std::move(entry));
+    list.push_back(
+        {{"name", type.name},
+         {"ros_type", type.ros_type},
+         {"payload_bytes", type.variable ? ordered_json(nullptr) : ordered_json(type.payload_bytes)},
+         {"variable", type.variable}});
   }
   return list;
 }

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/hex.h"
 #include "ctf/coverage.h"
 #include "ctf/merge.h"
 #include "ctf/stream.h"
@@ -42,14 +43,6 @@ std::int64_t plus(std::int64_t a, std::int64_t b) {
 
 std::int64_t minus(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
-}
-
-std::string uuid_text(const ctf::Uuid& uuid) {
-  std::string text;
-  for (std::size_t i = 0; i < uuid.size(); ++i) {
-    text += fmt::format("{}{:02x}", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
-  }
-  return text;
 }
 
 // LTTng's clock (and that of perflab's recorder) has the boot's identity: two machines of one name, or two boots of one, have no clock in common.

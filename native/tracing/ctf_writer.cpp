@@ -62,12 +62,6 @@ CtfUuid random_uuid() {
   return uuid;
 }
 
-std::string uuid_text(const CtfUuid& uuid) {
-  std::string text = to_hex(uuid);
-  for (const std::size_t at : {20, 16, 12, 8}) text.insert(at, 1, '-');
-  return text;
-}
-
 std::string ctf_preamble(const CtfUuid& uuid, std::string_view environment, const std::string& clock_uuid,
                          std::int64_t epoch_offset_ns, std::string_view event_context) {
   const char* const order = std::endian::native == std::endian::little ? "le" : "be";

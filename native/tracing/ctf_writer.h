@@ -31,7 +31,6 @@ using CtfUuid = std::array<std::uint8_t, 16>;
 
 // From the kernel's random numbers.
 [[nodiscard]] CtfUuid random_uuid();
-[[nodiscard]] std::string uuid_text(const CtfUuid& uuid);
 
 // The output cannot be written: one line with the file and the reason. What is there stays readable.
 class CtfOutputError : public Failed {

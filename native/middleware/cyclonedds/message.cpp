@@ -8,6 +8,8 @@
 #include <limits>
 #include <new>
 
+#include "middleware/types.h"
+
 namespace perflab::middleware::cyclonedds {
 namespace {
 
@@ -190,16 +192,10 @@ ddsi_sertype* new_type(const char* name, const perflab_host* host) {
 }
 
 Message* new_message(const ddsi_sertype* type, const perflab_bytes* parts, std::size_t part_count) noexcept {
-  std::size_t size = 0;
-  for (std::size_t i = 0; i < part_count; ++i) size += parts[i].size;
+  const std::size_t size = middleware::size_of(parts, part_count);
   Message* const made = allocate(type, SDK_DATA, size);
   if (made == nullptr) return nullptr;
-  std::uint8_t* to = made->bytes();
-  for (std::size_t i = 0; i < part_count; ++i) {
-    if (parts[i].size == 0) continue;  // its address may be null
-    std::memcpy(to, parts[i].data, parts[i].size);
-    to += parts[i].size;
-  }
+  put_together(parts, part_count, made->bytes());
   return made;
 }
 

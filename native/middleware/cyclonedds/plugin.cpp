@@ -38,25 +38,13 @@
 #include "middleware/cyclonedds/waitset.h"
 #include "middleware/middleware.h"
 #include "middleware/support/plugin_table.h"
-#include "middleware/support/status.h"
 
 namespace cyclonedds = perflab::middleware::cyclonedds;
 using perflab::Unsupported;
-using perflab::middleware::support::guarded;
 using perflab::middleware::support::plugin_table;
 
-struct perflab_participant final : cyclonedds::Participant {
-  using Participant::Participant;
-};
-struct perflab_writer final : cyclonedds::Writer {
-  using Writer::Writer;
-};
-struct perflab_reader final : cyclonedds::Reader {
-  using Reader::Reader;
-};
-struct perflab_waitset final : cyclonedds::WaitSet {
-  using WaitSet::WaitSet;
-};
+PERFLAB_MIDDLEWARE_CLASSES(cyclonedds::Participant, cyclonedds::Writer, cyclonedds::Reader,
+                           cyclonedds::WaitSet)
 
 namespace {
 
@@ -70,26 +58,20 @@ perflab_capabilities capabilities() {
           .loans = false};
 }
 
-perflab_status open(const perflab_host* host, const perflab_participant_settings* settings,
-                    perflab_participant** participant, perflab_error* error) {
-  return guarded(error, [&] {
-    // The own type reaches into the library's structures, which change between versions.
-    if (std::strcmp(cyclonedds::library_version(), DDS_VERSION) != 0) {
-      throw Unsupported(std::string("cyclonedds: built for libddsc " DDS_VERSION " but loaded with ") +
-                        cyclonedds::library_version());
-    }
-    *participant = new perflab_participant(*host, cyclonedds::read_settings(*settings));
-    return PERFLAB_OK;
-  });
+cyclonedds::Settings settings(const perflab_participant_settings& given) {
+  // The own type reaches into the library's structures, which change between versions.
+  if (std::strcmp(cyclonedds::library_version(), DDS_VERSION) != 0) {
+    throw Unsupported(std::string("cyclonedds: built for libddsc " DDS_VERSION " but loaded with ") +
+                      cyclonedds::library_version());
+  }
+  return cyclonedds::read_settings(given);
 }
 
 constexpr perflab_middleware kMiddleware =
-    plugin_table<perflab_participant, perflab_writer, perflab_reader, perflab_waitset>(
-        {.name = "cyclonedds",
-         .summary = "Eclipse Cyclone DDS, serialized messages over UDP",
-         .version = cyclonedds::library_version,
-         .capabilities = capabilities,
-         .open = open});
+    plugin_table<settings>({.name = "cyclonedds",
+                            .summary = "Eclipse Cyclone DDS, serialized messages over UDP",
+                            .version = cyclonedds::library_version,
+                            .capabilities = capabilities});
 
 }  // namespace
 

@@ -132,7 +132,7 @@ void Bus::return_pool(Pool& pool) noexcept {
   free_pools_.push_back(&pool);
 }
 
-Participant::Participant(const perflab_host& host, const ParticipantSettings& settings)
+Participant::Participant(const perflab_host& host, const support::LocalSettings& settings)
     : host_(host), settings_(settings), bus_(Bus::of(settings.domain)), identity_(random_identity()) {}
 
 perflab_identity Participant::next_identity() {

@@ -12,6 +12,7 @@
 
 #include "middleware/direct/packet.h"
 #include "middleware/middleware.h"
+#include "middleware/support/options.h"
 
 namespace perflab::middleware::direct {
 
@@ -55,25 +56,19 @@ class Bus {
   std::vector<Pool*> free_pools_;
 };
 
-struct ParticipantSettings {
-  std::uint32_t domain;
-  bool ignore_local_endpoints;
-  std::int64_t max_blocking_time_ns;
-};
-
 class Participant {
  public:
-  Participant(const perflab_host& host, const ParticipantSettings& settings);
+  Participant(const perflab_host& host, const support::LocalSettings& settings);
 
   const char* describe();
   [[nodiscard]] Bus& bus() const noexcept { return *bus_; }
-  [[nodiscard]] const ParticipantSettings& settings() const noexcept { return settings_; }
+  [[nodiscard]] const support::LocalSettings& settings() const noexcept { return settings_; }
   [[nodiscard]] std::int64_t host_now_ns() const noexcept { return host_.now_ns(host_.context); }
   perflab_identity next_identity();
 
  private:
   const perflab_host host_;
-  const ParticipantSettings settings_;
+  const support::LocalSettings settings_;
   const std::shared_ptr<Bus> bus_;
   perflab_identity identity_;
   std::uint32_t entities_ = 0;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <exception>
 #include <thread>
 
@@ -88,10 +87,8 @@ void Endpoint::run_callbacks(Gate::Marks marks) noexcept {
 
 Reader::Reader(Participant& participant, const perflab_endpoint_settings& settings,
                const perflab_listener* listener)
-    : Endpoint(participant, settings, listener),
-      Attachment("direct"),
-      relates_(settings.related_samples),
-      queue_(room_for(qos_)) {
+    : Endpoint(participant, settings, listener), Attachment("direct"), relates_(settings.related_samples) {
+  queue_.reserve(room_for(qos_));
   participant_.bus().enter(*this);
 }
 
@@ -229,8 +226,7 @@ perflab_status Writer::write(const perflab_bytes* parts, std::size_t part_count,
     if (sequence != nullptr) *sequence = sequence_;
     return PERFLAB_OK;
   }
-  std::size_t size = 0;
-  for (std::size_t i = 0; i < part_count; ++i) size += parts[i].size;
+  const std::size_t size = size_of(parts, part_count);
   Packet* packet = nullptr;
   try {
     packet = pool_.get(size);
@@ -239,11 +235,7 @@ perflab_status Writer::write(const perflab_bytes* parts, std::size_t part_count,
     return PERFLAB_FAILED;
   }
   packet->size = size;
-  std::uint8_t* to = packet->bytes();
-  for (std::size_t i = 0; i < part_count; ++i) {
-    if (parts[i].size > 0) std::memcpy(to, parts[i].data, parts[i].size);
-    to += parts[i].size;
-  }
+  put_together(parts, part_count, packet->bytes());
   return send(packet, related, sequence, stamp_ns, error);
 }
 

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/gate.h"
+#include "base/queue.h"
 #include "middleware/direct/bus.h"
 #include "middleware/direct/packet.h"
 #include "middleware/middleware.h"
@@ -103,7 +104,7 @@ class Reader : public Endpoint, public support::Attachment {
   std::atomic<std::size_t> writers_{0};
 
   // Under mutex_.
-  PacketQueue queue_;
+  GrowingQueue<Packet*> queue_;
   std::size_t bytes_ = 0;  // in the queue, with keep_all
   std::condition_variable room_;
   std::size_t waiting_writers_ = 0;
@@ -174,7 +175,7 @@ class Writer : public Endpoint {
   // With transient_local only. Held while a message is numbered, remembered and put into the queues, and
   // while a reader is added: it gets each message once.
   std::mutex history_mutex_;
-  PacketQueue history_{0};
+  GrowingQueue<Packet*> history_;
 };
 
 }  // namespace perflab::middleware::direct

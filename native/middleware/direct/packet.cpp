@@ -57,11 +57,4 @@ void Pool::reserve(std::size_t count, std::size_t size) {
   while (made_count_.load(std::memory_order_relaxed) < count) put(make(size));
 }
 
-void PacketQueue::grow() {
-  std::vector<Packet*> larger(std::max<std::size_t>(16, 2 * items_.size()));
-  for (std::size_t i = 0; i < size_; ++i) larger[i] = (*this)[i];
-  items_ = std::move(larger);
-  first_ = 0;
-}
-
 }  // namespace perflab::middleware::direct

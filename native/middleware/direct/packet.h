@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "middleware/middleware.h"
 
@@ -56,38 +55,6 @@ class Pool {
   std::atomic<Packet*> returned_{nullptr};  // what others gave back meanwhile
   std::atomic<Packet*> made_{nullptr};      // all of them
   std::atomic<std::size_t> made_count_{0};
-};
-
-// Packets in the order of their arrival. Grows when needed and never shrinks.
-class PacketQueue {
- public:
-  explicit PacketQueue(std::size_t room) : items_(room) {}
-  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
-  [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  [[nodiscard]] Packet* operator[](std::size_t i) const noexcept { return items_[place(i)]; }
-  [[nodiscard]] Packet* front() const noexcept { return items_[first_]; }
-  // Throws std::bad_alloc.
-  void push_back(Packet* packet) {
-    if (size_ == items_.size()) grow();
-    items_[place(size_++)] = packet;
-  }
-  Packet* pop_front() noexcept {
-    Packet* const packet = items_[first_];
-    first_ = place(1);
-    --size_;
-    return packet;
-  }
-
- private:
-  [[nodiscard]] std::size_t place(std::size_t i) const noexcept {
-    const std::size_t at = first_ + i;
-    return at < items_.size() ? at : at - items_.size();
-  }
-  void grow();
-
-  std::vector<Packet*> items_;
-  std::size_t first_ = 0;
-  std::size_t size_ = 0;
 };
 
 }  // namespace perflab::middleware::direct

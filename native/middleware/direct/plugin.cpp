@@ -20,34 +20,22 @@
 //
 // Read in this order: endpoint.h (the way of a message), packet.h (where it is), base/gate.h (callbacks),
 // bus.h (who meets whom).
-#include <cstring>
-#include <string>
 
 #include "middleware/direct/bus.h"
 #include "middleware/direct/endpoint.h"
 #include "middleware/middleware.h"
 #include "middleware/support/options.h"
 #include "middleware/support/plugin_table.h"
-#include "middleware/support/status.h"
 #include "middleware/support/waitset.h"
 
 namespace direct = perflab::middleware::direct;
-using perflab::Unsupported;
-using perflab::middleware::support::guarded;
+using perflab::middleware::support::local_settings;
+using perflab::middleware::support::LocalSettings;
+using perflab::middleware::support::Options;
 using perflab::middleware::support::plugin_table;
 
-struct perflab_participant final : direct::Participant {
-  using Participant::Participant;
-};
-struct perflab_writer final : direct::Writer {
-  using Writer::Writer;
-};
-struct perflab_reader final : direct::Reader {
-  using Reader::Reader;
-};
-struct perflab_waitset final : perflab::middleware::support::WaitSet<direct::Reader> {
-  using WaitSet::WaitSet;
-};
+PERFLAB_MIDDLEWARE_CLASSES(direct::Participant, direct::Writer, direct::Reader,
+                           perflab::middleware::support::WaitSet<direct::Reader>)
 
 namespace {
 
@@ -61,32 +49,16 @@ perflab_capabilities capabilities() {
           .loans = true};
 }
 
-perflab_status open(const perflab_host* host, const perflab_participant_settings* settings,
-                    perflab_participant** participant, perflab_error* error) {
-  return guarded(error, [&] {
-    const perflab::middleware::support::Options options("direct", {settings->options, settings->option_count},
-                                                        {"max_blocking_time"});
-    perflab::middleware::support::check_domain("direct", settings->domain);
-    if (settings->network != nullptr && std::strcmp(settings->network, "lo") != 0) {
-      throw Unsupported(std::string("direct: network '") + settings->network +
-                        "'; it leaves no process, right would be 'lo'");
-    }
-    *participant = new perflab_participant(
-        *host, direct::ParticipantSettings{
-                   .domain = settings->domain,
-                   .ignore_local_endpoints = settings->ignore_local_endpoints,
-                   .max_blocking_time_ns = options.duration_ns("max_blocking_time").value_or(1'000'000'000)});
-    return PERFLAB_OK;
-  });
+LocalSettings settings(const perflab_participant_settings& given) {
+  const Options options("direct", {given.options, given.option_count}, {"max_blocking_time"});
+  return local_settings("direct", given, options, "leaves no process");
 }
 
-constexpr perflab_middleware kMiddleware =
-    plugin_table<perflab_participant, perflab_writer, perflab_reader, perflab_waitset>(
-        {.name = "direct",
-         .summary = "function calls within one process: what a graph costs without a middleware",
-         .version = [] { return "1"; },
-         .capabilities = capabilities,
-         .open = open});
+constexpr perflab_middleware kMiddleware = plugin_table<settings>(
+    {.name = "direct",
+     .summary = "function calls within one process: what a graph costs without a middleware",
+     .version = [] { return "1"; },
+     .capabilities = capabilities});
 
 }  // namespace
 

@@ -30,10 +30,6 @@ std::uint64_t hash(const std::string& text) {
   return value;
 }
 
-void require_ok(perflab_status status, const perflab_error& error) {
-  if (status < 0) throw Error(kind_of(status), error.text);
-}
-
 void refuse_loans(const perflab_endpoint_settings& settings) {
   if (!settings.loans) return;
   throw Unsupported(std::string("disturbance: topic '") + settings.topic +
@@ -364,8 +360,7 @@ perflab_status Reader::take(perflab_sample* sample, perflab_error* error) {
     const std::lock_guard lock(mutex_);
     drop_expired();
     if (!cache_.empty()) {
-      message = std::move(cache_.front());
-      cache_.pop_front();
+      message = cache_.pop_front();
     } else {
       failure.swap(failure_);
     }
@@ -406,15 +401,12 @@ bool Reader::has_data() noexcept {
 
 // Under mutex_, as drop_first().
 void Reader::drop_expired() noexcept {
-  if (cache_.empty() || cache_.front()->expires_ns == INT64_MAX) return;
+  if (cache_.empty() || cache_[0]->expires_ns == INT64_MAX) return;
   const std::int64_t now_ns = monotonic_ns();
-  while (!cache_.empty() && cache_.front()->expires_ns <= now_ns) drop_first();
+  while (!cache_.empty() && cache_[0]->expires_ns <= now_ns) drop_first();
 }
 
-void Reader::drop_first() noexcept {
-  keep_for_reuse(std::move(cache_.front()));
-  cache_.pop_front();
-}
+void Reader::drop_first() noexcept { keep_for_reuse(cache_.pop_front()); }
 
 // ---- callbacks ----
 
@@ -531,29 +523,18 @@ const char* Participant::describe() {
 }  // namespace perflab::middleware::disturb
 
 // These four stand behind the C interface (support/plugin_table.h).
-struct perflab_participant final : perflab::middleware::disturb::Participant {
-  using Participant::Participant;
-};
-struct perflab_writer final : perflab::middleware::disturb::Writer {
-  using Writer::Writer;
-};
-struct perflab_reader final : perflab::middleware::disturb::Reader {
-  using Reader::Reader;
-};
-struct perflab_waitset final : perflab::middleware::support::WaitSet<perflab::middleware::disturb::Reader> {
-  using WaitSet::WaitSet;
-};
+PERFLAB_MIDDLEWARE_CLASSES(perflab::middleware::disturb::Participant, perflab::middleware::disturb::Writer,
+                           perflab::middleware::disturb::Reader,
+                           perflab::middleware::support::WaitSet<perflab::middleware::disturb::Reader>)
 
 namespace perflab::middleware::disturb {
 namespace {
 
-constexpr perflab_middleware kTable =
-    support::plugin_table<perflab_participant, perflab_writer, perflab_reader, perflab_waitset>(
-        {.name = "disturb",
-         .summary = "delay, loss, reordering, duplication and stalls over any plug-in",
-         .version = nullptr,
-         .capabilities = nullptr,
-         .open = nullptr});
+constexpr perflab_middleware kTable = support::plugin_table<nullptr>(
+    {.name = "disturb",
+     .summary = "delay, loss, reordering, duplication and stalls over any plug-in",
+     .version = nullptr,
+     .capabilities = nullptr});
 
 }  // namespace
 

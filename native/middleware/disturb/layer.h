@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "base/gate.h"
+#include "base/queue.h"
 #include "middleware/disturb/disturbance.h"
 #include "middleware/disturb/program.h"
 #include "middleware/disturb/scheduler.h"
 #include "middleware/middleware.h"
-#include "middleware/support/ring.h"
 #include "middleware/support/waitset.h"
 #include "middleware/types.h"
 
@@ -169,7 +169,7 @@ class Reader : public support::Attachment {
   std::int64_t deadline_from_ns_ = 0;
 
   // Protected by mutex_, which is taken after the participant's.
-  support::Ring<std::unique_ptr<Message>> cache_;
+  GrowingQueue<std::unique_ptr<Message>> cache_;
   std::vector<std::unique_ptr<Message>> free_;
   std::vector<Event> events_;
   bool data_ = false;

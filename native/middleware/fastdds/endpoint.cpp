@@ -270,8 +270,7 @@ perflab_status Writer::write(const perflab_bytes* parts, std::size_t part_count,
                              const perflab_sample_identity* related, std::int64_t* sequence,
                              perflab_error* error) {
   const std::int64_t stamp_ns = std::exchange(next_stamp_ns_, 0);
-  std::size_t size = 0;
-  for (std::size_t i = 0; i < part_count; ++i) size += parts[i].size;
+  const std::size_t size = size_of(parts, part_count);
   const std::size_t most =
       topic_.type->fixed_size() != 0 ? topic_.type->fixed_size() : std::numeric_limits<std::int32_t>::max();
   if (size < kEncapsulation || size > most) [[unlikely]] {

@@ -1,6 +1,6 @@
 #include "middleware/fastdds/message.h"
 
-#include <cstring>
+#include "middleware/types.h"
 
 namespace perflab::middleware::fastdds {
 namespace {
@@ -28,12 +28,7 @@ MessageType::MessageType(const std::string& name, std::size_t fixed_size) : fixe
 
 bool MessageType::write_to(const Outgoing& message, rtps::SerializedPayload_t& payload) noexcept {
   if (message.size > payload.max_size) return false;
-  std::uint8_t* to = payload.data;
-  for (std::size_t i = 0; i < message.count; ++i) {
-    if (message.parts[i].size == 0) continue;
-    std::memcpy(to, message.parts[i].data, message.parts[i].size);
-    to += message.parts[i].size;
-  }
+  put_together(message.parts, message.count, payload.data);
   payload.length = message.size;
   payload.encapsulation = message.size > 1 && (payload.data[1] & 1) == 0 ? CDR_BE : CDR_LE;
   return true;

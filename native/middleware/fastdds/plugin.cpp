@@ -51,8 +51,8 @@
 // Threads: fdds.udp.disc, fdds.udp.user, fdds.shm.disc, fdds.shm.user (receiving; on_data comes on a user
 // one), fdds.sharing (one per reader with data sharing), fdds (timers, the log, shared-memory watchdogs,
 // sending with async).
-#include <cstring>
 #include <string>
+#include <string_view>
 
 #include "middleware/fastdds/endpoint.h"
 #include "middleware/fastdds/library.h"
@@ -60,26 +60,14 @@
 #include "middleware/fastdds/settings.h"
 #include "middleware/middleware.h"
 #include "middleware/support/plugin_table.h"
-#include "middleware/support/status.h"
 #include "middleware/support/waitset.h"
 
 namespace fastdds = perflab::middleware::fastdds;
 using perflab::Unsupported;
-using perflab::middleware::support::guarded;
 using perflab::middleware::support::plugin_table;
 
-struct perflab_participant final : fastdds::Participant {
-  using Participant::Participant;
-};
-struct perflab_writer final : fastdds::Writer {
-  using Writer::Writer;
-};
-struct perflab_reader final : fastdds::Reader {
-  using Reader::Reader;
-};
-struct perflab_waitset final : perflab::middleware::support::WaitSet<fastdds::Reader> {
-  using WaitSet::WaitSet;
-};
+PERFLAB_MIDDLEWARE_CLASSES(fastdds::Participant, fastdds::Writer, fastdds::Reader,
+                           perflab::middleware::support::WaitSet<fastdds::Reader>)
 
 namespace {
 
@@ -93,28 +81,22 @@ perflab_capabilities capabilities() {
           .loans = true};
 }
 
-perflab_status open(const perflab_host* host, const perflab_participant_settings* settings,
-                    perflab_participant** participant, perflab_error* error) {
-  return guarded(error, [&] {
-    // Classes of the library are extended here, whose layout changes between minor versions.
-    const std::string built =
-        std::to_string(FASTDDS_VERSION_MAJOR) + "." + std::to_string(FASTDDS_VERSION_MINOR) + ".";
-    if (std::string(fastdds::library_version()).rfind(built, 0) != 0) {
-      throw Unsupported("fastdds: built for Fast DDS " + built + "x but loaded with " +
-                        fastdds::library_version());
-    }
-    *participant = new perflab_participant(*host, fastdds::read_settings(*settings));
-    return PERFLAB_OK;
-  });
+fastdds::Settings settings(const perflab_participant_settings& given) {
+  // Classes of the library are extended here, whose layout changes between minor versions.
+  const std::string built =
+      std::to_string(FASTDDS_VERSION_MAJOR) + "." + std::to_string(FASTDDS_VERSION_MINOR) + ".";
+  if (!std::string_view(fastdds::library_version()).starts_with(built)) {
+    throw Unsupported("fastdds: built for Fast DDS " + built + "x but loaded with " +
+                      fastdds::library_version());
+  }
+  return fastdds::read_settings(given);
 }
 
 constexpr perflab_middleware kMiddleware =
-    plugin_table<perflab_participant, perflab_writer, perflab_reader, perflab_waitset>(
-        {.name = "fastdds",
-         .summary = "eProsima Fast DDS, serialized messages over UDP and shared memory",
-         .version = fastdds::library_version,
-         .capabilities = capabilities,
-         .open = open});
+    plugin_table<settings>({.name = "fastdds",
+                            .summary = "eProsima Fast DDS, serialized messages over UDP and shared memory",
+                            .version = fastdds::library_version,
+                            .capabilities = capabilities});
 
 }  // namespace
 

@@ -8,26 +8,11 @@
 namespace perflab::middleware {
 namespace {
 
-void require_ok(perflab_status status, const perflab_error& error) {
-  if (status < 0) throw Error(kind_of(status), error.text);
-}
-
 [[noreturn]] void refuse(const std::filesystem::path& file, const std::string& what) {
   throw Failed("middleware plug-in " + file.string() + ": " + what);
 }
 
 }  // namespace
-
-perflab_qos default_qos() noexcept {
-  return {.history = PERFLAB_KEEP_LAST,
-          .depth = 10,
-          .reliability = PERFLAB_RELIABLE,
-          .durability = PERFLAB_VOLATILE,
-          .deadline_ns = PERFLAB_DURATION_INFINITE,
-          .lifespan_ns = PERFLAB_DURATION_INFINITE,
-          .liveliness = PERFLAB_AUTOMATIC,
-          .lease_duration_ns = PERFLAB_DURATION_INFINITE};
-}
 
 Plugin Plugin::load(const std::filesystem::path& file) {
   // An absolute path: dlopen would search the library path for a bare name.

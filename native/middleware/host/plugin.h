@@ -43,9 +43,6 @@
 
 namespace perflab::middleware {
 
-// Keep-last 10, reliable, volatile, nothing limited: the default of ROS 2.
-perflab_qos default_qos() noexcept;
-
 struct ParticipantSettings {
   std::uint32_t domain = 0;
   std::string network = "lo";

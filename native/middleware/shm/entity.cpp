@@ -6,35 +6,22 @@
 #include "middleware/shm/participant.h"
 #include "middleware/shm/ring.h"
 #include "middleware/shm/wire.h"
+#include "middleware/support/qos.h"
 
 namespace perflab::middleware::shm {
-namespace {
-
-void check_qos(const perflab_qos& qos) {
-  const auto refuse = [](const char* policy, std::int64_t value, const std::string& right) {
-    throw BadInput(std::string("shm: ") + policy + " of " + std::to_string(value) + "; right would be " +
-                   right);
-  };
-  if (qos.history == PERFLAB_KEEP_LAST &&
-      (qos.depth <= 0 || qos.depth > static_cast<std::int32_t>(kMostMessages)))
-    refuse("history depth", qos.depth, "1 to " + std::to_string(kMostMessages));
-  if (qos.deadline_ns <= 0) refuse("deadline", qos.deadline_ns, "above 0 ns, or infinite");
-  if (qos.lifespan_ns <= 0) refuse("lifespan", qos.lifespan_ns, "above 0 ns, or infinite");
-  if (qos.lease_duration_ns <= 0) refuse("lease duration", qos.lease_duration_ns, "above 0 ns, or infinite");
-}
-
-}  // namespace
 
 Endpoint checked(const perflab_endpoint_settings& settings) {
-  Endpoint info{settings.qos, settings.topic != nullptr ? settings.topic : "",
-                settings.type != nullptr ? settings.type : ""};
-  if (info.topic.empty() || info.type.empty() || info.topic.size() + info.type.size() > kLongestNames)
-    throw BadInput("shm: an empty or endless topic or type; right would be e.g. rt/amazon");
+  support::checked("shm", settings);
+  Endpoint info{settings.qos, settings.topic, settings.type};
+  if (info.topic.size() + info.type.size() > kLongestNames)
+    throw BadInput("shm: an endless topic or type; right would be e.g. rt/amazon");
   if (settings.loans) {
     throw Unsupported("shm: topic '" + info.topic +
                       "' shall pass loaned messages; right would be unique or shared");
   }
-  check_qos(info.qos);
+  if (info.qos.history == PERFLAB_KEEP_LAST && info.qos.depth > static_cast<std::int32_t>(kMostMessages))
+    throw BadInput("shm: history depth " + std::to_string(info.qos.depth) + "; right would be 1 to " +
+                   std::to_string(kMostMessages));
   return info;
 }
 

@@ -31,6 +31,7 @@
 #include "middleware/shm/reader.h"
 #include "middleware/shm/wire.h"
 #include "middleware/shm/writer.h"
+#include "middleware/support/options.h"
 #include "middleware/types.h"
 
 namespace perflab::middleware::shm {
@@ -38,11 +39,8 @@ namespace perflab::middleware::shm {
 template <typename Value>
 using ByIdentity = std::map<perflab_identity, Value, IdentityLess>;
 
-struct ParticipantSettings {
-  std::uint32_t domain;
-  bool ignore_local_endpoints;
+struct ParticipantSettings : support::LocalSettings {
   std::int64_t match_delay_ns;
-  std::int64_t max_blocking_time_ns;
 };
 
 // A writer or reader of a peer.

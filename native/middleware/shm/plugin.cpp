@@ -25,9 +25,6 @@
 // 16384 messages or 1 GiB; for a best effort reader the oldest is lost then, counted, and reported as
 // PERFLAB_SAMPLE_LOST. A message has at most 1 GiB, a history 16384 messages. At most 256 participants per
 // domain and user.
-#include <cstdint>
-#include <cstring>
-#include <string>
 
 #include "middleware/middleware.h"
 #include "middleware/shm/participant.h"
@@ -36,27 +33,14 @@
 #include "middleware/shm/writer.h"
 #include "middleware/support/options.h"
 #include "middleware/support/plugin_table.h"
-#include "middleware/support/status.h"
 
 namespace shm = perflab::middleware::shm;
-using perflab::Unsupported;
-using perflab::middleware::support::guarded;
+using perflab::middleware::support::local_settings;
 using perflab::middleware::support::Options;
 using perflab::middleware::support::plugin_table;
 
 // These four stand behind the C interface (support/plugin_table.h).
-struct perflab_participant final : shm::Participant {
-  using Participant::Participant;
-};
-struct perflab_writer final : shm::Writer {
-  using Writer::Writer;
-};
-struct perflab_reader final : shm::Reader {
-  using Reader::Reader;
-};
-struct perflab_waitset final : shm::WaitSet {
-  using WaitSet::WaitSet;
-};
+PERFLAB_MIDDLEWARE_CLASSES(shm::Participant, shm::Writer, shm::Reader, shm::WaitSet)
 
 namespace {
 
@@ -71,36 +55,20 @@ perflab_capabilities capabilities() {
           .loans = false};
 }
 
-// No exception may leave through the C interface: guarded() turns one into a status and a line of text. Check
-// everything that can be wrong before anything is begun; what cannot be done is refused, never ignored.
-perflab_status open(const perflab_host* host, const perflab_participant_settings* settings,
-                    perflab_participant** participant, perflab_error* error) {
-  return guarded(error, [&] {
-    const Options options("shm", {settings->options, settings->option_count},
-                          {"match_delay", "max_blocking_time"});
-    perflab::middleware::support::check_domain("shm", settings->domain);
-    if (settings->network != nullptr && std::strcmp(settings->network, "lo") != 0) {
-      throw Unsupported(std::string("shm: network '") + settings->network +
-                        "'; it connects processes of one machine, right would be 'lo'");
-    }
-    *participant = new perflab_participant(
-        *host, shm::ParticipantSettings{
-                   .domain = settings->domain,
-                   .ignore_local_endpoints = settings->ignore_local_endpoints,
-                   .match_delay_ns = options.duration_ns("match_delay").value_or(0),
-                   .max_blocking_time_ns = options.duration_ns("max_blocking_time").value_or(1'000'000'000)});
-    return PERFLAB_OK;
-  });
+// Check here everything that can be wrong, before anything is begun; what cannot be done is refused, never
+// ignored. What is thrown becomes a status and a line of text.
+shm::ParticipantSettings settings(const perflab_participant_settings& given) {
+  const Options options("shm", {given.options, given.option_count}, {"match_delay", "max_blocking_time"});
+  return {local_settings("shm", given, options, "connects processes of one machine"),
+          options.duration_ns("match_delay").value_or(0)};
 }
 
-constexpr perflab_middleware kMiddleware =
-    plugin_table<perflab_participant, perflab_writer, perflab_reader, perflab_waitset>(
-        {.name = "shm",
-         .summary =
-             "shared memory and futexes between processes of one machine: the floor of what a message costs",
-         .version = [] { return "1"; },
-         .capabilities = capabilities,
-         .open = open});
+constexpr perflab_middleware kMiddleware = plugin_table<settings>(
+    {.name = "shm",
+     .summary =
+         "shared memory and futexes between processes of one machine: the floor of what a message costs",
+     .version = [] { return "1"; },
+     .capabilities = capabilities});
 
 }  // namespace
 

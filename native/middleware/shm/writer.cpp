@@ -1,7 +1,6 @@
 #include "middleware/shm/writer.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "middleware/shm/participant.h"
@@ -41,8 +40,7 @@ perflab_status Writer::write(const perflab_bytes* parts, std::size_t part_count,
                              const perflab_sample_identity* related, std::int64_t* sequence,
                              perflab_error* error) {
   const std::int64_t stamp_ns = std::exchange(next_stamp_ns_, 0);
-  std::size_t size = 0;
-  for (std::size_t i = 0; i < part_count; ++i) size += parts[i].size;
+  const std::size_t size = size_of(parts, part_count);
   if (size > kLargestMessage) {
     support::set_error(error, "shm: not sent: a message of more than 1 GiB");
     return PERFLAB_FAILED;
@@ -52,11 +50,7 @@ perflab_status Writer::write(const perflab_bytes* parts, std::size_t part_count,
     Room room = make_room(size, error);
     if (room == Room::later) room = wait_for_room(lock, size, error);
     if (room != Room::there) return PERFLAB_FAILED;
-    std::uint8_t* to = ring_->place(size);
-    for (std::size_t i = 0; i < part_count; ++i) {
-      if (parts[i].size > 0) std::memcpy(to, parts[i].data, parts[i].size);
-      to += parts[i].size;
-    }
+    put_together(parts, part_count, ring_->place(size));
   }
   written_ns_ = participant.host_now_ns();
   const bool asserts = info.qos.liveliness == PERFLAB_MANUAL_BY_TOPIC;

@@ -132,6 +132,19 @@ std::optional<double> Options::probability(std::string_view key) const {
   return number;
 }
 
+LocalSettings local_settings(std::string_view plugin, const perflab_participant_settings& given,
+                             const Options& options, std::string_view reach) {
+  check_domain(plugin, given.domain);
+  const std::string_view network = given.network != nullptr ? given.network : "lo";
+  if (network != "lo") {
+    throw Unsupported(
+        std::string(plugin).append(": network '").append(network).append("'; it ").append(reach) +
+        ", right would be 'lo'");
+  }
+  return {given.domain, given.ignore_local_endpoints,
+          options.duration_ns("max_blocking_time").value_or(1'000'000'000)};
+}
+
 void check_domain(std::string_view plugin, std::uint32_t domain) {
   static constexpr std::uint32_t kLargest = 232;
   if (domain <= kLargest) return;

@@ -50,6 +50,18 @@ class Options {
   std::map<std::string, std::string, std::less<>> values_;
 };
 
+// What plug-ins need to know whose messages stay on one machine.
+struct LocalSettings {
+  std::uint32_t domain;
+  bool ignore_local_endpoints;
+  std::int64_t max_blocking_time_ns;  // 1 s, or the option `max_blocking_time`
+};
+
+// `reach` says which messages the plug-in carries, e.g. "leaves no process". Throws BadInput, and Unsupported
+// for another network than lo.
+LocalSettings local_settings(std::string_view plugin, const perflab_participant_settings& given,
+                             const Options& options, std::string_view reach);
+
 // DDS counts domains from 0 to 232, and so does everybody here. Throws BadInput.
 void check_domain(std::string_view plugin, std::uint32_t domain);
 

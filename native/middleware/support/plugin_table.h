@@ -1,18 +1,18 @@
 // The C interface of a plug-in, from four C++ classes.
 //
 // The interface declares perflab_participant, perflab_writer, perflab_reader and perflab_waitset and never
-// looks inside. A plug-in derives each from its own class, so that a handle and an object are the same thing,
-// without a cast, and has the table of functions made here:
+// looks inside. A plug-in has each derived from its own class, so that a handle and an object are the same
+// thing, without a cast, and has the table of functions made here:
 //
-//   struct perflab_participant final : mine::Participant { using Participant::Participant; };
-//   ... writer, reader, waitset ...
-//   constexpr perflab_middleware kMiddleware = plugin_table<perflab_participant, perflab_writer,
-//       perflab_reader, perflab_waitset>({.name = "mine", .summary = "...", .version = version,
-//       .capabilities = capabilities, .open = open});
+//   PERFLAB_MIDDLEWARE_CLASSES(mine::Participant, mine::Writer, mine::Reader, mine::WaitSet)
+//   constexpr perflab_middleware kMiddleware = plugin_table<mine::read_settings>(
+//       {.name = "mine", .summary = "...", .version = version, .capabilities = capabilities});
 //   PERFLAB_MIDDLEWARE_PLUGIN(kMiddleware)
 //
+// read_settings(perflab_participant_settings) checks what open() is given and throws what is wrong with it.
+//
 // What the classes must have (what each does stands in middleware.h):
-//   Participant  describe()
+//   Participant  Participant(const perflab_host&, <what read_settings returns>), describe()
 //   Writer       Writer(Participant&, const perflab_endpoint_settings&, const perflab_listener*), identity(),
 //                matched(), stamp_next(ns), and write(parts, count, error) or, where messages can be related,
 //                write(parts, count, related, sequence, error); where messages can be loaned also
@@ -31,6 +31,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "middleware/middleware.h"
 #include "middleware/support/status.h"
@@ -42,7 +43,11 @@ struct PluginDescription {
   const char* summary;  // one line
   const char* (*version)();
   perflab_capabilities (*capabilities)();
-  decltype(perflab_middleware::open) open;
+};
+
+template <typename Class>
+struct Handle : Class {
+  using Class::Class;
 };
 
 template <typename Writer>
@@ -57,7 +62,9 @@ concept Lends = requires(Writer& writer, void** message, perflab_error* error) {
   writer.loan(message, error);
 };
 
-template <typename Participant, typename Writer, typename Reader, typename WaitSet>
+// `read_settings` is null where participants are opened otherwise.
+template <auto read_settings, typename Participant = perflab_participant, typename Writer = perflab_writer,
+          typename Reader = perflab_reader, typename WaitSet = perflab_waitset>
 constexpr perflab_middleware plugin_table(const PluginDescription& plugin) {
   perflab_middleware table = {
       .abi = PERFLAB_MIDDLEWARE_ABI,
@@ -65,7 +72,7 @@ constexpr perflab_middleware plugin_table(const PluginDescription& plugin) {
       .summary = plugin.summary,
       .version = plugin.version,
       .capabilities = plugin.capabilities,
-      .open = plugin.open,
+      .open = nullptr,
       .close = [](Participant* participant) { delete participant; },
       .describe = [](Participant* participant) { return participant->describe(); },
       .create_writer =
@@ -90,8 +97,7 @@ constexpr perflab_middleware plugin_table(const PluginDescription& plugin) {
       .reader_identity = [](const Reader* reader) -> perflab_identity { return reader->identity(); },
       .matched_readers = [](Writer* writer) { return writer->matched(); },
       .matched_writers = [](Reader* reader) { return reader->matched(); },
-      .lifespan = [](Reader* reader,
-                     const perflab_identity* writer) { return reader->lifespan(*writer); },
+      .lifespan = [](Reader* reader, const perflab_identity* writer) { return reader->lifespan(*writer); },
       .write =
           [](Writer* writer, const perflab_bytes* parts, std::size_t count, perflab_error* error) {
             return guarded(error, [&] {
@@ -134,6 +140,15 @@ constexpr perflab_middleware plugin_table(const PluginDescription& plugin) {
              perflab_error* error) { return waitset->wait(timeout_ns, ready, capacity, ready_count, error); },
       .wake = [](WaitSet* waitset) { waitset->wake(); },
   };
+  if constexpr (!std::is_null_pointer_v<decltype(read_settings)>) {
+    table.open = [](const perflab_host* host, const perflab_participant_settings* settings,
+                    Participant** participant, perflab_error* error) {
+      return guarded(error, [&] {
+        *participant = new Participant(*host, read_settings(*settings));
+        return PERFLAB_OK;
+      });
+    };
+  }
   if constexpr (WritesRelated<Writer>) {
     table.write_related = [](Writer* writer, const perflab_bytes* parts, std::size_t count,
                              const perflab_sample_identity* related, std::int64_t* sequence,
@@ -154,6 +169,21 @@ constexpr perflab_middleware plugin_table(const PluginDescription& plugin) {
 }
 
 }  // namespace perflab::middleware::support
+
+// What the handles of the C interface are.
+#define PERFLAB_MIDDLEWARE_CLASSES(Participant, Writer, Reader, WaitSet)                 \
+  struct perflab_participant final : perflab::middleware::support::Handle<Participant> { \
+    using Handle::Handle;                                                                \
+  };                                                                                     \
+  struct perflab_writer final : perflab::middleware::support::Handle<Writer> {           \
+    using Handle::Handle;                                                                \
+  };                                                                                     \
+  struct perflab_reader final : perflab::middleware::support::Handle<Reader> {           \
+    using Handle::Handle;                                                                \
+  };                                                                                     \
+  struct perflab_waitset final : perflab::middleware::support::Handle<WaitSet> {         \
+    using Handle::Handle;                                                                \
+  };
 
 // The one symbol that is visible. Everything else is hidden by the build, so that two plug-ins in one process
 // cannot take each other's functions.

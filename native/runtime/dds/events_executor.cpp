@@ -11,7 +11,7 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "runtime/dds/bounded_queue.h"
+#include "base/queue.h"
 #include "runtime/dds/executor.h"
 #include "runtime/dds/subscription.h"
 #include "runtime/dds/waitable.h"

@@ -19,8 +19,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/queue.h"
 #include "middleware/middleware.h"
-#include "runtime/dds/bounded_queue.h"
 #include "runtime/runtime.h"
 #include "tracing/ros/tracepoints.h"
 

@@ -18,7 +18,7 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/dds/bounded_queue.h"
+#include "base/queue.h"
 #include "runtime/dds/executor.h"
 #include "runtime/dds/subscription.h"
 #include "runtime/dds/waitable.h"

@@ -117,14 +117,9 @@ bool DdsRuntime::DdsPublisher::publish_related(std::span<const perflab_bytes> pa
     }
   }
   if (!takers_.empty()) {
-    std::size_t size = 0;
-    for (const perflab_bytes& part : parts) size += part.size;
-    MessageRef message = Message::make(size);
+    MessageRef message = Message::make(middleware::size_of(parts.data(), parts.size()));
     if (!message) return failed(kNoMemory);
-    std::uint8_t* to = message->bytes().data();
-    for (const perflab_bytes& part : parts) {
-      to = append(to, {static_cast<const std::uint8_t*>(part.data), part.size});
-    }
+    middleware::put_together(parts.data(), parts.size(), message->bytes().data());
     if (number == 0) number = local_sequence_ + 1;
     local_sequence_ = number;
     message->sequence = number;

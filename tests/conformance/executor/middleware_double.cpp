@@ -8,12 +8,13 @@
 
 #include "middleware/direct/bus.h"
 #include "middleware/direct/endpoint.h"
+#include "middleware/support/options.h"
 #include "middleware/support/plugin_table.h"
 #include "middleware/support/status.h"
 #include "middleware/support/waitset.h"
 
 namespace direct = perflab::middleware::direct;
-using perflab::middleware::support::guarded;
+using perflab::middleware::support::LocalSettings;
 using perflab::middleware::support::plugin_table;
 using perflab::middleware::support::set_error;
 
@@ -96,25 +97,15 @@ perflab_capabilities capabilities() {
           .loans = true};
 }
 
-perflab_status open(const perflab_host* host, const perflab_participant_settings* settings,
-                    perflab_participant** participant, perflab_error* error) {
-  return guarded(error, [&] {
-    *participant = new perflab_participant(
-        *host, direct::ParticipantSettings{.domain = settings->domain,
-                                           .ignore_local_endpoints = settings->ignore_local_endpoints,
-                                           .max_blocking_time_ns = 1'000'000'000});
-    return PERFLAB_OK;
-  });
+LocalSettings settings(const perflab_participant_settings& given) {
+  return {given.domain, given.ignore_local_endpoints, 1'000'000'000};
 }
 
 constexpr perflab_middleware kDouble = [] {
-  perflab_middleware table =
-      plugin_table<perflab_participant, perflab_writer, perflab_reader, perflab_waitset>(
-          {.name = "double",
-           .summary = "for tests, within one process",
-           .version = [] { return "1"; },
-           .capabilities = capabilities,
-           .open = open});
+  perflab_middleware table = plugin_table<settings>({.name = "double",
+                                                     .summary = "for tests, within one process",
+                                                     .version = [] { return "1"; },
+                                                     .capabilities = capabilities});
   table.stamp_next = nullptr;  // as where there are no time stamps of the source
   return table;
 }();

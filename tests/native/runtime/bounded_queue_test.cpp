@@ -1,9 +1,9 @@
-#include "runtime/dds/bounded_queue.h"
-
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <vector>
+
+#include "base/queue.h"
 
 namespace perflab::runtime {
 namespace {

@@ -1,13 +1,15 @@
-// A queue of small values that allocates only while its capacity is raised.
+// Queues in one block of memory, which is used again: values go round in it.
 #pragma once
 
+#include <algorithm>
 #include <cassert>
 #include <cstddef>
 #include <utility>
 #include <vector>
 
-namespace perflab::runtime {
+namespace perflab {
 
+// Allocates only while its capacity is raised.
 template <typename T>
 class BoundedQueue {
  public:
@@ -21,6 +23,8 @@ class BoundedQueue {
   }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  // From the oldest on.
+  [[nodiscard]] const T& operator[](std::size_t i) const noexcept { return places_[place(i)]; }
   [[nodiscard]] std::size_t capacity() const noexcept { return places_.size(); }
 
   // There must be room.
@@ -57,4 +61,15 @@ class BoundedQueue {
   std::size_t size_ = 0;
 };
 
-}  // namespace perflab::runtime
+// Grows where it has no room, and never shrinks: no allocation once it is warm.
+template <typename T>
+class GrowingQueue : public BoundedQueue<T> {
+ public:
+  // Throws std::bad_alloc.
+  void push_back(T value) {
+    if (this->size() == this->capacity()) this->reserve(std::max<std::size_t>(16, 2 * this->capacity()));
+    BoundedQueue<T>::push_back(std::move(value));
+  }
+};
+
+}  // namespace perflab
