@@ -237,7 +237,8 @@ def _treatment(result: Result) -> tuple[object, ...]:
 
 def _roles(costs: Sequence[Cost]) -> tuple[dict[str, float] | None, str | None]:
     """The share of each role of threads in the CPU time, or why it is not known."""
-    total = sum(cost.cpu_ns for cost in costs)
+    # Of what the threads used: they are read after their process, so together they may have a little more than it.
+    total = sum(sum(cost.roles.values()) for cost in costs)
     if not costs:
         return None, "the threads' CPU time over the measured part was not recorded"
     if not total:

@@ -146,6 +146,13 @@ def test_shares_of_roles_and_what_was_not_recorded() -> None:
     assert unknown["cycles_per_message"]["value"] is None
 
 
+def test_shares_of_roles_are_at_most_the_whole_where_threads_were_read_later_than_their_process() -> None:
+    detail = made_costs.costing(1, 5.0)
+    detail["cost"]["cpu_ns"] = sum(detail["cost"]["roles"].values()) // 2
+    (row,) = rows_of([of_executor("events", [], trials_detail=[detail])])
+    assert row["roles"] == {"executor": 0.5, "middleware": 0.25, "perflab": 0.25, "tracer": 0.0, "ended": 0.0}
+
+
 def test_extra_trials_are_in_no_figure_but_give_families_and_phases() -> None:
     made = summary()
     rows = made["executor_costs"]["rows"]
