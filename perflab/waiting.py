@@ -22,7 +22,7 @@ from typing import TypeVar
 
 from perflab.errors import one_line
 
-ANNOUNCE_AFTER_S = 2.0
+ANNOUNCE_AFTER_S = 1.0
 STEP_S = 0.1
 
 _Result = TypeVar("_Result")
@@ -55,6 +55,11 @@ def told_to(teller: Callable[[str], None]) -> Iterator[None]:
         yield
     finally:
         _tellers.remove(teller)
+
+
+def tell(text: str) -> None:
+    """Says what takes long, to whoever it is told to: a line on stderr, or the display of a run."""
+    _tellers[-1](text)
 
 
 def raise_if_interrupted() -> None:
@@ -112,7 +117,7 @@ class Wait:
             self._announced = True
             what = self._what if isinstance(self._what, str) else self._what()
             limit = "" if self._limit_s is None else f", for {self._limit_s:.0f} s at most"
-            _tellers[-1](f"waiting for {one_line(what)}{limit}")
+            tell(f"waiting for {one_line(what)}{limit}")
 
     def pause(self, seconds: float = STEP_S) -> None:
         """One step, of STEP_S at most. Raises Interrupted where a signal came."""

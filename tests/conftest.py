@@ -13,4 +13,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ.setdefault("PERFLAB_COOL_DOWN", "0")
+# What perflab is doing is said where a test asks for it.
+os.environ.setdefault("PERFLAB_PROGRESS", "off")
 os.environ.pop("COLUMNS", None)

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from perflab import output
+from perflab import output, phases
 from perflab.cli import completion
 from perflab.errors import BadInput, LeftOut, PerflabError, Unavailable, one_line
 
@@ -43,6 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if not completion.asked():
                 warnings.simplefilter("always", LeftOut)
                 warnings.showwarning = _show
+                with phases.told("still working", sys.argv[1:] if arguments is None else arguments):
+                    return _run(arguments)
             return _run(arguments)
     except KeyboardInterrupt:
         return _complain("interrupted", INTERRUPTED)

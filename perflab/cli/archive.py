@@ -12,6 +12,7 @@ import typer
 from perflab.cli.options import complete_run
 from perflab.errors import BadInput
 from perflab.output import write_json
+from perflab.phases import phase
 from perflab.units import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -63,12 +64,17 @@ def archive(
     if check is not None:
         if output is not None:
             raise BadInput("--check writes nothing: leave out --output")
-        _print(archives.check(check), "every sum is right", as_json)
+        with phase(f"checking {check}"):
+            checked = archives.check(check)
+        _print(checked, "every sum is right", as_json)
     elif extract is not None:
-        done = archives.extract(extract, output)
+        with phase(f"unpacking {extract}"):
+            done = archives.extract(extract, output)
         _print(done, f"see it:  perflab show {shlex.quote(done.path)}", as_json)
     elif run is not None:
-        _print(_write(run, output, not without_records), "read back, every sum is right", as_json)
+        with phase(f"packing {run}"):
+            written = _write(run, output, not without_records)
+        _print(written, "read back, every sum is right", as_json)
     return 0
 
 

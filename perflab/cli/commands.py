@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, get_type_hints
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand
+
+from perflab import phases
+from perflab.errors import BadInput
+from perflab.option import one_of
 
 if TYPE_CHECKING:
     from typer._click.core import Context, Parameter
@@ -27,6 +31,7 @@ COMMAND_KEY = "perflab.command"
 # What a verb has whose **values stand for parameters: a function that makes them.
 PARAMETERS = "make_parameters"
 _VERB = "verb"
+_PROGRESS = phases.OPTION.removeprefix("--")
 
 
 def late(module: str, name: str) -> Callable[[], int]:
@@ -65,23 +70,53 @@ class LateCommand(TyperCommand):
 
 
 def _with_parameters(verb: Callable[..., int]) -> Callable[..., int]:
-    if (make := getattr(verb, PARAMETERS, None)) is None:
-        return verb
+    """The verb with the parameters that it makes itself, and with --progress, which every command has."""
     hints = get_type_hints(verb, include_extras=True)
     own = [
         p.replace(annotation=hints[p.name], kind=p.KEYWORD_ONLY)
         for p in inspect.signature(verb).parameters.values()
         if p.kind != p.VAR_KEYWORD
     ]
+    make: Callable[[], list[inspect.Parameter]] = getattr(verb, PARAMETERS, list)
     parameters: list[inspect.Parameter] = [*own, *make()]
+    parameters.append(_progress(parameters))
 
     def called(**values: Any) -> int:
+        del values[_PROGRESS]  # chosen when it was read
         return verb(**values)
 
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     called.__doc__ = verb.__doc__
     called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return called
+
+
+def _progress(beside: Sequence[inspect.Parameter]) -> inspect.Parameter:
+    """--progress, which stands with the last of a command's own options."""
+    said = [getattr(a, "rich_help_panel", None) for p in beside[-1:] for a in getattr(p.annotation, "__metadata__", ())]
+    option = typer.Option(
+        phases.OPTION,
+        metavar="|".join(phases.MODES),
+        help=phases.HELP,
+        envvar=phases.ENVIRONMENT,
+        callback=_choose,
+        is_eager=True,
+        expose_value=False,
+        autocompletion=one_of(phases.MODES),
+        rich_help_panel=next(iter(said), None),
+    )
+    return inspect.Parameter(
+        _PROGRESS, inspect.Parameter.KEYWORD_ONLY, default=phases.AUTO, annotation=Annotated[str, option]
+    )
+
+
+def _choose(mode: str) -> str:
+    """Raises BadInput."""
+    if mode not in phases.MODES:
+        *first, last = phases.MODES
+        raise BadInput(f"{phases.OPTION} {mode!r} is not {', '.join(first)} or {last}")
+    phases.choose(mode)
+    return mode
 
 
 class GroupedCommand(LateCommand):

@@ -9,6 +9,7 @@ import typer
 
 from perflab import output
 from perflab.output import write_json
+from perflab.phases import phase
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,14 +23,14 @@ def doctor(
     """Say what this machine can do, and what makes it noisy."""
     from perflab.host import Host
 
-    document = {
-        "host": Host().facts(),
-        "programs": _programs(),
-        "middlewares": _middlewares(),
-        "tracing": _tracing(),
-        "preflight": [],
-    }
-    document["preflight"] = [check.document() for check in Host().preflight()]
+    with phase("asking this machine what it can do"):
+        document = {
+            "host": Host().facts(),
+            "programs": _programs(),
+            "middlewares": _middlewares(),
+            "tracing": _tracing(),
+            "preflight": [check.document() for check in Host().preflight()],
+        }
     if as_json:
         write_json(document)
         return 0

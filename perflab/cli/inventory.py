@@ -14,6 +14,7 @@ from perflab.cli.options import complete_run
 from perflab.errors import BadInput
 from perflab.option import one_of
 from perflab.output import console
+from perflab.phases import phase
 from perflab.report import whole_file
 
 if TYPE_CHECKING:
@@ -95,7 +96,8 @@ def _of_this_machine() -> Json:
             middlewares += select(name, [], native)[0]
         except Unavailable:  # what is missing is doctor's to say
             continue
-    return take(Host(), native, middlewares)
+    with phase("asking this machine what it has"):
+        return take(Host(), native, middlewares)
 
 
 def _of_run(word: str) -> Json:

@@ -14,6 +14,7 @@ from perflab.cli.options import MeasuredRuns, TargetName, Theme, check_theme
 from perflab.errors import BadInput, damage_of
 from perflab.option import some_of
 from perflab.output import write_json
+from perflab.phases import phase
 from perflab.report import whole_file
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def plot(
     limits = None if target is None else _target(target)
 
     runs = [open_run(word) for word in run]
-    with damage_of(*(data.path for data in runs)):
+    with damage_of(*(data.path for data in runs)), phase("drawing"):
         results = results_of(runs)
         if not results:
             raise BadInput(f"nothing to draw: no trial of {_names(runs)} recorded anything")

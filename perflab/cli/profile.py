@@ -22,6 +22,7 @@ from perflab.errors import BadInput, Interrupted, PerflabError, TrialFailed, Una
 from perflab.native import Native
 from perflab.output import console, write_json
 from perflab.parameters import parse_size
+from perflab.phases import phase
 from perflab.processes import descendants, describe_status, read_process
 from perflab.profile import families as families_module
 from perflab.profile import perf_data, record, result
@@ -102,11 +103,13 @@ def profile(
     directory, status = place.path, None
     with recording.signals_interrupt(), _only_if_recorded(place):
         companions = Companions(guard, lambda _: directory / record.LOG)
-        if words:
-            recorded, status = _of_command(words, plan, directory, companions, limit, as_json)
-        else:
-            recorded = _of_processes(targets, plan, directory, companions, limit, native)
-        made = result.analyse(directory, plan.perf, recorded, rules, keep_raw=not drop_raw)
+        with phase(f"recording into {directory}; Ctrl-C ends it"):
+            if words:
+                recorded, status = _of_command(words, plan, directory, companions, limit, as_json)
+            else:
+                recorded = _of_processes(targets, plan, directory, companions, limit, native)
+        with phase("reading what perf recorded"):
+            made = result.analyse(directory, plan.perf, recorded, rules, keep_raw=not drop_raw)
     _print(made, directory, as_json, threads)
     if status:
         raise TrialFailed(f"{words[0]} {describe_status(status)}; what it did until then is in {directory}")

@@ -12,6 +12,7 @@ import typer
 from perflab.cli.options import MeasuredRuns, Theme, check_theme
 from perflab.errors import BadInput
 from perflab.output import write_json
+from perflab.phases import phase
 from perflab.report import whole_file
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ def report(
     if serve:
         from perflab.report.serve import serve as serve_run
 
-        serve_run(run, port or 0)
+        with phase(""):
+            serve_run(run, port or 0)
         return 0
     from perflab.report.runs import open_all
 
@@ -75,12 +77,14 @@ def report(
     if latex is not None:
         from perflab.report.latex import write
 
-        files = write([of.data for of in runs], latex)
+        with phase("writing tables and figures"):
+            files = write([of.data for of in runs], latex)
     else:
         from perflab.report.run_page.page import report as made
 
         files = [_target(runs, output)]
-        whole = made(runs, title=title, theme=shown, still=still)
+        with phase("writing the report"):
+            whole = made(runs, title=title, theme=shown, still=still)
         whole_file.write(files[0], whole.page, parents=True)
         notes += whole.notes
     if as_json:

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from perflab import models
+from perflab import models, phases
 from perflab.cli.options import with_options
 from perflab.output import console, write_json
 
 if TYPE_CHECKING:
     from perflab.experiment.run import RunResult
-    from perflab.runs.display import Display
 
 
 # Of the options of experiments, what each verb does without, and the defaults that it has of its own.
@@ -97,22 +96,18 @@ def _carry_out(context: typer.Context, values: dict[str, Any], verb: str, **more
     from perflab.cli.run_options import experiment_of, shown
     from perflab.experiment.run import execute
     from perflab.host import Host
+    from perflab.report import live
 
     native, host, show = native_programs.find(), Host(), shown(values)
-    experiment, earlier = experiment_of(context, values, native, host, verb=verb, **_TAKEN[verb], **more)
-    result = execute(experiment, native, host, _display(show.progress, show.quiet), earlier)
+    if show.quiet:
+        phases.choose(phases.OFF)
+    with phases.phase("reading the experiment"):
+        experiment, earlier = experiment_of(context, values, native, host, verb=verb, **_TAKEN[verb], **more)
+    result = execute(experiment, native, host, live.chosen(phases.chosen(), quiet=show.quiet), earlier)
     _print(result, as_json=show.as_json, quiet=show.quiet, edges=show.edges)
     if result.error is not None:
         raise result.error
     return 0
-
-
-def _display(progress: str, quiet: bool) -> Display:
-    from perflab.report import live
-
-    if progress == "lines":
-        return live.lines()
-    return live.on_terminal() if progress == "auto" and sys.stderr.isatty() and not quiet else live.silent(quiet=quiet)
 
 
 def _print(result: RunResult, *, as_json: bool, quiet: bool, edges: bool) -> None:
@@ -124,7 +119,8 @@ def _print(result: RunResult, *, as_json: bool, quiet: bool, edges: bool) -> Non
     else:
         from perflab.report import terminal
 
-        terminal.print_summary(console(), result.summary, result.manifest, edges=edges or None)
+        notes = [result.manifest.rough] if result.manifest.rough is not None else []
+        terminal.print_summary(console(), result.summary, result.manifest, notes, edges=edges or None)
         for page in sorted(result.directory.path.glob("trials/*/profile/index.html")):
             sys.stdout.write(f"Flame graphs:  {shlex.quote(str(page))}\n")
         sys.stdout.write(f"Run directory: {path}\nSee it again:  perflab show {path}\n")

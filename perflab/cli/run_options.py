@@ -55,9 +55,6 @@ class Shown(BaseModel):
     as_json: Annotated[bool, Option(Group.OUTPUT, "--json")] = Field(
         False, description="Print summary.json and nothing else."
     )
-    progress: Annotated[Literal["auto", "lines", "off"], Option(Group.OUTPUT)] = Field(
-        "auto", description="Progress on stderr: auto is a display on a terminal, lines is one line per trial."
-    )
     quiet: Annotated[bool, Option(Group.OUTPUT, short="-q")] = Field(
         False, description="Print the run directory and nothing else."
     )
@@ -118,7 +115,7 @@ def experiment_of(
     otherwise. `also` are keys of an experiment that the verb gives; `changed` has the last word on what was written.
     Raises BadInput, Unavailable.
     """
-    from perflab.experiment.build import build, resumed
+    from perflab.experiment.build import asked, resumed
     from perflab.runs.rundir import check_output, open_run
 
     start: Start = options.read(Start, _START, values)
@@ -148,7 +145,7 @@ def experiment_of(
     full = _on_rclcpp(full, start)
     if changed is not None:
         full = changed(full)
-    return build(full, native, output=start.output, command_line=command_line), None
+    return asked(full, native, output=start.output, command_line=command_line), None
 
 
 def shown(values: Mapping[str, Any]) -> Shown:

@@ -53,6 +53,8 @@ def smoke_test(
     answers: list[tuple[Answer, float]] = []
     kept = False
     out = None if as_json else console()
+    if out is not None:
+        out.print("One line per check, when it has ended:")
     try:
         for number, check in enumerate(checks(native, names), start=1):
             began = time.monotonic()

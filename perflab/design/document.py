@@ -254,6 +254,11 @@ class Document(_Part):
     trials: Annotated[int, Option(Group.LENGTH)] = Field(
         1, ge=1, le=MAX_TRIALS, description="Repetitions of every treatment, interleaved in blocks."
     )
+    quick: Annotated[bool, Option(Group.LENGTH)] = Field(
+        False,
+        description="A first look in about a minute: chooses the time and number of trials, where the command line "
+        "does not, and labels every result as rough.",
+    )
     seed: Annotated[int, Option(Group.LENGTH)] = Field(
         1, ge=0, le=MAX_SEED, description="Seed for all randomness; repetition k uses N + k - 1."
     )

@@ -15,6 +15,7 @@ from perflab import catalog
 from perflab.design import factors, scheduling
 from perflab.design import treatments as design
 from perflab.design.document import FIGURES, BreakingPoint, Document, Scalar, Written, validate
+from perflab.design.quick import as_quick
 from perflab.design.settings import Experiment, Limits, SearchPlan, Settings
 from perflab.design.sweep import possible
 from perflab.design.treatments import Treatment
@@ -52,6 +53,15 @@ from perflab.workload.topology import load
 
 MIN_SAMPLING_NS = 10_000_000
 RMW = "RMW_IMPLEMENTATION"
+
+
+def asked(written: Written, native: Native, *, output: Path | None, command_line: Sequence[str]) -> Experiment:
+    """The experiment that a user asks for: `build`, of what --quick makes of it. Raises BadInput, Unavailable."""
+
+    def built(what: Written) -> Experiment:
+        return build(what, native, output=output, command_line=command_line)
+
+    return built(as_quick(written, built))
 
 
 def build(

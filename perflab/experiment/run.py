@@ -38,6 +38,7 @@ from perflab.formats.json_file import write_json
 from perflab.host import Host
 from perflab.models import as_json
 from perflab.native import Native
+from perflab.phases import phase
 from perflab.processes import pid_namespace, start_ticks
 from perflab.results.curve import BreakingPoint
 from perflab.results.files import (
@@ -134,11 +135,12 @@ def execute(
     Raises BadInput and Unavailable, with nothing written, when not even the first trial could begin; every other end
     is in the result.
     """
-    experiment = possible(experiment, host)
     with Signals() as signals, waiting.told_to(display.waiting):
-        context = _prepare(experiment, native, host, signals, display, earlier)
-        # What takes time comes first: a directory without a manifest is of no use to anybody.
-        manifest = _manifest(context) if earlier is None else earlier.manifest
+        with phase("checking what this machine can do"):
+            experiment = possible(experiment, host)
+            context = _prepare(experiment, native, host, signals, display, earlier)
+            # What takes time comes first: a directory without a manifest is of no use to anybody.
+            manifest = _manifest(context) if earlier is None else earlier.manifest
         directory = rundir.create(experiment.output, experiment.name) if earlier is None else earlier.directory
         trials: dict[int, TrialData] = dict(earlier.trials) if earlier is not None else {}
         error = next((failure for data in trials.values() if (failure := _failure(experiment, data))), None)
@@ -150,7 +152,8 @@ def execute(
             begun = True
             directory.reserve()
             display.begin(_run_plan(experiment, trials))
-            error = _run_trials(context, directory, trials) or error
+            with phase(""):  # the display says how it goes
+                error = _run_trials(context, directory, trials) or error
         except Interrupted as interrupt:
             error = interrupt
         except OSError as problem:
@@ -169,7 +172,8 @@ def execute(
         if isinstance(error, BadInput | Unavailable) and useless and earlier is None:
             directory.discard()
             raise error
-        summary = summary_of(directory.path.name, experiment, list(trials.values()))
+        with phase("comparing the trials"):
+            summary = summary_of(directory.path.name, experiment, list(trials.values()))
         if isinstance(error, Interrupted):
             summary = replace(summary, valid=False)
         elif error is None:
@@ -489,14 +493,29 @@ def _run_plan(experiment: Experiment, finished: Mapping[int, TrialData]) -> RunP
     most = experiment.course().most
     treatments = {p.order: p.treatment for p in experiment.order}  # none of a search, which decides by itself
     entries = [_planned_trial(experiment, n, treatments.get(n)) for n in range(1, most + 1) if n not in finished]
-    return RunPlan(most, tuple(entries), at_most=experiment.search is not None)
+    real = any(not entry.virtual for entry in entries)
+    return RunPlan(
+        most,
+        tuple(entries),
+        at_most=experiment.search is not None,
+        quiet_limit_s=experiment.settings.quiet_limit_ns / NS_PER_S if real else 0.0,
+        rough=experiment.document.quick,
+    )
 
 
 def _planned_trial(experiment: Experiment, order: int, treatment: Treatment | None) -> PlannedTrial:
     label = experiment.search.goal.factor if experiment.search is not None else ""
     label, variant = (label, "") if treatment is None else (treatment.title, treatment.variant.words)
     warmup_s = experiment.settings.warmup_ns / NS_PER_S
-    return PlannedTrial(order, label, variant, warmup_s + experiment.settings.duration_ns / NS_PER_S, warmup_s)
+    variants = experiment.variants if treatment is None else [treatment.variant]
+    return PlannedTrial(
+        order,
+        label,
+        variant,
+        warmup_s + experiment.settings.duration_ns / NS_PER_S,
+        warmup_s,
+        virtual=all(v.runtime == "virtual" for v in variants),
+    )
 
 
 def _begun(context: _Context, plan: TrialPlan, planned: Planned, directory: TrialDirectory) -> TrialFile:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from perflab import output
 from perflab.columns import Cell, Column
+from perflab.phases import AUTO, OFF
 from perflab.quantity import COUNT, PLAIN, TIME
 from perflab.report.progress import RECENT, LiveLine, Pace, RunProgress
 from perflab.results.outcome import SUCCESS
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.text import Text
 
-__all__ = ["Display", "LiveLine", "Pace", "lines", "on_terminal", "silent"]
+__all__ = ["Display", "LiveLine", "Pace", "chosen", "lines", "on_terminal", "silent"]
 
 NOTHING = RunPlan(0, ())
 GAP = 2
@@ -35,13 +36,20 @@ BLOCK_WITHOUT_TRIALS = 8  # lines: bar, outcomes, now, state, next, blank, headi
 _Row = tuple[FinishedTrial, PlannedTrial]
 
 
+def chosen(mode: str, *, quiet: bool = False) -> Display:
+    """What --progress (perflab/phases.py) means for a run; `quiet`: nothing at all."""
+    if quiet or mode == OFF:
+        return silent(quiet=quiet)
+    return on_terminal() if mode == AUTO and sys.stderr.isatty() else lines()
+
+
 def silent(*, quiet: bool = False) -> Display:
     """Shows nothing but what is waited for, on stderr; with `quiet` not even that."""
     return _Silent(None if quiet else sys.stderr)
 
 
 def lines(file: TextIO | None = None) -> Display:
-    """One line per finished trial, and notes, on stderr: for logs."""
+    """The plan, one line per finished trial, and notes, on stderr: for logs."""
     return _Lines(file or sys.stderr)
 
 
@@ -73,6 +81,7 @@ class _Lines(_Silent):
 
     def begin(self, plan: RunPlan) -> None:
         self._run = RunProgress(plan)
+        self._write(self._run.plan_in_words())
 
     def planned(self, trial: PlannedTrial) -> None:
         self._run.planned(trial)
@@ -101,7 +110,7 @@ class _Lines(_Silent):
 
 
 class _Block(Display):
-    """The live block: how far, what now, what next, and the last trials."""
+    """The plan, which stays, and the live block: how far, what now, what next, and the last trials."""
 
     def __init__(self, console: Console, clock: Callable[[], float]) -> None:
         self._console = console
@@ -115,6 +124,7 @@ class _Block(Display):
         from rich.live import Live
 
         self._run = RunProgress(plan, self._run.clock)
+        self._console.print(self._run.plan_in_words(), markup=False)
         # What the run prints goes to stdout, which may be a file: only what else comes on stderr is kept off the block.
         self._live = Live(console=self._console, auto_refresh=False, transient=True, redirect_stdout=False)
         self._live.start()

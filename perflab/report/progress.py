@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from perflab.design.quick import BESIDE_S
 from perflab.results.outcome import HARNESS_ERROR
 from perflab.runs.display import FinishedTrial, LiveProgress, PlannedTrial, RunPlan
 from perflab.statistics import histogram as hg
-from perflab.units import NS_PER_S, format_count, format_time
+from perflab.units import NS_PER_S, format_count, format_duration, format_time
 
 RECENT = 6
 
@@ -64,31 +65,57 @@ class RunProgress:
         """Of the run's trials, with the present one as far as its planned time has passed; 0 to 1."""
         done = float(self.done)
         if self.current is not None:
-            expected_s = self.current.duration_s + self._dead_s()
+            expected_s = self.current.lasts_s + self._dead_s()
             done += min(1.0, (self.clock() - self._began_s) / expected_s) if expected_s > 0 else 0.0
         return done / self.plan.total if self.plan.total else 1.0
 
     def left_s(self) -> float:
-        """From what is planned, and from what finished trials took beside that."""
+        """From what is planned, and from what finished trials took beside that, or BESIDE_S before the first."""
         dead_s = self._dead_s()
         waiting = self.plan.entries[len(self.finished) + (self.current is not None) :]
-        left = sum(entry.duration_s + dead_s for entry in waiting)
+        left = sum(entry.lasts_s + dead_s for entry in waiting)
         if self.current is not None:
-            left += max(0.0, self.current.duration_s + dead_s - (self.clock() - self._began_s))
+            left += max(0.0, self.current.lasts_s + dead_s - (self.clock() - self._began_s))
         return left
 
     def left_in_words(self) -> str:
-        """ "about 2 min left"; "at least" until a trial has shown what it takes beside its planned time."""
-        if not self.finished:
-            return f"at least {_roughly(self.left_s())} left"
-        most = "at most" if self.plan.at_most else "about"
-        return f"{most} {_roughly(self.left_s())} left"
+        """ "about 2 min left"; of a search "at most"."""
+        return f"{self._about} {_roughly(self.left_s())} left"
+
+    def plan_in_words(self) -> str:
+        """What will run and for how long, to be said before it does, with what the estimate rests on."""
+        plan, trials = self.plan, len(self.plan.entries)
+        if not trials:
+            return "Plan: nothing is left to run."
+        left = f"{_counted(trials)} of {plan.total} left" if trials < plan.total else _counted(trials)
+        kinds = 0 if plan.at_most else len({(e.label, e.variant) for e in plan.entries})
+        of = f" of {kinds} treatments" if 1 < kinds < trials else ""
+        head = f"Plan{' (--quick: rough)' if plan.rough else ''}: {'at most ' if plan.at_most else ''}{left}{of}, "
+        first = plan.entries[0]
+        warmup = f" after {format_duration(first.warmup_s)} of warm-up" if first.warmup_s else ""
+        each = f"{format_duration(first.duration_s - first.warmup_s)} measured{'' if trials == 1 else ' in each'}"
+        if all(e.virtual for e in plan.entries):
+            return f"{head}{each}{warmup}, of virtual time: as fast as this machine computes it."
+        text = f"{head}{each}{warmup}: {self._about} {_roughly(self.left_s())}"
+        text += f", with {BESIDE_S:g} s to start and end {'it' if trials == 1 else 'each'}"
+        if plan.quiet_limit_s:
+            more = f"; on a busy machine up to {format_duration(plan.quiet_limit_s)} more"
+            text += more if trials == 1 else f"{more} each"
+        return f"{text}."
+
+    @property
+    def _about(self) -> str:
+        return "at most" if self.plan.at_most else "about"
 
     def _dead_s(self) -> float:
         """What a trial takes beside warm-up and measured part, by those that were measured to their end."""
         whole = [f for f in self.finished if f.trial.outcome != HARNESS_ERROR] or self.finished
-        beside = [f.took_s - self.planned_as(f.trial.order).duration_s for f in whole if f.took_s is not None]
-        return max(0.0, statistics.median(beside)) if beside else 0.0
+        beside = [f.took_s - self.planned_as(f.trial.order).lasts_s for f in whole if f.took_s is not None]
+        return max(0.0, statistics.median(beside)) if beside else BESIDE_S
+
+
+def _counted(trials: int) -> str:
+    return "1 trial" if trials == 1 else f"{trials} trials"
 
 
 def _roughly(seconds: float) -> str:

@@ -17,6 +17,7 @@ from perflab.models import Ordinal
 from perflab.results.outcome import HARNESS_ERROR, Outcome
 from perflab.results.source import Source
 from perflab.results.trial import MEASURED, Asked, Level, Purpose, TrialEnd, as_today
+from perflab.units import format_duration
 
 SCHEMA: Literal[1] = 1
 Status = Literal["running", "finished"]
@@ -212,6 +213,14 @@ class Manifest:
     earlier_controllers: tuple[Controller | None, ...] = ()
     """Of a run that was resumed."""
     clock: Clock | None = None
+
+    @property
+    def rough(self) -> str | None:
+        """What a reader must know of a run made with --quick; None of others."""
+        if not self.experiment.document.get("quick"):
+            return None
+        lasting = "" if self.settings.duration_ns is None else f" of {format_duration(self.settings.duration_ns / 1e9)}"
+        return f"rough: made with --quick, in trials{lasting}; run it without --quick before you decide by its figures"
 
 
 # -- trial.json ------------------------------------------------------------------------------------------------------

@@ -29,6 +29,12 @@ class PlannedTrial:
     variant: str  # in words
     duration_s: float  # warm-up and measured part
     warmup_s: float = 0.0  # of these
+    virtual: bool = False  # its seconds are of virtual time, which passes as fast as it can be computed
+
+    @property
+    def lasts_s(self) -> float:
+        """What it takes at least of real time."""
+        return 0.0 if self.virtual else self.duration_s
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,8 @@ class RunPlan:
     total: int
     entries: tuple[PlannedTrial, ...]
     at_most: bool = False  # a search: which trials there will be is not known, and it may end before the last
+    quiet_limit_s: float = 0.0  # longest wait for a quiet machine before a trial
+    rough: bool = False  # made to take a minute
 
 
 @dataclass(frozen=True, kw_only=True)

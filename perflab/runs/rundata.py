@@ -14,6 +14,7 @@ from perflab.formats import json_file, tables
 from perflab.formats.tables import empty_tables
 from perflab.host import Host
 from perflab.models import Damaged
+from perflab.phases import phase
 from perflab.results import summary as summaries
 from perflab.results.files import Manifest, TrialFile, UsedWorkload
 from perflab.results.run import PERFLAB, TABLES, RunData, Tables, TrialTables
@@ -41,8 +42,10 @@ def open_run(path: str | Path, *, with_tables: bool = True) -> RunData:
         from perflab.formats import irobot
 
         if (foreign := irobot.find(Path(word))) is not None:
-            return irobot.read(Path(word), foreign)
-    return _open_own(rundir.open_run(word), with_tables)
+            with phase(f"reading {word}"):
+                return irobot.read(Path(word), foreign)
+    with phase(f"reading {word}"):
+        return _open_own(rundir.open_run(word), with_tables)
 
 
 def is_perflab_run(word: str) -> bool:
@@ -55,7 +58,7 @@ def is_perflab_run(word: str) -> bool:
 
 def _open_own(directory: RunDirectory, with_tables: bool) -> RunData:
     manifest = directory.read_manifest()
-    notes: list[str] = []
+    notes = [manifest.rough] if manifest.rough is not None else []
     summary: Summary | None = None
     problem: str | None = None
     try:

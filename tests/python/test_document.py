@@ -55,6 +55,7 @@ KEYS: dict[str, list[tuple[Any, Any]]] = {
     "time": [(5, 5 * S), ("500ms", 500 * MS), (0.25, 250 * MS), ("2min", 120 * S)],
     "warmup": [(0, 0), ("1s", S)],
     "trials": [(1, 1), (10_000, 10_000)],
+    "quick": [("on", True), (False, False)],
     "seed": [(0, 0), (2**63 - 1, 2**63 - 1)],
     "order": [("as_written", "as_written"), ("randomised", "randomised")],
     "baseline": [("off", False), (False, False), ("on", True)],

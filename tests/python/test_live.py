@@ -7,6 +7,7 @@ import os
 import pty
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from support import SOURCE
 
+from perflab.design.quick import BESIDE_S
 from perflab.report import live
 from perflab.report.progress import LiveLine, RunProgress
 from perflab.results.outcome import FAILED, HARNESS_ERROR, INVALID, SUCCESS, Outcome
@@ -116,12 +118,45 @@ def test_names_are_not_markup() -> None:
 # -- time left -------------------------------------------------------------------------------------------------------
 
 
-def test_until_a_trial_has_ended_only_a_bound_is_known() -> None:
+def test_until_a_trial_has_ended_each_is_taken_to_need_some_seconds_more() -> None:
     run = RunProgress(plan(3), Clock())
-    assert run.left_in_words() == "at least 30 s left"
+    assert run.left_s() == pytest.approx(3 * (10.0 + BESIDE_S))
+    assert run.left_in_words() == "about 35 s left"
     run.start(1)
     run.clock.now += 5.0  # type: ignore[attr-defined]
-    assert run.left_in_words() == "at least 25 s left"
+    assert run.left_in_words() == "about 30 s left"
+
+
+def test_virtual_time_passes_as_fast_as_it_is_computed() -> None:
+    entries = tuple(PlannedTrial(n, "baseline", "virtual", 3600.0, virtual=True) for n in (1, 2, 3))
+    run = RunProgress(RunPlan(3, entries), Clock())
+    run.start(1)
+    run.finish(finished(1, SUCCESS, None, TOTALS, took_s=0.5))
+    assert run.left_s() == pytest.approx(2 * 0.5)
+
+
+def of_plan(trials: int, had: int = 0, **more: Any) -> str:
+    return RunProgress(replace(plan(trials, had), **more)).plan_in_words()
+
+
+def test_the_plan_says_what_runs_and_how_long_it_will_take() -> None:
+    assert of_plan(1) == "Plan: 1 trial, 10 s measured: about 10 s, with 2 s to start and end it."
+    assert of_plan(42) == (
+        "Plan: 42 trials of 4 treatments, 10 s measured in each: about 8 min, with 2 s to start and end each."
+    )
+    assert of_plan(42, had=40, quiet_limit_s=10.0) == (
+        "Plan: 2 trials of 42 left, 10 s measured in each: about 25 s, with 2 s to start and end each; on a busy "
+        "machine up to 10 s more each."
+    )
+    assert of_plan(60, at_most=True) == (
+        "Plan: at most 60 trials, 10 s measured in each: at most 12 min, with 2 s to start and end each."
+    )
+    assert of_plan(3, had=3) == "Plan: nothing is left to run."
+    warmed = PlannedTrial(1, "baseline", "virtual", 12.0, 2.0, virtual=True)
+    assert RunProgress(RunPlan(1, (warmed,), rough=True)).plan_in_words() == (
+        "Plan (--quick: rough): 1 trial, 10 s measured after 2 s of warm-up, of virtual time: as fast as this machine "
+        "computes it."
+    )
 
 
 def test_a_search_whose_trials_told_nothing_goes_on_beyond_its_plan() -> None:
@@ -175,13 +210,13 @@ def test_the_bar_moves_within_a_trial_and_never_beyond_it() -> None:
 @pytest.mark.parametrize(
     ("seconds", "words"),
     [
-        (0, "5 s"), (7, "5 s"), (33, "35 s"), (57, "55 s"), (58, "1 min"), (119, "2 min"),
+        (2, "5 s"), (7, "5 s"), (33, "35 s"), (57, "55 s"), (58, "1 min"), (119, "2 min"),
         (3500, "58 min"), (3600, "1 h"), (5000, "1 h 20 min"),
     ],
 )  # fmt: skip
 def test_time_is_told_no_more_exactly_than_it_is_known(seconds: float, words: str) -> None:
-    run = RunProgress(RunPlan(1, (PlannedTrial(1, "", "", float(seconds)),)), Clock())
-    assert run.left_in_words() == f"at least {words} left"
+    run = RunProgress(RunPlan(1, (PlannedTrial(1, "", "", seconds - BESIDE_S),)), Clock())
+    assert run.left_in_words() == f"about {words} left"
 
 
 # -- the displays ----------------------------------------------------------------------------------------------------
@@ -199,10 +234,11 @@ def tell(display: live.Display) -> None:
     display.close()
 
 
-def test_lines_are_one_per_finished_trial() -> None:
+def test_lines_are_the_plan_and_one_per_finished_trial() -> None:
     out = io.StringIO()
     tell(live.lines(out))
     assert out.getvalue().splitlines() == [
+        of_plan(3, had=1),
         "Note: [bold]something",
         f"[2/3] {VARIANTS[0]}  {LABELS[2]}  p50 45.2 µs  p99 130 µs  3 lost  success",
         f"[3/3] {VARIANTS[1]}  {LABELS[3]}  p50 –  p99 –  – lost  invalid: no load",
@@ -219,6 +255,7 @@ def test_on_a_terminal_notes_stay_and_the_block_goes() -> None:
     tell(live.on_terminal(Console(file=out, force_terminal=True, width=80, height=24, color_system=None)))
     text = out.getvalue()
     assert "Note: [bold]something\n" in text
+    assert text.startswith("Plan: 2 trials of 3 left")
     assert "2/10 s  p50 1.00 µs  p99 2.00 µs  1 lost  45/s" in text
     assert text.endswith("\x1b[2K")  # the last thing is that the block's lines are erased
     assert text.count("\x1b[?25l") == text.count("\x1b[?25h") == 1

@@ -259,7 +259,7 @@ def test_what_failed_stays_and_is_told(
         assert document["kept"] == str(folder)
     else:
         lines = printed.splitlines()
-        assert lines[0] == "ok          middleware cyclonedds: it is ok"
+        assert lines[:2] == ["One line per check, when it has ended:", "ok          middleware cyclonedds: it is ok"]
         assert "FAILED      observer hiccup: it is FAILED" in lines
         assert ", 1 FAILED, in " in lines[-2]
         assert str(folder) in lines[-1]

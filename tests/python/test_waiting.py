@@ -46,14 +46,14 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "ANNOUNCE_AFTER_S", 0.0)
 
 
-def test_a_wait_says_once_what_it_is_for_after_two_seconds(said: list[str]) -> None:
+def test_a_wait_says_once_what_it_is_for_after_a_second(said: list[str]) -> None:
     clock = Clock()
     wait = Wait(lambda: "a lock", 600.0, clock=clock, sleep=clock.sleep)
     with waiting.told_to(said.append):
-        while wait.passed_s < 1.9:
+        while wait.passed_s < 0.9:
             wait.pause()
         assert said == []
-        assert wait.silent_for_s == pytest.approx(2.0 - wait.passed_s)
+        assert wait.silent_for_s == pytest.approx(1.0 - wait.passed_s)
         while wait.passed_s < 10:
             wait.pause()
     assert said == ["waiting for a lock, for 600 s at most"]

@@ -19,6 +19,7 @@ from perflab.cli.options import AsJson, with_options
 from perflab.errors import BadInput, PerflabError
 from perflab.option import one_of
 from perflab.output import console, write_json
+from perflab.phases import phase
 from perflab.units import format_count, format_time, parse_duration
 
 if TYPE_CHECKING:
@@ -119,7 +120,8 @@ def opened(paths: Sequence[Path], threads: int = 0) -> NativeTrace:
             raise BadInput(f"{path}: {error.strerror}") from error
     # Takes a tenth of a second: beside the reading, not after it.
     threading.Thread(target=importlib.import_module, args=("polars",), name="polars", daemon=True).start()
-    trace = open_trace(paths, threads)
+    with phase(f"reading {', '.join(map(str, paths))}"):
+        trace = open_trace(paths, threads)
     if not any(part["events"] for part in trace.facts["traces"]):
         raise BadInput(f"{', '.join(map(str, paths))}: no event can be read")
     return trace

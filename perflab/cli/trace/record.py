@@ -20,6 +20,7 @@ from perflab.cli.recording import LOOK_S, STOP_GRACE_S, Command, Companions, Dur
 from perflab.errors import BadInput, Interrupted, PerflabError, TrialFailed
 from perflab.output import write_json
 from perflab.parameters import parse_size
+from perflab.phases import phase
 from perflab.trace import open_trace
 from perflab.tracer import AUTO, NONE, SCHEDULERS, Recording, RecordingSettings, check, losses
 from perflab.tracer.lttng import UserSpaceSettings
@@ -122,7 +123,8 @@ def record(
             place.take_back()
             raise
         try:
-            status = _run(companions, words, recorder.environment, limit)
+            with phase(f"recording into {directory}; Ctrl-C ends it"):
+                status = _run(companions, words, recorder.environment, limit)
         finally:
             document = _end(recorder, words, directory)
     if as_json:

@@ -1,0 +1,72 @@
+"""--quick: an experiment cut to about a minute, for a first look.
+
+Everything that would run runs; less often and for a shorter time. What the user said beside --quick stays.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from perflab.design.document import Written, validate
+from perflab.design.settings import Experiment
+from perflab.design.treatments import CONTROL
+
+WHOLE_S = 60.0
+MOST_TRIALS = 5  # with as many of each treatment a difference can be told
+LEAST_S = 1.0  # of a trial's measured part
+COOL_DOWN = "1s"
+
+# What a trial takes beside warm-up and measured part, until one has shown it: on two CPUs 1.3 to 2.1 s in trials of
+# sierra_nevada, for processes to start and to find each other, the last messages, and the records.
+BESIDE_S = 2.0
+
+
+def as_quick(written: Written, build: Callable[[Written], Experiment]) -> Written:
+    """With --quick the experiment that takes about a minute; else the same. `build` makes what would run otherwise.
+
+    Raises BadInput.
+    """
+    document = validate(written)
+    if not document.quick:
+        return written
+    # A file's own `quick` stands beside what the file says; that of the command line replaces it.
+    own = written.given if "quick" in written.given or written.file is None else frozenset(written.mapping)
+    if {"time", "trials"} <= own:
+        raise written.refuse("quick", " chooses the time or the number of trials; leave one of these out")
+    time_s = document.time / 1e9 if "time" in own else None
+    if document.breaking_point is not None:
+        changes = _of_search(written.mapping["breaking_point"], time_s)
+    else:
+        trials = document.trials if "trials" in own else None
+        changes = _of_plan(build(_with(written, {"trials": 2})), time_s, trials)
+    changes |= {"warmup": 0, "cool_down": COOL_DOWN}
+    return _with(written, {key: value for key, value in changes.items() if key not in own or key == "breaking_point"})
+
+
+def _of_plan(twice: Experiment, time_s: float | None, trials: int | None) -> dict[str, Any]:
+    """Time and trials, of the experiment with two blocks of trials."""
+    block = [p.treatment for p in twice.order if p.block == 2]
+    extras = len(twice.order) - 2 * len(block)
+    controls = sum(t.purpose == CONTROL for t in block)  # which are there with several trials alone
+
+    def count(blocks: int) -> int:
+        return blocks * len(block) + extras - (controls if blocks == 1 else 0)
+
+    least_s = (LEAST_S if time_s is None else time_s) + BESIDE_S
+    fitting = (n for n in range(MOST_TRIALS, 1, -1) if count(n) * least_s <= WHOLE_S)
+    chosen = next(fitting, 1) if trials is None else trials
+    share_s = int(10 * (WHOLE_S / count(chosen) - BESIDE_S)) / 10
+    return {"trials": chosen, "time": max(LEAST_S, share_s) if time_s is None else time_s}
+
+
+def _of_search(asked: Mapping[str, Any], time_s: float | None) -> dict[str, Any]:
+    """Time and the most trials of a search."""
+    chosen_s = LEAST_S if time_s is None else time_s
+    most = max(8, int(WHOLE_S / (chosen_s + BESIDE_S)))
+    return {"time": chosen_s, "breaking_point": {"max_trials": most, **asked}}
+
+
+def _with(written: Written, changes: Mapping[str, Any]) -> Written:
+    return dataclasses.replace(written, mapping={**written.mapping, **changes})
