@@ -22,6 +22,17 @@ Kind = Literal["integer", "number", "string", "boolean"]  # of a value in JSON
 
 
 @dataclass(frozen=True)
+class Drawn:
+    """A value with its interval on an axis from 0 to 1, and where on it there is no difference."""
+
+    none: float
+    at: float
+    low: float | None = None
+    high: float | None = None
+    own_scale: bool = False  # not that of the axis
+
+
+@dataclass(frozen=True)
 class Cell:
     """What is shown, and the plain value that it is sorted by; None for what is not known."""
 
@@ -35,6 +46,8 @@ class Cell:
     depth: int = 0  # how far it is moved in, as a part of what stands above it
     reason: str | None = None  # why it is empty
     quantity: Quantity | None = None  # where it is not that of the column
+    link: str = ""  # where a page says more of it
+    drawn: Drawn | None = None  # what a page shows in place of text
 
     @property
     def known(self) -> bool:

@@ -173,3 +173,17 @@ def duration_text(ns: int) -> str:
         if ns % unit_ns == 0:
             return f"{ns // unit_ns}{unit}"
     return f"{ns}ns"
+
+
+def numbered(trials: Sequence[int], most: int = 8) -> str:
+    """ "trial 3", "trials 3, 5 and 9", "trials 1, 2, 3, … (24 of them)"."""
+    if len(trials) == 1:
+        return f"trial {trials[0]}"
+    if len(trials) > most:
+        return f"trials {', '.join(map(str, trials[:most]))}, … ({len(trials)} of them)"
+    return f"trials {listed([str(trial) for trial in trials])}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """ "a", "a and b", "a, b and c"."""
+    return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)

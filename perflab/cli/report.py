@@ -41,6 +41,9 @@ def report(
     still: Annotated[
         bool, typer.Option("--still", help="Pictures that do not move: a page of some 100 kB instead of 1 MB.")
     ] = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the first screen as Markdown, for a pull request, instead.")
+    ] = False,
     latex: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Write tables and figures for a paper there, instead.", show_default=False),
@@ -58,8 +61,12 @@ def report(
     Example: perflab report RUN ANOTHER_RUN --output both.html --title "Before and after"
     """
     shown = cast("Choice", check_theme(theme))
-    of_page = {"--output": output, "--title": title, "--theme": theme, "--still": still or None}
-    _check({**of_page, "--latex": latex, "--json": as_json or None}, port, serve)
+    of_page = {"--output": output, "--theme": theme, "--still": still or None}
+    others = {**of_page, "--latex": latex, "--json": as_json or None}
+    _check({**others, "--title": title, "--markdown": markdown or None}, port, serve)
+    if markdown and (given := [name for name, value in others.items() if value is not None]):
+        raise BadInput(f"--markdown prints text and writes no page: it does not go with {', '.join(given)}")
+    of_page["--title"] = title
     if as_json and output == whole_file.STDOUT:
         raise BadInput("--json and --output - both write to stdout: give one of them")
     if latex is not None and any(value is not None for value in of_page.values()):
@@ -74,6 +81,11 @@ def report(
 
     runs = open_all(run)
     notes = [f"{of.name}: {note}" if len(runs) > 1 else note for of in runs for note in of.notes]
+    if markdown:
+        from perflab.report.run_page.page import markdown as written
+
+        sys.stdout.write(written(runs, title=title))
+        return 0
     if latex is not None:
         from perflab.report.latex import write
 

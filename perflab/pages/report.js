@@ -50,7 +50,7 @@
     const rows = [...holder.querySelector("tbody").rows];
     const filter = holder.querySelector(".filter"), count = holder.querySelector(".count");
     const button = holder.querySelector(".all");
-    filter.addEventListener("input", () => {
+    filter?.addEventListener("input", () => {
       const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
       let shown = 0;
       for (const row of rows) {
@@ -66,25 +66,39 @@
     button.addEventListener("click", () => {
       const folded = holder.classList.toggle("folded");
       button.setAttribute("aria-expanded", String(!folded));
-      button.textContent = folded ? `Show all ${rows.length} rows` : "Show fewer";
+      button.textContent = folded ? `Show all ${rows.length} ${holder.dataset.rows ?? "rows"}` : "Show fewer";
     });
   }
 
   // ---- text to copy
 
-  for (const button of all(".copy")) {
+  for (const button of all(".copy, .copy-markdown")) {
     const pre = button.parentElement.querySelector("pre");
+    const words = button.textContent;
     button.addEventListener("click", async () => {
       try {
         await navigator.clipboard.writeText(pre.textContent);
         button.textContent = "Copied";
       } catch { // a page from a file may not have the clipboard: then it is marked, for Ctrl-C
+        pre.hidden = false;
         getSelection().selectAllChildren(pre);
         button.textContent = document.execCommand("copy") ? "Copied" : "Marked";
       }
-      setTimeout(() => (button.textContent = "Copy"), 2000);
+      setTimeout(() => (button.textContent = words), 2000);
     });
   }
+
+  // A link may lead into what is folded.
+  function unfold() {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const folded = [];
+    for (let at = target?.closest("details"); at; at = at.parentElement.closest("details")) folded.push(at);
+    if (folded.every((details) => details.open)) return;
+    for (const details of folded) details.open = true;
+    target.scrollIntoView();
+  }
+  addEventListener("hashchange", unfold);
+  unfold();
 
   // ---- flame graphs
 

@@ -13,10 +13,10 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.text import Text
 
 from perflab.columns import Table
-from perflab.host import WARN, Check
 from perflab.models import as_json
 from perflab.report.label import NO_MIDDLEWARE, labels, levels, observers
 from perflab.report.table import STYLES, print_declared, print_rows
@@ -39,6 +39,7 @@ from perflab.results.trial import (
     received,
 )
 from perflab.statistics.selection import variant_words
+from perflab.statistics.trust import trust_of
 from perflab.units import format_count, format_duration, format_time, plural
 
 Json = dict[str, Any]
@@ -84,8 +85,7 @@ def print_summary(
     if not summary.results:
         _line(out, "No trial was recorded.", "yellow")
         out.print()
-    if any(result.middleware != "virtual" for result in summary.results):
-        _print_noise(out, manifest.preflight)
+    _print_trust(out, summary, manifest)
 
 
 def _print_answers(out: Console, summary: Summary, manifest: Manifest) -> None:
@@ -129,8 +129,7 @@ def _print_search(out: Console, summary: Summary, manifest: Manifest) -> None:
         out.print()
     _print_reasons(out, [t for r in results for t in r.trials_detail if not t.outcome.judged and t.reason])
     print_breaking_points(out, summary)
-    if any(result.middleware != "virtual" for result in results):
-        _print_noise(out, manifest.preflight)
+    _print_trust(out, summary, manifest)
 
 
 def _discovery(result: Result) -> str:
@@ -248,11 +247,15 @@ def _print_resources(out: Console, resources: Resources) -> None:
         out.print()
 
 
-def _print_noise(out: Console, preflight: Sequence[Check]) -> None:
-    warnings = [f"{c.name} ({c.value})" if c.value else c.name for c in preflight if c.status == WARN]
-    if warnings:
-        out.print(Text(f"Noise on this machine: {', '.join(warnings)}; `perflab doctor` says what to do.", "yellow"))
-        out.print()
+def _print_trust(out: Console, summary: Summary, manifest: Manifest) -> None:
+    """Whether to trust the results, and why; details of single trials stand above."""
+    if not summary.results:
+        return
+    trust = trust_of(summary, manifest)
+    out.print(Text(f"{trust.sign} {trust.words}", f"bold {STYLES[trust.grade]}"))
+    for reason in trust.reasons:
+        out.print(Padding(Text(f"{reason.sign} {reason.words}", STYLES[reason.grade]), (0, 0, 0, 2)))
+    out.print()
 
 
 def _line(out: Console, text: str, style: str) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
+import struct
 import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import first_screen
 import pytest
 from live_browser import Page, browser, executable
 
@@ -37,6 +41,14 @@ def asked(page: Page, script: str) -> Any:
     return page.ask(f"(() => {{{TABLE}{script}}})()")
 
 
+def perflab(*words: str, folder: Path) -> None:
+    done = subprocess.run(
+        command(*words), cwd=folder, env=environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        timeout=TIMEOUT_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A run of two results and one of a hundred trials, each with its report."""
@@ -53,17 +65,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             ("run", "graph.yaml", *options, "--cool-down", "0", "-o", name, "--quiet"),
             ("report", name, "-o", f"{name}.html"),
         ):
-            done = subprocess.run(
-                command(*words),
-                cwd=folder,
-                env=environment(),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=TIMEOUT_S,
-                check=False,
-            )
-            assert done.returncode == 0, done.stderr
+            perflab(*words, folder=folder)
         made[name] = folder / f"{name}.html"
     return made
 
@@ -95,6 +97,42 @@ def test_every_plot_is_drawn_when_the_reader_comes_near(page: Page, reports: dic
     page.wait_for(DRAWN)
 
 
+# What is expected of the demo on any machine: it may have too few trials to show a difference on a busy one.
+OF_THE_DEMO = {
+    "What was tested?": r"sierra_nevada \(1 process, 10 nodes, 17 edges\)",
+    "On which middleware?": r"on cyclonedds [\d.]+ and fastdds [\d.]+",
+    "On what machine?": r", on .+: .+ CPUs?, [\d.]+ GiB, Linux \d",
+    "Under which conditions?": r"and under 2 × 80 % CPU load, a flood of 4 × 500 messages/s .*\(pinning to 1 CPU\)",
+    "How many trials, and how long?": r"\d+ trials of 1 s, .* in all",
+    "Which is worse, and by how much?": r"Of \d+ comparisons .*(latency|response) p\d\d .*\d\.\d\d× \[[\d.]+, [\d.]+\]",
+    "How sure is that?": r"change with its 95 % interval.* n = \d+ and \d+",
+    "What was invalid?": r"No trial was invalid|of \d+ trials? w(as|ere) invalid",
+    "Can it be trusted, and why?": r"(can be trusted|Read these results with care).*trials of the baseline",
+    "Why were messages late?": r"Why messages were late .*(messages late; [\d.]+ % of their time|No trial was traced)",
+}
+
+
+@pytest.mark.long
+def test_the_demo_answers_ten_questions_without_scrolling(page: Page, tmp_path: Path) -> None:
+    """PERFLAB_DEMO names a run of the demo in place of one that is made here, PERFLAB_PICTURES the folder where the
+    pictures of its first screen are kept (docs/pictures)."""
+    run = os.environ.get("PERFLAB_DEMO") or str(tmp_path / "run")
+    if "PERFLAB_DEMO" not in os.environ:
+        perflab("run", "demo", "--trials", "3", "--cool-down", "0", "-o", run, "--quiet", folder=tmp_path)
+    path = tmp_path / "demo.html"
+    perflab("report", run, "-o", str(path), folder=tmp_path)
+    pictures = Path(os.environ.get("PERFLAB_PICTURES") or tmp_path)
+    opened(page, path, 1400)
+    text = first_screen.seen(page)
+    assert first_screen.unanswered(text, OF_THE_DEMO) == [], text
+    for width, dark in itertools.product((1400, 420), (False, True)):
+        opened(page, path, width, dark=dark)
+        target = pictures / f"first_screen_{width}_{'dark' if dark else 'light'}.png"
+        page.picture(target, whole=False)
+        head = target.read_bytes()[:24]
+        assert head[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">II", head[16:]) == (width, 900)
+
+
 def test_a_table_sorts_by_click_and_by_keyboard(page: Page, reports: dict[str, Path]) -> None:
     opened(page, reports["small"])
     before = asked(page, "return keys(table('Trials'), 'latency p99')")
@@ -104,20 +142,13 @@ def test_a_table_sorts_by_click_and_by_keyboard(page: Page, reports: dict[str, P
     assert asked(page, sorts) == "ascending"
     assert [float(key) for key in asked(page, "return keys(table('Trials'), 'latency p99')") if key] == numbers
     asked(page, "head(table('Trials'), 'latency p99').querySelector('button').focus()")
-    press(page, "Enter")
+    page.press("Enter")
     assert asked(page, sorts) == "descending"
     assert [float(key) for key in asked(page, "return keys(table('Trials'), 'latency p99')") if key] == numbers[::-1]
     asked(page, "head(table('Trials'), 'trial').querySelector('button').focus()")
-    press(page, " ")
+    page.press(" ")
     assert asked(page, sorts) == "none"
     assert asked(page, "return keys(table('Trials'), 'trial')") == [str(n) for n in range(1, len(before) + 1)]
-
-
-def press(page: Page, key: str) -> None:
-    for kind in ("keyDown", "keyUp"):
-        text = {"text": "\r" if key == "Enter" else key} if kind == "keyDown" else {}
-        code = {"Enter": 13, " ": 32}[key]
-        page._call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **text)
 
 
 def test_a_hundred_trials_are_folded_filtered_and_unfolded(page: Page, reports: dict[str, Path]) -> None:

@@ -72,9 +72,17 @@ class Page:
             assert time.monotonic() < deadline, f"{expression} did not come true; {self.complaints}"
             time.sleep(0.1)
 
-    def picture(self, path: Path) -> None:
-        """The whole page as a PNG."""
-        shown = self._call("Page.captureScreenshot", format="png", captureBeyondViewport=True)
+    def press(self, key: str) -> None:
+        """Enter, Tab or a letter, where the focus is."""
+        code = {"Enter": 13, "Tab": 9}.get(key, ord(key[0]))
+        text = {"Enter": "\r", "Tab": ""}.get(key, key)
+        down = {"text": text} if text else {}
+        for kind, more in (("keyDown", down), ("keyUp", {})):
+            self._call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **more)
+
+    def picture(self, path: Path, *, whole: bool = True) -> None:
+        """The page as a PNG, or what is seen of it."""
+        shown = self._call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
         path.write_bytes(base64.b64decode(shown["data"]))
 
     def _call(self, method: str, **parameters: Any) -> Json:

@@ -47,6 +47,17 @@ def test_a_still_page_runs_no_plots(run: Path, tmp_path: Path) -> None:
     assert main(["report", str(run), "--still", "--latex", str(tmp_path / "paper")]) == 2
 
 
+def test_markdown_is_the_first_screen_for_a_pull_request(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = sorted(run.iterdir())
+    assert main(["report", str(run), "--markdown", "--title", "A new executor"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("### A new executor\n\n`made` on cyclonedds")
+    assert "**! Read these results with care**\n\n- ✔ No trial was invalid.\n" in text
+    assert sorted(run.iterdir()) == before
+    assert main(["report", str(run), "--markdown", "--still"]) == 2
+    assert one_line(capsys.readouterr().err).endswith("it does not go with --still\n")
+
+
 def test_a_dash_writes_the_page_to_stdout_and_nothing_beside_it(
     run: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:

@@ -52,8 +52,8 @@ class Page(HTMLParser):
         self.handlers += [name for name, _ in attrs if name.startswith("on")]
         if tag not in VOID:
             self._open.append(tag)
-        self._silent = tag in ("script", "style")
-        if tag == "section" and given.get("id"):
+        self._silent = tag in ("script", "style") or given.get("class") == "anchor"
+        if tag == "section" and given.get("id") and not (given["id"] or "").startswith("picture-"):
             self._section = given["id"] or ""
             self.order.append(self._section)
             self.text[self._section] = ""
@@ -119,7 +119,7 @@ def test_a_difference_is_said_in_words_with_interval_and_numbers(tmp_path: Path)
     value, low, high = (float(text) for text in found.groups())
     assert low <= value <= high and low <= 2.1 <= high
     assert re.search(r"= no difference Under 4 × 80 % CPU load: no difference larger than 5 % in CPU \(\S+× \[", said)
-    assert "Of 5 comparisons 3 worse" in page.said("")
+    assert "Of 5 comparisons 3 worse" in page.said("overview")
 
 
 def test_a_difference_for_the_better_stands_below_those_for_the_worse(tmp_path: Path) -> None:
@@ -167,12 +167,12 @@ def test_invalid_trials_are_said_before_all_else_with_their_numbers_and_reason(t
         one |= {"outcome": "invalid", "reason": "cpu_load: a worker ended", "measured": False}
     disturbed["outcomes"] |= {"success": 2, "invalid": 2}
     page = page_of(made(tmp_path / "run", summary))
-    first = page.said("")
+    first = page.said("overview")
     numbers = [one["trial"] for one in disturbed["trials_detail"][:2]]
-    assert "read this first 2 of 12 trials were invalid: a condition was not in effect" in first
+    assert "! 2 of 12 trials were invalid: a condition was not in effect" in first
     assert f"Trials {numbers[0]} and {numbers[1]} (cpu_load): cpu_load: a worker ended." in first
-    assert page.order[0] == "findings"
-    assert first.index("read this first") < first.index("12 trials: 10 successful, 2 invalid")
+    assert page.order[:2] == ["overview", "findings"]
+    assert "12 trials: 10 successful, 2 invalid" in first and "Read these results with care" in first
 
 
 def test_many_reasons_are_said_by_kind_with_an_example_and_the_rest_is_folded(tmp_path: Path) -> None:
@@ -183,7 +183,8 @@ def test_many_reasons_are_said_by_kind_with_an_example_and_the_rest_is_folded(tm
             one |= {"reason": f"f: {one['trial']}.5 of 900 messages were sent", "measured": False}
         results.append(result(trials, treatment=f"f rate={level}", conditions=["f"]))
     results[4]["trials_detail"][2]["reason"] = "f: a process ended"
-    first = page_of(made(tmp_path / "run", {"schema": 1, "run": "run", "valid": False, "results": results})).said("")
+    page = page_of(made(tmp_path / "run", {"schema": 1, "run": "run", "valid": False, "results": results}))
+    first = page.said("overview")
     assert "15 of 15 trials were invalid" in first
     assert "14 trials, such as trial 1 (f rate=0): f: 1.5 of 900 messages were sent." in first
     assert "1 trial, trial 15 (f rate=4): f: a process ended." in first
@@ -209,7 +210,7 @@ def test_an_interrupted_run_says_so_first_and_how_to_go_on(tmp_path: Path) -> No
     ]
     summary = {"schema": 1, "run": "run", "valid": False, "results": [result(trials)]}
     page = page_of(made(tmp_path / "run", summary, trials=[{}, {}, {}, {}]))
-    first = page.said("")
+    first = page.said("overview")
     assert "This run was ended before it was complete during trial 2: 1 of 4 planned trials are here" in first
     assert f"perflab run --resume {tmp_path / 'run'} goes on" in first
     assert "stopped by a perflab error" not in first
@@ -223,7 +224,7 @@ def test_a_run_that_goes_on_says_so(tmp_path: Path) -> None:
     path = make_run(tmp_path / "run", {"p": ["a", "b"]}, [MadeTrial(streams)], with_summary=False)
     manifest = json.loads((path / "manifest.json").read_text())
     (path / "manifest.json").write_text(json.dumps({**manifest, "controller": controller, "trials": [{}, {}, {}]}))
-    assert "This run is still going on: 1 of 3 planned trials are here." in page_of(path).said("")
+    assert "This run is still going on: 1 of 3 planned trials are here." in page_of(path).said("overview")
 
 
 def test_a_search_that_was_interrupted_goes_on_by_its_own_verb(tmp_path: Path) -> None:
@@ -233,12 +234,12 @@ def test_a_search_that_was_interrupted_goes_on_by_its_own_verb(tmp_path: Path) -
     ]
     summary = {"schema": 1, "run": "run", "valid": False, "results": [result(trials)]}
     page = page_of(made(tmp_path / "run", summary, command_line=["perflab", "breaking-point", "x"], trials=[]))
-    assert "during trial 2: 1 trial is here. perflab breaking-point --resume" in page.said("")
+    assert "during trial 2: 1 trial is here. perflab breaking-point --resume" in page.said("overview")
 
 
 def test_a_whole_run_has_no_box(tmp_path: Path) -> None:
     page = page_of(made(tmp_path / "run", loaded()))
-    assert "read this first" not in page.said("")
+    assert "read this first" not in page.said("overview")
 
 
 def test_sections_come_in_the_order_in_which_a_reader_wants_them(tmp_path: Path) -> None:
@@ -246,9 +247,10 @@ def test_sections_come_in_the_order_in_which_a_reader_wants_them(tmp_path: Path)
         tmp_path / "run", {"p": ["a", "b"]}, [MadeTrial([Stream("a", "t", "b", 10, 100, arrivals([50] * 100))])]
     )
     page = page_of(runs)
-    assert page.order == ["findings", "setup", "tables", "pictures", "quality", "repeat"]
-    links = [link for link in page.loads if link.startswith("#")]
-    assert links == ["#findings", *(f"#{name}" for name in page.order)]
+    assert page.order == ["overview", "findings", "tables", "pictures", "setup", "quality", "repeat"]
+    first, *links = [link for link in page.loads if link.startswith("#")][: len(page.order)]
+    assert first == "#findings" and links == [f"#{name}" for name in page.order[1:]]
+    assert {"#picture-latency_percentiles", "#tables"} <= set(page.loads)
 
 
 def test_evidence_is_promised_beside_achieved_over_all_trials(tmp_path: Path) -> None:
@@ -416,7 +418,7 @@ def test_curves_and_breaking_points_have_words_and_tables(tmp_path: Path) -> Non
     summary = replace(with_findings(loaded()), curves=(curve,), breaking_points=(search,))
     page = page_of(write_run(tmp_path / "run", summary))
     said = page.said("findings")
-    assert "Over message_flood.rate worse: latency p99. Of" in page.said("")
+    assert "Over message_flood.rate worse: latency p99. Of" in page.said("overview")
     assert "Over message_flood.rate, 8 of 10 trials succeeded. 4/5 at 100 msg/s, 4/5 at 1000 msg/s" in said
     assert "▲ worse Over message_flood.rate, latency p99 rises from 400 /s on." in said
     assert "breaking point Over message_flood.rate in msg/s, lost == 0: breaks at 740 /s [700, 790]." in said
@@ -442,7 +444,7 @@ def test_why_messages_were_late_is_told_with_its_causes(tmp_path: Path) -> None:
     }  # fmt: skip
     summary = {"schema": 1, "run": "run", "valid": True, "results": [result([trial(1, why=why)])]}
     page = page_of(write_run(tmp_path / "run", {**summary, "findings": None}))
-    assert "Of 10 late messages 10 waited for CPU 1 behind stress-ng." in page.said("why")
+    assert "Of 10 late messages 10 waited for CPU 1 behind stress-ng." in page.said("traced")
     assert ["CPU of others", "10", "100 %", "22.0 ms", "92 %", "10", "2.20 ms", "4.00 ms"] in page.rows
     assert any(row[0] == "CPU 1: stress-ng" for row in page.rows)
 
@@ -455,18 +457,20 @@ def test_what_is_damaged_is_said_and_the_rest_is_shown(tmp_path: Path) -> None:
     whole = report(open_all([str(without_findings(tmp_path / "run", summary, inventory={"cpus": 7}))]))
     page = Page(whole.page)
     assert whole.notes == (
-        "what was run: damaged data: TypeError: object of type 'int' has no len()",
         "the evidence of conditions: damaged data: AttributeError: 'int' object has no attribute 'items'",
-        "why messages were late: damaged data: KeyError: 'messages'",
+        "what was run: damaged data: TypeError: object of type 'int' has no len()",
+        "the traced trials: damaged data: KeyError: 'messages'",
     )
-    assert "not everything could be shown" in page.said("")
+    assert "not everything could be shown" in page.said("overview")
     assert "One trial: there is nothing to compare" in page.said("findings")
 
 
 def test_a_run_without_a_trial_says_so(tmp_path: Path) -> None:
     summary = {"schema": 1, "run": "run", "valid": False, "results": [], "findings": None}
     page = page_of(write_run(tmp_path / "run", summary, trials=[{}, {}]))
-    assert "0 of 2 planned trials are here" in page.said("") and "No trial was recorded." in page.said("")
+    assert "0 of 2 planned trials are here" in page.said("overview") and "No trial was recorded." in page.said(
+        "overview"
+    )
 
 
 @pytest.mark.parametrize("name", ["csv", "legacy", "two"])

@@ -6,13 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from perflab.columns import AnyTable, Tone
+from perflab.columns import AnyTable, Drawn, Tone
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
     from perflab.profile.flamegraph import Look
+    from perflab.report.axes import Ticks
     from perflab.report.runs import ReportRun
+    from perflab.results.trust import Trust
 
 Facts = Sequence[tuple[str, object]]  # names with values; those without a value are left out
 
@@ -53,6 +55,7 @@ class Statement:
     tone: Tone
     words: str
     detail: str = ""
+    key: str = ""  # that a link may lead to
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,25 @@ class Sheet:
     called: str = ""
     long: int = 50
     sorts: bool = True
+
+
+@dataclass(frozen=True)
+class Effects:
+    """A table with intervals that are drawn on one axis, which has `ticks` as places from 0 to 1. The first rows are
+    shown; the others are asked for."""
+
+    table: AnyTable
+    ticks: Ticks
+    first: Drawn | None
+    shown: int = 10
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Whether to trust a run, which is `called` so where there are several."""
+
+    trust: Trust
+    called: str = ""
 
 
 @dataclass(frozen=True)
@@ -123,7 +145,10 @@ class Picture:
     markup: Markup
 
 
-Block = Heading | Text | Items | Known | Statements | Box | Sheet | Source | Fold | Group | Flame | Picture
+Block = (
+    Heading | Text | Items | Known | Statements | Box | Sheet | Effects | Judgement | Source | Fold | Group | Flame
+    | Picture
+)  # fmt: skip
 
 
 def paragraphs(texts: Iterable[str], tone: str = "") -> Iterator[Text]:

@@ -88,11 +88,16 @@ def numbers(comparison: Comparison) -> str:
 
 def certainty(comparison: Comparison) -> str:
     """ "n = 8 and 24, p = 0.001 after Holm"."""
+    return ", ".join(filter(None, (numbers(comparison), p_of(comparison))))
+
+
+def p_of(comparison: Comparison) -> str:
+    """ "p = 0.001 after Holm", that of the test which decides; empty where there is none."""
     p = comparison.p_adjusted
     if comparison.verdict == "equivalent":
         p = None if comparison.equivalence is None else comparison.equivalence.p_adjusted
     after = " after Holm" if comparison.family_size > 1 else ""
-    return numbers(comparison) + ("" if p is None else f", {p_in_words(p)}{after}")
+    return "" if p is None else f"{p_in_words(p)}{after}"
 
 
 def seconds(ns: float | None) -> str:
@@ -120,12 +125,3 @@ def sentence(text: str) -> str:
     """With a capital letter, unless it begins with a word that is a name alone, and with an end."""
     text = text[:1].upper() + text[1:] if text[:1].islower() and " " in text else text
     return text if text.endswith((".", "?", "!")) else f"{text}."
-
-
-def numbered(trials: Sequence[int], most: int = 8) -> str:
-    """ "trial 3", "trials 3, 5 and 9", "trials 1, 2, 3, … (24 of them)"."""
-    if len(trials) == 1:
-        return f"trial {trials[0]}"
-    if len(trials) > most:
-        return f"trials {', '.join(map(str, trials[:most]))}, … ({len(trials)} of them)"
-    return f"trials {', '.join(map(str, trials[:-1]))} and {trials[-1]}"

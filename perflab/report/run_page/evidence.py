@@ -11,9 +11,9 @@ from perflab.columns import Cell, Column, Table, Tone
 from perflab.quantity import PLAIN, UNKNOWN
 from perflab.report.evidence import Quantity, over_trials
 from perflab.report.run_page.blocks import Block, Fold, Group, Heading, Items, Sheet, Text, each, paragraphs
-from perflab.report.run_page.effects import condition_in_words, numbered, plain
+from perflab.report.run_page.effects import condition_in_words, plain
 from perflab.report.runs import ReportRun, of_all
-from perflab.units import format_bytes, format_duration, format_time
+from perflab.units import format_bytes, format_duration, format_time, numbered
 
 Json = Mapping[str, Any]
 # A figure: its name, what was promised, the median and the range of what was achieved.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from perflab.columns import Tone
 from perflab.report.run_page.blocks import Block, Box, Fold, Heading, Items, Statement, Statements, Text, paragraphs
@@ -13,12 +14,12 @@ from perflab.report.run_page.effects import (
     change,
     from_to,
     in_words,
-    numbered,
     numbers,
     plain,
     sentence,
     size,
 )
+from perflab.report.run_page.overview import VERDICTS, key_of
 from perflab.report.runs import ReportRun
 from perflab.results.comparison import (
     BETTER,
@@ -34,8 +35,8 @@ from perflab.results.comparison import (
     SuccessRate,
 )
 from perflab.results.curve import BreakingPoint, Curve, CurveMetric
-from perflab.results.outcome import FAILED, HARNESS_ERROR, INVALID, Outcome, Outcomes
-from perflab.results.trial import CONTROL, MEASURED, Result, Trial
+from perflab.results.outcome import FAILED, HARNESS_ERROR, Outcomes
+from perflab.results.trial import CONTROL, MEASURED, Result
 from perflab.statistics.metrics import LOWER, Metric, chosen, find
 from perflab.statistics.runs import compare_runs
 from perflab.statistics.selection import UNITS, level_words, match, names_of, place_words
@@ -44,7 +45,6 @@ from perflab.statistics.verdicts import by_turns, caveats_in_words, effect_of, n
 from perflab.units import format_count, plural
 
 MAX_CLAIMS = 10  # the others are folded
-MAX_REASONS = 3  # of trials that do not count, above the findings; the others are folded
 
 DIFFERS = "differs"  # between levels, and neither up nor down over all of them
 
@@ -55,21 +55,15 @@ _KINDS: dict[str, tuple[str, str, Tone]] = {
     "found": ("⊥", "breaking point", "bad"),
     "not_found": ("?", "not found", "warn"),
     "not_alike": ("▲", "not the same", "bad"),
-    WORSE: ("▲", "worse", "bad"),
-    BETTER: ("▼", "better", "good"),
+    **VERDICTS,
     DIFFERS: ("≠", "not steady", ""),
-    "equivalent": ("=", "no difference", ""),
     "same": ("=", "the same", ""),
-    "below_noise_floor": ("≈", "within noise", "faint"),
-    "not_shown": ("?", "not shown", "faint"),
-    "too_few_trials": ("?", "too few trials", "faint"),
     "spread": ("≠", "spread", ""),
     "carry_over": ("!", "carry-over", "warn"),
     "same_seed": ("!", "same seeds", "warn"),
 }
 _REMARKS = ("spread", "carry_over", "same_seed", SAME_EVERYWHERE)
 OF_QUALITY = ("missing", "unused", "lattice", "outliers", "observer")
-_FIRST = (HARNESS_ERROR, INVALID, "ended_early")
 
 # Between what is said of figures without a difference and the figures.
 _JOINTS = {"equivalent": " in", "below_noise_floor": ":", "not_shown": " in", "too_few_trials": "; seen were"}
@@ -78,109 +72,43 @@ NOT_INTERLEAVED = (
 )
 
 
-def _statement(kind: str, words: str, detail: str = "") -> Statement:
-    return Statement(*_KINDS[kind], words, detail)
+def _statement(kind: str, words: str, detail: str = "", key: str = "") -> Statement:
+    return Statement(*_KINDS[kind], words, detail, key)
 
 
 # ---- what must be said first
 
-# Of trials that do not count: what they are, of one and of several.
-_TROUBLES: tuple[tuple[Outcome, str, str], ...] = (
-    (
-        INVALID,
-        "was invalid: a condition was not in effect, so it is in no statistics",
-        "were invalid: a condition was not in effect, so they are in no statistics",
-    ),
-    (
-        HARNESS_ERROR,
-        f"was {HARNESS_ERROR.counted}, not by what it measures; in no statistics",
-        f"were {HARNESS_ERROR.counted}, not by what it measures; in no statistics",
-    ),
-    (FAILED, "failed before its end and has no figures", "failed before their end and have no figures"),
-)
-
 
 def first(runs: Sequence[ReportRun]) -> Iterator[Box]:
-    """Of runs of which something is wrong: interrupted, invalid trials, failures of the laboratory."""
+    """Of runs that are not whole, and of files that are damaged."""
     for run in runs:
         where = f"{run.name}: " if len(runs) > 1 else ""
-        said, folded = _troubles(run)
-        if said:
-            yield Box(f"{where}read this first", [*said, *run.notes], "warn" if run.is_whole else "bad", folded)
+        if not run.is_whole:
+            yield Box(f"{where}read this first", [_not_whole(run), *run.notes], "bad")
         elif run.notes:
             yield Box(f"{where}about the data of this run", run.notes, "warn")
 
 
-def _troubles(run: ReportRun) -> tuple[list[str], list[str]]:
-    """Sentences, and those that are folded behind them."""
-    said: list[str] = []
-    folded: list[str] = []
-    if not run.is_whole:
-        of = "" if run.planned is None else f" of {run.planned} planned"
-        n = run.ended
-        here = f"{n}{of} trials are here." if of or n != 1 else "1 trial is here."
-        if run.is_running:
-            return [f"This run is still going on: {here}"], []
-        during = f" during trial {run.interrupted[-1].trial}" if run.interrupted else ""
-        said.append(
-            f"This run was ended before it was complete{during}: {here} "
-            f"`perflab {run.verb} --resume {shlex.quote(str(run.data.path))}` goes on with the rest."
-        )
-    trials = run.trials
-    for outcome, of_one, of_several in _TROUBLES:
-        having = [(label, t) for label, _, t in trials if t.outcome == outcome and not run.is_interrupted(t)]
-        found = [(label, t) for label, t in having if outcome != FAILED or t.measured is False]
-        if not found:
-            continue
-        words = of_one if len(found) == 1 else of_several
-        if outcome == FAILED and len(found) < len(trials):
-            words += "; what is said below is of the others"
-        head = f"{len(found)} of {len(trials)} trials {words}."
-        told, rest = _listed(found)
-        said += [f"{head} {told[0]}"] if len(told) == 1 and not rest else [head, *told]
-        folded += rest
-    if not trials:
-        said += [r.words for r in run.remarks if r.kind in _FIRST]
-    return said, folded
+def _not_whole(run: ReportRun) -> str:
+    of = "" if run.planned is None else f" of {run.planned} planned"
+    n = run.ended
+    here = f"{n}{of} trials are here." if of or n != 1 else "1 trial is here."
+    if run.is_running:
+        return f"This run is still going on: {here}"
+    during = f" during trial {run.interrupted[-1].trial}" if run.interrupted else ""
+    return (
+        f"This run was ended before it was complete{during}: {here} "
+        f"`perflab {run.verb} --resume {shlex.quote(str(run.data.path))}` goes on with the rest."
+    )
 
 
-def _listed(found: Sequence[tuple[str, Trial]]) -> tuple[list[str], list[str]]:
-    """ "Trials 5, 7 and 9 (message_flood): 1078176 messages were sent …."
-
-    Where there are many reasons, the most frequent kinds of them with an example, and each of them to be folded; those
-    that differ in their numbers alone are one kind.
-    """
-    by_label: dict[str, list[Trial]] = {}
-    kinds: dict[str, list[tuple[str, Trial]]] = {}
-    for label, trial in found:
-        by_label.setdefault(label, []).append(trial)
-        kinds.setdefault(re.sub(r"\d[\d.]*", "0", trial.reason or ""), []).append((label, trial))
-    parts: list[str] = []
-    for label, trials in by_label.items():
-        reason = next((f": {t.reason}" for t in trials if t.reason), "")
-        parts.append(f"{numbered([t.trial for t in trials]).capitalize()} ({label}){reason}.")
-    if len(parts) <= MAX_REASONS:
-        return parts, []
-    ordered = sorted(kinds.values(), key=len, reverse=True)
-    said = []
-    for members in ordered[:MAX_REASONS]:
-        label, trial = members[0]
-        such = "such as " if len(members) > 1 else ""
-        reason = trial.reason or "no reason was recorded"
-        said.append(f"{plural(len(members), 'trial')}, {such}trial {trial.trial} ({label}): {reason}.")
-    if rest := sum(map(len, ordered[MAX_REASONS:])):
-        said.append(f"{plural(rest, 'trial')} for other reasons.")
-    return said, parts
-
-
-def verdict(runs: Sequence[ReportRun]) -> Iterator[Text]:
+def verdict(runs: Sequence[ReportRun]) -> str:
     """One line: how many trials, with which outcomes, and what was found."""
     outcomes = Outcomes.together([result.outcomes for run in runs for result in run.results])
     cut = sum(len(run.interrupted) for run in runs)
     total = outcomes.total
     if not total:
-        yield Text("No trial was recorded.", "verdict")
-        return
+        return "No trial was recorded."
     counts = [(n - cut if o == HARNESS_ERROR else n, o.counted + outcomes.cases(o)) for o, n in outcomes]
     trials = plural(total, "trial")
     parts = _counted((*counts, (cut, "interrupted")))
@@ -197,7 +125,7 @@ def verdict(runs: Sequence[ReportRun]) -> Iterator[Text]:
         )
         which = f"{len(comparisons)} comparisons{' of single levels' if curves else ''}"
         said.append(f"Of {which} {'none decided' if rest == len(comparisons) else found}")
-    yield Text(". ".join(said) + ".", "verdict")
+    return ". ".join(said) + "."
 
 
 def _counted(found: Iterable[tuple[int, str]]) -> str:
@@ -304,12 +232,16 @@ def _of_comparisons(run: ReportRun) -> tuple[list[Statement], list[Statement]]:
     names = in_words([r for r in run.results if r.is_disturbed])
     shown = [c for c in comparisons if c.verdict in DIFFERENCES]
     claims = by_turns(shown, lambda c: c, lambda c: (c.variant, c.treatment.name))
-    found = [_claim(c, names, several) for c in sorted(claims, key=lambda c: c.effect != WORSE)]
+    claims.sort(key=lambda c: c.effect != WORSE)
+    found = [replace(_claim(c, names, several), key=key_of(c, run.name)) for c in claims]
     undecided = [(_place(c, names, several), find(c.metric), c) for c in comparisons if c.constant is None]
-    return found, _not_decided(undecided, run.summary.findings.margin, run.summary.findings.trials_needed)
+    findings = run.summary.findings
+    return found, _not_decided(undecided, findings.margin, findings.trials_needed, run.name)
 
 
-def _not_decided(undecided: Sequence[_Undecided], margin: float, needed: int | None = None) -> list[Statement]:
+def _not_decided(
+    undecided: Sequence[_Undecided], margin: float, needed: int | None = None, run: str = ""
+) -> list[Statement]:
     """A statement for each verdict and place, on all figures of which no difference is shown there."""
     found = []
     for decided, head in no_difference_words(margin).items():
@@ -324,7 +256,9 @@ def _not_decided(undecided: Sequence[_Undecided], margin: float, needed: int | N
             advice = trials_advice(needed) if decided == "too_few_trials" and needed is not None else ""
             where = f"{place}: " if place else ""
             words = f"{where}{head}{_JOINTS[decided]} {figures}."
-            found.append(_statement(decided, words, numbers(members[0][2]) + advice))
+            first = members[0][2]
+            key = key_of(first, run) if isinstance(first, Finding) else ""
+            found.append(_statement(decided, words, numbers(first) + advice, key))
     return found
 
 

@@ -13,9 +13,10 @@ from perflab import page as pages
 from perflab.errors import DAMAGE, BadInput, one_line
 from perflab.report import draw_html, pictures
 from perflab.report.draw_html import Choice
-from perflab.report.run_page import evidence, findings, profiles, quality, setup, tables
+from perflab.report.run_page import evidence, findings, overview, profiles, quality, setup, tables
 from perflab.report.run_page.blocks import Block, Box, Group, Heading, Picture
 from perflab.report.runs import ReportRun
+from perflab.statistics.trust import trust_of
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -37,17 +38,17 @@ Make = Callable[[Sequence[ReportRun]], Iterable[Block]]
 # Name, title, what it holds (said where it cannot be shown), and what makes it.
 SECTIONS: tuple[tuple[str, str, str, Make], ...] = (
     ("findings", "Findings", "the findings", findings.section),
-    ("setup", "What was run, and on what", "what was run", setup.section),
-    ("conditions", "Did the conditions hold?", "the evidence of conditions", evidence.section),
     ("tables", "Tables", "the tables", tables.section),
     ("pictures", "Pictures", "the pictures", lambda _: ()),
     ("executors", "What executors cost", "what executors cost", tables.costs),
     ("curves", "Degradation curves", "the curves", tables.curves),
     ("breaking", "Breaking points", "the breaking points", tables.breaking_points),
+    ("conditions", "Did the conditions hold?", "the evidence of conditions", evidence.section),
+    ("setup", "What was run, and on what", "what was run", setup.section),
     ("quality", "Data quality", "the quality of the data", quality.section),
-    ("why", "Why messages were late", "why messages were late", tables.why),
     ("profiles", "Where the CPU time went", "the CPU profiles", profiles.section),
     ("repeat", "How to repeat it", "how to repeat it", setup.repeat),
+    ("traced", "Appendix: traced trials", "the traced trials", tables.traced),
 )
 
 
@@ -74,20 +75,35 @@ def report(
         if content.strip():
             shown.append({"name": name, "title": heading, "content": content})
     first = _part("what is wrong with the runs", findings.first, runs, notes)
-    verdict = _part("the verdict", findings.verdict, runs, notes)
+    effects = _part("the effects", overview.screen, runs, notes)
+    judged = [trust_of(run.summary, run.manifest) for run in runs]
+    beside = _part("why messages were late", lambda of: overview.beside(of, judged), runs, notes)
     if notes:
         first += _written([Box("not everything could be shown", notes, "warn")])
+    head, said = title or _title(runs), findings.verdict(runs)
     page = pages.render(
         "report.html",
-        title=title or _title(runs),
+        title=head,
         theme=theme,
         runs=_told(runs),
-        first=first + verdict,
+        ran=[overview.sentence_on(run) for run in runs],
+        first=first,
+        verdict=said,
+        effects=effects,
+        judged=judged,
+        beside=beside,
+        markdown=overview.markdown(runs, judged, head, said),
         sections=shown,
         plots=plots,
         has_flames=any('class="flame"' in section["content"] for section in shown),
     )
     return Report(page, tuple(notes))
+
+
+def markdown(runs: Sequence[ReportRun], *, title: str | None = None) -> str:
+    """The first screen of the report as Markdown, for a pull request."""
+    judged = [trust_of(run.summary, run.manifest) for run in runs]
+    return overview.markdown(runs, judged, title or _title(runs), findings.verdict(runs))
 
 
 def _written(blocks: Iterable[Block]) -> Markup:

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from perflab.errors import DAMAGE, one_line
 from perflab.formats.recording import FILE
 from perflab.report.run_page.blocks import Block, Items, Sheet, Text, each
-from perflab.report.run_page.effects import numbered, sentence
+from perflab.report.run_page.effects import sentence
 from perflab.report.run_page.findings import OF_QUALITY
 from perflab.report.run_page.tables import rows_of
 from perflab.report.runs import ReportRun
 from perflab.report.tables import messages
-from perflab.units import format_count
+from perflab.units import format_count, numbered
 
 
 def section(runs: Sequence[ReportRun]) -> Iterator[Block]:

@@ -80,9 +80,9 @@ def _what(run: ReportRun) -> Facts:
     return [
         ("run", run.name),
         ("began", when(run)),
-        ("workload", f"{', '.join(names)}{_size(workload)}" if names else workload.name),
+        ("workload", f"{', '.join(names)}{size_of(workload)}" if names else workload.name),
         ("variants", "; ".join(dict.fromkeys(variant_words(r) for r in results))),
-        ("middlewares", _versions(manifest)),
+        ("middlewares", versions_of(manifest)),
         ("measured time", f"{measured} per trial{after}" if measured else None),
         ("trials", _trials(run, document)),
         ("searched", "; ".join(map(_searched, run.summary.breaking_points))),
@@ -97,7 +97,8 @@ def _what(run: ReportRun) -> Facts:
     ]
 
 
-def _size(workload: UsedWorkload) -> str:
+def size_of(workload: UsedWorkload) -> str:
+    """ " (1 process, 10 nodes, 17 edges)"; nothing where it is not known."""
     processes = workload.graph.get("processes")
     if not isinstance(processes, list):
         return ""
@@ -108,7 +109,8 @@ def _size(workload: UsedWorkload) -> str:
     return f" ({', '.join(parts)})"
 
 
-def _versions(manifest: Manifest) -> str:
+def versions_of(manifest: Manifest) -> str:
+    """ "cyclonedds 0.10.2; fastdds 2.9.1", with their options."""
     found = []
     for middleware in manifest.middlewares:
         options = f" ({plain(middleware.options)})" if middleware.options else ""
@@ -243,7 +245,7 @@ def _differences(first: ReportRun, run: ReportRun) -> list[str]:
     """What the machine and the middlewares of a later run differ in from those of the first."""
     hosts = [of.manifest.host for of in (first, run)]
     pairs = [(key, *(host.get(key) for host in hosts)) for key in OF_HOST]
-    pairs.append(("middlewares", _versions(first.manifest), _versions(run.manifest)))
+    pairs.append(("middlewares", versions_of(first.manifest), versions_of(run.manifest)))
     return [f"{key}: {plain(a)} in {first.name}, {plain(b)} in {run.name}" for key, a, b in pairs if a != b and a and b]
 
 
@@ -294,7 +296,7 @@ def _versions_and_seeds(manifest: Manifest, software: Json) -> Facts:
     return [
         ("perflab", own.get("version") or versions.perflab),
         ("git revision", revision),
-        ("middlewares", _versions(manifest)),
+        ("middlewares", versions_of(manifest)),
         ("python", software.get("python") or versions.python),
         ("packages", plain(packages) if packages else None),
         ("stress-ng", software.get("stress_ng")),

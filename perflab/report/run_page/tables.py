@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 from typing import Any
 
 from perflab.columns import AnyTable, Column, Table
 from perflab.quantity import COUNT, PERCENT, TIME
-from perflab.report.run_page.blocks import Block, Facts, Heading, Known, Sheet, Text
+from perflab.report.run_page.blocks import Block, Facts, Fold, Heading, Known, Sheet, Text
 from perflab.report.run_page.effects import plain
 from perflab.report.runs import ReportRun, of_all, trials_of
 from perflab.report.tables import costs as executor_costs
@@ -23,18 +24,24 @@ from perflab.results.trial import Result
 from perflab.statistics.breaking_point_verdicts import STATES
 from perflab.statistics.selection import place_words
 from perflab.trace.causes import CAUSES
-from perflab.units import format_confidence
+from perflab.units import format_confidence, plural
 
 MOST_WAITS = 12  # of the table of who it was, before the rest is asked for
 
 
 def section(runs: Sequence[ReportRun]) -> Iterator[Block]:
-    found = rows_of(runs)
-    several = len(found) > 1
+    """Of what no observer disturbed much; where there is nothing else, of that."""
+    yield from _tables(runs, extra=not any(not result.is_extra for _, _, result in of_all(runs)))
+
+
+def _tables(runs: Sequence[ReportRun], *, extra: bool) -> Iterator[Block]:
+    chosen = [result.is_extra is extra for _, _, result in of_all(runs)]
+    found = list(compress(rows_of(runs), chosen))
+    several = len(chosen) > 1
     edges = [edge for row in found for edge in row.parts(lambda result: result.edges, named=several)]
     services = [service for row in found for service in row.parts(lambda result: result.services, named=several)]
     processes = [process for row in found for process in row.parts(lambda result: result.resources.processes)]
-    compared = [_compared(run, result) for run, _, result in of_all(runs)]
+    compared = [_compared(run, result) for run, _, result in compress(of_all(runs), chosen)]
     besides = [Beside(row.record, row.result, own, row.run) for row, own in zip(found, compared, strict=True)]
     tables: list[AnyTable] = [
         results(besides),
@@ -43,7 +50,7 @@ def section(runs: Sequence[ReportRun]) -> Iterator[Block]:
         messages.services(services),
         messages.edges(edges),
         messages.processes(processes),
-        trials(trials_of(runs)),
+        trials([row for row in trials_of(runs) if row.of.is_extra is extra]),
     ]
     yield from map(Sheet, tables)
 
@@ -115,10 +122,19 @@ def _found(search: BreakingPoint) -> Facts:
     ]
 
 
-# -- why messages were late -------------------------------------------------------------------------------------------
+# -- traced trials ----------------------------------------------------------------------------------------------------
 
 
-def why(runs: Sequence[ReportRun]) -> Iterator[Block]:
+def traced(runs: Sequence[ReportRun]) -> Iterator[Block]:
+    """Folded: why messages were late in them, and their figures, which an observer disturbed."""
+    results = [result for _, _, result in of_all(runs)]
+    apart = any(r.is_extra for r in results) and any(not r.is_extra for r in results)
+    blocks = [*_why(runs), *(_tables(runs, extra=True) if apart else ())]
+    count = sum(t.why is not None or r.is_extra for run in runs for _, r, t in run.trials)
+    yield Fold(f"{plural(count, 'trial')}: why messages were late, and figures that tracing disturbed", blocks)
+
+
+def _why(runs: Sequence[ReportRun]) -> Iterator[Block]:
     """Of every traced trial a sentence, what passed the time of its late messages, and how much of it."""
     for run in runs:
         for label, _, trial in run.trials:

@@ -31,14 +31,19 @@ def markdown(table: AnyTable) -> str:
     """A table for each group, without its head."""
     lines: list[str] = []
     for name, part in table.groups():
-        filled = part.filled()
-        lines += [f"### {name}", "", "| " * len(filled) + "|", "|---" * len(filled) + "|"]
-        lines += [
-            f"| {' | '.join(_escaped(cell.text) for cell in row)} |"
-            for row in zip(*(c for _, c in filled), strict=True)
-        ]
-        lines.append("")
+        lines += [f"### {name}", "", _markdown(part, [""] * len(part.filled())), ""]
     return "\n".join(lines)
+
+
+def markdown_table(table: AnyTable) -> str:
+    """The whole table, with its head."""
+    return _markdown(table, [_escaped(column.title) for column, _ in table.filled()])
+
+
+def _markdown(table: AnyTable, head: list[str]) -> str:
+    cells = zip(*(cells for _, cells in table.filled()), strict=True)
+    rows = [head, ["---"] * len(head), *([_escaped(cell.text) for cell in row] for row in cells)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def _escaped(text: str) -> str:

@@ -1,0 +1,345 @@
+"""The first screen: what ran, where and for how long; how treatments differ from their baselines; whether to trust it;
+why messages were late. The same as Markdown, for who reviews a change."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from perflab.columns import Cell, Column, Drawn, Table, Tone
+from perflab.errors import DAMAGE
+from perflab.report import axes, inventory
+from perflab.report.axes import Ticks
+from perflab.report.captions import interval_of
+from perflab.report.run_page.blocks import Block, Effects, Group, Heading, Judgement, paragraphs
+from perflab.report.run_page.effects import certainty, from_to, in_words, numbers, size
+from perflab.report.run_page.setup import size_of, versions_of
+from perflab.report.runs import ReportRun
+from perflab.report.tables import plain
+from perflab.results.comparison import BETTER, CONDITION, DIFFERENCES, WORSE, Finding
+from perflab.results.trial import Why
+from perflab.results.trust import Trust
+from perflab.statistics.metrics import RATIO, Metric, find
+from perflab.statistics.selection import names_of
+from perflab.statistics.trust import UNDECIDED, judged_comparisons
+from perflab.trace.causes import CAUSES
+from perflab.units import format_count, format_duration, listed, plural
+
+MAX_SHOWN = 10  # comparisons on the first screen; the others are folded
+MAX_CONDITIONS = 4  # that are named one by one
+MAX_WHY = 3  # traced trials of which it is said on the first screen
+EDGE = 0.03  # of the drawn axis, that stays free at either end
+
+# Sign, word and tone of each verdict; a difference is named by whether it is worse or better.
+VERDICTS: dict[str, tuple[str, str, Tone]] = {
+    WORSE: ("▲", "worse", "bad"),
+    BETTER: ("▼", "better", "good"),
+    "not_shown": ("?", "inconclusive", "faint"),
+    "too_few_trials": ("?", "too few trials", "faint"),
+    "below_noise_floor": ("≈", "within noise", "faint"),
+    "equivalent": ("=", "no difference", ""),
+}
+
+
+def key_of(comparison: Finding, run: str) -> str:
+    """Where a page says it: that of a difference its own, of what shows none that of all alike at its place."""
+    about = comparison.metric if comparison.verdict in DIFFERENCES else comparison.verdict
+    parts = (run, comparison.variant, comparison.treatment.name, comparison.baseline.name, about)
+    return "finding-" + re.sub(r"[^a-z0-9.]+", "-", " ".join(filter(None, parts)).lower()).strip("-")
+
+
+# ---- one sentence
+
+
+def sentence_on(run: ReportRun) -> str:
+    """ "`sierra_nevada` (1 process, 10 nodes) on cyclonedds 0.10.2, undisturbed and under …: 35 trials of 1 s …"."""
+    results = run.results
+    workloads = dict.fromkeys(r.workload for r in results) or [run.manifest.workload.name]
+    what = ", ".join(f"`{name}`" for name in workloads)
+    names = filter(None, dict.fromkeys(r.middleware for r in results))
+    middlewares = listed((versions_of(run.manifest) or "; ".join(names)).split("; "))
+    on = f" on {middlewares}" if middlewares else ""
+    lengths = sorted({r.duration_s for r in results if r.duration_s})
+    each = " to ".join(format_duration(s) for s in dict.fromkeys(lengths[:1] + lengths[-1:]))
+    trials = f"{plural(run.ended, 'trial')}{f' of {each}' if each else ''}"
+    lasting = took(run)
+    head = f"{what}{size_of(run.manifest.workload)}{on}{_disturbed(run)}: {trials}"
+    told = [f"{head}{f', {format_duration(lasting)} in all' if lasting is not None else ''}"]
+    if where := _machine(run):
+        told.append(f"on {where}")
+    return f"{', '.join(told)}."
+
+
+def _disturbed(run: ReportRun) -> str:
+    disturbed = [r for r in run.results if r.is_disturbed]
+    factors = dict.fromkeys(path for r in run.results for path in r.factors)
+    if factors:
+        levels = {path: {str(r.factors[path]) for r in run.results if path in r.factors} for path in factors}
+        return ", over " + " and ".join(f"{len(found)} levels of `{path}`" for path, found in levels.items())
+    words = in_words(disturbed)
+    if not words:
+        return ", undisturbed"
+    before = " undisturbed and" if any(not r.is_disturbed for r in run.results) else ""
+    if len(words) > MAX_CONDITIONS:
+        return f",{before} under {len(words)} conditions"
+    return f",{before} under {listed(list(words.values()))}"
+
+
+def took(run: ReportRun) -> float | None:
+    """Seconds from the beginning of the run to the end of its last trial; of one that was resumed those within its
+    trials. None where that is not recorded."""
+    files = [file for file in run.files.values() if file.started_utc and file.ended_utc]
+    spans = [(_instant(f.started_utc), _instant(f.ended_utc)) for f in files]
+    known = [(begin, end) for begin, end in spans if begin is not None and end is not None]
+    if not known:
+        return None
+    if run.manifest.earlier_controllers:
+        return sum((end - begin).total_seconds() for begin, end in known)
+    began = _instant(run.manifest.created_utc) or min(begin for begin, _ in known)
+    return (max(end for _, end in known) - began).total_seconds()
+
+
+def _instant(text: str | None) -> datetime | None:
+    try:
+        return None if text is None else datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def _machine(run: ReportRun) -> str:
+    """ "vm: AMD EPYC, 2 CPUs, 23.5 GiB, Linux 6.18, KVM"."""
+    if run.results and run.data.is_virtual:
+        return "simulated time"
+    host = {**run.manifest.host, **run.manifest.inventory}
+    try:
+        known = {row.label: row.value for row in inventory.rows(host)}
+    except DAMAGE:
+        return "a machine of which the record is damaged"
+    cpus = str(known.get("CPUs") or "").partition(" ")[0]
+    kernel = str(known.get("kernel") or "").partition("-")[0]
+    hypervisor = known.get("hypervisor")
+    parts = (
+        known.get("CPU"),
+        (plural(int(cpus), "CPU") if cpus.isdigit() else f"CPUs {cpus}") if cpus else None,
+        known.get("memory"),
+        f"Linux {kernel}" if kernel else None,
+        hypervisor if hypervisor not in (None, "none") else None,
+    )
+    words = ", ".join(str(part) for part in parts if part)
+    name = host.get("hostname")
+    return f"{name}: {words}" if name and words else str(name or words)
+
+
+# ---- effects
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A comparison in one metric."""
+
+    comparison: Finding
+    metric: Metric
+    where: str
+    key: str
+    drawn: Drawn | None = None
+
+    @property
+    def verdict(self) -> tuple[str, str, Tone]:
+        """Sign, word and tone."""
+        return VERDICTS[self.comparison.effect or self.comparison.verdict]
+
+    @property
+    def change(self) -> str:
+        return size(self.metric, self.comparison)
+
+    @property
+    def medians(self) -> str:
+        """ "463 µs to 2.1 ms"."""
+        return from_to(self.metric, self.comparison).removeprefix("from ")
+
+    @property
+    def rests_on(self) -> str:
+        """ "463 µs to 2.1 ms, n = 3 and 12"."""
+        return ", ".join(filter(None, (self.medians, numbers(self.comparison))))
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """The worst first: what is shown to be worse, then better, then what is not decided, the largest first."""
+        c = self.comparison
+        place = (WORSE, BETTER, None, "equivalent").index(None if c.verdict in UNDECIDED else c.effect or c.verdict)
+        value = c.estimate.value
+        if value is None or (c.scale == RATIO and value <= 0):
+            return place, math.inf
+        amount = math.log(value) if c.scale == RATIO else value
+        return place, -abs(amount)
+
+
+def effects_of(runs: Sequence[ReportRun]) -> tuple[list[Effect], Ticks]:
+    """Every comparison of these runs but those of what was the same in every trial, the worst first, with its place on
+    an axis that all share, and the ticks of that axis as places."""
+    found = []
+    for run in runs:
+        comparisons = judged_comparisons(run.summary)
+        several = len({c.variant for c in comparisons if c.kind == CONDITION}) > 1
+        for c in comparisons:
+            if (metric := find(c.metric)) is not None:
+                where = _where(c, several)
+                found.append(Effect(c, metric, f"{run.name}: {where}" if len(runs) > 1 else where, key_of(c, run.name)))
+    found.sort(key=lambda effect: effect.rank)
+    ratios = [v for e in found if e.comparison.scale == RATIO for v in _ends(e.comparison) if v > 0]
+    low, high = axes.log_range([*ratios, 1.0])
+    place = _placed(low, high)
+    largest: dict[str, float] = {}
+    for e in found:
+        if e.comparison.scale != RATIO:
+            most = max((abs(v) for v in _ends(e.comparison)), default=0.0)
+            largest[e.metric.name] = max(largest.get(e.metric.name, 0.0), most)
+    ticks = tuple((place(at), f"{text}×") for at, text in axes.log_ticks(low, high))
+    return [replace(e, drawn=_drawn(e, place, largest)) for e in found], ticks
+
+
+def _where(c: Finding, several: bool) -> str:
+    if c.kind == CONDITION:
+        return f"{c.variant}, {c.treatment.name}" if several and c.variant else c.treatment.name
+    against = f"{c.treatment.name} against {c.baseline.name}"
+    return f"{c.variant}: {against}" if c.variant else against
+
+
+def _ends(c: Finding) -> list[float]:
+    values = (c.estimate.low, c.estimate.value, c.estimate.high)
+    return [value for value in values if value is not None and math.isfinite(value)]
+
+
+def _placed(low: float, high: float) -> Callable[[float], float]:
+    """Where a ratio stands between the ends of the axis, from 0 to 1."""
+
+    def place(value: float) -> float:
+        if value <= 0:
+            return 0.0
+        if not math.isfinite(value):
+            return 1.0
+        share = math.log(value / low) / math.log(high / low)
+        return min(max(EDGE + (1 - 2 * EDGE) * share, 0.0), 1.0)
+
+    return place
+
+
+def _drawn(effect: Effect, place: Callable[[float], float], largest: Mapping[str, float]) -> Drawn | None:
+    """A ratio on the axis of all; a difference on a scale of its metric, with no difference where the ratio 1 is."""
+    c, none = effect.comparison, place(1.0)
+    value, low, high = c.estimate.value, c.estimate.low, c.estimate.high
+    if value is None:
+        return None
+    half = (min(none, 1 - none) - EDGE) / (largest.get(effect.metric.name) or 1.0)
+
+    def at(v: float) -> float:
+        return place(v) if c.scale == RATIO else min(max(none + half * v, 0.0), 1.0)
+
+    low, high = (None if end is None else at(end) for end in (low, high))
+    return Drawn(none, at(value), low, high, own_scale=c.scale != RATIO)
+
+
+def caption(runs: Sequence[ReportRun]) -> str:
+    """What the intervals are."""
+    levels = {1 - run.summary.findings.alpha for run in runs if run.summary.findings is not None}
+    return f"Effects, the worst first: change with its {interval_of(levels)}"
+
+
+# In text: as Markdown.
+_TEXT: list[Column[Effect]] = [
+    Column("verdict", "", lambda e: f"{e.verdict[0]} {e.verdict[1]}"),
+    Column("compared", "compared", lambda e: e.where),
+    Column("metric", "metric", lambda e: e.metric.words),
+    Column("change", "change [interval]", lambda e: e.change),
+    Column("medians", "medians", lambda e: e.medians),
+    Column("certainty", "trials", lambda e: certainty(e.comparison)),
+]
+
+# On the page: of fewer columns, with the interval drawn.
+_DRAWN: list[Column[Effect]] = [
+    Column("effect", "effect", lambda e: Cell(e.metric.words, below=(e.where,), link=e.key)),
+    Column("verdict", "verdict", lambda e: Cell(e.verdict[1], tone=e.verdict[2], sign=e.verdict[0])),
+    Column("interval", "interval", lambda e: Cell("", drawn=e.drawn, tone=e.verdict[2])),
+    Column(
+        "change",
+        "change",
+        lambda e: Cell(e.change, below=(e.rests_on,)),
+    ),
+]
+
+
+# ---- the screen
+
+
+def screen(runs: Sequence[ReportRun]) -> Iterator[Block]:
+    """How treatments differ from their baselines, the worst first."""
+    effects, ticks = effects_of(runs)
+    if effects:
+        notes = []
+        if any(e.drawn is not None and e.drawn.own_scale for e in effects):
+            notes.append("Dotted: a difference and not a factor, on a scale of its own.")
+        yield Effects(Table("effects", caption(runs), _DRAWN, effects, notes), ticks, effects[0].drawn)
+
+
+def beside(runs: Sequence[ReportRun], judged: Sequence[Trust]) -> Iterator[Block]:
+    """Whether to trust each run, and why its messages were late."""
+    for run, trust in zip(runs, judged, strict=True):
+        yield Judgement(trust, run.name if len(runs) > 1 else "")
+    if said := why(runs):
+        yield Group("lateness", [Heading("Why messages were late"), *paragraphs(said)])
+
+
+def why(runs: Sequence[ReportRun]) -> list[str]:
+    """Of the traced trials with the longest lateness a sentence each; where none was traced how to do it."""
+    found: list[tuple[int, str]] = []
+    for run in runs:
+        names = {id(r): name for r, name in zip(run.results, names_of(run.results), strict=True)}
+        for _, result, trial in run.trials:
+            if trial.why is not None:
+                found.append((trial.why.total_ns or 0, f"{names[id(result)]}: {_lateness(trial.why)}"))
+    if not found:
+        own = any(run.own and not run.data.is_virtual for run in runs)
+        return ["No trial was traced; `--observer tracing` tells why messages are late."] if own else []
+    found.sort(key=lambda entry: -entry[0])
+    rest = len(found) - MAX_WHY
+    more = [f"{plural(rest, 'more traced trial')} in the appendix."] if rest > 0 else []
+    return [*(words for _, words in found[:MAX_WHY]), *more]
+
+
+def _lateness(why: Why) -> str:
+    """ "53 of 1 159 messages late; 96 % of their time: CPU of others (CPU 0: stress-ng)"."""
+    late = f"{format_count(why.late)} of {format_count(why.messages)} messages late"
+    causes = [row for row in why.causes if row.get("total_percent") is not None]
+    if not why.late or not causes:
+        return f"{late}."
+    most = max(causes, key=lambda row: float(row["total_percent"]))
+    cause = CAUSES[most["cause"]].short if most["cause"] in CAUSES else str(most["cause"])
+    what = next((str(row["what"]) for row in why.totals if row.get("cause") == most["cause"]), cause)
+    of = "" if what == cause else f" ({what})"
+    return f"{late}; {most['total_percent']:.2g} % of their time: {cause}{of}."
+
+
+# ---- as Markdown
+
+
+def markdown(runs: Sequence[ReportRun], judged: Sequence[Trust], title: str, verdict: str) -> str:
+    """The first screen for a pull request; all effects that differ, and of the others the first."""
+    effects, _ = effects_of(runs)
+    shown = [e for e in effects if e.comparison.verdict in DIFFERENCES]
+    shown += [e for e in effects if e not in shown][: max(0, MAX_SHOWN - len(shown))]
+    lines = [f"### {title}", "", *(f"{sentence_on(run)}\n" for run in runs), f"**{verdict}**", ""]
+    if shown:
+        lines += [plain.markdown_table(Table("effects", caption(runs), _TEXT, shown)), ""]
+        if rest := len(effects) - len(shown):
+            lines += [f"{plural(rest, 'more comparison')} without a difference that is shown.", ""]
+    for run, trust in zip(runs, judged, strict=True):
+        lines += [f"**{trust.sign} {trust.words}{f' ({run.name})' if len(runs) > 1 else ''}**", ""]
+        for reason in trust.reasons:
+            lines += [f"- {reason.sign} {reason.words}", *(f"  - {detail}" for detail in reason.details)]
+        lines.append("")
+    if said := why(runs):
+        lines += ["**Why messages were late**", "", *(f"- {words}" for words in said), ""]
+    return "\n".join(lines)

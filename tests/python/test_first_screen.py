@@ -1,0 +1,246 @@
+"""The first screen of a report, in a real browser: ten questions are answered from what is seen without scrolling."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+from first_screen import QUESTIONS, open_at, seen, unanswered
+from live_browser import Page, browser, executable
+from made_experiment import Effect, Made, result, trial, with_findings, write_run
+
+from perflab.report.run_page.page import report
+from perflab.report.runs import open_all
+
+Json = dict[str, Any]
+
+pytestmark = pytest.mark.skipif(executable() is None, reason="no Chromium; install chromium")
+
+LOAD = {"workers": 2, "load": 80.0, "method": "matrixprod", "cpus": [0, 1]}
+VARIANTS = {"cyclonedds": Effect(), "fastdds": Effect(latency=1.8)}
+TREATMENTS = {"cpu_load": Effect(latency=2.4, cpu=0.9), "cpu_pinning": Effect(latency=1.3)}
+MANIFEST: Json = {
+    "middlewares": [{"name": name, "version": "1.2.3", "options": {}} for name in VARIANTS],
+    "host": {"hostname": "robot7", "cpu_model": "Test CPU", "cpus_online": "0-3", "memory_kb": 8 << 20},
+    "preflight": [{"name": "virtual machine", "status": "warn", "value": "KVM", "advice": "use another"}],
+}
+SHARE = {
+    "messages": 9, "messages_percent": 90.0, "total_ns": 22_000_000, "total_percent": 92.0, "having": 10,
+    "each_p50_ns": 2_200_000, "each_max_ns": 4_000_000, "stages": "sender",
+}  # fmt: skip
+WHY: Json = {
+    "sentence": "Of 10 late messages 9 waited for CPU 1 behind stress-ng", "limit": "1.00 ms", "messages": 1054,
+    "late": 10, "total_ns": 24_000_000, "causes": [{"cause": "cpu", **SHARE}],
+    "totals": [{"what": "CPU 1: stress-ng", "cause": "cpu", **SHARE}],
+}  # fmt: skip
+
+
+def named(summary: Json) -> Json:
+    for one in summary["results"]:
+        one["workload"] = "sierra_nevada"
+        one["condition_parameters"] = {c: LOAD if c == "cpu_load" else {"count": 1} for c in one["conditions"]}
+    return summary
+
+
+def demo() -> Json:
+    """Two middlewares, two conditions, eight blocks, and a traced trial of one of them."""
+    summary = named(Made(variants=VARIANTS, treatments=TREATMENTS).summary())
+    again = dict(summary["results"][1])
+    traced = trial(999, why=WHY, purpose="extra")
+    summary["results"].append({**again, **result([traced]), **{k: again[k] for k in ("workload", "middleware",
+        "conditions", "condition_parameters", "treatment")}, "purpose": "extra", "observers": ["tracing"]})  # fmt: skip
+    return summary
+
+
+def invalid() -> Json:
+    summary = named(Made(treatments=TREATMENTS).summary())
+    disturbed = summary["results"][1]
+    for one in disturbed["trials_detail"][:2]:
+        one |= {"outcome": "invalid", "reason": "cpu_load: a worker ended", "measured": False}
+    disturbed["outcomes"] |= {"success": 6, "invalid": 2}
+    return summary
+
+
+def interrupted() -> Json:
+    summary = named(Made(treatments=TREATMENTS, blocks=2).summary())
+    last = summary["results"][2]["trials_detail"][-1]
+    last |= {"outcome": "harness_error", "reason": "interrupted by SIGINT", "interrupted": True, "measured": False}
+    summary["results"][2]["outcomes"] |= {"success": 1, "harness_error": 1}
+    return summary
+
+
+def without_differences() -> Json:
+    return named(Made(treatments={"cpu_load": Effect()}, blocks=10, spread=0.005).summary())
+
+
+def single() -> Json:
+    return named({"schema": 1, "run": "run", "valid": True, "results": [result([trial(1)])]})
+
+
+COMMON = dict.fromkeys(QUESTIONS, "") | {
+    "What was tested?": r"sierra_nevada",
+    "On which middleware?": r"on cyclonedds 1\.2\.3 and fastdds 1\.2\.3",
+    "On what machine?": r"on robot7: Test CPU, CPUs 0-3, 8.00 GiB",
+    "Under which conditions?": r"undisturbed and under 2 × 80 % CPU load and pinning to 1 CPU",
+    "What was invalid?": r"No trial was invalid",
+    "Why were messages late?": r"No trial was traced; --observer tracing tells why",
+}
+LOADED = {"Under which conditions?": r"undisturbed and under 2 × 80 % CPU load"}
+RUNS: Mapping[str, tuple[Any, Json, Json]] = {
+    "demo": (demo, {}, COMMON | {
+        "How many trials, and how long?": r"81 trials of 2 s",
+        "Which is worse, and by how much?": r"latency p50 fastdds, cpu_load ▲ worse 2\.4\d× \[2\.\d\d, 2\.\d\d\]",
+        "How sure is that?": r"change with its 95 % interval.* to \d+ µs, n = 8 and 24",
+        "Can it be trusted, and why?":
+            r"! Read these results with care .*! Noise on this machine: virtual machine \(KVM\).* The trials of the "
+            r"baseline scatter by .* ✔ All 20 comparisons are decided",
+        "Why were messages late?": r"cpu_load: 10 of 1 054 messages late; 92 % of their time: .*CPU 1: stress-ng",
+    }),
+    "invalid": (invalid, {}, COMMON | {
+        "How many trials, and how long?": r"40 trials of 2 s",
+        "Which is worse, and by how much?": r"latency p99 cpu_load ▲ worse 2\.\d\d× \[",
+        "How sure is that?": r"n = 6 and 24",
+        "What was invalid?": r"2 of 40 trials were invalid: .* Trials 9 and 10 \(cpu_load\): cpu_load: a worker ended",
+        "Can it be trusted, and why?": r"! Read these results with care",
+    }),
+    "interrupted": (interrupted, {"trials": [{}] * 20}, COMMON | {
+        "How many trials, and how long?": r"9 trials of 2 s.* 9 of 20 planned trials are here",
+        "Which is worse, and by how much?": r"8 undecided.*response p99 cpu_load \? too few trials 2\.4\d×",
+        "How sure is that?": r"n = 2 and 6.*8 of 8 comparisons are inconclusive",
+        "Can it be trusted, and why?": r"! Read these results with care ! 9 of 20 planned trials ran",
+    }),
+    "without differences": (without_differences, {}, COMMON | LOADED | {
+        "How many trials, and how long?": r"30 trials of 2 s",
+        "Which is worse, and by how much?": r"Of 5 comparisons 5 without a difference that matters",
+        "How sure is that?": r"= no difference 1\.00× \[0\.99, 1\.0\d\].*n = 10 and 20",
+        "Can it be trusted, and why?": r"Read these results with care .*✔ The trials of the baseline scatter by 0\.\d",
+    }),
+    "single": (single, {}, COMMON | {
+        "Under which conditions?": r"undisturbed",
+        "How many trials, and how long?": r"1 trial of 2 s",
+        "Which is worse, and by how much?": r"One trial: there is nothing to compare",
+        "How sure is that?": r"how much trials differ is not known",
+        "Can it be trusted, and why?": r"✖ These results are not enough to rely on .*One trial of each",
+    }),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A report of each of these runs."""
+    made = {}
+    for name, (summary, manifest, _) in RUNS.items():
+        run = write_run(tmp_path_factory.mktemp("first") / "run", with_findings(summary()), **MANIFEST, **manifest)
+        made[name] = run / "report.html"
+        made[name].write_text(report(open_all([str(run)])).page, encoding="utf-8")
+    return made
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    with browser(tmp_path_factory.mktemp("browser") / "profile") as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_ten_questions_are_answered_without_scrolling(page: Page, pages: dict[str, Path], name: str) -> None:
+    open_at(page, pages[name], 1400)
+    text = seen(page)
+    assert unanswered(text, RUNS[name][2]) == [], text
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_telephone_shows_what_ran_what_was_found_and_whether_to_trust_it(
+    page: Page, pages: dict[str, Path], name: str
+) -> None:
+    open_at(page, pages[name], 420)
+    text = seen(page)
+    answers = RUNS[name][2]
+    for question in ("What was tested?", "On what machine?", "Under which conditions?"):
+        assert not unanswered(text, dict.fromkeys(QUESTIONS, "") | {question: answers[question]}), text
+    assert any(words in text for words in ("Read these results with care", "not enough to rely on")), text
+    assert page.ask("document.documentElement.scrollWidth") == 420
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_no_table_is_clipped(page: Page, pages: dict[str, Path], name: str) -> None:
+    open_at(page, pages[name], 1400)
+    page.ask("document.querySelectorAll('main details').forEach((details) => (details.open = true))")
+    clipped = (
+        "[...document.querySelectorAll('.scroll')].filter((table) => table.scrollWidth > table.clientWidth)"
+        ".map((table) => `${table.getAttribute('aria-label')}: ${table.scrollWidth} > ${table.clientWidth}`)"
+    )
+    assert page.ask(clipped) == []
+
+
+def axe() -> str:
+    pytest.importorskip("axe_core_python", reason="no axe-core; install perflab[test]")
+    return resources.files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1400, 420])
+def test_axe_finds_nothing_serious(page: Page, pages: dict[str, Path], width: int, dark: bool) -> None:
+    script = axe()
+    open_at(page, pages["demo"], width, dark=dark)
+    page.ask("document.querySelectorAll('main details').forEach((details) => (details.open = true))")
+    page.ask(f"{script}; 0")
+    # What is folded into rows that are asked for is looked at, too.
+    page.ask("document.querySelectorAll('button.all').forEach((button) => button.click())")
+    found = page.ask(
+        "axe.run(document, {resultTypes: ['violations']}).then((found) => JSON.stringify(found.violations"
+        ".filter((one) => ['serious', 'critical'].includes(one.impact))"
+        ".map((one) => [one.id, one.help, one.nodes.slice(0, 3).map((node) => node.html.slice(0, 200))])))"
+    )
+    assert json.loads(found) == []
+
+
+def test_the_keyboard_reaches_what_a_pointer_does(page: Page, pages: dict[str, Path]) -> None:
+    open_at(page, pages["demo"], 1400)
+    reached = []
+    for _ in range(24):
+        page.press("Tab")
+        reached.append(page.ask("(document.activeElement.getAttribute('aria-label') || document.activeElement"
+                                ".textContent).trim()"))  # fmt: skip
+    assert reached[0] == "To the findings"
+    assert "Copy as Markdown" in reached and "latency p50" in reached
+    # A link that is seen where it has the focus leads to the finding of its row.
+    page.ask("document.querySelector('.effects a').focus()")
+    page.press("Enter")
+    page.wait_for("location.hash.startsWith('#finding-')")
+    target = "document.getElementById(location.hash.slice(1))"
+    assert "latency p50" in page.ask(f"{target}.textContent")
+    page.ask(f"{target}.querySelector('.anchor').focus()")
+    assert page.ask("getComputedStyle(document.activeElement).opacity") == "1"
+
+
+def test_every_effect_leads_to_its_finding_and_every_picture_has_a_link(page: Page, pages: dict[str, Path]) -> None:
+    open_at(page, pages["demo"], 1400)
+    dead = "[...document.querySelectorAll('a[href^=\"#\"]')].filter((a) => !document.getElementById(a.hash.slice(1)))"
+    assert page.ask(f"{dead}.map((a) => a.hash)") == []
+    twice = "[...document.querySelectorAll('[id]')].map((e) => e.id).filter((id, i, all) => all.indexOf(id) !== i)"
+    assert page.ask(twice) == []
+
+
+def test_a_link_into_what_is_folded_opens_it(page: Page, pages: dict[str, Path]) -> None:
+    open_at(page, pages["demo"], 1400)
+    folded = "document.querySelector('details:not([open]) [id^=finding-]')"
+    key = page.ask(f"{folded}.id")
+    page.ask(f"location.hash = '#{key}'")
+    page.wait_for(f"document.getElementById('{key}').checkVisibility()")
+
+
+def test_it_is_copied_as_markdown(page: Page, pages: dict[str, Path]) -> None:
+    open_at(page, pages["invalid"], 1400)
+    page.ask("document.addEventListener('copy', () => (window.copied = String(getSelection())))")
+    page.ask("Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (t) => (window.copied = t)}}), 0")
+    page.ask("document.querySelector('.copy-markdown').click()")
+    page.wait_for("document.querySelector('.copy-markdown').textContent === 'Copied'")
+    text = page.ask("window.copied")
+    assert text.startswith("### sierra_nevada\n")
+    assert "| ▲ worse | cpu\\_load | latency p99 | 2." in text
+    assert "- ! 2 of 40 trials were invalid" in text
