@@ -48,6 +48,7 @@ def trust_of(summary: Summary, manifest: Manifest) -> Trust:
     places = places_of(summary.results)
     return Trust(
         (
+            *([Reason("rough", "warn", f"{manifest.rough.capitalize()}.")] if manifest.rough is not None else []),
             *_planned(summary, manifest),
             *_left_out(summary),
             *_machine(summary, manifest),

@@ -11,7 +11,7 @@ from made_experiment import Effect, Made, result, trial, with_findings
 from made_run import MANIFEST
 
 from perflab.host import OK, WARN, Check
-from perflab.results.files import DesignedTrial, Manifest
+from perflab.results.files import DesignedTrial, Manifest, UsedExperiment
 from perflab.results.trust import Reason, Trust
 from perflab.statistics.trust import STEADY, trust_of
 
@@ -76,6 +76,12 @@ def test_invalid_trials_count_and_more_than_a_third_of_all_are_too_many(invalid:
     assert found.grade == grade
     assert found.words.startswith(f"{invalid} of 24 trials w")
     assert "cpu_load: a worker ended" in found.details[0]
+
+
+def test_a_quick_run_is_called_rough() -> None:
+    quick = replace(manifest(QUIET), experiment=UsedExperiment(document={"quick": True}))
+    found = reason(trust_of(with_findings(loaded()), quick), "rough")
+    assert found.grade == "warn" and found.words.startswith("Rough: made with --quick")
 
 
 def test_a_trial_that_a_signal_cut_off_is_missing_and_no_fault() -> None:

@@ -83,10 +83,11 @@ def first(runs: Sequence[ReportRun]) -> Iterator[Box]:
     """Of runs that are not whole, and of files that are damaged."""
     for run in runs:
         where = f"{run.name}: " if len(runs) > 1 else ""
+        notes = [note for note in run.notes if note != run.manifest.rough]  # which is a reason not to trust it
         if not run.is_whole:
-            yield Box(f"{where}read this first", [_not_whole(run), *run.notes], "bad")
-        elif run.notes:
-            yield Box(f"{where}about the data of this run", run.notes, "warn")
+            yield Box(f"{where}read this first", [_not_whole(run), *notes], "bad")
+        elif notes:
+            yield Box(f"{where}about the data of this run", notes, "warn")
 
 
 def _not_whole(run: ReportRun) -> str:
