@@ -96,4 +96,4 @@ def test_manifest_terminal_and_report_say_that_it_is_rough(perflab: Perflab, wor
     assert f"Note: {words}" in ran.stdout
     assert f"Note: {words}" in perflab("show", "run", **native).stdout
     perflab("report", "run", **native)
-    assert "<p>rough: made with --quick" in (work / "run" / "report.html").read_text()
+    assert "Rough: made with --quick" in (work / "run" / "report.html").read_text()
