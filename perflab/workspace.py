@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from importlib import metadata
 from pathlib import Path
 
 
@@ -55,6 +54,8 @@ def prepare() -> str | None:
 
 
 def _is_here(requirement: str) -> bool:
+    from importlib import metadata  # takes a third of a start
+
     name, _, version = requirement.partition("==")
     try:
         return metadata.version(name) == version

@@ -6,11 +6,17 @@ Help is plain text: it reads the same in a terminal, a pipe and a narrow window.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from dataclasses import dataclass
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import CodeType
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
+from typer._coercion import RuntimeParam, TypeDescriptor, build_runtime_param
 from typer.core import TyperCommand
 
 from perflab import phases
@@ -56,17 +62,57 @@ class LateCommand(TyperCommand):
         return super().get_params(ctx)
 
     def get_short_help_str(self, limit: int = 45) -> str:
-        if (verb := self._verb()) is not None:
-            self.help = inspect.getdoc(verb)
+        if (place := self._place) is not None:
+            self.help = _docstring(*place)
         return super().get_short_help_str(limit)
 
+    @property
+    def _place(self) -> tuple[str, str] | None:
+        """Module and name of the verb; None where it stands in its place already."""
+        return getattr(self.callback, _VERB, None)
+
     def _verb(self) -> Callable[..., int] | None:
-        """None where it stands in its place already."""
-        if (place := getattr(self.callback, _VERB, None)) is None:
+        if (place := self._place) is None:
             return None
         module, name = place
         verb: Callable[..., int] = getattr(importlib.import_module(module), name)
         return verb
+
+
+@dataclass(frozen=True)
+class _Plain(RuntimeParam):
+    """Texts, paths and defaults as they are. All else is typer's, which imports pydantic for it: that takes longer than
+    many an answer.
+    """
+
+    descriptor: TypeDescriptor
+
+    def _coerce_value(self, value: Any, param: Any, ctx: Context) -> Any:
+        annotation: Any = self.annotation
+        several = get_origin(annotation) is list
+        kind = get_args(annotation)[0] if several else annotation
+        made = [Path(one) if kind is Path and isinstance(one, str) else one for one in (value if several else [value])]
+        if kind not in (str, Path, int, bool) or not all(isinstance(one, kind) for one in made):
+            return build_runtime_param(self.descriptor)._coerce_value(value, param=param, ctx=ctx)
+        return made if several else made[0]
+
+
+def _coercion(descriptor: TypeDescriptor) -> RuntimeParam:
+    return _Plain(descriptor.parameter_info, descriptor.annotation, descriptor)
+
+
+# There is no other place for it, and pydantic would be imported even for options that are not given.
+setattr(typer.core, "build_runtime_param", _coercion)  # noqa: B010 - it exports the name to nobody
+
+
+def _docstring(module: str, function: str) -> str:
+    """That of a function of a module, which is not run for it: the help names every verb."""
+    found = importlib.util.find_spec(module)
+    assert found is not None and found.origin is not None
+    code = SourceFileLoader(module, found.origin).get_code(module)
+    assert code is not None
+    body = next(c for c in code.co_consts if isinstance(c, CodeType) and c.co_name == function)
+    return inspect.cleandoc(str(body.co_consts[0]))
 
 
 def _with_parameters(verb: Callable[..., int]) -> Callable[..., int]:

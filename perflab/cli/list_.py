@@ -11,14 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from perflab import waiting
 from perflab.errors import BadInput, Unavailable
 from perflab.option import one_of
 from perflab.output import write_json
 
 if TYPE_CHECKING:
+    from perflab import catalog
+    from perflab.middleware.kind import MiddlewareKind
     from perflab.registry import Kind
 
 Row = dict[str, Any]
+Rows = Callable[[], list[Row]]  # where other programs are being asked meanwhile
 
 WHAT = (
     "workloads", "topologies", "middlewares", "disturbances", "executors", "messages", "conditions", "observers",
@@ -36,7 +40,7 @@ def list_(
     """List what there is to choose from."""
     if what is not None and what not in WHAT:
         raise BadInput(f"nothing named {what!r} to list; there are {', '.join(WHAT)}")
-    lists = {name: _all_or_none(name) for name in WHAT} if what is None else {what: _LISTS[what]()}
+    lists = _all() if what is None else {what: _finished(_LISTS[what]())}
     if as_json:
         document: Any = lists if what is None else lists[what]
         write_json(document)
@@ -50,12 +54,19 @@ def list_(
     return 0
 
 
-def _all_or_none(name: str) -> list[Row]:
-    """A list among others: what this machine cannot tell must not keep the others from being shown."""
-    try:
-        return _LISTS[name]()
-    except Unavailable:
-        return []
+def _all() -> dict[str, list[Row]]:
+    """All lists. What this machine cannot tell must not keep the others from being shown."""
+    found: dict[str, list[Row] | Rows] = {}
+    for name in (*_ASKED, *(name for name in WHAT if name not in _ASKED)):
+        try:
+            found[name] = _LISTS[name]()
+        except Unavailable:
+            found[name] = []
+    return {name: _finished(found[name]) for name in WHAT}
+
+
+def _finished(rows: list[Row] | Rows) -> list[Row]:
+    return rows() if callable(rows) else rows
 
 
 def _print(rows: list[Row], indent: str) -> None:
@@ -73,21 +84,22 @@ def _workloads() -> list[Row]:
     return [*plain, *_kinds("perflab.workload.generated")]
 
 
-def _topologies() -> list[Row]:
+def _topologies() -> Rows:
     from perflab import catalog
     from perflab import native as native_programs
     from perflab.errors import PerflabError
     from perflab.workload import topology
 
     native = native_programs.find()
-    rows = []
-    for entry in catalog.topologies():
+
+    def row(entry: catalog.Entry) -> Row:
         try:
             about: Row | None = topology.describe(entry.path, native)
         except PerflabError:
             about = None  # the name can be listed without the native programs, its content cannot
-        rows.append({"name": entry.name, "summary": _describe(about), "path": str(entry.path), "graph": about})
-    return rows
+        return {"name": entry.name, "summary": _describe(about), "path": str(entry.path), "graph": about}
+
+    return waiting.begin(row, catalog.topologies())
 
 
 def _describe(about: Row | None) -> str:
@@ -110,27 +122,25 @@ def _describe(about: Row | None) -> str:
     return ", ".join(parts)
 
 
-def _middlewares() -> list[Row]:
+def _middlewares() -> Rows:
     from perflab import native as native_programs
     from perflab.middleware import REGISTRY, available
 
     native = native_programs.find()
-    rows = []
-    for name, kind in REGISTRY.items():
+
+    def row(kind: MiddlewareKind) -> Row:
         found = available(kind, native)
-        state = f"{kind.summary}" if found.usable else f"{kind.summary} (not available: {found.text})"
-        rows.append(
-            {
-                "name": name,
-                "summary": state,
-                "available": found.usable,
-                "version": found.version,
-                "wire": kind.wire,
-                "service_framings": list(kind.service_framings),
-                "options": [{"key": o.key, "help": o.help} for o in kind.options],
-            }
-        )
-    return rows
+        return {
+            "name": kind.name,
+            "summary": kind.summary if found.usable else f"{kind.summary} (not available: {found.text})",
+            "available": found.usable,
+            "version": found.version,
+            "wire": kind.wire,
+            "service_framings": list(kind.service_framings),
+            "options": [{"key": o.key, "help": o.help} for o in kind.options],
+        }
+
+    return waiting.begin(row, REGISTRY.values())
 
 
 def _disturbances() -> list[Row]:
@@ -207,7 +217,8 @@ def _targets() -> list[Row]:
     return rows
 
 
-_LISTS: dict[str, Callable[[], list[Row]]] = {
+_ASKED = ("middlewares", "topologies")  # of other programs, which answer while the other lists are made
+_LISTS: dict[str, Callable[[], list[Row] | Rows]] = {
     "workloads": _workloads,
     "topologies": _topologies,
     "middlewares": _middlewares,

@@ -29,7 +29,6 @@ from perflab.host import Host
 from perflab.parameters import Cpus, DurationNs, Percent
 from perflab.real_time import real_time_limits
 from perflab.registry import Kind
-from perflab.results.trial import added
 from perflab.units import NS_PER_S, format_duration, is_zero, on_cpus
 from perflab.workload import Graph
 
@@ -220,6 +219,8 @@ class Burning(Applied):
         return reason
 
     def _judge(self, window: Window) -> tuple[Achieved, str | None]:
+        from perflab.results.trial import added
+
         label, problem = self.asked.label, None
         seen = self.trial.monitor.threads(label, window.begin_ns, window.end_ns)
         states: list[ThreadState] = []

@@ -58,21 +58,20 @@ class Irobot(Exporter):
 
     def write(self, data: RunData, trial: TrialTables, directory: Path) -> Written:
         """All processes of a trial, and the total of all processes where there are several."""
-        from perflab.formats import irobot
         from perflab.formats.irobot import dialect
-        from perflab.formats.irobot.accounts import Accounting, aggregate
-        from perflab.formats.irobot.write import total_table
+        from perflab.formats.irobot.accounts import Accounting, aggregate, outputs_of
+        from perflab.formats.irobot.write import total_table, write
 
         legacy, csv, kind = self._legacy, self._asked.csv, Accounting(self._asked.accounting)
         whole_us = kind is Accounting.ORIGINAL
-        outputs = irobot.outputs_of(data, trial, kind, tracking=self._asked.tracking, legacy=legacy, csv=csv)
+        outputs = outputs_of(data, trial, kind, tracking=self._asked.tracking, legacy=legacy, csv=csv)
         files: list[str] = []
         for process in outputs:
             folder = directory / f"{process.process}{dialect.LOG_SUFFIX}"
             folder.mkdir(parents=True, exist_ok=True)
             for name in dialect.FILES:
                 (folder / name).unlink(missing_ok=True)  # of an export before, which may have had more files
-            names = irobot.write(process, folder, legacy=legacy, csv=csv, whole_us=whole_us)
+            names = write(process, folder, legacy=legacy, csv=csv, whole_us=whole_us)
             files += [str(folder / name) for name in names]
         if len(outputs) < 2:
             return Written(files, {"system_total": None})

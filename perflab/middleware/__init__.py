@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perflab.errors import BadInput, Unavailable, instead
 from perflab.middleware import cyclonedds, disturbance, fastdds, rclcpp
@@ -14,7 +14,9 @@ from perflab.middleware.kind import Option as MiddlewareOption
 from perflab.middleware.probe import probe
 from perflab.native import Native
 from perflab.plugins import Registry
-from perflab.results.files import UsedMiddleware
+
+if TYPE_CHECKING:
+    from perflab.results.files import UsedMiddleware
 
 REGISTRY: Registry[MiddlewareKind] = Registry("middleware", "perflab.middleware", MiddlewareKind)
 DEFAULT = cyclonedds.KIND.name
@@ -42,6 +44,8 @@ class Middleware:
     @property
     def used(self) -> UsedMiddleware:
         """As the manifest and trial.json keep it."""
+        from perflab.results.files import UsedMiddleware
+
         return UsedMiddleware(name=self.name, version=self.version, options=dict(self.options))
 
     def configuration(self, domain: int | None, network: str, seed: int, process: int = 0) -> dict[str, Any]:

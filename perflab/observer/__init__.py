@@ -6,14 +6,16 @@ from abc import ABC
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from perflab.condition import Trial
 from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
 from perflab.native import Native
-from perflab.results import trial as results
 from perflab.specification import Specification
+
+if TYPE_CHECKING:
+    from perflab.results import trial as results
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from perflab import native
 from perflab.condition import Trial
@@ -18,8 +18,10 @@ from perflab.host import Host
 from perflab.native import Native
 from perflab.observer import Observation, Observer
 from perflab.registry import Kind
-from perflab.results import trial as results
 from perflab.units import format_count
+
+if TYPE_CHECKING:
+    from perflab.results import trial as results
 
 LIBRARY = "libperflab_allocations.so"
 PRELOAD = "LD_PRELOAD"

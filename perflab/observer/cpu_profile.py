@@ -8,23 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
 from perflab.condition import Trial
 from perflab.errors import BadInput, NotAsExpected, Unavailable
-from perflab.formats.json_file import read_json
 from perflab.host import Host
 from perflab.observer import Artifact, Observation, Observer
 from perflab.parameters import Bytes, Switch
-from perflab.profile import record, result
-from perflab.profile.families import Families
-from perflab.profile.families import load as load_families
+from perflab.profile import record
 from perflab.profile.record import Attached, Plan, Settings
 from perflab.registry import Kind
-from perflab.results import trial as results
 from perflab.units import format_count
+
+if TYPE_CHECKING:
+    from perflab.profile.families import Families
+    from perflab.results import trial as results
 
 FOLDER = "profile"
 
@@ -82,13 +82,18 @@ class CpuProfile(Observer):
 
     def rules(self) -> Families:
         """Raises BadInput."""
-        return load_families(Path(self.families) if self.families else None, "families")
+        from perflab.profile.families import load
+
+        return load(Path(self.families) if self.families else None, "families")
 
     def begin(self, trial: Trial) -> Observation:
         return Sampled(self, trial)
 
     @classmethod
     def recorded(cls, trial: results.Trial, artifact: Callable[[str], Path]) -> str:
+        from perflab.formats.json_file import read_json
+        from perflab.profile import result
+
         samples = read_json(artifact(result.KIND))["quality"]["samples"]
         if not samples:
             raise NotAsExpected("no sample was taken")
@@ -110,6 +115,8 @@ class Sampled(Observation):
         self._attached.begin(trial.wait)
 
     def stop(self) -> list[Artifact]:
+        from perflab.profile import result
+
         attached, keep_raw = self._attached, self._asked.keep_raw
         if attached is None or attached.began_ns is None:
             return []  # the trial ended before the workload was there

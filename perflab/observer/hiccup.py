@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
@@ -17,8 +17,10 @@ from perflab.native import Native
 from perflab.observer import Observer
 from perflab.parameters import DurationNs
 from perflab.registry import Kind
-from perflab.results import trial as results
 from perflab.units import NS_PER_S, format_count, format_time
+
+if TYPE_CHECKING:
+    from perflab.results import trial as results
 
 
 class Hiccup(Observer):

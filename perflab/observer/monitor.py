@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
@@ -21,8 +21,10 @@ from perflab.host import Host
 from perflab.observer import Artifact, Observation, Observer
 from perflab.parameters import DurationNs
 from perflab.registry import Kind
-from perflab.results import trial as results
 from perflab.units import NS_PER_S, format_count
+
+if TYPE_CHECKING:
+    from perflab.results import trial as results
 
 
 class Monitor(Observer):

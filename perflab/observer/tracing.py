@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -21,10 +21,12 @@ from perflab.native import Native
 from perflab.observer import Artifact, Observation, Observer
 from perflab.parameters import Bytes, Names, Switch
 from perflab.registry import Kind
-from perflab.results import trial as results
 from perflab.tracer import TRACEPOINTS, Recording, RecordingSettings, check, has_tracepoints, node_setting
 from perflab.tracer.lttng import UserSpaceSettings
 from perflab.units import format_count
+
+if TYPE_CHECKING:
+    from perflab.results import trial as results
 
 FOLDER = "trace"
 ARTIFACT = "trace"

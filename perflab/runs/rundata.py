@@ -39,11 +39,11 @@ def open_run(path: str | Path, *, with_tables: bool = True) -> RunData:
     """
     word = str(path)
     if not is_perflab_run(word):
-        from perflab.formats import irobot
+        from perflab.formats.irobot import parse, runs
 
-        if (foreign := irobot.find(Path(word))) is not None:
+        if (foreign := parse.find(Path(word))) is not None:
             with phase(f"reading {word}"):
-                return irobot.read(Path(word), foreign)
+                return runs.read(Path(word), foreign)
     with phase(f"reading {word}"):
         return _open_own(rundir.open_run(word), with_tables)
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from perflab.cli import main
-from perflab.middleware.probe import ABI
+from perflab.middleware.plugin_program import ABI
 from perflab.statistics import histogram as hg
 from tests.said import without_waits
 

@@ -12,9 +12,11 @@ from support import HERE
 
 from perflab.cli import main
 from perflab.errors import BadInput
-from perflab.formats.irobot import find, parse, write
+from perflab.formats.irobot import parse
 from perflab.formats.irobot import target as targets
 from perflab.formats.irobot.dialect import Output, Sample
+from perflab.formats.irobot.parse import find
+from perflab.formats.irobot.write import write
 from perflab.models import as_json
 from perflab.results.run import IROBOT, IROBOT_LEGACY, UNKNOWN
 from perflab.runs.rundata import open_run

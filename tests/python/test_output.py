@@ -221,7 +221,7 @@ def test_no_verb_lets_a_foreign_run_speak(
 # -- that no other way is taken ----------------------------------------------------------------------------------------
 
 # Where perflab is the child that speaks with its parent through a pipe.
-_CHILDREN = {"middleware/probe.py"}
+_CHILDREN = {"middleware/plugin_program.py"}
 _ALLOWED = {"output.py": {"rich.console"}, "report/whole_file.py": {"buffer"}}
 
 

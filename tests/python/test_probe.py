@@ -7,7 +7,7 @@ import re
 import pytest
 from support import SOURCE
 
-from perflab.middleware.probe import ABI, RUNTIME_ABI
+from perflab.middleware.plugin_program import ABI, RUNTIME_ABI
 
 
 @pytest.mark.parametrize(

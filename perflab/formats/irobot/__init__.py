@@ -5,13 +5,3 @@ metadata.txt, in the current dialect or the older one, as text of fixed width or
     parse      directory -> Output         write       Output -> directory
     runs       Outputs -> RunData          accounts    a trial of perflab -> Outputs
 """
-
-from __future__ import annotations
-
-from perflab.formats.irobot.accounts import Accounting, outputs_of
-from perflab.formats.irobot.dialect import Output
-from perflab.formats.irobot.parse import find
-from perflab.formats.irobot.runs import read
-from perflab.formats.irobot.write import write
-
-__all__ = ["Accounting", "Output", "find", "outputs_of", "read", "write"]

@@ -7,9 +7,10 @@ and, in latency_all.txt, no sections and the duration in place of the throughput
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from perflab.statistics.irobot import Row, Total
+if TYPE_CHECKING:
+    from perflab.statistics.irobot import Row, Total
 
 LATENCY_ALL = "latency_all.txt"
 LATENCY_TOTAL = "latency_total.txt"
