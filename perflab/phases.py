@@ -21,6 +21,7 @@ from itertools import pairwise
 from typing import Final
 
 from perflab import waiting
+from perflab.errors import BadInput
 
 AUTO: Final = "auto"
 LINES: Final = "lines"
@@ -145,6 +146,13 @@ def phase(what: str) -> Iterator[None]:
         return
     with _tellers[-1].phase(what):
         yield
+
+
+def check(mode: str) -> None:
+    """Raises BadInput where there is no such mode."""
+    if mode not in MODES:
+        *first, last = MODES
+        raise BadInput(f"{OPTION} {mode!r} is not {', '.join(first)} or {last}")
 
 
 def choose(mode: str) -> None:

@@ -20,7 +20,6 @@ from typer._coercion import RuntimeParam, TypeDescriptor, build_runtime_param
 from typer.core import TyperCommand
 
 from perflab import phases
-from perflab.errors import BadInput
 from perflab.option import one_of
 
 if TYPE_CHECKING:
@@ -158,9 +157,7 @@ def _progress(beside: Sequence[inspect.Parameter]) -> inspect.Parameter:
 
 def _choose(mode: str) -> str:
     """Raises BadInput."""
-    if mode not in phases.MODES:
-        *first, last = phases.MODES
-        raise BadInput(f"{phases.OPTION} {mode!r} is not {', '.join(first)} or {last}")
+    phases.check(mode)
     phases.choose(mode)
     return mode
 

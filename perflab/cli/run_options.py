@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 
 from perflab.cli import options
 from perflab.cli.commands import COMMAND_KEY
-from perflab.design.document import Written, is_experiment, option_at, read, with_options
+from perflab.design.document import Written, option_at, with_options
 from perflab.design.document import options as of_experiments
 from perflab.errors import BadInput, Unavailable
 from perflab.option import Declared, Form, Group, Option, declared, kind_of
@@ -115,7 +115,7 @@ def experiment_of(
     otherwise. `also` are keys of an experiment that the verb gives; `changed` has the last word on what was written.
     Raises BadInput, Unavailable.
     """
-    from perflab.experiment.build import asked, resumed
+    from perflab.experiment.build import asked, named, resumed
     from perflab.runs.rundir import check_output, open_run
 
     start: Start = options.read(Start, _START, values)
@@ -136,7 +136,7 @@ def experiment_of(
         raise BadInput(f"name a workload or an experiment, e.g. `perflab {verb} sierra_nevada`, or a command after --")
     if start.output is not None:
         check_output(start.output)
-    written = _written(workload or [])
+    written = named(workload) if workload else None
     given = options.given(context)
     chosen = options.mapping_of(_of_keys(without), {name: values[name] for name in values if name in given})
     said = set(chosen) | set(written.mapping if written is not None else ())
@@ -168,27 +168,6 @@ def _with_command(written: Written | None, chosen: dict[str, Any], behind: Seque
     if written is not None and written.file is None:
         raise BadInput("a workload and a command after --: name one of them")
     return {**chosen, "workload": {"directory": str(Path.cwd()), **workload, "command": list(behind)}}
-
-
-def _written(words: Sequence[str]) -> Written | None:
-    """The experiment file that a word means, or a workload; None where there is no word."""
-    if not words:
-        return None
-    from perflab import catalog
-    from perflab.workload import generated, topology
-
-    experiments = {entry.name: entry.path for entry in catalog.experiments()}
-    topologies = {entry.name for entry in catalog.topologies()}
-    for word in words:
-        if generated.named(word) is not None:
-            continue
-        in_catalog = word in experiments and word not in topologies
-        path = experiments[word] if in_catalog else topology.find(word)
-        if in_catalog or is_experiment(path):
-            if len(words) > 1:
-                raise BadInput(f"{word!r} is an experiment; it stands alone")
-            return read(path)
-    return Written({"workload": list(words)}, given=frozenset({"workload"}))
 
 
 def _on_rclcpp(written: Written, start: Start) -> Written:

@@ -14,7 +14,7 @@ from typing import Any
 from perflab import catalog
 from perflab.design import factors, scheduling
 from perflab.design import treatments as design
-from perflab.design.document import FIGURES, BreakingPoint, Document, Scalar, Written, validate
+from perflab.design.document import FIGURES, BreakingPoint, Document, Scalar, Written, is_experiment, read, validate
 from perflab.design.quick import as_quick
 from perflab.design.settings import Experiment, Limits, SearchPlan, Settings
 from perflab.design.sweep import possible
@@ -49,10 +49,26 @@ from perflab.workload import Graph, Made, Workload, generated
 from perflab.workload.command import ENVIRONMENT, Command, CommandParameters
 from perflab.workload.command import load as load_command
 from perflab.workload.generated import GeneratedParameters
-from perflab.workload.topology import load
+from perflab.workload.topology import find, load
 
 MIN_SAMPLING_NS = 10_000_000
 RMW = "RMW_IMPLEMENTATION"
+
+
+def named(words: Sequence[str]) -> Written:
+    """The experiment that a word means, a file or a name of the catalog; or a workload. Raises BadInput."""
+    experiments = {entry.name: entry.path for entry in catalog.experiments()}
+    topologies = {entry.name for entry in catalog.topologies()}
+    for word in words:
+        if generated.named(word) is not None:
+            continue
+        in_catalog = word in experiments and word not in topologies
+        path = experiments[word] if in_catalog else find(word)
+        if in_catalog or is_experiment(path):
+            if len(words) > 1:
+                raise BadInput(f"{word!r} is an experiment; it stands alone")
+            return read(path)
+    return Written({"workload": list(words)}, given=frozenset({"workload"}))
 
 
 def asked(written: Written, native: Native, *, output: Path | None, command_line: Sequence[str]) -> Experiment:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
-from perflab import output
+from perflab import output, phases
 from perflab.columns import Cell, Column
 from perflab.phases import AUTO, OFF
 from perflab.quantity import COUNT, PLAIN, TIME
@@ -37,7 +37,8 @@ _Row = tuple[FinishedTrial, PlannedTrial]
 
 
 def chosen(mode: str, *, quiet: bool = False) -> Display:
-    """What --progress (perflab/phases.py) means for a run; `quiet`: nothing at all."""
+    """What --progress means for a run; `quiet`: nothing at all. Raises BadInput where there is no such mode."""
+    phases.check(mode)
     if quiet or mode == OFF:
         return silent(quiet=quiet)
     return on_terminal() if mode == AUTO and sys.stderr.isatty() else lines()

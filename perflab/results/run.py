@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perflab.errors import BadInput, instead
 from perflab.results.files import Manifest
 from perflab.results.outcome import FAILED, SUCCESS, Outcome
 from perflab.results.summary import Summary
@@ -69,6 +70,25 @@ class RunData:
     manifest: Manifest = field(repr=False)
     trials: tuple[TrialTables, ...] = field(repr=False)
     notes: tuple[str, ...]
+
+    def frame(self, table: str) -> pl.DataFrame:
+        """One of TABLES of all trials together: first what each row is of (trial, block, treatment, middleware,
+        outcome), then the table's own columns. Without rows where no trial was read. Raises BadInput for another name.
+        """
+        import polars as pl
+
+        if table not in TABLES:
+            raise BadInput(f"no table {table!r}; {instead(table, TABLES)}")
+        of = ("block", "treatment", "middleware", "outcome")
+        parts = [
+            getattr(trial, table).select(
+                pl.lit(trial.number, pl.Int64).alias("trial"),
+                *(pl.lit(getattr(trial, name), pl.Int64 if name == "block" else pl.String).alias(name) for name in of),
+                pl.all(),
+            )
+            for trial in self.trials
+        ]
+        return pl.concat(parts, how="diagonal_relaxed") if parts else pl.DataFrame()
 
     @property
     def is_virtual(self) -> bool:
