@@ -32,7 +32,7 @@ MORE_PER_RESULT_PX = 12
 FONT = "DejaVu Sans, Segoe UI, sans-serif"
 
 _MARGIN_PX = 12
-_INNER_PX = PAPER_WIDTH_PX - 2 * _MARGIN_PX
+SMALL_WIDTH_PX = 430  # of a figure with a height of its own
 _X_AXIS_PX = 52  # labels and title
 _LINE_PX = 15  # of a note
 _NOTE_LETTERS = 135
@@ -196,6 +196,8 @@ def _ordered(pdf: bytes) -> bytes:
 def _on_paper(figure: Figure, theme: Theme) -> Spec:
     """The plot with title, legends and notes around it."""
     spec = specification(figure)
+    paper_px = SMALL_WIDTH_PX if figure.height else PAPER_WIDTH_PX
+    inner_px = paper_px - 2 * _MARGIN_PX
     strokes: list[Spec] = []
     texts: list[Spec] = []
     y = float(_X_AXIS_PX)
@@ -206,7 +208,7 @@ def _on_paper(figure: Figure, theme: Theme) -> Spec:
         x = 0.0
         for name, key, group in entries:
             width = 2 * _GLYPH_PX + 20 + _LETTER_PX * len(name)
-            if x + width > _INNER_PX and x > 0:
+            if x + width > inner_px and x > 0:
                 x, y = 0.0, y + _ENTRY_PX
             strokes += [
                 {"x": x + _GLYPH_PX, "y": y, **asdict(painted(stroke, tone_of(group)))}
@@ -237,9 +239,9 @@ def _on_paper(figure: Figure, theme: Theme) -> Spec:
     for signal in spec["signals"]:
         if signal["name"] == "theme":
             signal["value"] = tones(theme)
-    spec["signals"].append({"name": "left", "update": f"width - {_INNER_PX}"})
+    spec["signals"].append({"name": "left", "update": f"width - {inner_px}"})
     spec |= {
-        "width": PAPER_WIDTH_PX,
+        "width": paper_px,
         "background": theme.background,
         "description": f"{figure.title} ({figure.subtitle})",
         "padding": _MARGIN_PX,
@@ -263,7 +265,7 @@ def rows(columns: Table) -> list[Spec]:
 def specification(figure: Figure) -> Spec:
     """The plot of a figure, as wide as the signal `width` says. Members of its `data` have their `columns`."""
     is_rows = figure.y.scale == "rows"
-    height = PLOT_HEIGHT_PX
+    height = figure.height or PLOT_HEIGHT_PX
     if is_rows:
         lanes = figure.lanes or max(1, len(figure.groups))
         height = len(figure.y.ticks) * (ROW_HEIGHT_PX + MORE_PER_RESULT_PX * (lanes - 1))

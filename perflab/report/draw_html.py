@@ -57,7 +57,7 @@ class _Entry:
 
 
 def parts(figures: Sequence[Figure], theme: Choice = "auto", *, still: bool = False, level: int = 2) -> PageParts:
-    """The parts of a page with these figures; `level` is that of their headings.
+    """The parts of a page with these figures; `level` is that of their headings, of small ones one more.
 
     `still`: pictures that do not move, and need no script; they are light unless `theme` is dark.
 
@@ -77,7 +77,10 @@ def sections(
     figures: Sequence[Figure], theme: Choice = "auto", *, still: bool = False, level: int = 2
 ) -> dict[str, Markup]:
     """The places of pictures with what stands around them, by their names. As `parts`."""
-    made = {figure.name: _section(figure, _still(figure, theme) if still else "", level) for figure in figures}
+    made = {
+        figure.name: _section(figure, _still(figure, theme) if still else "", level + (figure.height is not None))
+        for figure in figures
+    }
     if len(made) < len(figures):
         raise ValueError(f"figures of the same name: {', '.join(figure.name for figure in figures)}")
     return made
@@ -125,6 +128,12 @@ def _section(figure: Figure, still: str, level: int) -> Markup:
     groups = [_entry(Key(name, "solid", "normal", "full"), i) for i, name in figure.groups]
     keys = [_entry(key, None) for key in figure.keys]
     return pages.part("pictures.html", "picture", figure, groups, keys, still, level)
+
+
+def together(figure: Figure, parts: Sequence[Markup], level: int) -> Markup:
+    """The places of small pictures that `multiples.apart` made of a figure, with what they have in common."""
+    keys = [_entry(key, None) for key in figure.keys]
+    return pages.part("pictures.html", "multiples", figure, keys, list(parts), level)
 
 
 def _entry(key: Key, group: int | None) -> _Entry:

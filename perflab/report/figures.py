@@ -155,6 +155,7 @@ class Figure:
     spans: tuple[Spans, ...] = ()
     labels: tuple[Label, ...] = ()
     lanes: int | None = None
+    height: int | None = None  # of the plot in px, where that is not the usual one
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from perflab.report import cpus, distributions, executor_costs, levels, resources, timelines
+from perflab.report import course, cpus, distributions, executor_costs, levels, resources, timelines
 from perflab.report.captions import words
 from perflab.report.figures import Figure, Target
+from perflab.report.multiples import Against, against, apart
 from perflab.report.per_trial import per_trial
 from perflab.report.results import (
     ROUND_TRIP,
     Trials,
+    as_in_summary,
     by_level,
     evenly,
     histogram,
@@ -45,6 +47,7 @@ class Subject:
     runs: Sequence[RunData]
     target: Target | None
     together: bool
+    everything: Sequence[Trials]  # with the results of extra trials
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,11 @@ class Pictures:
     drawn: tuple[tuple[str, Figure], ...]
     missing: tuple[Missing, ...]
     notes: tuple[str, ...] = ()
+    against: tuple[Against, ...] = ()  # what each result is compared with
+
+    def apart(self, figure: Figure) -> list[Figure]:
+        """The small pictures that take the place of one of these on a page; none where it stays whole."""
+        return apart(figure, self.against)
 
     @property
     def figures(self) -> tuple[Figure, ...]:
@@ -136,7 +144,12 @@ def _executor_costs(subject: Subject) -> Iterable[Figure | str]:
     return found or ["these runs do not have several executors whose CPU time was measured"]
 
 
+def _course(subject: Subject) -> list[Figure | str]:
+    return [course.course(subject.everything) or "fewer than two trials say when they ran"]
+
+
 KINDS = (
+    Kind("course", "The run", _course, special=True),
     Kind("distributions", "Distributions", _per_trial, of_figures=True, special=True),
     Kind("percentiles", "Percentiles", _percentiles, of_figures=True),
     Kind("edges", "Edges", _edges, of_figures=True, in_report=False),
@@ -160,7 +173,7 @@ def of_report(runs: Sequence[RunData]) -> Pictures:
 
     Raises BadInput where files of a run are damaged.
     """
-    results = results_of(runs)
+    results = as_in_summary(results_of(runs))
     measured = [name for name in ("latency", ROUND_TRIP) if any(was_measured(result, name) for result in results)]
     # Of too many levels of a factor those that lie evenly, the first and the last among them.
     ordered = by_level(results) if len(results) > MAX_RESULTS else None
@@ -173,6 +186,20 @@ def of_report(runs: Sequence[RunData]) -> Pictures:
         chosen=None if ordered is None else evenly(ordered, MAX_RESULTS),
         others="`perflab plot --only` draws others",
     )
+
+
+def of_watched(runs: Sequence[RunData]) -> Pictures:
+    """Those of extra trials, which an observer disturbed, where there are others: apart from these.
+
+    Raises BadInput where files of a run are damaged.
+    """
+    results = as_in_summary(results_of(runs))
+    extra = [result for result in results if result.trials[0].purpose == EXTRA]
+    if not extra or len(extra) == len(results):
+        return Pictures((), ())
+    made = build(extra, ["percentiles", "time"], ["latency"], together=False)
+    drawn = [(kind, replace(f, name=f"{f.name}_extra", title=f"{f.title}, extra trials")) for kind, f in made.drawn]
+    return replace(made, drawn=tuple(drawn))
 
 
 def build(
@@ -198,7 +225,7 @@ def build(
     kept = [result for result in results if result.trials[0].purpose != EXTRA] or list(results)
     shown = _shown(kept, measured[0] if measured else None, chosen)
     several = list({id(result.run): result.run for result in kept}.values()) if runs is None else runs
-    subject = Subject(kept, shown, measured, several, target, together)
+    subject = Subject(kept, shown, measured, several, target, together, results)
     notes = []
     if len(shown) < len(kept):
         figure = f"p99 of {words(measured[0])}" if measured else "order"
@@ -220,7 +247,7 @@ def build(
             else:
                 own = found if kind.special else replace(found, notes=(*notes, *found.notes))
                 drawn.append((kind.name, own))
-    return Pictures(tuple(drawn), tuple(missing), tuple(notes))
+    return Pictures(tuple(drawn), tuple(missing), tuple(notes), against(shown))
 
 
 def _shown(results: Sequence[Trials], name: str | None, chosen: Sequence[Trials] | None) -> list[Trials]:

@@ -171,6 +171,19 @@ def timeline(result: Trials, trial: TrialTables, figure: str) -> tuple[Interval,
     return checkpoints.shifted(checkpoints.merge(sources), -trial.started_ns)
 
 
+def as_in_summary(results: Sequence[Trials]) -> list[Trials]:
+    """Those of each run in the order of its summary, which begins with the baseline; the order of trials is one of
+    chance. What the summary does not know comes last."""
+    runs = list({id(result.run): None for result in results})
+
+    def place(result: Trials) -> tuple[int, int]:
+        entry, known = summary_of(result), result.run.summary.results
+        number = next((i for i, one in enumerate(known) if one is entry), len(known))
+        return runs.index(id(result.run)), number
+
+    return sorted(results, key=place)
+
+
 def summary_of(result: Trials) -> records.Result | None:
     """The entry of summary.json with the trials of a result; None where the summary does not know them."""
     numbers = {trial.number for trial in (*result.trials, *result.left_out)}

@@ -47,6 +47,12 @@ class TrialTables(Circumstances):
     block: int | None = None
     order: int | None = None
     after: str | None = None  # the disturbance right before it, if any
+    # When it was run, and how long it waited for a quiet machine before; None where that is not recorded. `quiet` says
+    # whether the machine became so.
+    started_utc: str | None = None
+    ended_utc: str | None = None
+    waited_s: float | None = None
+    quiet: bool | None = None
     missed_criterion: bool = False  # the only reason why it failed: it ran to its end with everything in effect
 
     @property

@@ -126,6 +126,8 @@ def _trial(directory: TrialDirectory, file: TrialFile, workload: UsedWorkload, n
             "number": file.trial,
             "middleware": file.middleware.name,
             "started_ns": _measured_from_ns(directory, file),
+            "waited_s": None if file.cool_down is None else file.cool_down.waited_s,
+            "quiet": None if file.cool_down is None else file.cool_down.reached,
             "missed_criterion": any(not c.met for c in file.criteria) or file.own_outcome is not None,
             **frames,
         }

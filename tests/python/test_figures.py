@@ -22,7 +22,18 @@ from perflab.formats import checkpoints
 from perflab.formats.checkpoints import Interval
 from perflab.formats.records import RecordError
 from perflab.formats.tables import empty_tables
-from perflab.report import axes, captions, distributions, draw, palette, pictures, resources, results, timelines
+from perflab.report import (
+    axes,
+    captions,
+    distributions,
+    draw,
+    multiples,
+    palette,
+    pictures,
+    resources,
+    results,
+    timelines,
+)
 from perflab.report.figures import Figure, Series, Target
 from perflab.report.results import Trials, results_of
 from perflab.results.outcome import Outcome
@@ -647,6 +658,12 @@ def test_colours_have_contrast_and_stay_apart_whatever_the_eye(theme: palette.Th
         seen = [lab(np.array(matrix) @ linear(c)) for c in theme.groups]
         nearest = min(float(np.linalg.norm(a - b)) for a, b in combinations(seen, 2))
         assert nearest > 20, kind
+
+
+def test_a_result_and_what_it_is_compared_with_stay_apart_on_paper_without_colours() -> None:
+    """By lightness alone, of 100; what is printed is light."""
+    reference, result = (lab(linear(palette.LIGHT.groups[g]))[0] for g in (multiples.REFERENCE, multiples.RESULT))
+    assert abs(reference - result) > 20
 
 
 @pytest.mark.parametrize("theme", [palette.LIGHT, palette.DARK], ids=["light", "dark"])

@@ -14,7 +14,7 @@ from perflab.errors import DAMAGE, BadInput, one_line
 from perflab.report import draw_html, pictures
 from perflab.report.draw_html import Choice
 from perflab.report.run_page import evidence, findings, overview, profiles, quality, setup, tables
-from perflab.report.run_page.blocks import Block, Box, Group, Heading, Picture
+from perflab.report.run_page.blocks import Block, Box, Fold, Group, Heading, Picture
 from perflab.report.runs import ReportRun
 from perflab.statistics.trust import trust_of
 
@@ -58,20 +58,23 @@ def report(
     """The report of these runs, in this order; `still` has pictures that do not move, and is small."""
     notes: list[str] = []
     try:
-        drawn = pictures.of_report([run.data for run in runs]).drawn
+        made, watched = (of([run.data for run in runs]) for of in (pictures.of_report, pictures.of_watched))
     except (OSError, BadInput, *DAMAGE) as error:
-        drawn = ()
+        made = watched = pictures.Pictures((), ())
         notes.append(f"the pictures: {_problem(error)}")
     # Above a picture's title stand that of the section and that of its group.
-    plots = draw_html.parts([figure for _, figure in drawn], theme, still=still, level=4)
-    kinds = dict.fromkeys(kind for kind, _ in drawn)
-    groups = {kind: [Picture(plots.sections[f.name]) for of, f in drawn if of == kind] for kind in kinds}
+    every = [part for of in (made, watched) for _, whole in of.drawn for part in of.apart(whole) or [whole]]
+    plots = draw_html.parts(every, theme, still=still, level=4)
+    groups = _groups(made, plots)
+    appendix = [picture for found in _groups(watched, plots).values() for picture in found]
     shown = []
     for name, heading, what, make in SECTIONS:
         before: list[Block] = [*groups.get(PICTURES_OF.get(name, ""), ())]
         if name == "pictures":
             before = [_group(kind, own) for kind, own in groups.items() if kind not in PICTURES_OF.values()]
         content = _written(before) + _part(what, make, runs, notes)
+        if name == "traced" and appendix:
+            content += _written([Fold("Their pictures", appendix, on_paper=False)])
         if content.strip():
             shown.append({"name": name, "title": heading, "content": content})
     first = _part("what is wrong with the runs", findings.first, runs, notes)
@@ -104,6 +107,16 @@ def markdown(runs: Sequence[ReportRun], *, title: str | None = None) -> str:
     """The first screen of the report as Markdown, for a pull request."""
     judged = [trust_of(run.summary, run.manifest) for run in runs]
     return overview.markdown(runs, judged, title or _title(runs), findings.verdict(runs))
+
+
+def _groups(made: pictures.Pictures, plots: draw_html.PageParts) -> dict[str, list[Picture]]:
+    """By their kinds; of many results small pictures in place of one."""
+    groups: dict[str, list[Picture]] = {}
+    for kind, figure in made.drawn:
+        small = [plots.sections[part.name] for part in made.apart(figure)]
+        whole = draw_html.together(figure, small, 4) if small else plots.sections[figure.name]
+        groups.setdefault(kind, []).append(Picture(whole))
+    return groups
 
 
 def _written(blocks: Iterable[Block]) -> Markup:

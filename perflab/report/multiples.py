@@ -1,0 +1,85 @@
+"""Small multiples: a picture of many results as one small picture for each, against what it is compared with.
+
+All of them have the axes of the whole picture, and lines have their names beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from perflab.report.figures import Figure, Label, Series
+from perflab.report.results import Trials
+
+HEIGHT_PX = 230
+REFERENCE, RESULT = 0, 1  # the groups, and so the colours, in each of them
+
+
+@dataclass(frozen=True)
+class Against:
+    """What a result, the one of this `group`, is compared with; names are as short as tells them apart."""
+
+    group: int
+    name: str
+    reference: int
+    reference_name: str
+
+
+def against(results: Sequence[Trials]) -> tuple[Against, ...]:
+    """Each result with its baseline; a baseline, and what has none, with the first baseline of its run. Those of one
+    baseline stand together."""
+    found = []
+    for group, result in enumerate(results):
+        own = [i for i, other in enumerate(results) if other.run is result.run]
+        first = next((i for i in own if not results[i].trials[0].is_disturbed), own[0])
+        reference = next((i for i in own if _is_baseline(results[i], result)), first)
+        if reference != group:
+            alike = results[reference].trials[0].place == result.trials[0].place
+            names = [r.trials[0].label if alike else r.label for r in (result, results[reference])]
+            found.append(Against(group, names[0], reference, names[1]))
+    return tuple(sorted(found, key=lambda pair: pair.reference))
+
+
+def _is_baseline(other: Trials, result: Trials) -> bool:
+    one, its = other.trials[0], result.trials[0]
+    alike = one.place == its.place and one.is_regular == its.is_regular
+    return alike and its.is_disturbed and not one.is_disturbed
+
+
+def apart(figure: Figure, pairs: Sequence[Against]) -> list[Figure]:
+    """A small picture for each pair of which both are drawn; none where that would not be all results of the picture,
+    or where only one is drawn."""
+    drawn = {group for group, _ in figure.groups}
+    shown = [pair for pair in pairs if {pair.group, pair.reference} <= drawn]
+    if drawn - {group for pair in shown for group in (pair.group, pair.reference)} or figure.spans or figure.cells:
+        return []
+    return [_of(figure, pair) for pair in shown]
+
+
+def _of(figure: Figure, pair: Against) -> Figure:
+    groups = {pair.reference: REFERENCE, pair.group: RESULT}
+    series = tuple(replace(s, group=groups[s.group]) for s in figure.series if s.group in groups)
+    ends = {group: _end([s for s in series if s.group == group]) for group in (REFERENCE, RESULT)}
+    names = {REFERENCE: pair.reference_name, RESULT: pair.name}
+    lower = min((group for group in ends if ends[group]), key=lambda g: (ends[g] or (0, 0))[1], default=None)
+    labels = tuple(
+        Label(names[group], *end, group, below=group == lower) for group, end in ends.items() if end is not None
+    )
+    full = dict(figure.groups)[pair.group]
+    return replace(
+        figure,
+        name=f"{figure.name}_{pair.group}",
+        title=full,
+        subtitle=f"against {pair.reference_name}",
+        series=series, groups=(), keys=(), notes=(), labels=labels, height=HEIGHT_PX,
+    )  # fmt: skip
+
+
+def _end(series: Sequence[Series]) -> tuple[float, float] | None:
+    """Where the most important line of a result ends: the first that is thick, or else the first."""
+    lines = sorted((s for s in series if s.shape == "line"), key=lambda s: s.weight != "thick")
+    for line in lines:
+        known = [(x, y) for x, y in zip(line.x, line.y, strict=True) if x is not None and y is not None]
+        if known:
+            return known[-1]
+    return None
