@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Generic, Literal, Protocol, Self, TypeVar, cast
 
-from perflab.quantity import TEXT, UNKNOWN, Quantity
+from perflab.quantity import TEXT, UNKNOWN, Quantity, ends
 
 Row = TypeVar("Row")
 
@@ -43,6 +43,7 @@ class Cell:
     sign: str = ""
     low: float | None = None  # of the interval of the value
     high: float | None = None
+    excluded: float | None = None  # a value that must not be taken for one in the interval
     depth: int = 0  # how far it is moved in, as a part of what stands above it
     reason: str | None = None  # why it is empty
     quantity: Quantity | None = None  # where it is not that of the column
@@ -114,12 +115,14 @@ class Column(Generic[Row]):
         if cell.low is None or cell.high is None:
             return ""
         quantity = cell.quantity or self.quantity
-        return f"[{quantity.text(cell.low)}, {quantity.text(cell.high)}]"
+        return f"[{', '.join(ends(cell.low, cell.high, cell.excluded, quantity.write))}]"
 
     def whole(self, cell: Cell) -> str:
         """ "10.0 [9.9, 10.1] ms": with its interval, and the unit once where all have the same one."""
         quantity = cell.quantity or self.quantity
-        texts = [cell.text, *(quantity.text(end) for end in (cell.low, cell.high) if end is not None)]
+        texts = [cell.text]
+        if cell.low is not None and cell.high is not None:
+            texts += ends(cell.low, cell.high, cell.excluded, quantity.write)
         numbers, units = zip(*(text.partition(" ")[::2] for text in texts), strict=True)
         if len(texts) == 3 and units[0] and len(set(units)) == 1:
             return f"{numbers[0]} [{numbers[1]}, {numbers[2]}] {units[0]}"

@@ -109,3 +109,18 @@ def of_unit(unit: str) -> Quantity:
     """Of plain numbers in a unit, whether or not a quantity here has it."""
     known = next((q for q in (TIME, COUNT, PERCENT, KILOBYTES) if q.unit == unit), None)
     return known or Quantity(unit, lambda value: f"{format_rate(value)} {unit}", units={unit: 1}, scales=((unit, 1.0),))
+
+
+def ends(low: float, high: float, excluded: float | None, write: Callable[[float], str]) -> tuple[str, str]:
+    """Both ends of an interval for people. `excluded`, if any, is a value beyond them or at an open end; an end that
+    would be written like it says that it is not.
+
+    >>> ends(1.001, 1.02, 1.0, FACTOR.write)
+    ('>1.00', '1.02')
+    """
+    first, last = write(low), write(high)
+    if excluded is not None and excluded <= low and first == write(excluded):
+        first = f">{first}"
+    if excluded is not None and excluded >= high and last == write(excluded):
+        last = f"<{last}"
+    return first, last

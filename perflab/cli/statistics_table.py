@@ -109,7 +109,10 @@ def _of_rows(table: TableFile, group: str, asked: Asked) -> Report:
         for first, second in _pairs(list(of_column), asked.baseline):
             a, b = of_column[first], of_column[second]
             floor = noise_floor(a, a.n, b.n, seed)
-            made.append(cmp.compare(a, b, metric=column, alpha=alpha, margin=margin, seed=seed, noise_floor=floor))
+            one = cmp.compare(
+                a, b, metric=column, alpha=alpha, margin=margin, seed=seed, noise_floor=floor, alone=False
+            )
+            made.append(one)
     family = cmp.corrected(made)
     lattices = {
         column: detect([x for sample in of_column.values() for x in sample.values])

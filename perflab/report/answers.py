@@ -67,8 +67,8 @@ def print_findings(out: Console, summary: Summary, *, with_tables: bool = True) 
         _print_between(out, findings, metrics)
         level, margin = format_confidence(1 - findings.alpha), 100 * findings.margin
         legend = (
-            f"Against the baseline, one value per trial; [{level} interval of each by itself]; "
-            f"* differs (Holm over {findings.family_size}), = by no more than {margin:.3g} %"
+            f"Against the baseline, one value per trial; [intervals: {level} for all {findings.family_size} together]; "
+            f"* differs, = by no more than {margin:.3g} %"
         )
         out.print(Text(legend, "dim"))
         out.print()

@@ -27,8 +27,11 @@ CONDITION, FACTOR, VARIANT, OBSERVER, CARRY_OVER = KINDS
 
 ALPHA = 0.05
 MARGIN = 0.05  # a difference by a smaller factor is called none
+SHARE_PLANNED, SHARE_UNPLANNED = 0.5, 0.9  # of alpha, which the first look at a run spends
 NOTABLE_RATIO = 2.0  # of standard deviations: worth a word
 NOT_POSITIVE = "a relative margin needs values above 0"
+
+MAX_TIMES = 20  # as many trials as there are: further ahead nobody should look
 
 DIFFERENCES: tuple[Verdict, ...] = ("higher", "lower")
 CLAIMS: tuple[Verdict, ...] = (*DIFFERENCES, "equivalent")
@@ -42,10 +45,24 @@ class Interval:
     high: float
     confidence: float
     method: str
+    low_open: bool = False
+    """The end itself is excluded: with ties a test may reject it and nothing beyond it."""
+    high_open: bool = False
 
     def mapped(self, function: Callable[[float], float]) -> Interval:
         """Of an increasing function of the value."""
         return dataclasses.replace(self, low=function(self.low), high=function(self.high))
+
+    def contains(self, value: float) -> bool:
+        below = value <= self.low if self.low_open else value < self.low
+        above = value >= self.high if self.high_open else value > self.high
+        return not below and not above
+
+    def within(self, low: float, high: float) -> bool:
+        """Whether neither `low` or anything below it nor `high` or anything above it is in the interval."""
+        return (low < self.low or (self.low_open and low == self.low)) and (
+            self.high < high or (self.high_open and self.high == high)
+        )
 
 
 @dataclass(frozen=True)
@@ -237,10 +254,10 @@ class Equivalence:
     high: float | None
     p: float | None
     """The larger one of the two one-sided tests."""
-    interval: Interval | None
-    """Of confidence 1 - 2 alpha."""
     shown: bool
+    """As the interval of the estimate lies within them."""
     p_adjusted: float | None = None
+    """At most alpha where it is shown."""
     reason: str | None = None
 
 
@@ -259,7 +276,7 @@ class Power:
     needed: int | None
     """Trials of either sample to find it with the chance target."""
     alpha: float
-    """At which p is judged: in a family that of Holm's first step, alpha / family_size."""
+    """At which p is judged: alpha, divided among the comparisons of a family and among the looks at a run."""
     target: float = 0.8
 
 
@@ -285,7 +302,7 @@ class Spread:
     scaled_test: Test = Test("Brown-Forsythe", None)
     """Brown and Forsythe's on that scale, which decides."""
     p_adjusted: float | None = None
-    """Of scaled_test, after Holm for the family of all differences of spread."""
+    """Of scaled_test, after Holm's correction for the family of all differences of spread."""
     verdict: Literal["more", "less", "not_shown", "too_few_trials"] = "too_few_trials"
     """Whether the treatment scatters more or less, by p_adjusted."""
 
@@ -304,6 +321,8 @@ class Comparison:
     scale: Scale
     """That of estimate, noise_floor, equivalence and power: factors, or differences in the unit."""
     estimate: Estimate
+    """Its interval decides: without 0 (or the factor 1) in it there is a difference, within the margin there is none
+    that matters. All intervals of a family hold together with confidence 1 - alpha."""
     shift: Estimate
     ratio: Estimate
     """Its value is null where a value is not positive."""
@@ -311,11 +330,11 @@ class Comparison:
     p: float | None
     """Of rank_test, which decides; the other tests stand beside it."""
     p_adjusted: float | None
-    """After Holm, for the family; p itself in a family of one."""
+    """p times family_size, divided by the share of alpha that this look at the run may spend; at most 1."""
     attainable_p: float | None
     """The smallest p that these numbers of trials can give."""
     attainable_adjusted: float | None
-    """After Holm, were p as small as that and all others as they are."""
+    """Likewise of attainable_p."""
     family_size: Count
     rank_test: Test
     permutation: Test
@@ -331,11 +350,22 @@ class Comparison:
     equivalence: Equivalence | None
     """Whether no difference larger than the margin is shown; null without a margin."""
     power: Power
+    more_trials: int | None
+    """Where neither is shown: so many more trials of either, or blocks, show a difference or that there is none larger
+    than the margin, with a predicted chance of 0.9 if trials go on as they have. Null too where MAX_TIMES as many as
+    now are too few, and where the spread is not known."""
     spread: Spread
     influence: Influence
     spread_influence: SpreadInfluence
     lattice: Lattice | None
     """Of both samples together."""
+
+    @property
+    def excluded(self) -> float | None:
+        """No difference, as 0 or the factor 1, where the interval does not contain it; else None."""
+        nothing = 1.0 if self.scale == "ratio" else 0.0
+        interval = self.estimate.interval
+        return None if interval is None or interval.contains(nothing) else nothing
 
     @property
     def constant(self) -> float | None:
@@ -418,17 +448,44 @@ class Remark:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Looks:
+    """Which look at the trials of a run it is that judges them, and which part of alpha it may spend.
+
+    A run that is judged, continued because that decided too little, and judged again has several chances of a false
+    claim. So alpha is divided among the looks (alpha spending; Lan and DeMets 1983) and the union bound does the rest:
+    over all looks, however many there are and whatever made somebody look again, a false claim is made in at most alpha
+    of all runs. The first look spends half of alpha where it was known from the start that others may follow; where it
+    was not it spends all but a tenth, for most runs are looked at once. Look k gets 2 / (k (k + 1)) of the rest.
+    """
+
+    number: Count = 1
+    from_start: bool = False
+    """Whether the rule that asks for further looks was there before the first trial."""
+
+    @property
+    def share(self) -> float:
+        """The part of alpha that this look spends; the parts of all looks add up to 1."""
+        first = SHARE_PLANNED if self.from_start else SHARE_UNPLANNED
+        return first if self.number <= 1 else (1 - first) * 2 / (self.number * (self.number + 1))
+
+    @property
+    def next(self) -> Looks:
+        return dataclasses.replace(self, number=self.number + 1)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Findings:
     """What the trials say about differences: comparisons with intervals, success rates, noise floors
     (docs/findings.md)."""
 
     alpha: float
-    """Rate of false claims over all comparisons together."""
+    """Rate of false claims, of differences and of equivalences, over all comparisons together and over all looks."""
     margin: float
     """0.05: a factor of 1.05 counts as no difference."""
+    looks: Looks = Looks()
     metrics: tuple[str, ...]
     family_size: Count
-    """How many p's Holm's correction is over."""
+    """How many comparisons alpha is divided among."""
     noise_floor: Mapping[str, Mapping[str, NoiseFloor]] = field(default_factory=dict)
     """By variant and metric."""
     comparisons: tuple[Finding, ...] = ()
@@ -437,7 +494,8 @@ class Findings:
     success_rates: tuple[SuccessRate, ...] = ()
     lattices: tuple[FoundLattice, ...] = ()
     outliers: tuple[FoundOutlier, ...] = ()
-    trials_needed: int | None = None
-    """Repetitions with which each comparison that has too few trials could come out at all; null: there is none."""
+    more_trials: int | None = None
+    """Further repetitions that would probably decide every comparison of which that can be said (the most of their
+    more_trials); null: there is none."""
     remarks: tuple[Remark, ...] = ()
     """What must be known, in words, the most important first."""

@@ -21,6 +21,7 @@ import numpy as np
 from perflab.models import as_json
 from perflab.results.comparison import (
     ALPHA,
+    CLAIMS,
     MARGIN,
     Comparison,
     Described,
@@ -33,6 +34,7 @@ from perflab.results.comparison import (
     Margin,
     NoiseFloor,
     Power,
+    Test,
     Verdict,
 )
 from perflab.statistics import difference, estimate, power
@@ -52,8 +54,14 @@ MAX_LEFT_OUT = 120  # trials of both samples; one of more carries no conclusion 
 class Analysed(Comparison):
     """With what it was made of, so that a family of comparisons can be corrected."""
 
-    judged: Judgement = dataclasses.field(repr=False, compare=False)  # on the scale of the analysis
+    plain: Judgement = dataclasses.field(repr=False, compare=False)
+    of_logarithms: Judgement | None = dataclasses.field(repr=False, compare=False)  # None: not all are positive
     left_out: tuple[LeftOut, ...] = dataclasses.field(repr=False, default=())  # the comparison without each trial
+
+    @property
+    def judged(self) -> Judgement:
+        """On the scale of the analysis."""
+        return self.of_logarithms if self.scale == "ratio" and self.of_logarithms is not None else self.plain
 
     def alone(self) -> Comparison:
         """The comparison itself, as it is written."""
@@ -76,8 +84,10 @@ def compare(
     seed: int = 0,
     ratio: bool | None = None,
     find_lattice: Callable[[Sequence[float]], Lattice | None] = detect,
+    alone: bool = True,
 ) -> Analysed:
-    """Compares two samples by one value per trial, as a family of one.
+    """Compares two samples by one value per trial, as a family of one; unless `alone` as one that `corrected` will
+    judge with others of its family.
 
     `ratio`: the result is a factor (the analysis is of logarithms); None: where all values are positive and the
     margin is not absolute. `noise_floor`: a difference up to it is not claimed; a bare number is one in the unit of the
@@ -92,15 +102,11 @@ def compare(
     if logarithms and margin is not None and not margin.relative:
         raise ValueError("an absolute margin does not go with a ratio")
     rules = Rules(alpha, margin, _floor(noise_floor, logarithms), direction, logarithms)
-    judged = plain = judge(baseline, treatment, replace(rules, logarithms=False))
-    factor = Estimate(None, reason="a ratio needs positive values")
-    if positive:
-        in_logarithms = judge(baseline, treatment, replace(rules, logarithms=True))
-        factor = in_logarithms.estimate.mapped(math.exp)
-        judged = in_logarithms if logarithms else plain
+    plain = judge(baseline, treatment, replace(rules, logarithms=False))
+    of_logarithms = judge(baseline, treatment, replace(rules, logarithms=True)) if positive else None
+    judged = of_logarithms if logarithms and of_logarithms is not None else plain
     a, b = plain.design.a, plain.design.b
-    to_scale = math.exp if logarithms else float
-    t_test, mean_difference = difference.welch(plain.design, rules.confidence, direction)
+    unknown = Estimate(None)
     made = Analysed(
         verdict="not_shown",
         metric=metric,
@@ -109,10 +115,10 @@ def compare(
         alpha=alpha,
         direction=direction,
         scale="ratio" if logarithms else "difference",
-        estimate=judged.estimate.mapped(to_scale),
-        shift=plain.estimate,
-        ratio=factor,
-        mean_difference=mean_difference,
+        estimate=unknown,
+        shift=unknown,
+        ratio=unknown,
+        mean_difference=unknown,
         p=judged.test.p,
         p_adjusted=None,
         attainable_p=judged.attainable_p,
@@ -120,22 +126,24 @@ def compare(
         family_size=1,
         rank_test=judged.test,
         permutation=difference.permutation_test(plain.design, direction, seed),
-        welch=t_test,
+        welch=Test("", None),
         hedges_g=difference.hedges_g(*_moments(a), *_moments(b), 1 - alpha),
         cliffs_delta=difference.cliffs_delta(a, b, 1 - alpha),
         blocks=len(judged.design.blocks) if judged.design.blocked else None,
         unused=judged.design.unused,
-        noise_floor=None if rules.noise_floor is None else to_scale(rules.noise_floor),
-        equivalence=_equivalence(judged),
+        noise_floor=None if rules.noise_floor is None else (math.exp if logarithms else float)(rules.noise_floor),
+        equivalence=None,
         power=Power(None, None, None, None, None, alpha),
+        more_trials=None,
         spread=compare_spread(a, b, 1 - alpha, seed, scaled=(judged.design.a, judged.design.b)),
         influence=Influence(None, None, ()),
         spread_influence=spread_influence(baseline, treatment),
         lattice=find_lattice([*baseline.values, *treatment.values]),
-        judged=judged,
+        plain=plain,
+        of_logarithms=of_logarithms,
         left_out=_without_each(baseline, treatment, judged),
     )
-    return corrected([made])[0]
+    return corrected([made])[0] if alone else made
 
 
 class Compared(NamedTuple, Generic[Of]):
@@ -151,61 +159,67 @@ def compare_all(
     alpha: float = ALPHA,
     margin: float = MARGIN,
     seed: int = 0,
+    share: float = 1.0,
+    next_share: float = 1.0,
 ) -> list[Compared[Of]]:
-    """What both samples have values of, as one family."""
+    """What both samples have values of, as one family; shares as in `corrected`."""
     made = [
-        Compared(of, metric, compare_metric(metric, baseline, treatment, alpha, margin, floor, seed))
+        Compared(of, metric, compare_metric(metric, baseline, treatment, alpha, margin, floor, seed, alone=False))
         for of, metric, baseline, treatment, floor in asked
         if baseline.n and treatment.n
     ]
-    family = corrected([one.comparison for one in made])
+    family = corrected([one.comparison for one in made], share, next_share)
     return [one._replace(comparison=comparison) for one, comparison in zip(made, family, strict=True)]
 
 
-def corrected(comparisons: Sequence[Analysed]) -> list[Analysed]:
-    """The same comparisons as one family: p adjusted by Holm, and the verdicts that follow.
+def corrected(comparisons: Sequence[Analysed], share: float = 1.0, next_share: float = 1.0) -> list[Analysed]:
+    """The same comparisons as one family, which shares alpha (Bonferroni), and the verdicts that follow.
 
-    Differences, equivalences and differences of spread are three families. Intervals stay those of each comparison by
-    itself. Power is planned at the level of Holm's first step: what is found there is found whatever the other
-    comparisons show.
+    `share` is the part of alpha that may be spent now, `next_share` when there are more trials; the rest is for other
+    looks at the same trials. All
+    intervals together hold with confidence 1 - share alpha, and each says what its verdict says; so a false claim of
+    any kind is made in at most that share of experiments. Differences of spread are a family of their own (Holm).
     """
-    tests = [c.p for c in comparisons]
-    equivalences = [None if c.equivalence is None else c.equivalence.p for c in comparisons]
-    adjusted = zip(
-        comparisons, holm(tests), holm(equivalences), holm([c.spread.scaled_test.p for c in comparisons]), strict=True
+    size = max(1, sum(c.p is not None for c in comparisons))
+    spreads = holm([c.spread.scaled_test.p for c in comparisons])
+    return [_of_family(c, size, share, next_share, p) for c, p in zip(comparisons, spreads, strict=True)]
+
+
+def _of_family(c: Analysed, size: int, share: float, next_share: float, of_spread: float | None) -> Analysed:
+    correction = size / share
+    plain = c.plain.corrected(correction)
+    of_logarithms = None if c.of_logarithms is None else c.of_logarithms.corrected(correction)
+    judged = of_logarithms if c.scale == "ratio" and of_logarithms is not None else plain
+    factor = Estimate(None, reason="a ratio needs positive values")
+    if of_logarithms is not None:
+        factor = of_logarithms.estimate.mapped(math.exp)
+    t_test, mean_difference = difference.welch(plain.design, judged.rules.confidence, c.direction)
+    trials = tuple(replace(t, verdict=_verdict_without(t, judged.rules)) for t in c.left_out)
+    return replace(
+        c,
+        verdict=judged.verdict,
+        estimate=factor if c.scale == "ratio" else plain.estimate,
+        shift=plain.estimate,
+        ratio=factor,
+        mean_difference=mean_difference,
+        welch=t_test,
+        p_adjusted=judged.rules.adjusted(c.p),
+        attainable_adjusted=judged.rules.adjusted(c.attainable_p),
+        family_size=size,
+        equivalence=_equivalence(judged),
+        power=_planned(judged),
+        more_trials=_more(judged, c.alpha * next_share / size),
+        influence=_influence(c, judged, trials),
+        left_out=trials,
+        spread=judged_spread(c.spread, of_spread, c.alpha),
     )
-    size = max(1, sum(p is not None for p in tests))
-    out = []
-    for i, (c, p, q, of_spread) in enumerate(adjusted):
-        rules, equivalence = c.judged.rules, c.equivalence
 
-        def verdict_without(trial: LeftOut, i: int = i, rules: Rules = rules) -> Verdict:
-            """Were this comparison as it is without a trial, and all others of the family as they are."""
-            q = _instead(equivalences, i, trial.equivalence_p)
-            p, attainable = _instead(tests, i, trial.p), _instead(tests, i, trial.attainable_p)
-            shift = _analysed(trial.estimate, rules)
-            return verdict_of(shift, trial.test, p, attainable, rules, equivalent=q is not None and q <= rules.alpha)
 
-        whole = LeftOut("", "", c.estimate.value, c.p, c.attainable_p, equivalences[i], c.rank_test, c.verdict)
-        verdict = verdict_without(whole)
-        trials = tuple(replace(trial, verdict=verdict_without(trial)) for trial in c.left_out)
-        if equivalence is not None:
-            equivalence = replace(equivalence, p_adjusted=q, shown=q is not None and q <= c.alpha)
-        out.append(
-            replace(
-                c,
-                verdict=verdict,
-                p_adjusted=p,
-                attainable_adjusted=_instead(tests, i, c.attainable_p),
-                family_size=size,
-                equivalence=equivalence,
-                power=_planned(c.judged, c.alpha / size),
-                influence=_influence(c, trials, verdict),
-                left_out=trials,
-                spread=judged_spread(c.spread, of_spread, c.alpha),
-            )
-        )
-    return out
+def _verdict_without(trial: LeftOut, rules: Rules) -> Verdict:
+    """Were this comparison as it is without a trial."""
+    if rules.rejects(rules.adjusted_one_sided(trial.equivalence_p)):
+        return "equivalent"
+    return verdict_of(_analysed(trial.estimate, rules), trial.test, trial.attainable_p, rules)
 
 
 def holm(ps: Sequence[float | None]) -> list[float | None]:
@@ -219,11 +233,6 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
     adjusted[order] = np.minimum(1.0, np.maximum.accumulate(known[order] * np.arange(len(known), 0, -1)))
     rest = iter(adjusted.tolist())
     return [None if p is None else next(rest) for p in ps]
-
-
-def _instead(ps: Sequence[float | None], index: int, p: float | None) -> float | None:
-    """What Holm makes of one of the p's if it were another one."""
-    return None if p is None else holm([*ps[:index], p, *ps[index + 1 :]])[index]
 
 
 def _analysed(value: float | None, rules: Rules) -> float | None:
@@ -266,21 +275,24 @@ def _equivalence(judged: Judgement) -> Equivalence | None:
     found = judged.equivalence
     if found is None or not judged.rules.logarithms or found.low is None or found.high is None:
         return found
-    interval = None if found.interval is None else found.interval.mapped(math.exp)
-    return replace(found, low=math.exp(found.low), high=math.exp(found.high), interval=interval)
+    return replace(found, low=math.exp(found.low), high=math.exp(found.high))
 
 
-def _planned(judged: Judgement, alpha: float) -> Power:
-    """Power for a difference as large as the margin; shifts as factors where the analysis is of logarithms.
-
-    `alpha` is the level at which p is judged, so less than that of the rules in a family.
-    """
+def _planned(judged: Judgement) -> Power:
+    """Power for a difference as large as the margin; shifts as factors where the analysis is of logarithms."""
     bounds = judged.rules.bounds
-    found = power.plan(judged.design, None if isinstance(bounds, str) else bounds[1], alpha)
+    found = power.plan(judged.design, None if isinstance(bounds, str) else bounds[1], judged.rules.level)
     if not judged.rules.logarithms:
         return found
     detectable, effect = (None if shift is None else math.exp(shift) for shift in (found.detectable, found.effect))
     return replace(found, detectable=detectable, effect=effect)
+
+
+def _more(judged: Judgement, level: float) -> int | None:
+    if judged.verdict in CLAIMS:
+        return None
+    bounds = judged.rules.bounds
+    return power.more_to_decide(judged.design, judged.value, None if isinstance(bounds, str) else bounds[1], level)
 
 
 # -- without single trials -------------------------------------------------------------------------------------------
@@ -303,9 +315,9 @@ def _without_each(baseline: Sample, treatment: Sample, whole: Judgement) -> tupl
     return tuple(trials)
 
 
-def _influence(whole: Analysed, trials: Sequence[LeftOut], verdict: Verdict) -> Influence:
+def _influence(whole: Analysed, judged: Judgement, trials: Sequence[LeftOut]) -> Influence:
     """The extremes among the comparisons without one trial, and those whose verdict is another one."""
-    rules, p, estimated = whole.judged.rules, whole.p, _analysed(whole.estimate.value, whole.judged.rules)
+    rules, p, estimated = judged.rules, whole.p, judged.value
 
     def moved(trial: LeftOut) -> float:
         shift = _analysed(trial.estimate, rules)
@@ -314,11 +326,11 @@ def _influence(whole: Analysed, trials: Sequence[LeftOut], verdict: Verdict) -> 
     def changed(trial: LeftOut) -> float:
         return -1.0 if trial.p is None or p is None else abs(trial.p - p)
 
-    counted = whole.judged.trials
+    counted = judged.trials
     return Influence(
         max(trials, key=moved, default=None),
         max(trials, key=changed, default=None),
-        tuple(trial for trial in trials if trial.verdict not in (verdict, "too_few_trials")),
+        tuple(trial for trial in trials if trial.verdict not in (judged.verdict, "too_few_trials")),
         None
         if counted <= MAX_LEFT_OUT
         else f"{counted} trials are more than the {MAX_LEFT_OUT} that are left out by turns",
@@ -336,6 +348,8 @@ def compare_metric(
     margin: float = MARGIN,
     floor: NoiseFloor | None = None,
     seed: int = 0,
+    *,
+    alone: bool = True,
 ) -> Analysed:
     """Times and the like as factors with a margin; counts and shares as differences, where no difference is too small
     to matter, so that none is ever called equivalent."""
@@ -350,6 +364,7 @@ def compare_metric(
         seed=seed,
         ratio=None if is_ratio else False,
         find_lattice=partial(lattice_of, metric),
+        alone=alone,
     )
 
 

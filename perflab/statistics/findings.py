@@ -1,7 +1,7 @@
 """What the trials of an experiment show: every treatment compared with its baseline, and what must be known about it.
 
-All comparisons of the chosen metrics are one family: Holm's correction holds the rate of false differences over all of
-them together; carry-over is a family of its own at the same alpha. Checks of the experiment itself (carry-over,
+All comparisons of the chosen metrics are one family, among which alpha is divided, so that all their intervals hold
+together; carry-over is a family of its own at the same alpha. Checks of the experiment itself (carry-over,
 lattices, outliers, influence) are no claims about the system under test and stand beside it. docs/findings.md says what
 is compared with what and why.
 """
@@ -21,6 +21,7 @@ from perflab.results.comparison import (
     Findings,
     FoundLattice,
     FoundOutlier,
+    Looks,
     NoiseFloor,
     ShareInterval,
     SuccessRate,
@@ -56,21 +57,24 @@ def find(
     margin: float = MARGIN,
     metrics: Sequence[Metric] | None = None,
     seed: int = 0,
+    looks: Looks | None = None,
 ) -> Findings:
     """What the trials of results show. `margin` 0.05: a factor of 1.05."""
+    looks = looks or Looks()
     wanted = tuple(metrics or chosen(None))
     places = places_of(results)
     counts = [len(r.trials) for p in places for r in p.results]
     compared: list[Compared[Pair]] = []
     carried: list[Compared[Pair]] = []
     if max(counts, default=0) > 1:  # else there is nothing that statistics could say
-        compared = _compared(pairs_of(places), wanted, alpha, margin, seed)
+        compared = _compared(pairs_of(places), wanted, alpha, margin, seed, looks)
         carried = _carry_over(places, wanted, alpha, seed)
     lattices = _lattices(places, wanted)
     outliers = _outliers(places, wanted)
     return Findings(
         alpha=alpha,
         margin=margin,
+        looks=looks,
         metrics=tuple(metric.name for metric in wanted),
         family_size=max((c.comparison.family_size for c in compared), default=0),
         noise_floor=_noise_floors(places, wanted, seed),
@@ -79,20 +83,20 @@ def find(
         success_rates=tuple(_success_rate(r, p, alpha) for p in places for r in p.results),
         lattices=lattices,
         outliers=outliers,
-        trials_needed=remarks.trials_needed([c for c in compared if c.of.kind != OBSERVER], alpha),
+        more_trials=remarks.more_trials([c for c in compared if c.of.kind != OBSERVER]),
         remarks=tuple(remarks.all_of(places, wanted, compared, carried, lattices, outliers, alpha, margin)),
     )
 
 
 def _compared(
-    pairs: Sequence[Pair], metrics: Sequence[Metric], alpha: float, margin: float, seed: int
+    pairs: Sequence[Pair], metrics: Sequence[Metric], alpha: float, margin: float, seed: int, looks: Looks
 ) -> list[Compared[Pair]]:
     """Every pair in every metric that both sides measured, as one family."""
     asked = []
     for pair, metric in itertools.product(pairs, metrics):
         baseline, treatment = pair.samples(metric)
         asked.append((pair, metric, baseline, treatment, _floor(pair, metric, baseline.n, treatment.n, seed)))
-    return compare_all(asked, alpha, margin, seed)
+    return compare_all(asked, alpha, margin, seed, looks.share, looks.next.share)
 
 
 def _floor(pair: Pair, metric: Metric, n_baseline: int, n_treatment: int, seed: int) -> NoiseFloor | None:

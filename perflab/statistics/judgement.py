@@ -7,15 +7,19 @@ is `not_shown`, which says nothing of whether there is a difference.
 That there is no difference larger than d is shown by two one-sided tests, never by a test that found nothing
 (Schuirmann 1987): the hypothesis "the difference is d or more" is rejected on either side at level alpha. It is the
 same as that the interval of confidence 1 - 2 alpha lies within (-d, d).
+
+One interval says it all: `estimate` has the one that excludes 0 where a difference is claimed, lies within the margin
+where equivalence is, and does neither otherwise. It is what the rank test does not reject, made to agree with the exact
+tests at 0 and at the margin where ties make these differ from the interval's order statistics.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from perflab.results.comparison import NOT_POSITIVE, Direction, Equivalence, Estimate, Margin, Test, Verdict
+from perflab.results.comparison import NOT_POSITIVE, Direction, Equivalence, Estimate, Interval, Margin, Test, Verdict
 from perflab.statistics.difference import attainable_p, rank_p, rank_test, shift, shift_value
 from perflab.statistics.sample import Design, Sample, design
 
@@ -29,15 +33,31 @@ class Rules:
     noise_floor: float | None = None  # a shift on the scale of the analysis
     direction: Direction = "both"
     logarithms: bool = False
+    correction: float = 1.0  # what p is multiplied with: how many comparisons share alpha, and looks at them
 
     def __post_init__(self) -> None:
         if not 0 < self.alpha < 0.5:
             raise ValueError(f"alpha is between 0 and 0.5, not {self.alpha}")
 
     @property
+    def level(self) -> float:
+        """At which p itself is judged."""
+        return self.alpha / self.correction
+
+    @property
     def confidence(self) -> float:
         """Of the interval that excludes 0 when the test rejects."""
-        return 1 - self.alpha if self.direction == "both" else 1 - 2 * self.alpha
+        return 1 - self.level * (1 if self.direction == "both" else 2)
+
+    def adjusted(self, p: float | None) -> float | None:
+        return None if p is None else min(1.0, p * self.correction)
+
+    def adjusted_one_sided(self, p: float | None) -> float | None:
+        """Of one of the interval's two ends, which share its error."""
+        return self.adjusted(None if p is None else p * (2 if self.direction == "both" else 1))
+
+    def rejects(self, adjusted: float | None) -> bool:
+        return adjusted is not None and adjusted <= self.alpha
 
     @property
     def bounds(self) -> tuple[float, float] | str:
@@ -71,9 +91,42 @@ class Judgement:
         """Hodges and Lehmann's shift, which is had much sooner than its interval."""
         return shift_value(self.design)
 
+    def corrected(self, correction: float) -> Judgement:
+        """The same as one of a family."""
+        made = Judgement(self.design, replace(self.rules, correction=correction))
+        kept = ("value", "test", "one_sided")  # which no correction changes
+        made.__dict__.update({name: self.__dict__[name] for name in kept if name in self.__dict__})
+        return made
+
     @cached_property
     def estimate(self) -> Estimate:
-        return shift(self.design, self.rules.confidence)
+        """With the interval that says what the verdict says."""
+        found = shift(self.design, self.rules.confidence)
+        return found if found.interval is None else replace(found, interval=self._agreeing(found.interval))
+
+    def _agreeing(self, found: Interval) -> Interval:
+        low, high = found.low, found.high
+        larger = self.verdict_but_for_margin
+        if larger == "higher":
+            low = max(low, 0.0)
+        elif larger == "lower":
+            high = min(high, 0.0)
+        else:
+            low, high = min(low, 0.0), max(high, 0.0)
+        made = replace(found, low=low, high=high, low_open=low == 0 and larger == "higher")
+        made = replace(made, high_open=high == 0 and larger == "lower")
+        if isinstance(self.rules.bounds, str) or self.one_sided is None:
+            return made
+        least, most = self.rules.bounds
+        above, _ = self.one_sided
+        if self.is_equivalent:
+            made = replace(made, low=least, low_open=True) if low <= least else made
+            return replace(made, high=most, high_open=True) if high >= most else made
+        if not made.within(least, most):
+            return made
+        if not self.rules.rejects(self.rules.adjusted_one_sided(above)):
+            return replace(made, low=least, low_open=False)
+        return replace(made, high=most, high_open=False)
 
     @cached_property
     def test(self) -> Test:
@@ -84,9 +137,18 @@ class Judgement:
         return attainable_p(self.design, self.rules.direction)
 
     @cached_property
-    def equivalence_p(self) -> float | None:
+    def one_sided(self) -> tuple[float, float] | None:
+        """The p's of the tests against a shift as low as the margin or lower, and as high or higher."""
         limits = self.rules.bounds
-        return None if isinstance(limits, str) else one_sided_p(self.design, *limits)
+        return None if isinstance(limits, str) else one_sided_ps(self.design, *limits)
+
+    @property
+    def equivalence_p(self) -> float | None:
+        return None if self.one_sided is None else max(self.one_sided)
+
+    @property
+    def is_equivalent(self) -> bool:
+        return self.rules.rejects(self.rules.adjusted_one_sided(self.equivalence_p))
 
     @property
     def equivalence(self) -> Equivalence | None:
@@ -95,18 +157,20 @@ class Judgement:
         if rules.margin is None:
             return None
         if isinstance(rules.bounds, str):
-            return Equivalence(rules.margin, None, None, None, None, shown=False, reason=rules.bounds)
+            return Equivalence(rules.margin, None, None, None, shown=False, reason=rules.bounds)
         low, high = rules.bounds
         if p is None:
-            reason = "there are no trials to compare"
-            return Equivalence(rules.margin, low, high, None, None, shown=False, reason=reason)
-        interval = shift(self.design, 1 - 2 * rules.alpha).interval
-        return Equivalence(rules.margin, low, high, p, interval, shown=p <= rules.alpha, p_adjusted=p)
+            return Equivalence(rules.margin, low, high, None, shown=False, reason="there are no trials to compare")
+        adjusted = rules.adjusted_one_sided(p)
+        return Equivalence(rules.margin, low, high, p, shown=self.is_equivalent, p_adjusted=adjusted)
+
+    @property
+    def verdict_but_for_margin(self) -> Verdict:
+        return verdict_of(self.value, self.test, self.attainable_p, self.rules)
 
     @property
     def verdict(self) -> Verdict:
-        equivalent = self.equivalence_p is not None and self.equivalence_p <= self.rules.alpha
-        return verdict_of(self.value, self.test, self.test.p, self.attainable_p, self.rules, equivalent=equivalent)
+        return "equivalent" if self.is_equivalent else self.verdict_but_for_margin
 
 
 def judge(baseline: Sample, treatment: Sample, rules: Rules) -> Judgement:
@@ -115,22 +179,23 @@ def judge(baseline: Sample, treatment: Sample, rules: Rules) -> Judgement:
     return Judgement(design(baseline, treatment), rules)
 
 
-def one_sided_p(design: Design, low: float, high: float) -> float | None:
-    """The larger p of the tests against a shift of `low` or less and of `high` or more."""
-    above = rank_p(design.shifted(-low), "higher")
-    below = rank_p(design.shifted(-high), "lower")
-    return None if above is None or below is None else max(above, below)
+def one_sided_ps(design: Design, low: float, high: float) -> tuple[float, float] | None:
+    """The p's of the tests against a shift of `low` or less, and of `high` or more; 0 is between them.
+
+    What rejects all shifts up to 0 rejects those up to `low` too, which with ties a test at `low` alone may not.
+    """
+    above = rank_p(design.shifted(-low), "higher"), rank_p(design, "higher")
+    below = rank_p(design.shifted(-high), "lower"), rank_p(design, "lower")
+    if None in above or None in below:
+        return None
+    return min(p for p in above if p is not None), min(p for p in below if p is not None)
 
 
-def verdict_of(
-    estimate: float | None, test: Test, p: float | None, attainable: float | None, rules: Rules, *, equivalent: bool
-) -> Verdict:
-    """The word for a shift, a p and the smallest p that there could have been; both adjusted in a family."""
-    if equivalent:
-        return "equivalent"
-    if p is None or estimate is None or attainable is None:
+def verdict_of(estimate: float | None, test: Test, attainable: float | None, rules: Rules) -> Verdict:
+    """The word for a shift, its test and the smallest p that there could have been, where there is no margin."""
+    if test.p is None or estimate is None or attainable is None:
         return "too_few_trials"
-    if p <= rules.alpha:
+    if rules.rejects(rules.adjusted(test.p)):
         if rules.noise_floor is not None and abs(estimate) <= rules.noise_floor:
             return "below_noise_floor"
         if rules.direction != "both":
@@ -139,4 +204,4 @@ def verdict_of(
         larger = estimate or (test.statistic or 0.5) - 0.5
         if larger:
             return "higher" if larger > 0 else "lower"
-    return "too_few_trials" if attainable > rules.alpha else "not_shown"
+    return "not_shown" if rules.rejects(rules.adjusted(attainable)) else "too_few_trials"

@@ -275,8 +275,8 @@ class _Metrics(Registry[Metric]):
 
 METRICS = _Metrics("metric", "perflab.statistics", Metric)
 
-# What reports compare unless asked for others. Few, since each one more makes Holm's correction of all others
-# stricter: the usual message and the slow one, both as the sender saw them and (response) by the schedule, what was
+# What reports compare unless asked for others. Few, since alpha is divided among all that are
+# compared: the usual message and the slow one, both as the sender saw them and (response) by the schedule, what was
 # lost, and what it cost. Not the maximum: it is one message of a trial, so it spreads over trials like nothing else
 # and grows with their length; it stands in the tables of distributions, and `--metric latency.max` compares it.
 DEFAULT = ("latency.p50", "latency.p99", "response.p99", "round_trip.p99", "lost", "cpu_percent")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from perflab.results.comparison import (
+    CLAIMS,
     DIFFERENCES,
     OBSERVER,
     FoundLattice,
@@ -26,10 +26,10 @@ from perflab.statistics.verdicts import (
     effect_of,
     effect_words,
     in_words,
+    more_trials_words,
     no_difference_of,
     no_difference_words,
     scatter_in_words,
-    trials_advice,
 )
 from perflab.units import format_confidence, plural
 
@@ -53,7 +53,7 @@ _DOUBTS: Mapping[Verdict, str] = {
 # By importance: what is wrong with the data, what got worse, what could mislead, and then the rest.
 ORDER = (
     "one_trial", HARNESS_ERROR, INVALID, "ended_early", "unused", "success", "worse", "carry_over",
-    "same_seed", "better", "spread",
+    "same_seed", "better", "more_trials", "spread",
     "missing", "observer", "equivalent", "below_noise_floor", "not_shown", "too_few_trials", SAME, "lattice",
     "outliers",
 )  # fmt: skip
@@ -82,7 +82,8 @@ def all_of(
         *_same_seed([*compared, *carried]),
         *_missing(places, metrics),
         *_by_place("observer", [e for e in compared if e.of.kind == OBSERVER]),
-        *_others(of_systems, alpha, margin),
+        *_others(of_systems, margin),
+        *_more(of_systems),
         *_of_values(lattices, outliers, several=len(places) > 1),
     ]
     return sorted(found, key=lambda remark: ORDER.index(remark.kind))
@@ -193,7 +194,7 @@ def _by_place(kind: str, entries: Sequence[OfPair]) -> Iterator[Remark]:
             yield Remark(kind, pair.said(f"cost of {observers_of(pair.treatment)}: {figures}"))
 
 
-def _others(compared: Sequence[OfPair], alpha: float, margin: float) -> Iterator[Remark]:
+def _others(compared: Sequence[OfPair], margin: float) -> Iterator[Remark]:
     """One sentence for each way in which no difference was shown."""
     pairs = {entry.of.words for entry in compared}
     for verdict, words in no_difference_words(margin).items():
@@ -211,24 +212,21 @@ def _others(compared: Sequence[OfPair], alpha: float, margin: float) -> Iterator
             for (metrics, names), every in zip(by_metrics.items(), everywhere, strict=True)
         )
         about = tuple(metric.name for metrics in by_metrics for metric in metrics) if all(everywhere) else ()
-        needed = trials_needed(mine, alpha) if verdict == "too_few_trials" else None
-        yield Remark(verdict, f"{words}: {what}{'' if needed is None else trials_advice(needed)}", what, about)
+        yield Remark(verdict, f"{words}: {what}", what, about)
 
 
-def trials_needed(compared: Sequence[OfPair], alpha: float) -> int | None:
-    """Repetitions with which every one of these could come out at all, with designs like theirs.
+def more_trials(compared: Sequence[OfPair]) -> int | None:
+    """Further repetitions that would probably decide each of which that can be said."""
+    return max((c.more_trials for _, _, c in compared if c.more_trials is not None), default=None)
 
-    A repetition is a block, which may hold the baseline several times; without any, a trial of the smaller sample. All
-    of them have as many arrangements as the average one of the design has now.
-    """
-    needed = []
-    for _, _, c in compared:
-        design = c.judged.design
-        repetitions = len(design.blocks) if design.said else min(len(design.a), len(design.b))
-        if c.verdict == "too_few_trials" and design.arrangements > 1:
-            wanted, had = math.log(2 * c.family_size / alpha), math.log(design.arrangements)
-            needed.append(math.ceil(repetitions * wanted / had - 1e-9))
-    return max(needed, default=None)
+
+def _more(compared: Sequence[OfPair]) -> Iterator[Remark]:
+    """How many more trials would probably decide what is not."""
+    inconclusive = [c for _, _, c in compared if c.verdict not in CLAIMS and c.constant is None]
+    if more := more_trials_words(inconclusive):
+        are = "is" if len(inconclusive) == 1 else "are"
+        words = f"{plural(len(inconclusive), 'comparison')} {are} inconclusive{more}"
+        yield Remark("more_trials", f"{words} (`perflab run --resume RUN --until-decided`)")
 
 
 def _of_values(

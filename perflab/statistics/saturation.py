@@ -23,7 +23,7 @@ import numpy as np
 
 from perflab.results.curve import Saturation
 from perflab.statistics.difference import attainable_p, rank_p, shift
-from perflab.statistics.judgement import one_sided_p
+from perflab.statistics.judgement import one_sided_ps
 from perflab.statistics.knee import NotShown
 from perflab.statistics.sample import Design, Sample, design
 from perflab.units import format_confidence
@@ -56,7 +56,7 @@ def find(
     limit = math.log1p(margin)
     designs = [design(last.mapped(math.log), s.mapped(math.log)) for _, s in kept[:-1]]
     reached = len(designs)
-    while reached and (p := one_sided_p(designs[reached - 1], -limit, limit)) is not None and p <= alpha:
+    while reached and (ps := one_sided_ps(designs[reached - 1], -limit, limit)) is not None and max(ps) <= alpha:
         reached -= 1
     if reached == len(designs):
         return NotShown(_why_not(designs[-1], kept[-2][0], kept[-1][0], limit, alpha))

@@ -19,7 +19,6 @@ from statsmodels.stats.oneway import anova_generic
 from perflab.models import as_json
 from perflab.results.comparison import Estimate, Interval, Margin, Power, Test
 from perflab.statistics import power
-from perflab.statistics.comparison import holm
 from perflab.statistics.difference import hedges_g
 from perflab.statistics.sample import Json
 
@@ -66,8 +65,7 @@ class SummaryComparison:
     margin: Margin | None
     equivalence_p: float | None
     equivalence_p_adjusted: float | None
-    equivalence_interval: Interval | None  # of the difference, of confidence 1 - 2 alpha
-    power: Power  # Student's, for a difference as large as the margin; at its own alpha: alpha / family_size
+    power: Power  # Student's, for a difference as large as the margin, at alpha / family_size
 
     def to_dict(self) -> Json:
         out: Json = as_json(self)
@@ -80,19 +78,14 @@ def compare_moments(
     """Welch's t test, with the difference's interval of the same degrees of freedom, and two one-sided tests."""
     a, b = baseline, treatment
     test, freedom = _welch(a, b)
-    value = b.mean - a.mean
-    difference = _difference(a, b, freedom, 1 - alpha)
-    within, equivalence_p = None, None
-    if freedom is not None and margin is not None:
-        within = _difference(a, b, freedom, 1 - 2 * alpha).interval
-        equivalence_p = _equivalence_p(a, b, margin)
+    equivalence_p = None if freedom is None or margin is None else _equivalence_p(a, b, margin)
     compared = SummaryComparison(
         verdict="not_shown",
         metric=metric,
         baseline=a,
         treatment=b,
         alpha=alpha,
-        difference=difference if freedom is not None else Estimate(value, reason=test.reason),
+        difference=Estimate(b.mean - a.mean, reason=test.reason),
         p=test.p,
         p_adjusted=None,
         family_size=1,
@@ -102,22 +95,33 @@ def compare_moments(
         margin=margin,
         equivalence_p=equivalence_p,
         equivalence_p_adjusted=None,
-        equivalence_interval=within,
         power=_planned(a, b, margin, alpha),
     )
     return corrected([compared])[0]
 
 
 def corrected(comparisons: Sequence[SummaryComparison]) -> list[SummaryComparison]:
-    """The same comparisons as one family: p adjusted by Holm, the verdicts that follow, power at Holm's first step."""
-    ps, qs = holm([c.p for c in comparisons]), holm([c.equivalence_p for c in comparisons])
-    size = max(1, sum(p is not None for p in ps))
-    out = []
-    for c, p, q in zip(comparisons, ps, qs, strict=True):
-        planned = _planned(c.baseline, c.treatment, c.margin, c.alpha / size)
-        adjusted = dataclasses.replace(c, p_adjusted=p, equivalence_p_adjusted=q, family_size=size, power=planned)
-        out.append(dataclasses.replace(adjusted, verdict=_verdict(adjusted)))
-    return out
+    """The same comparisons as one family, which shares alpha (Bonferroni): p's, intervals and verdicts agree.
+
+    A two-sided test leaves half of the error to either side, and so do both tests of an equivalence.
+    """
+    size = max(1, sum(c.p is not None for c in comparisons))
+    return [_of_family(c, size) for c in comparisons]
+
+
+def _of_family(c: SummaryComparison, size: int) -> SummaryComparison:
+    level = c.alpha / size
+    made = dataclasses.replace(
+        c,
+        p_adjusted=None if c.p is None else min(1.0, c.p * size),
+        equivalence_p_adjusted=None if c.equivalence_p is None else min(1.0, 2 * c.equivalence_p * size),
+        family_size=size,
+        power=_planned(c.baseline, c.treatment, c.margin, level),
+    )
+    if c.degrees_of_freedom is not None:
+        found = _difference(c.baseline, c.treatment, c.degrees_of_freedom, 1 - level)
+        made = dataclasses.replace(made, difference=found)
+    return dataclasses.replace(made, verdict=_verdict(made))
 
 
 def welch_anova(groups: Sequence[Moments]) -> Test:
@@ -145,9 +149,7 @@ def _freedom(a: Moments, b: Moments, factor: float) -> float:
     return (of_a + of_b) ** 2 / (of_a**2 / (a.n - 1) + of_b**2 / (b.n - 1))
 
 
-def _difference(a: Moments, b: Moments, freedom: float | None, confidence: float) -> Estimate:
-    if freedom is None:
-        return Estimate(b.mean - a.mean)
+def _difference(a: Moments, b: Moments, freedom: float, confidence: float) -> Estimate:
     half = float(stats.t.ppf((1 + confidence) / 2, freedom)) * math.sqrt(a.sd**2 / a.n + b.sd**2 / b.n)
     value = b.mean - a.mean
     return Estimate(value, Interval(value - half, value + half, confidence, "Welch's t"))

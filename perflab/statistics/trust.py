@@ -18,7 +18,7 @@ from perflab.results.trust import Grade, Reason, Trust
 from perflab.statistics.metrics import RATIO, named
 from perflab.statistics.pairs import Place, places_of
 from perflab.statistics.selection import names_of
-from perflab.statistics.verdicts import trials_advice
+from perflab.statistics.verdicts import more_trials_words
 from perflab.units import numbered, plural
 
 STEADY = 0.10  # baselines whose trials have a smaller standard deviation, in proportion, are called steady
@@ -173,17 +173,16 @@ def judged_comparisons(summary: Summary) -> list[Finding]:
 
 def _comparisons(summary: Summary) -> Iterator[Reason]:
     judged = judged_comparisons(summary)
-    undecided = sum(c.verdict in UNDECIDED for c in judged)
+    undecided = [c for c in judged if c.verdict in UNDECIDED]
     if not judged:
         return
     if not undecided:
         all_of = f"All {len(judged)} comparisons are" if len(judged) > 1 else "The comparison is"
         yield Reason("comparisons", "good", f"{all_of} decided.")
         return
-    needed = None if summary.findings is None else summary.findings.trials_needed
     are = "is" if len(judged) == 1 else "are"
-    words = f"{undecided} of {plural(len(judged), 'comparison')} {are} inconclusive; more trials needed"
-    yield Reason("comparisons", "warn", f"{words}{'' if needed is None else trials_advice(needed)}.")
+    words = f"{len(undecided)} of {plural(len(judged), 'comparison')} {are} inconclusive"
+    yield Reason("comparisons", "warn", f"{words}{more_trials_words(undecided) or '; more trials needed'}.")
 
 
 def _carry_over(summary: Summary) -> Iterator[Reason]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from perflab.quantity import NUMBER, P
+from perflab.quantity import NUMBER, P, ends
 from perflab.results.comparison import (
     BETTER,
     CLAIMS,
@@ -23,6 +23,7 @@ from perflab.results.comparison import (
 )
 from perflab.results.trial import Result
 from perflab.statistics.metrics import LOWER, Metric
+from perflab.units import plural
 
 if TYPE_CHECKING:
     from perflab.statistics.summary_data import SummaryComparison
@@ -112,7 +113,7 @@ def summary_in_words(comparison: SummaryComparison, form: Form = plain) -> str:
     """One sentence on a comparison of means that are known by mean, sd and n."""
     c, head, n, p = comparison, _head(comparison), _numbers(comparison), _p(comparison)
     value = c.difference.value or 0.0
-    change = f"the mean differs by {_signed(value, form)}{_interval(c.difference.interval, form)}"
+    change = f"the mean differs by {_signed(value, form)}{_interval(c.difference.interval, form, nothing=0.0)}"
     refused = _not_tested(c.margin) if c.margin is not None and c.p is not None and c.equivalence_p is None else ""
     if c.verdict == "equivalent" and c.margin is not None:
         q = c.equivalence_p_adjusted
@@ -148,10 +149,14 @@ def _verdict(c: Comparison, n: str, form: Form) -> str:
             margin = "" if c.equivalence is None else _margin(c.equivalence.margin, form)
             there = c.p_adjusted is not None and c.p_adjusted <= c.alpha
             but = ", though a smaller one is there" if there else ""
-            return f"no difference larger than {margin}{but} ({size}, {n}, {p_in_words(1.0 if q is None else q)})"
+            tested = f"{p_in_words(1.0 if q is None else q)}{corrected_words(c.family_size)}"
+            return f"no difference larger than {margin}{but} ({size}, {n}, {tested})"
         case "below_noise_floor":
             floor = "" if c.noise_floor is None else _on_scale(c, c.noise_floor, form)
-            return f"{size}, {n}{p}, which is no more than the baseline differs from itself ({floor}): not claimed"
+            return (
+                f"{size}, {n}{p}, which is no more than the baseline differs from itself ({floor}): not claimed"
+                f"{_more(c)}"
+            )
         case "too_few_trials":
             return _too_few(c, size, n)
         case _:
@@ -160,7 +165,7 @@ def _verdict(c: Comparison, n: str, form: Form) -> str:
 
 def _not_shown(c: Comparison, size: str, n: str, p: str, form: Form) -> str:
     text = f"no difference is shown ({size}, {n}{p})"
-    if c.p is not None and c.p <= c.alpha < (c.p_adjusted or 0):
+    if c.p is not None and c.p <= c.alpha < (c.p_adjusted or 0) and c.family_size > 1:
         text += f"; {p_in_words(c.p)} by itself, but it is one of {c.family_size} comparisons"
     if c.power.detectable is not None and c.blocks is None:
         if c.scale == "ratio":
@@ -169,7 +174,21 @@ def _not_shown(c: Comparison, size: str, n: str, p: str, form: Form) -> str:
             least = f"a difference of {form(c.power.detectable)}"
         text += f"; only {least} or more would be found in 8 of 10 such experiments"
     margin = None if c.equivalence is None else c.equivalence.margin
-    return text + _needed(c.power.power, c.power.needed, margin, form)
+    return text + (_more(c) or _needed(c.power.power, c.power.needed, margin, form))
+
+
+def _more(c: Comparison) -> str:
+    """How many more trials would probably decide it."""
+    return more_trials_words([c])
+
+
+def more_trials_words(inconclusive: Sequence[Comparison]) -> str:
+    """ "; about 12 more trials of each would probably decide 3 of them"; empty where that is known of none."""
+    known = [c.more_trials for c in inconclusive if c.more_trials is not None]
+    if not known:
+        return ""
+    which = "it" if len(inconclusive) == 1 else "them" if len(known) == len(inconclusive) else f"{len(known)} of them"
+    return f"; about {plural(max(known), 'more trial')} of each would probably decide {which}"
 
 
 def _too_few(c: Comparison, size: str, n: str) -> str:
@@ -181,7 +200,7 @@ def _too_few(c: Comparison, size: str, n: str) -> str:
     blocks = f" in {c.blocks} blocks" if c.blocks is not None else ""
     return (
         f"not enough trials to tell: with {c.baseline.n} and {c.treatment.n}{blocks} no test can reach "
-        f"{c.alpha:g}{of_family} (at best p = {c.attainable_adjusted:.2g}; seen: {size})"
+        f"{c.alpha:g}{of_family} (at best p = {c.attainable_adjusted:.2g}; seen: {size}){_more(c)}"
     )
 
 
@@ -240,7 +259,8 @@ def size_in_words(found: Estimate, form: Form, *, is_ratio: bool, more: str = ""
     """ "2.1x [1.8, 2.5]", "+3.1 ms [1.2 ms, 5 ms]"; `more` stands behind the interval; empty of no value."""
     if found.value is None:
         return ""
-    between = _interval(found.interval, factor if is_ratio else form, more)
+    nothing = 1.0 if is_ratio else 0.0
+    between = _interval(found.interval, factor if is_ratio else form, more, nothing)
     return f"{factor(found.value)}x{between}" if is_ratio else f"{_signed(found.value, form)}{between}"
 
 
@@ -252,8 +272,13 @@ def _nothing(c: Comparison) -> float:
     return 1.0 if c.scale == "ratio" else 0.0
 
 
-def _interval(interval: Interval | None, form: Form, more: str = "") -> str:
-    return "" if interval is None else f" [{form(interval.low)}, {form(interval.high)}{more}]"
+def _interval(interval: Interval | None, form: Form, more: str = "", nothing: float | None = None) -> str:
+    """`nothing`: the value that would be no difference."""
+    if interval is None:
+        return ""
+    excluded = None if nothing is None or interval.contains(nothing) else nothing
+    low, high = ends(interval.low, interval.high, excluded, form)
+    return f" [{low}, {high}{more}]"
 
 
 def _signed(value: float, form: Form) -> str:
@@ -271,7 +296,12 @@ def _numbers(c: Comparison | SummaryComparison) -> str:
 def _p(c: Comparison | SummaryComparison) -> str:
     if c.p_adjusted is None:
         return ""
-    return f", {p_in_words(c.p_adjusted)}{_after_holm(c.family_size, c.p, c.p_adjusted)}"
+    return f", {p_in_words(c.p_adjusted)}{corrected_words(c.family_size)}"
+
+
+def corrected_words(size: int) -> str:
+    """ " for 12 comparisons together", behind a p of a family."""
+    return f" for {size} comparisons together" if size > 1 else ""
 
 
 def _after_holm(size: int, p: float | None, adjusted: float) -> str:
@@ -298,9 +328,7 @@ def effect_words(metric: Metric, comparison: Comparison) -> str:
     if value is None:
         return "–"
 
-    def form(x: float | None) -> str:
-        if x is None:
-            return "–"
+    def form(x: float) -> str:
         if comparison.scale == "ratio":
             return f"{x:.2f}" if x < 9.995 else f"{x:.1f}" if x < 99.95 else f"{x:.0f}"
         return f"{'+' if x > 0 else '−' if x < 0 else ''}{metric.format(abs(x))}"
@@ -308,7 +336,7 @@ def effect_words(metric: Metric, comparison: Comparison) -> str:
     if comparison.scale == "difference" and interval is not None and interval.low == interval.high == value:
         return form(value)
     unit = "x" if comparison.scale == "ratio" else ""
-    between = "" if interval is None else f" [{form(interval.low)}, {form(interval.high)}]"
+    between = _interval(interval, form, nothing=1.0 if comparison.scale == "ratio" else 0.0)
     return f"{form(value)}{unit}{between}"
 
 
@@ -342,10 +370,6 @@ def no_difference_words(margin: float) -> dict[str, str]:
         "too_few_trials": "not enough trials to tell",
         SAME: "the same in every trial",
     }
-
-
-def trials_advice(needed: int) -> str:
-    return f"; --trials {needed} or more"
 
 
 def estimate_in_words(estimate: Estimate, form: Form = plain) -> str:

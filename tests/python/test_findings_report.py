@@ -31,48 +31,48 @@ def experiment() -> Summary:
 
 GOLDEN_80 = """\
 cyclonedds
-                        latency p99          response p99                 lost
-──────────────────────────────────────────────────────────────────────────────
-baseline                     502 µs                897 µs                    0
-cpu_load       1.78x [1.74, 1.82] *  1.81x [1.77, 1.83] *                    0
-message_flood  1.00x [0.99, 1.01] =  1.00x [0.98, 1.01] =  +6 [+5.75, +6.25] *
+                        latency p99          response p99           lost
+────────────────────────────────────────────────────────────────────────
+baseline                     502 µs                897 µs              0
+cpu_load       1.78x [1.68, 1.86] *  1.81x [1.75, 1.87] *              0
+message_flood  1.00x [0.98, 1.03] =  1.00x [0.96, 1.03] =  +6 [+5, +7] *
 Left out at 80 columns: n, success, latency p50, CPU
 
 fastdds
-                        latency p99          response p99                 lost
-──────────────────────────────────────────────────────────────────────────────
-baseline                     652 µs               1.17 ms                    0
-cpu_load       1.79x [1.76, 1.81] *  1.79x [1.74, 1.83] *                    0
-message_flood  1.00x [0.99, 1.02] =    1.03x [1.00, 1.05]  +6.75 [+5.75, +7] *
+                        latency p99          response p99              lost
+───────────────────────────────────────────────────────────────────────────
+baseline                     652 µs               1.17 ms                 0
+cpu_load       1.79x [1.74, 1.83] *  1.79x [1.72, 1.88] *                 0
+message_flood  1.00x [0.97, 1.03] =    1.03x [0.97, 1.07]  +6.75 [+5, +7] *
 Left out at 80 columns: n, success, latency p50, CPU
 
 baselines against each other
                                      latency p99          response p99  lost
 ────────────────────────────────────────────────────────────────────────────
-fastdds against cyclonedds  1.30x [1.28, 1.31] *  1.30x [1.28, 1.31] *     0
+fastdds against cyclonedds  1.30x [1.28, 1.33] *  1.30x [1.27, 1.32] *     0
 Left out at 80 columns: latency p50, CPU
 
-Against the baseline, one value per trial; [95 % interval of each by itself]; *
-differs (Holm over 25), = by no more than 5 %
+Against the baseline, one value per trial; [intervals: 95 % for all 25
+together]; * differs, = by no more than 5 %
 
-- cyclonedds: lost, message_flood against baseline: +6 [5.75, 6.25] higher, n =
-18 and 6 in 6 blocks, p = 0.011 after Holm
-- fastdds: lost, message_flood against baseline: +6.75 [5.75, 7] higher, n = 18
-and 6 in 6 blocks, p = 0.011 after Holm
-- cyclonedds: response p99, cpu_load against baseline: 1.81x [1.77, 1.83]
-higher, n = 18 and 6 in 6 blocks, p = 0.011 after Holm
-- fastdds: latency p50, cpu_load against baseline: 1.80x [1.77, 1.83] higher, n
-= 18 and 6 in 6 blocks, p = 0.011 after Holm
-- latency p50, fastdds against cyclonedds: 1.30x [1.29, 1.32] higher, n = 18 and
-18 in 6 blocks, p < 0.0001 after Holm
+- cyclonedds: lost, message_flood against baseline: +6 [5, 7] higher, n = 18 and
+6 in 6 blocks, p = 0.014 for 25 comparisons together
+- fastdds: lost, message_flood against baseline: +6.75 [5, 7] higher, n = 18 and
+6 in 6 blocks, p = 0.014 for 25 comparisons together
+- cyclonedds: response p99, cpu_load against baseline: 1.81x [1.75, 1.87]
+higher, n = 18 and 6 in 6 blocks, p = 0.014 for 25 comparisons together
+- fastdds: latency p50, cpu_load against baseline: 1.80x [1.76, 1.87] higher, n
+= 18 and 6 in 6 blocks, p = 0.014 for 25 comparisons together
+- latency p50, fastdds against cyclonedds: 1.30x [1.27, 1.34] higher, n = 18 and
+18 in 6 blocks, p < 0.0001 for 25 comparisons together
+- 4 comparisons are inconclusive; about 18 more trials of each would probably
+decide them (`perflab run --resume RUN --until-decided`)
 - no difference larger than 5 %: CPU (cyclonedds, cpu_load; fastdds against
 cyclonedds); latency p50, latency p99, response p99, CPU (cyclonedds,
-message_flood); latency p50, latency p99, CPU (fastdds, message_flood)
+message_flood); latency p99 (fastdds, message_flood)
 - neither a difference nor its absence is shown: CPU (fastdds, cpu_load);
-response p99 (fastdds, message_flood)
-- the same in every trial: lost (cyclonedds, cpu_load; fastdds, cpu_load;
-fastdds against cyclonedds)
-- … and 6 more differences and 1 more remark; `--json` has all of them
+latency p50, response p99, CPU (fastdds, message_flood)
+- … and 6 more differences and 2 more remarks; `--json` has all of them
 """
 
 

@@ -112,7 +112,7 @@ def test_a_difference_is_said_in_words_with_interval_and_numbers(tmp_path: Path)
     said = page.said("findings")
     found = re.search(
         r"worse Under 4 × 80 % CPU load, latency p99 rose (\S+)× \[(\S+), (\S+)\]\. "
-        r"from \d+ µs to [\d.]+ ms, n = 8 and 16, p = \S+ after Holm",
+        r"from \d+ µs to [\d.]+ ms, n = 8 and 16, p = \S+ for \d+ comparisons together",
         said,
     )
     assert found is not None, said
@@ -132,7 +132,7 @@ def test_a_difference_for_the_better_stands_below_those_for_the_worse(tmp_path: 
 def test_too_few_trials_are_said_with_what_would_be_enough(tmp_path: Path) -> None:
     said = page_of(made(tmp_path / "run", loaded(2.0, blocks=2))).said("findings")
     assert "too few trials Under 4 × 80 % CPU load: not enough trials to tell; seen were latency p50 (" in said
-    assert re.search(r"n = 2 and 4; --trials \d+ or more", said)
+    assert re.search(r"n = 2 and 4; about \d+ more trials of each would probably decide them", said)
     assert "worse" not in said
 
 

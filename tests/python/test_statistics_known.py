@@ -267,8 +267,8 @@ def test_equivalence_is_the_interval_within_the_margin() -> None:
     for margin in (0.005, 0.01, 0.02, 0.05):
         c = compare(sample(a), sample(b), margin=Margin(margin, relative=True))
         assert c.equivalence is not None
-        assert c.equivalence.interval is not None
-        inside = c.equivalence.interval.low > 1 / (1 + margin) and c.equivalence.interval.high < 1 + margin
+        assert c.estimate.interval is not None
+        inside = c.estimate.interval.low > 1 / (1 + margin) and c.estimate.interval.high < 1 + margin
         assert c.equivalence.shown is inside
         assert (c.verdict == "equivalent") is inside
     wide = compare(sample(a), sample(b), margin=Margin(5.0))
@@ -377,8 +377,8 @@ def test_equivalence_from_moments_agrees_with_its_interval() -> None:
     a, b = Moments("a", 100, 2, 20), Moments("b", 100.5, 2, 20)
     for d in (0.5, 1.0, 1.5, 2.0, 3.0):
         c = compare_moments(a, b, margin=Margin(d))
-        assert c.equivalence_interval is not None
-        inside = -d < c.equivalence_interval.low and c.equivalence_interval.high < d
+        assert c.difference.interval is not None
+        inside = -d < c.difference.interval.low and c.difference.interval.high < d
         assert (c.verdict == "equivalent") is inside
     assert compare_moments(a, b, margin=Margin(0.05, relative=True)).verdict == "equivalent"
     assert compare_moments(a, b, margin=Margin(0.005, relative=True)).verdict == "not_shown"

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from perflab.results.comparison import Margin
+from perflab.results.comparison import CLAIMS, Margin
 from perflab.statistics import estimate, power
 from perflab.statistics.comparison import compare, corrected, holm
 from perflab.statistics.difference import permutation_test, rank_p, rank_test, shift, welch
-from perflab.statistics.judgement import Rules, judge
+from perflab.statistics.judgement import Judgement, Rules, judge
 from perflab.statistics.noise import noise_floor
 from perflab.statistics.sample import Block, Design, Floats, Sample
 from perflab.statistics.spread import brown_forsythe, compare_spread
@@ -350,3 +350,45 @@ def test_a_noise_floor_is_rarely_exceeded_without_a_difference_and_hides_no_larg
                 above += judged.verdict in ("higher", "lower")
     assert above / 60 <= allowed(0.05, 60)
     assert hidden <= 2
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("truth", "sd", "blocked"), [(0.0, 0.05, False), (0.03, 0.05, True), (0.1, 0.1, False)])
+def test_as_many_more_trials_as_are_asked_for_decide_most_comparisons(truth: float, sd: float, blocked: bool) -> None:
+    rng, rules = np.random.default_rng(33), Rules(0.05, Margin(0.05, relative=True), logarithms=True)
+
+    def judged(a: Floats, b: Floats) -> Judgement:
+        keys = list(range(len(a))) if blocked else None
+        return judge(sample(np.exp(a), keys), sample(np.exp(b), keys), rules)
+
+    decided = open_ = 0
+    for _ in range(120):
+        a, b = rng.normal(0, sd, 10), rng.normal(truth, sd, 10)
+        first = judged(a, b)
+        if first.verdict in CLAIMS:
+            continue
+        more = power.more_to_decide(first.design, first.value, math.log1p(0.05), 0.05)
+        assert more is not None
+        open_ += 1
+        decided += (
+            judged(np.append(a, rng.normal(0, sd, more)), np.append(b, rng.normal(truth, sd, more))).verdict in CLAIMS
+        )
+    assert open_ > 40
+    assert decided / open_ >= 0.6
+
+
+def test_how_many_more_trials_grows_with_the_spread_and_is_unknown_where_nothing_can_be_said() -> None:
+    rng = np.random.default_rng(34)
+    noise_a, noise_b = rng.normal(size=8), rng.normal(size=8)
+
+    def more(sd: float, margin: float | None = 0.05) -> int | None:
+        of = Design((Block(sd * noise_a, sd * noise_b),), blocked=False)
+        return power.more_to_decide(of, 0.0, margin, 0.05)
+
+    needed = [more(sd) for sd in (0.02, 0.05, 0.1)]
+    assert all(n is not None for n in needed)
+    assert needed == sorted(needed, key=lambda n: n or 0)
+    assert needed[0] != needed[-1]
+    assert more(1.0) is None  # more than 20 times as many
+    assert more(0.02, margin=None) is None  # that there is no difference at all cannot be shown
+    assert power.more_to_decide(Design((), blocked=False), None, 0.05, 0.05) is None

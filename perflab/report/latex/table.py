@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from perflab.columns import AnyTable, Cell, Column
-from perflab.quantity import NUMBER, Quantity
+from perflab.quantity import NUMBER, Quantity, ends
 from perflab.report.latex.text import aligned, breakable, decimals, decimals_of, escape, number
 
 TEXT_PT = 468.0  # width of the text that a table may fill: A4 with margins of 2.2 cm
@@ -36,6 +36,7 @@ class Value:
     low: float | None = None
     high: float | None = None
     quantity: Quantity = NUMBER
+    excluded: float | None = None
 
     @property
     def places(self) -> int:
@@ -55,7 +56,10 @@ class Value:
         """The number and its interval."""
         if self.value is None:
             return "--", ""
-        between = "" if self.low is None or self.high is None else f"[{self.of(self.low)}, {self.of(self.high)}]"
+        if self.low is None or self.high is None:
+            return self.of(self.value), ""
+        first, last = ends(self.low, self.high, self.excluded, self.of)
+        between = f"[{first}, {last}]".replace(">", "$>$").replace("<", "$<$")
         return self.of(self.value), between
 
     def of(self, value: float) -> str:
@@ -76,7 +80,8 @@ def values_of(cells: Sequence[Cell], quantity: Quantity) -> tuple[list[Value], s
     for cell, value in zip(cells, numbers, strict=True):
         by = per if cell.quantity is None else cell.quantity.scale([value])[0]
         scaled, low, high = (None if end is None else end / by for end in (value, cell.low, cell.high))
-        found.append(Value(scaled, low, high, cell.quantity or quantity))
+        excluded = None if cell.excluded is None else cell.excluded / by
+        found.append(Value(scaled, low, high, cell.quantity or quantity, excluded))
     return found, unit
 
 

@@ -45,9 +45,9 @@ def _comparisons(summary: Summary) -> Iterator[Table]:
         yield Table(
             comparisons(summary),
             f"Differences, one value per trial: of times and resources a factor, of counts and shares a difference, "
-            f"each with the {format_confidence(confidence_of(summary))} interval of this comparison by itself. p is "
-            f"adjusted by Holm over {findings.family_size} comparisons; no difference: none larger than "
-            f"{100 * findings.margin:.3g} % is shown.",
+            f"each with an interval; all {findings.family_size} of them hold together with "
+            f"{format_confidence(confidence_of(summary))} confidence, and p is corrected likewise. No difference: none "
+            f"larger than {100 * findings.margin:.3g} % is shown.",
         )
 
 

@@ -9,7 +9,7 @@ from perflab.errors import BadInput
 from perflab.results.comparison import Comparison
 from perflab.results.trial import BASELINE, Circumstances
 from perflab.statistics.metrics import Metric
-from perflab.statistics.verdicts import effect_words, p_in_words
+from perflab.statistics.verdicts import corrected_words, effect_words, p_in_words
 from perflab.units import NS_PER_S, format_duration
 
 
@@ -87,17 +87,16 @@ def numbers(comparison: Comparison) -> str:
 
 
 def certainty(comparison: Comparison) -> str:
-    """ "n = 8 and 24, p = 0.001 after Holm"."""
+    """ "n = 8 and 24, p = 0.001 for 12 comparisons together"."""
     return ", ".join(filter(None, (numbers(comparison), p_of(comparison))))
 
 
 def p_of(comparison: Comparison) -> str:
-    """ "p = 0.001 after Holm", that of the test which decides; empty where there is none."""
+    """ "p = 0.001 for 12 comparisons together", that of the test which decides; empty where there is none."""
     p = comparison.p_adjusted
     if comparison.verdict == "equivalent":
         p = None if comparison.equivalence is None else comparison.equivalence.p_adjusted
-    after = " after Holm" if comparison.family_size > 1 else ""
-    return "" if p is None else f"{p_in_words(p)}{after}"
+    return "" if p is None else f"{p_in_words(p)}{corrected_words(comparison.family_size)}"
 
 
 def seconds(ns: float | None) -> str:

@@ -41,7 +41,7 @@ from perflab.statistics.metrics import LOWER, Metric, chosen, find
 from perflab.statistics.runs import compare_runs
 from perflab.statistics.selection import UNITS, level_words, match, names_of, place_words
 from perflab.statistics.verdicts import SAME as SAME_EVERYWHERE
-from perflab.statistics.verdicts import by_turns, caveats_in_words, effect_of, no_difference_words, trials_advice
+from perflab.statistics.verdicts import by_turns, caveats_in_words, effect_of, more_trials_words, no_difference_words
 from perflab.units import format_count, plural
 
 MAX_CLAIMS = 10  # the others are folded
@@ -236,13 +236,10 @@ def _of_comparisons(run: ReportRun) -> tuple[list[Statement], list[Statement]]:
     claims.sort(key=lambda c: c.effect != WORSE)
     found = [replace(_claim(c, names, several), key=key_of(c, run.name)) for c in claims]
     undecided = [(_place(c, names, several), find(c.metric), c) for c in comparisons if c.constant is None]
-    findings = run.summary.findings
-    return found, _not_decided(undecided, findings.margin, findings.trials_needed, run.name)
+    return found, _not_decided(undecided, run.summary.findings.margin, run.name)
 
 
-def _not_decided(
-    undecided: Sequence[_Undecided], margin: float, needed: int | None = None, run: str = ""
-) -> list[Statement]:
+def _not_decided(undecided: Sequence[_Undecided], margin: float, run: str = "") -> list[Statement]:
     """A statement for each verdict and place, on all figures of which no difference is shown there."""
     found = []
     for decided, head in no_difference_words(margin).items():
@@ -254,7 +251,7 @@ def _not_decided(
             figures = ", ".join(
                 c.metric or "" if metric is None else f"{metric.words} ({size(metric, c)})" for _, metric, c in members
             )
-            advice = trials_advice(needed) if decided == "too_few_trials" and needed is not None else ""
+            advice = more_trials_words([c for _, _, c in members])
             where = f"{place}: " if place else ""
             words = f"{where}{head}{_JOINTS[decided]} {figures}."
             first = members[0][2]
@@ -275,7 +272,7 @@ def _claim(comparison: Finding, names: dict[str, str], several: bool) -> Stateme
 
 
 def _detail(metric: Metric, comparison: Comparison, *, between: bool) -> str:
-    """ "from 502 µs to 893 µs, n = 8 and 24, p = 0.001 after Holm"."""
+    """ "from 502 µs to 893 µs, n = 8 and 24, p = 0.001 for 12 comparisons together"."""
     return ", ".join(part for part in (from_to(metric, comparison, between=between), certainty(comparison)) if part)
 
 

@@ -160,9 +160,9 @@ def _statistics(run: ReportRun) -> str | None:
     if found is None:
         return None
     family = found.family_size
-    holm = f", Holm over {plural(family, 'comparison')}" if family > 1 else ""
+    of_all = f" for {plural(family, 'comparison')} together" if family > 1 else ""
     none = f"; a difference below {100 * found.margin:.3g} % is called none" if family else ""
-    return f"one value per trial; α = {found.alpha:g}{holm}{none}"
+    return f"one value per trial; α = {found.alpha:g}{of_all}{none}"
 
 
 def _treatments(run: ReportRun) -> Iterator[Fold]:

@@ -273,8 +273,9 @@ def _in_unit(c: Finding) -> str:
 def effect(c: Finding) -> Cell:
     """A factor, or a difference in the quantity of the metric."""
     quantity = FACTOR if c.scale == RATIO else named(c.metric).quantity.change
-    found = c.estimate
-    return Cell(quantity.text(found.value), found.value, low=found.low, high=found.high, quantity=quantity)
+    found, nothing = c.estimate, c.excluded
+    text = quantity.text(found.value)
+    return Cell(text, found.value, low=found.low, high=found.high, excluded=nothing, quantity=quantity)
 
 
 def _verdict(c: Finding) -> Cell:

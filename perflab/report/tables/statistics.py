@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from perflab.columns import Column, Table
+from perflab.columns import Cell, Column, Table
 from perflab.quantity import NUMBER, PLAIN, P, Quantity
 from perflab.results.comparison import Comparison, Estimate, Outlier
 from perflab.statistics import verdicts
@@ -50,10 +50,10 @@ def comparisons(rows: Sequence[Comparison]) -> Table[Comparison]:
         "Comparisons",
         [
             Column("compared", "", lambda c: f"{c.treatment.name} : {c.baseline.name}", rank=0),
-            Column("ratio", "ratio", lambda c: c.ratio, RATIO, rank=2, beside=True),
-            Column("shift", "shift", lambda c: c.shift, DIFFERENCE, rank=3, beside=True),
+            Column("ratio", "ratio", lambda c: _cell(c.ratio, RATIO, 1.0), RATIO, rank=2, beside=True),
+            Column("shift", "shift", lambda c: _cell(c.shift, DIFFERENCE, 0.0), DIFFERENCE, rank=3, beside=True),
             Column("p", "rank p", lambda c: c.p, P, rank=2),
-            Column("p_adjusted", "Holm", lambda c: c.p_adjusted, P, rank=1),
+            Column("p_adjusted", "all p", lambda c: c.p_adjusted, P, rank=1),
             Column("permutation", "perm. p", lambda c: c.permutation.p, P, rank=5),
             Column("welch", "t p", lambda c: c.welch.p, P, rank=5),
             Column("hedges_g", "g", lambda c: c.hedges_g.value, EFFECT, rank=6),
@@ -64,6 +64,17 @@ def comparisons(rows: Sequence[Comparison]) -> Table[Comparison]:
         ],
         rows,
     )
+
+
+def _cell(found: Estimate, quantity: Quantity, nothing: float) -> Cell:
+    """An estimate of which `nothing` would be no difference."""
+    excluded = nothing if found.interval is not None and not found.interval.contains(nothing) else None
+    text = quantity.text(found.value)
+    return Cell(text, found.value, low=found.low, high=found.high, excluded=excluded, reason=found.reason)
+
+
+def _difference(c: SummaryComparison) -> Cell:
+    return _cell(c.difference, DIFFERENCE, 0.0)
 
 
 def moments(what: str, rows: Sequence[Moments], confidence: float) -> Table[Moments]:
@@ -86,9 +97,9 @@ def of_moments(rows: Sequence[SummaryComparison]) -> Table[SummaryComparison]:
         "Comparisons",
         [
             Column("compared", "", lambda c: f"{c.treatment.name} : {c.baseline.name}", rank=0),
-            Column("difference", "difference", lambda c: c.difference, DIFFERENCE, rank=1, beside=True),
+            Column("difference", "difference", _difference, DIFFERENCE, rank=1, beside=True),
             Column("p", "Welch p", lambda c: c.p, P, rank=1),
-            Column("p_adjusted", "Holm", lambda c: c.p_adjusted, P, rank=1),
+            Column("p_adjusted", "all p", lambda c: c.p_adjusted, P, rank=1),
             Column("hedges_g", "g", lambda c: c.hedges_g.value, EFFECT, rank=2),
             Column("detectable", "found with 0.8", lambda c: c.power.detectable, NUMBER, rank=3),
             Column("verdict", "verdict", lambda c: c.verdict.replace("_", " "), rank=0),
