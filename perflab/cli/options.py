@@ -16,6 +16,7 @@ import typer
 from perflab.cli.commands import PARAMETERS
 from perflab.errors import DAMAGE, BadInput
 from perflab.option import Declared, Form, Group, declared, form_of, one_of
+from perflab.profile import MOST_FUNCTIONS
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -61,6 +62,12 @@ MeasuredRuns = Annotated[
         help="Run directories, or their names in runs/; also output of irobot_benchmark.",
         autocompletion=complete_run,
         show_default=False,
+    ),
+]
+TopFunctions = Annotated[
+    int,
+    typer.Option(
+        "--top", metavar="N", min=1, max=MOST_FUNCTIONS, help="List the N hottest functions of each profiled process."
     ),
 ]
 THEMES = ("auto", "light", "dark")

@@ -16,7 +16,7 @@ import typer
 from perflab import models
 from perflab import native as native_programs
 from perflab.cli import recording
-from perflab.cli.options import AsJson
+from perflab.cli.options import AsJson, TopFunctions
 from perflab.cli.recording import LOOK_S, STOP_GRACE_S, Command, Companions, Duration, Folder, Limit
 from perflab.errors import BadInput, Interrupted, PerflabError, TrialFailed, Unavailable
 from perflab.native import Native
@@ -24,8 +24,8 @@ from perflab.output import console, write_json
 from perflab.parameters import parse_size
 from perflab.phases import phase
 from perflab.processes import descendants, describe_status, read_process
+from perflab.profile import TOP, perf_data, record, result
 from perflab.profile import families as families_module
-from perflab.profile import perf_data, record, result
 from perflab.profile.families import Families
 from perflab.profile.record import Plan, Recording
 from perflab.profile.result import Profile
@@ -66,6 +66,7 @@ def profile(
         typer.Option("--show", metavar="DIR", help="Print a profile again; with --families sorted anew."),
     ] = None,
     threads: Annotated[bool, typer.Option("--threads", help="Print a table for each thread, too.")] = False,
+    top: TopFunctions = TOP,
     as_json: AsJson = False,
 ) -> int:
     """Show where the processor's time goes: a flame graph per process, and a table of families of functions.
@@ -81,7 +82,7 @@ def profile(
     if show is not None:
         if command or pids or system:
             raise BadInput("--show prints a profile that is there: right would be `perflab profile --show DIR`")
-        return _print(_shown(show, rules if families is not None else None), show, as_json, threads)
+        return _print(_shown(show, rules if families is not None else None), show, as_json, threads, top)
     words = list(command or [])
     targets = _pids(pids or [])
     size = parse_size(stack, "--stack")
@@ -110,7 +111,7 @@ def profile(
                 recorded = _of_processes(targets, plan, directory, companions, limit, native)
         with phase("reading what perf recorded"):
             made = result.analyse(directory, plan.perf, recorded, rules, keep_raw=not drop_raw)
-    _print(made, directory, as_json, threads)
+    _print(made, directory, as_json, threads, top)
     if status:
         raise TrialFailed(f"{words[0]} {describe_status(status)}; what it did until then is in {directory}")
     return 0
@@ -251,11 +252,11 @@ def _shown(directory: Path, families: Families | None) -> Profile:
     return result.analyse(directory, record.find()[0], found, families)
 
 
-def _print(found: Profile, directory: Path, as_json: bool, threads: bool) -> int:
+def _print(found: Profile, directory: Path, as_json: bool, threads: bool, top: int) -> int:
     if as_json:
         write_json(models.as_json(found))
     else:
         from perflab.report import profile_tables
 
-        profile_tables.print_profile(console(), found, directory, threads=threads)
+        profile_tables.print_profile(console(), found, directory, threads=threads, top=top)
     return 0

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from perflab.cli.options import MeasuredRuns, Theme, check_theme
+from perflab.cli.options import MeasuredRuns, Theme, TopFunctions, check_theme
 from perflab.errors import BadInput
 from perflab.output import write_json
 from perflab.phases import phase
+from perflab.profile import TOP
 from perflab.report import whole_file
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def report(
     still: Annotated[
         bool, typer.Option("--still", help="Pictures that do not move: a page of some 100 kB instead of 1 MB.")
     ] = False,
+    top: TopFunctions = TOP,
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print the first screen as Markdown, for a pull request, instead.")
     ] = False,
@@ -61,7 +63,7 @@ def report(
     Example: perflab report RUN ANOTHER_RUN --output both.html --title "Before and after"
     """
     shown = cast("Choice", check_theme(theme))
-    of_page = {"--output": output, "--theme": theme, "--still": still or None}
+    of_page = {"--output": output, "--theme": theme, "--still": still or None, "--top": None if top == TOP else top}
     others = {**of_page, "--latex": latex, "--json": as_json or None}
     _check({**others, "--title": title, "--markdown": markdown or None}, port, serve)
     if markdown and (given := [name for name, value in others.items() if value is not None]):
@@ -96,7 +98,7 @@ def report(
 
         files = [_target(runs, output)]
         with phase("writing the report"):
-            whole = made(runs, title=title, theme=shown, still=still)
+            whole = made(runs, title=title, theme=shown, still=still, top=top)
         whole_file.write(files[0], whole.page, parents=True)
         notes += whole.notes
     if as_json:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -150,14 +150,14 @@ def _parsed(document: Any, where: str, known: Sequence[_Family]) -> _Written:
     return written
 
 
-@dataclass(frozen=True)
-class FamilyShares:
-    """Of one family: `self` is where the processor was, `inclusive` counts a sample for every family on its stack once.
+@dataclass(frozen=True, kw_only=True)
+class Shares:
+    """Of a family or function: `self` is where the processor was, `inclusive` counts a sample once for every one on its
+    stack.
 
     Shares are between 0 and 1, with the interval that sampling gives them; None where there are too few samples in all.
     """
 
-    family: str
     self_samples: int
     self_weight: int
     self_share: float | None
@@ -168,6 +168,20 @@ class FamilyShares:
     inclusive_share: float | None
     inclusive_low: float | None
     inclusive_high: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FamilyShares(Shares):
+    family: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionShares(Shares):
+    """Of one function, inlined or not: by its name and the file that it was loaded from, None: none."""
+
+    function: str
+    object: str | None
+    family: str
 
 
 @dataclass(frozen=True)
@@ -205,12 +219,45 @@ def group(threads: Iterable[ThreadStacks], frames: Sequence[Frame], families: Fa
             whole += weight.samples if is_whole(listed, stack) else 0
             unresolved += weight.samples if not stack or frames[stack[-1]].symbol is None else 0
     shares = tuple(
-        FamilyShares(name, *_share(own[name], total), *_share(all_[name], total))
-        for name in families.titles
-        if name in all_
+        FamilyShares(family=name, **_shares(own[name], all_[name], total)) for name in families.titles if name in all_
     )
     n = total.samples
     return Group(n, total.weight, whole / n if n else None, unresolved / n if n else None, shares)
+
+
+def functions(
+    threads: Iterable[ThreadStacks], frames: Sequence[Frame], families: Families, most: int
+) -> tuple[FunctionShares, ...]:
+    """Where the processor was itself, the hottest functions first, `most` of them.
+
+    A function of the kernel is of the family that its own name has: it may have worked for several.
+    """
+    total, own, all_ = Weight(), defaultdict[Frame, Weight](Weight), defaultdict[Frame, Weight](Weight)
+    listed = [replace(frame, inlined=False) for frame in frames]
+    nothing = Frame(None, None)
+    for thread in threads:
+        for stack, weight in thread.stacks.items():
+            total.include(weight)
+            own[listed[stack[-1]] if stack else nothing].include(weight)
+            for frame in {listed[number] for number in stack} or {nothing}:
+                all_[frame].include(weight)
+    hottest = sorted(own, key=lambda frame: (-own[frame].weight, frame.name, frame.object or ""))[:most]
+    return tuple(
+        FunctionShares(
+            function=frame.name,
+            object=frame.object,
+            family=families.of_frame(frame),
+            **_shares(own[frame], all_[frame], total),
+        )
+        for frame in hottest
+    )
+
+
+def _shares(own: Weight, all_: Weight, total: Weight) -> dict[str, Any]:
+    """The fields of Shares."""
+    parts = zip(("self", "inclusive"), (own, all_), strict=True)
+    names = ("samples", "weight", "share", "low", "high")
+    return {f"{part}_{n}": v for part, of in parts for n, v in zip(names, _share(of, total), strict=True)}
 
 
 def _share(part: Weight, total: Weight) -> tuple[int, int, float | None, float | None, float | None]:

@@ -23,9 +23,20 @@ from typing import Any
 from perflab import models, page, waiting
 from perflab.columns import Cell, Column, Table
 from perflab.errors import DAMAGE, BadInput, PerflabError
-from perflab.profile import flamegraph, perf_data, record
-from perflab.profile.families import CONFIDENCE, LEAST_SAMPLES, Families, FamilyShares, Group, Sampled, group
-from perflab.profile.perf_data import PerfData, Samples, ThreadStacks
+from perflab.profile import MOST_FUNCTIONS, TOP, flamegraph, perf_data, record
+from perflab.profile.families import (
+    CONFIDENCE,
+    LEAST_SAMPLES,
+    Families,
+    FamilyShares,
+    FunctionShares,
+    Group,
+    Sampled,
+    Shares,
+    functions,
+    group,
+)
+from perflab.profile.perf_data import PerfData, Samples, ThreadStacks, file_name
 from perflab.profile.record import Recording
 from perflab.quantity import COUNT, PLAIN, SHARE
 from perflab.units import format_confidence, format_time
@@ -34,6 +45,8 @@ SCHEMA = 1
 FILE, FOLDED, INDEX = "profile.json", "folded.txt", "index.html"
 PARQUET, CSV = "families.parquet", "families.csv"
 KIND = "profile"
+
+_LONGEST_NAME = 56  # of a function, in tables
 
 FEW_WHOLE, MANY_UNRESOLVED = 0.8, 0.2  # shares of samples from which on it is said
 
@@ -49,6 +62,7 @@ class Process(Group):
     pid: int
     name: str
     threads: tuple[Thread, ...]
+    functions: tuple[FunctionShares, ...] = ()  # the hottest, MOST_FUNCTIONS of them; none of a profile from before
     page: str | None  # its flame graph; None where there are too few samples for one
 
     @property
@@ -149,7 +163,10 @@ def _profile(known: Recording, facts: PerfData, samples: Samples, families: Fami
         each = [Thread(**grouped([thread]), tid=thread.tid, name=thread.name) for thread in mine]
         each.sort(key=lambda t: (-t.weight, t.tid))
         page = f"flame_{pid}_{re.sub(r'[^A-Za-z0-9._-]+', '_', name)[:40] or 'process'}.html"
-        processes.append(Process(**grouped(mine), pid=pid, name=name, threads=tuple(each), page=page))
+        hottest = functions(mine, samples.frames, families, MOST_FUNCTIONS)
+        processes.append(
+            Process(**grouped(mine), pid=pid, name=name, threads=tuple(each), functions=hottest, page=page)
+        )
     processes.sort(key=lambda p: (-p.weight, p.pid))
     few = [process for process in processes[1:] if process.samples < LEAST_SAMPLES]
     whole = group(threads, samples.frames, families)
@@ -281,7 +298,11 @@ def amount(weight: int, unit: str) -> str:
 
 
 def _index(profile: Profile) -> str:
-    graphs = [(p.title, p.page, families_table("", p, profile)) for p in profile.processes if p.page is not None]
+    graphs = [
+        (p.title, p.page, (families_table("", p, profile), functions_table("", p, profile, TOP)))
+        for p in profile.processes
+        if p.page is not None
+    ]
     return page.render(
         "profile.html",
         title=f"CPU profile of {profile.title}",
@@ -293,6 +314,7 @@ def _index(profile: Profile) -> str:
 
 _WHOLE = "share of the samples whose stack is whole"
 _UNRESOLVED = "share of the samples in such functions"
+_INNERMOST = "share of the samples in which the processor was in it"
 _ITSELF = "share of the samples whose innermost frame is of it"
 
 
@@ -331,7 +353,39 @@ def families_table(title: str, part: Group, profile: Profile) -> Table[FamilySha
     )
 
 
-def _interval(row: FamilyShares) -> str:
+def functions_table(title: str, process: Process, profile: Profile, top: int) -> Table[FunctionShares]:
+    """The hottest functions of a process, `top` at most; without rows where it has too few samples for shares."""
+    level = format_confidence(profile.confidence)
+    known = [row for row in process.functions if row.self_share is not None]
+    shown = known[:top]
+    rest = 1 - sum(row.self_share or 0 for row in shown)
+    with_more = len(known) > top or len(known) == MOST_FUNCTIONS
+    return Table(
+        "functions",
+        title,
+        [
+            Column("function", "hottest functions", _named, rank=0),
+            Column("object", "file", lambda row: file_name(row.object or "") or None, rank=3),
+            Column("family", "family", lambda row: profile.families.get(row.family, row.family), rank=3),
+            Column("self_share", "itself", lambda row: row.self_share, SHARE, rank=0, help=_INNERMOST),
+            Column("interval", f"{level} interval", _interval, rank=1),
+            Column("inclusive_share", "with what it calls", lambda row: row.inclusive_share, SHARE, rank=2),
+            Column("self_samples", "samples", lambda row: row.self_samples, COUNT, rank=4),
+        ],
+        shown,
+        [f"The other functions have {SHARE.text(rest)} together."] if shown and with_more else [],
+    )
+
+
+def _named(row: FunctionShares) -> Cell:
+    """Names of C++ can be as long as a page: the arguments are left out first."""
+    name = row.function
+    if len(name) > _LONGEST_NAME and "(" in name[1:]:
+        name = f"{name[: name.index('(', 1)]}(…)"
+    return Cell(name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…", row.function)
+
+
+def _interval(row: Shares) -> str:
     low, high = row.self_low, row.self_high
     return "–" if low is None or high is None else f"{100 * low:.1f} to {SHARE.text(high)}"
 
@@ -342,11 +396,11 @@ def _write_tables(directory: Path, profile: Profile) -> None:
 
     schema = {"pid": pl.Int64, "process": pl.String, "tid": pl.Int64, "thread": pl.String, "total_samples": pl.Int64,
               "whole": pl.Float64}  # fmt: skip
-    shares = [field.name for field in dataclasses.fields(FamilyShares)]
+    shares = ["family", *(field.name for field in dataclasses.fields(Shares))]
     kinds = {"family": pl.String} | dict.fromkeys((n for n in shares if n.endswith(("_samples", "_weight"))), pl.Int64)
     schema |= {name: kinds.get(name, pl.Float64) for name in shares}
     rows = [
-        (process.pid, process.name, tid, name, part.samples, part.whole, *vars(row).values())
+        (process.pid, process.name, tid, name, part.samples, part.whole, *(getattr(row, name) for name in shares))
         for process in profile.processes
         for part, tid, name in ((process, None, None), *((t, t.tid, t.name) for t in process.threads))
         for row in part.families

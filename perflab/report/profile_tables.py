@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perflab.profile import result
+from perflab.profile import TOP, result
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,8 +18,8 @@ MOST_PROCESSES = 12
 MOST_TABLES = 4  # of families; the rest is in the files
 
 
-def print_profile(out: Console, profile: Profile, directory: Path, *, threads: bool = False) -> None:
-    """Facts, processes, the families of those that count, and where the pages are."""
+def print_profile(out: Console, profile: Profile, directory: Path, *, threads: bool = False, top: int = TOP) -> None:
+    """Facts, processes, families and hottest functions of those that count (`top` of each), where the pages are."""
     from rich.text import Text
 
     from perflab.report.table import print_rows
@@ -38,6 +38,11 @@ def print_profile(out: Console, profile: Profile, directory: Path, *, threads: b
         out.print(f"and {len(processes) - MOST_PROCESSES} processes more", style="dim")
     for process in [p for p in processes if p.page is not None][:MOST_TABLES]:
         _print_families(out, process.title, process, profile)
+        if (functions := result.functions_table("", process, profile, top)).rows:
+            out.print()
+            print_rows(out, functions)
+            for note in functions.notes:
+                out.print(note, style="dim")
         for thread in process.threads if threads else ():
             _print_families(out, f"{process.name}, thread {thread.name} ({thread.tid})", thread, profile)
     out.print()

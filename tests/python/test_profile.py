@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import math
 import re
@@ -16,6 +17,7 @@ import pytest
 from conftest import Perflab
 from support import SOURCE
 
+from perflab import output
 from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
 from perflab.models import as_json
@@ -25,6 +27,7 @@ from perflab.profile.counter import Attempt, Counter
 from perflab.profile.perf_data import Frame, Samples, Weight
 from perflab.profile.record import Plan, Recording, Settings
 from perflab.profile.result import Profile
+from perflab.report import profile_tables
 
 DATA = SOURCE / "tests/data/profile"
 
@@ -287,6 +290,49 @@ def test_shares_by_hand() -> None:
     low, high = (centre - reach) / (1 + z * z / n), (centre + reach) / (1 + z * z / n)
     assert rows["cyclonedds"].self_low == pytest.approx(low)
     assert rows["cyclonedds"].self_high == pytest.approx(high)
+
+
+def test_functions_by_hand() -> None:
+    """main calls work 6 times and leaf 4 times below it; once it was in main itself, twice nowhere."""
+    samples = parsed(
+        *([sample("_start (/a)", "main (/a)", "work (/a)")] * 6),
+        *([sample("_start (/a)", "main (/a)", "work (/a)", "leaf (/lib/libc.so.6)")] * 3),
+        sample("_start (/a)", "main (/a)", "work (/a)", "leaf (/lib/libc.so.6)"),
+        sample("_start (/a)", "main (/a)", period=20),
+        sample(),
+    )
+    found = families.functions(samples.threads.values(), samples.frames, families.load(), 10)
+    rows = [(f.function, f.object, f.self_samples, f.self_weight, f.inclusive_samples) for f in found]
+    assert rows[:3] == [
+        ("work", "/a", 6, 60, 10),
+        ("leaf", "/lib/libc.so.6", 4, 40, 4),
+        ("main", "/a", 1, 20, 11),
+    ]
+    assert [f.self_share for f in found] == pytest.approx([60 / 130, 40 / 130, 20 / 130, 10 / 130])
+    assert all(f.self_low is not None and f.self_low < (f.self_share or 0) < (f.self_high or 0) for f in found)
+    assert (found[1].family, found[3].function, found[3].family) == ("libc", "[unknown]", "unknown")
+    hottest = families.functions(samples.threads.values(), samples.frames, families.load(), 2)
+    assert hottest == found[:2]
+
+
+def test_the_hottest_functions_are_listed_and_the_others_counted_together(tmp_path: Path) -> None:
+    long = "rclcpp::Executor::execute_any_executable(rclcpp::AnyExecutable&, std::chrono::nanoseconds)"
+    samples = parsed(
+        *([sample("_start (/a)", long.replace(" ", "") + " (/opt/x)")] * 12), *([sample("_start (/a)")] * 8)
+    )
+    document = made(samples)
+    (process,) = document.processes
+    table = result.functions_table("", process, document, 1)
+    ((name, *others),) = [[column.cell(row) for column in table.columns] for row in table.rows]
+    assert (name.text, name.value) == ("rclcpp::Executor::execute_any_executable(…)", long.replace(" ", ""))
+    assert [cell.text for cell in others][2] == "60.0 %"
+    assert table.notes == ["The other functions have 40.0 % together."]
+    assert not result.functions_table("", process, document, 2).notes
+    out = io.StringIO()
+    profile_tables.print_profile(output.plain_console(out, 100), document, tmp_path, top=1)
+    assert "hottest functions" in out.getvalue()
+    result._write_pages(tmp_path, document, samples, families.load())
+    assert "execute_any_executable(…)" in (tmp_path / result.INDEX).read_text()
 
 
 def test_below_a_handful_of_samples_there_are_no_shares() -> None:

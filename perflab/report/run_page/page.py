@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from perflab import page as pages
 from perflab.errors import DAMAGE, BadInput, one_line
+from perflab.profile import TOP
 from perflab.report import draw_html, pictures
 from perflab.report.draw_html import Choice
 from perflab.report.run_page import evidence, findings, overview, profiles, quality, setup, tables
@@ -53,9 +55,16 @@ SECTIONS: tuple[tuple[str, str, str, Make], ...] = (
 
 
 def report(
-    runs: Sequence[ReportRun], *, title: str | None = None, theme: Choice = "auto", still: bool = False
+    runs: Sequence[ReportRun],
+    *,
+    title: str | None = None,
+    theme: Choice = "auto",
+    still: bool = False,
+    top: int = TOP,
 ) -> Report:
-    """The report of these runs, in this order; `still` has pictures that do not move, and is small."""
+    """The report of these runs, in this order; `still` has pictures that do not move, and is small; `top` is how many
+    functions of each profiled process are listed.
+    """
     notes: list[str] = []
     try:
         made, watched = (of([run.data for run in runs]) for of in (pictures.of_report, pictures.of_watched))
@@ -72,7 +81,8 @@ def report(
         before: list[Block] = [*groups.get(PICTURES_OF.get(name, ""), ())]
         if name == "pictures":
             before = [_group(kind, own) for kind, own in groups.items() if kind not in PICTURES_OF.values()]
-        content = _written(before) + _part(what, make, runs, notes)
+        part = partial(make, top=top) if make is profiles.section else make
+        content = _written(before) + _part(what, part, runs, notes)
         if name == "traced" and appendix:
             content += _written([Fold("Their pictures", appendix, on_paper=False)])
         if content.strip():

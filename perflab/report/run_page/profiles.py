@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from perflab.errors import BadInput
-from perflab.profile import flamegraph, result
+from perflab.profile import TOP, flamegraph, result
 from perflab.report.run_page.blocks import Block, Flame, Heading, Known, Sheet, Text, paragraphs
 from perflab.report.runs import ReportRun
 
@@ -15,7 +15,8 @@ MOST_BYTES = 12 << 20  # of flame graphs in one page; more are named by their fi
 FOLDER = "profile"
 
 
-def section(runs: Sequence[ReportRun]) -> Iterator[Block]:
+def section(runs: Sequence[ReportRun], top: int = TOP) -> Iterator[Block]:
+    """`top` hottest functions of each process."""
     room = MOST_BYTES
     for run in runs:
         for label, _, trial in run.trials:
@@ -34,6 +35,9 @@ def section(runs: Sequence[ReportRun]) -> Iterator[Block]:
             yield from paragraphs(read.notes, "faint")
             for process in read.processes:
                 yield Sheet(result.families_table(f"{title}: {process.title}", process, read))
+                functions = result.functions_table(f"{title}: hottest of {process.title}", process, read, top)
+                if functions.rows:
+                    yield Sheet(functions)
                 graph, used = _graph(folder, process, read, room)
                 yield graph
                 room -= used
