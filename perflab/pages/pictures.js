@@ -78,13 +78,19 @@
     spec.data = spec.data.map(({ columns, ...rest }) => (columns ? { ...rest, values: rowsOf(columns) } : rest));
     const first = { theme: tones(), hidden: [...plot.hidden] };
     spec.signals = spec.signals.map((signal) => (signal.name in first ? { ...signal, value: first[signal.name] } : signal));
-    const canvas = document.createElement("div");
+    // An image, and beside it what can be pressed.
+    const canvas = document.createElement("div"), drawing = child(canvas, "div", "drawing");
+    drawing.setAttribute("role", "img");
     // The page allows no code made of text: expressions are interpreted.
-    const { view } = await vegaEmbed(canvas, spec, {
+    const { view } = await vegaEmbed(drawing, spec, {
       mode: "vega", renderer: "svg", ast: true, actions: false, defaultStyle: false, tooltip: false, hover: false,
     });
     if (plots.get(figure.id) !== plot) return view.finalize(); // it has another shape by now
     plot.view = view;
+    drawing.querySelector("svg").setAttribute("aria-hidden", "true");
+    drawing.setAttribute("aria-label", figure.title);
+    element.removeAttribute("role");
+    element.removeAttribute("aria-label");
     element.replaceChildren(canvas);
     element.style.minHeight = "";
     if (!coarse.matches) follow(plot, canvas); // a finger on a plot scrolls the page

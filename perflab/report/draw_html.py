@@ -154,4 +154,4 @@ def _embedded(figure: Figure, height_px: int | None) -> dict[str, Any]:
     if height_px is not None and not rows:
         spec["height"] = height_px
     narrow = spec["height"] if rows else min(spec["height"], NARROW_HEIGHT_PX)
-    return {"id": figure.name, "narrow_height": narrow, "rows": rows, "spec": spec}
+    return {"id": figure.name, "title": figure.title, "narrow_height": narrow, "rows": rows, "spec": spec}

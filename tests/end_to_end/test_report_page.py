@@ -105,7 +105,7 @@ OF_THE_DEMO = {
     "Under which conditions?": r"and under 2 × 80 % CPU load, a flood of 4 × 500 messages/s .*\(pinning to 1 CPU\)",
     "How many trials, and how long?": r"\d+ trials of 1 s, .* in all",
     "Which is worse, and by how much?": r"Of \d+ comparisons .*(latency|response) p\d\d .*\d\.\d\d× \[[\d.]+, [\d.]+\]",
-    "How sure is that?": r"change with its 95 % interval.* n = \d+ and \d+",
+    "How sure is that?": r"intervals: 95 % for all \d+ together.* n = \d+ and \d+",
     "What was invalid?": r"No trial was invalid|of \d+ trials? w(as|ere) invalid",
     "Can it be trusted, and why?": r"(can be trusted|Read these results with care).*trials of the baseline",
     "Why were messages late?": r"Why messages were late .*(messages late; [\d.]+ % of their time|No trial was traced)",

@@ -13,7 +13,6 @@ from perflab.columns import Cell, Column, Drawn, Table, Tone
 from perflab.errors import DAMAGE
 from perflab.report import axes, inventory
 from perflab.report.axes import Ticks
-from perflab.report.captions import interval_of
 from perflab.report.run_page.blocks import Block, Effects, Group, Heading, Judgement, paragraphs
 from perflab.report.run_page.effects import certainty, from_to, in_words, numbers, size
 from perflab.report.run_page.setup import size_of, versions_of
@@ -26,7 +25,7 @@ from perflab.statistics.metrics import RATIO, Metric, find
 from perflab.statistics.selection import names_of
 from perflab.statistics.trust import UNDECIDED, judged_comparisons
 from perflab.trace.causes import CAUSES
-from perflab.units import format_count, format_duration, listed, plural
+from perflab.units import format_confidence, format_count, format_duration, listed, plural
 
 MAX_SHOWN = 10  # comparisons on the first screen; the others are folded
 MAX_CONDITIONS = 4  # that are named one by one
@@ -243,9 +242,10 @@ def _drawn(effect: Effect, place: Callable[[float], float], largest: Mapping[str
 
 
 def caption(runs: Sequence[ReportRun]) -> str:
-    """What the intervals are."""
-    levels = {1 - run.summary.findings.alpha for run in runs if run.summary.findings is not None}
-    return f"Effects, the worst first: change with its {interval_of(levels)}"
+    """What the intervals are: those of a run hold together."""
+    found = [run.summary.findings for run in runs if run.summary.findings is not None]
+    together = dict.fromkeys(f"{format_confidence(1 - f.alpha)} for all {f.family_size} together" for f in found)
+    return f"Effects, the worst first: change [intervals: {'; '.join(together)}]"
 
 
 # In text: as Markdown.
@@ -289,7 +289,7 @@ def beside(runs: Sequence[ReportRun], judged: Sequence[Trust]) -> Iterator[Block
     for run, trust in zip(runs, judged, strict=True):
         yield Judgement(trust, run.name if len(runs) > 1 else "")
     if said := why(runs):
-        yield Group("lateness", [Heading("Why messages were late"), *paragraphs(said)])
+        yield Group("lateness", [Heading("Why messages were late", 2), *paragraphs(said)])
 
 
 def why(runs: Sequence[ReportRun]) -> list[str]:

@@ -52,7 +52,9 @@ def _tables(runs: Sequence[ReportRun], *, extra: bool) -> Iterator[Block]:
         messages.processes(processes),
         trials([row for row in trials_of(runs) if row.of.is_extra is extra]),
     ]
-    yield from map(Sheet, tables)
+    # Beside those of the same name a reader who hears the page can tell them apart.
+    apart = ", extra trials" if extra and not all(chosen) else ""
+    yield from (Sheet(table, f"{table.title}{apart}") for table in tables)
 
 
 def rows_of(runs: Sequence[ReportRun]) -> list[Of[Result]]:
