@@ -29,7 +29,8 @@ FILE = "why.json"
 EXECUTOR = "executor.json"
 TOTALS_KEPT = 20  # causes that the summary has; the file has all
 _ASKED = "asked"  # what was called late, and which processes are the trial's
-_PARTS = "parts"  # of every late message; `perflab trace why` tells them again
+_PARTS = "parts"  # of every late message; `perflab trace why` tells them again, and the slowest one has its own here
+_SLOWEST = "slowest"
 
 
 def explain(directory: Path, graph: Graph, thresholds: Thresholds, pids: AbstractSet[int] = frozenset()) -> list[str]:
@@ -76,6 +77,12 @@ def why(directory: Path) -> Why | None:
     return _kept(directory, FILE, _why_of)
 
 
+def slowest(directory: Path) -> tuple[Json, list[Json]] | None:
+    """The row of the slowest late message of a trial that was traced, and those of its parts, as the answer of
+    `perflab trace why` has them. None where none was late, or the trace does not tell."""
+    return _kept(directory, FILE, lambda document: (document[_SLOWEST]["message"], document[_SLOWEST]["parts"]))
+
+
 def _why_of(document: Json) -> Why:
     """Of an answer as it was kept. Raises one of DAMAGE."""
     (verdict,) = document["why"]["rows"]
@@ -113,7 +120,13 @@ def _document(folder: Path, limits: Mapping[str, int], pids: frozenset[int]) -> 
             selection = Selection(pids=pids)
             answer = ask(trace, selection)
         document: Json = answer.document()
-    document.pop(_PARTS, None)
+    parts = document.pop(_PARTS, {"rows": ()})["rows"]
+    if messages := document["messages"]["rows"]:
+        slowest = messages[0]  # they stand in this order
+        document[_SLOWEST] = {
+            "message": slowest,
+            "parts": [part for part in parts if part["message"] == slowest["message"]],
+        }
     by_topic = selection.later_than_by_topic
     return document | {
         _ASKED: {"later_than_by_topic": None if by_topic is None else dict(by_topic), "pids": sorted(selection.pids)}

@@ -5,19 +5,22 @@ The modules beside this one say what is in its sections (blocks.py), in the orde
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perflab import page as pages
 from perflab.errors import DAMAGE, BadInput, one_line
 from perflab.profile import TOP
-from perflab.report import draw_html, pictures
+from perflab.report import draw_html, late_message, pictures
 from perflab.report.draw_html import Choice
+from perflab.report.figures import Figure
 from perflab.report.run_page import evidence, findings, overview, profiles, quality, setup, tables
 from perflab.report.run_page.blocks import Block, Box, Fold, Group, Heading, Picture
 from perflab.report.runs import ReportRun
+from perflab.runs.traced import slowest
 from perflab.statistics.trust import trust_of
 
 if TYPE_CHECKING:
@@ -73,16 +76,19 @@ def report(
         notes.append(f"the pictures: {_problem(error)}")
     # Above a picture's title stand that of the section and that of its group.
     every = [part for of in (made, watched) for _, whole in of.drawn for part in of.apart(whole) or [whole]]
+    late = dict(_late(runs))
+    every += late.values()
     plots = draw_html.parts(every, theme, still=still, level=4)
     groups = _groups(made, plots)
+    lanes = {key: Picture(plots.sections[figure.name]) for key, figure in late.items()}
+    more: dict[Make, dict[str, Any]] = {profiles.section: {"top": top}, tables.traced: {"lanes": lanes}}
     appendix = [picture for found in _groups(watched, plots).values() for picture in found]
     shown = []
     for name, heading, what, make in SECTIONS:
         before: list[Block] = [*groups.get(PICTURES_OF.get(name, ""), ())]
         if name == "pictures":
             before = [_group(kind, own) for kind, own in groups.items() if kind not in PICTURES_OF.values()]
-        part = partial(make, top=top) if make is profiles.section else make
-        content = _written(before) + _part(what, part, runs, notes)
+        content = _written(before) + _part(what, partial(make, **more.get(make, {})), runs, notes)
         if name == "traced" and appendix:
             content += _written([Fold("Their pictures", appendix, on_paper=False)])
         if content.strip():
@@ -117,6 +123,15 @@ def markdown(runs: Sequence[ReportRun], *, title: str | None = None) -> str:
     """The first screen of the report as Markdown, for a pull request."""
     judged = [trust_of(run.summary, run.manifest) for run in runs]
     return overview.markdown(runs, judged, title or _title(runs), findings.verdict(runs))
+
+
+def _late(runs: Sequence[ReportRun]) -> Iterator[tuple[tuple[str, int], Figure]]:
+    """The slowest message of every traced trial of which the parts were kept."""
+    for number, run in enumerate(runs):
+        for trial, folder in run.folders.items():
+            with contextlib.suppress(*DAMAGE):  # what the page says of the trial is shown without it
+                if (found := slowest(folder)) is not None:
+                    yield (run.name, trial), late_message.lanes(f"late_{number}_{trial}", *found)
 
 
 def _groups(made: pictures.Pictures, plots: draw_html.PageParts) -> dict[str, list[Picture]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from perflab.columns import AnyTable, Column, Table
 from perflab.quantity import COUNT, PERCENT, TIME
-from perflab.report.run_page.blocks import Block, Facts, Fold, Heading, Known, Sheet, Text
+from perflab.report.run_page.blocks import Block, Facts, Fold, Heading, Known, Picture, Sheet, Text
 from perflab.report.run_page.effects import plain
 from perflab.report.runs import ReportRun, of_all, trials_of
 from perflab.report.tables import costs as executor_costs
@@ -127,16 +127,19 @@ def _found(search: BreakingPoint) -> Facts:
 # -- traced trials ----------------------------------------------------------------------------------------------------
 
 
-def traced(runs: Sequence[ReportRun]) -> Iterator[Block]:
+Lanes = Mapping[tuple[str, int], Picture]  # the slowest message of a traced trial, by run and number of the trial
+
+
+def traced(runs: Sequence[ReportRun], lanes: Lanes | None = None) -> Iterator[Block]:
     """Folded: why messages were late in them, and their figures, which an observer disturbed."""
     results = [result for _, _, result in of_all(runs)]
     apart = any(r.is_extra for r in results) and any(not r.is_extra for r in results)
-    blocks = [*_why(runs), *(_tables(runs, extra=True) if apart else ())]
+    blocks = [*_why(runs, lanes or {}), *(_tables(runs, extra=True) if apart else ())]
     count = sum(t.why is not None or r.is_extra for run in runs for _, r, t in run.trials)
     yield Fold(f"{plural(count, 'trial')}: why messages were late, and figures that tracing disturbed", blocks)
 
 
-def _why(runs: Sequence[ReportRun]) -> Iterator[Block]:
+def _why(runs: Sequence[ReportRun], lanes: Lanes) -> Iterator[Block]:
     """Of every traced trial a sentence, what passed the time of its late messages, and how much of it."""
     for run in runs:
         for label, _, trial in run.trials:
@@ -144,6 +147,8 @@ def _why(runs: Sequence[ReportRun]) -> Iterator[Block]:
                 title = f"{f'{run.name}, ' if len(runs) > 1 else ''}{label}, trial {trial.trial}"
                 yield Heading(title)
                 yield Text(f"{found.sentence.rstrip('.')}.")
+                if (picture := lanes.get((run.name, trial.trial))) is not None:
+                    yield Fold("The slowest message: its way, on threads and on CPUs", [picture], on_paper=False)
                 causes = Table("causes", f"{title}: by cause", [_CAUSE, *_LATENESS], found.causes)
                 totals = Table("totals", f"{title}: by who it was", [_WHAT, *_LATENESS], found.totals)
                 yield from (Sheet(table, long=MOST_WAITS) for table in (causes, totals))
