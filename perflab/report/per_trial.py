@@ -11,7 +11,7 @@ from perflab.report.captions import durations, first_of, interval_of, workloads
 from perflab.report.figures import Figure, Key, Plot, Sign, of_metric, rows
 from perflab.report.results import Trials, by_level, summary_of
 from perflab.results.trial import Median, Trial
-from perflab.statistics.metrics import Metric, named
+from perflab.statistics.metrics import LOWER, Metric, named
 
 MAX_ROWS = 40  # results in one picture
 MAX_OWN_COLORS = 12
@@ -49,14 +49,17 @@ def per_trial(results: Sequence[Trials], name: str) -> Figure | None:
     having = [row for row in found if len(row.trials) + row.missing > 1]
     if (ordered := by_level([row.result for row in having])) is not None:
         having = [next(row for row in having if row.result is result) for result in ordered]
+    worst = max(having, key=lambda row: (row.median.value or 0.0) * (1 if metric.better == LOWER else -1))
     shown = having[:MAX_ROWS]
+    if all(row is not worst for row in shown):
+        shown[-1] = worst  # it is never left out
     plot = Plot(
         of_metric(metric.words, metric.unit),
         rows([f"{row.result.label}: {row.said(metric)}, n {row.n}" for row in shown]),
     )
     if alone := len(found) - len(having):
         plot.notes.append(f"{alone} {'result' if alone == 1 else 'results'} of a single trial: left out.")
-    plot.notes += first_of(having, shown, "results")
+    plot.notes += first_of(having, shown, "results, the worst among them")
     own = len(results) <= MAX_OWN_COLORS
     for place, row in enumerate(shown):
         group = next(i for i, result in enumerate(results) if result is row.result) if own else 0

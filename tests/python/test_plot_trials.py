@@ -102,7 +102,8 @@ def test_of_very_many_results_the_first_are_drawn_and_that_is_said(tmp_path: Pat
     trials = [measured(100 + k, f"load{k:02d}") for k in range(MAX_ROWS + 2) for _ in range(2)]
     figure = certain(drawn(tmp_path / "run", trials))
     assert len(figure.y.ticks) == MAX_ROWS
-    assert f"The first {MAX_ROWS} of {MAX_ROWS + 2} results." in figure.notes
+    assert f"The first {MAX_ROWS} of {MAX_ROWS + 2} results, the worst among them." in figure.notes
+    assert figure.y.ticks[-1][1].startswith(f"load{MAX_ROWS + 1}: 141 µs"), "the slowest, though it comes last"
 
 
 def test_a_metric_that_is_no_time_has_a_linear_axis_from_zero(tmp_path: Path) -> None:

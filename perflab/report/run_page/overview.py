@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -30,6 +30,8 @@ from perflab.units import format_confidence, format_count, format_duration, list
 MAX_SHOWN = 10  # comparisons on the first screen; the others are folded
 MAX_CONDITIONS = 4  # that are named one by one
 MAX_WHY = 3  # traced trials of which it is said on the first screen
+NEAR = 0.13  # of the axis: numbers that are nearer would touch
+NONE = "1×"  # no difference
 EDGE = 0.03  # of the drawn axis, that stays free at either end
 
 # Sign, word and tone of each verdict; a difference is named by whether it is worse or better.
@@ -196,8 +198,20 @@ def effects_of(runs: Sequence[ReportRun]) -> tuple[list[Effect], Ticks]:
         if e.comparison.scale != RATIO:
             most = max((abs(v) for v in _ends(e.comparison)), default=0.0)
             largest[e.metric.name] = max(largest.get(e.metric.name, 0.0), most)
-    ticks = tuple((place(at), f"{text}×") for at, text in axes.log_ticks(low, high))
+    ticks = _apart((place(at), f"{text}×") for at, text in axes.log_ticks(low, high))
     return [replace(e, drawn=_drawn(e, place, largest)) for e in found], ticks
+
+
+def _apart(ticks: Iterable[tuple[float, str]]) -> Ticks:
+    """Those with room for their words; the one of no difference stays."""
+    kept: list[tuple[float, str]] = []
+    for at, text in ticks:
+        if kept and at - kept[-1][0] < NEAR:
+            if text != NONE:
+                continue
+            kept.pop()
+        kept.append((at, text))
+    return tuple(kept)
 
 
 def _where(c: Finding, several: bool) -> str:
