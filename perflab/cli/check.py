@@ -40,18 +40,6 @@ _TONES: dict[str, Tone] = {
     **{"passed": "good", "failed": "bad", "undecided": "warn"},
 }
 
-_WORDS = {
-    "cpu_perc": ("CPU", "% of all CPUs"),
-    "rss_KB": ("RSS, peak", "KB"),
-    "mean_us": ("latency, mean", "µs"),
-    "late_msgs": ("late", "messages"),
-    "late_perc": ("late", "% of received"),
-    "too_late_msgs": ("too late", "messages"),
-    "too_late_perc": ("too late", "% of received"),
-    "lost_msgs": ("lost", "messages"),
-    "lost_perc": ("lost", "% of sent"),
-}
-
 
 def _parameters() -> list[inspect.Parameter]:
     return options.of_statistics("With --baseline")
@@ -217,7 +205,7 @@ def _result(data: RunData, target: Target, result: Result) -> Json:
     }
     figures = []
     for key, bound in target.bounds.items():
-        value, (name, unit) = measured[key], _WORDS[key]
+        value, (name, unit) = measured[key], targets.WORDS[key]
         verdict = NOT_MEASURED if value is None else MET if value <= bound else MISSED
         figures.append(
             {"key": key, "name": name, "unit": unit, "target": bound, "measured": value, "verdict": verdict}

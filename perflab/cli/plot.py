@@ -36,8 +36,8 @@ def plot(
         str,
         typer.Option(
             metavar="K[,K]",
-            help="all, or some of: distributions, percentiles, edges, time, curves, breaking_points, executor_costs, "
-            "cores, affinity, cpu, rss.",
+            help="all, or some of: course, distributions, percentiles, edges, time, curves, breaking_points, "
+            "executor_costs, target, cores, affinity, cpu, rss.",
         ),
     ] = "all",
     fmt: Annotated[
@@ -152,10 +152,7 @@ def _target(word: str) -> Target:
     from perflab.report.figures import Target
 
     target = open_target(word)
-    cpu, rss = target.bounds.get("cpu_perc"), target.bounds.get("rss_KB")
-    if cpu is None and rss is None:
-        raise BadInput(f"--target {word} bounds neither cpu nor rss; there is no line to draw")
-    return Target(target.path.stem, cpu, rss)
+    return Target(target.path.stem, target.bounds, target.topology)
 
 
 def _names(runs: Sequence[RunData]) -> str:

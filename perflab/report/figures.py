@@ -8,7 +8,7 @@ measured, and makes a figure of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Literal
 
@@ -160,11 +160,20 @@ class Figure:
 
 @dataclass(frozen=True)
 class Target:
-    """Limits to compare resources with. CPU is per cent of all CPUs together."""
+    """Upper bounds of figures, by their columns (perflab/statistics/target.py)."""
 
     name: str
-    cpu_percent: float | None
-    rss_kb: float | None
+    bounds: Mapping[str, float]
+    topology: str | None = None  # whose process it is for
+
+    @property
+    def cpu_percent(self) -> float | None:
+        """Of all CPUs together."""
+        return self.bounds.get("cpu_perc")
+
+    @property
+    def rss_kb(self) -> float | None:
+        return self.bounds.get("rss_KB")
 
 
 # -- axes of values that are not known yet -----------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from perflab.report import course, cpus, distributions, executor_costs, levels, resources, timelines
+from perflab.report.against_target import against_target
 from perflab.report.captions import words
 from perflab.report.figures import Figure, Target
 from perflab.report.multiples import Against, against, apart
@@ -148,6 +149,14 @@ def _course(subject: Subject) -> list[Figure | str]:
     return [course.course(subject.everything) or "fewer than two trials say when they ran"]
 
 
+def _target(subject: Subject) -> list[Figure | str]:
+    if subject.target is None:
+        return ["no target was named; --target does it"]
+    return [
+        against_target(subject.results, subject.target) or f"nothing that {subject.target.name} bounds was measured"
+    ]
+
+
 KINDS = (
     Kind("course", "The run", _course, special=True),
     Kind("distributions", "Distributions", _per_trial, of_figures=True, special=True),
@@ -157,6 +166,7 @@ KINDS = (
     Kind("curves", "Curves", _curves, special=True),
     Kind("breaking_points", "Breaking points", _breaking_points, special=True),
     Kind("executor_costs", "Executor costs", _executor_costs, special=True),
+    Kind("target", "Against a target", _target, special=True, in_report=False),
     Kind("cores", "CPUs", lambda subject: [cpus.cores(subject.results) or _UNWATCHED], special=True),
     Kind("affinity", "Where threads ran", lambda subject: [cpus.affinity(subject.results) or _UNWATCHED], special=True),
     Kind("cpu", "CPU use", lambda subject: [resources.cpu(subject.shown, subject.target) or "no CPU time was sampled"]),

@@ -9,6 +9,19 @@ from typing import Any
 from perflab.kernel import parse_cpu_list
 from perflab.results.trial import Distribution, HasCounts, ProcessResources, added, counted, largest, owners
 
+# What the columns are, and their units.
+WORDS: Mapping[str, tuple[str, str]] = {
+    "cpu_perc": ("CPU", "% of all CPUs"),
+    "rss_KB": ("RSS, peak", "KB"),
+    "mean_us": ("latency, mean", "µs"),
+    "late_msgs": ("late", "messages"),
+    "late_perc": ("late", "% of received"),
+    "too_late_msgs": ("too late", "messages"),
+    "too_late_perc": ("too late", "% of received"),
+    "lost_msgs": ("lost", "messages"),
+    "lost_perc": ("lost", "% of sent"),
+}
+
 
 def measured(
     result: HasCounts, processes: Sequence[ProcessResources], cpus: int | None, *, one_class_of_loss: bool = False

@@ -23,6 +23,7 @@ from perflab.formats.checkpoints import Interval
 from perflab.formats.records import RecordError
 from perflab.formats.tables import empty_tables
 from perflab.report import (
+    against_target,
     axes,
     captions,
     distributions,
@@ -487,7 +488,7 @@ def sample(
 
 def test_cpu_is_per_cent_of_one_cpu_and_a_target_is_converted() -> None:
     found = one_result(trial(samples=[sample(1, 50), sample(2, 150)]))
-    figure = resources.cpu(found, Target("limit", 15.0, None))
+    figure = resources.cpu(found, Target("limit", {"cpu_perc": 15.0}))
     assert figure is not None
     assert figure.y.title == "CPU (% of one CPU)"
     assert (the_series(figure, "p").x, the_series(figure, "p").y) == ((1.0, 2.0), (50.0, 150.0))
@@ -505,7 +506,7 @@ def test_cpu_before_the_start_and_after_the_end_is_not_shown() -> None:
 
 def test_a_target_without_a_known_number_of_cpus_has_no_line() -> None:
     found = results_of([run(trial(samples=[sample(1, 50)]), cpus=None)])
-    figure = resources.cpu(found, Target("limit", 15.0, None))
+    figure = resources.cpu(found, Target("limit", {"cpu_perc": 15.0}))
     assert figure is not None
     assert figure.references == ()
     assert any("not recorded" in note for note in figure.notes)
@@ -514,7 +515,8 @@ def test_a_target_without_a_known_number_of_cpus_has_no_line() -> None:
 def test_shares_of_a_whole_machine_are_drawn_as_that() -> None:
     machine = [{"process": "q", "at_ns": S, "interval_ns": S, "cpu_percent_of_machine": 5.0, "rss_peak_kb": 1024}]
     foreign = replace(run(trial(samples=machine, started_ns=None, middleware="n")), origin=IROBOT, manifest=MANIFEST)
-    figure = resources.cpu(results_of([run(trial(samples=[sample(1, 50)])), foreign]), Target("limit", 15.0, None))
+    both = results_of([run(trial(samples=[sample(1, 50)])), foreign])
+    figure = resources.cpu(both, Target("limit", {"cpu_perc": 15.0}))
     assert figure is not None
     assert figure.y.title == "CPU (% of all CPUs)"
     assert [s.y for s in figure.series] == [(12.5,), (5.0,)]
@@ -523,7 +525,7 @@ def test_shares_of_a_whole_machine_are_drawn_as_that() -> None:
 
 def test_memory_is_in_mib_and_so_is_its_target() -> None:
     figure = resources.rss(
-        one_result(trial(samples=[sample(1, None), sample(2, None, 4096)])), Target("t", None, 10240)
+        one_result(trial(samples=[sample(1, None), sample(2, None, 4096)])), Target("t", {"rss_KB": 10240})
     )
     assert figure is not None
     assert the_series(figure, "p").y == (2.0, 4.0)
@@ -680,3 +682,14 @@ def test_colour_and_mark_together_repeat_late() -> None:
     pairs = [(draw.tone_of(g), palette.mark(g)) for g in range(42)]
     assert len(set(pairs)) == 42
     assert draw.tone_of(42) == draw.tone_of(0)
+
+
+def test_bars_against_a_target_are_shares_of_its_bounds() -> None:
+    def row(value: float | None, bound: float) -> float | None:
+        return against_target._Row(found[0], "mean_us", value, bound).percent
+
+    found = one_result(trial(samples=[sample(1, 50)]))
+    assert (row(25, 50), row(100, 50), row(0, 0), row(None, 50)) == (50, 200, 0, None)
+    assert row(1, 0) == math.inf  # a bound of 0 is met by 0 alone
+    words = against_target._Row(found[0], "mean_us", None, 50).words
+    assert words == "latency, mean: not measured, bound 50"

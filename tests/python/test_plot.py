@@ -325,10 +325,25 @@ def test_a_target_is_drawn_as_a_line(perflab: Perflab, run: Path, tmp_path: Path
     assert done.returncode == 0, done.stderr
     assert "limits: 10 MiB" in svg_text((run / "plots/rss.svg").read_bytes())
     assert any(re.fullmatch(r"limits: 15 % of all \d+ CPUs", t) for t in svg_text((run / "plots/cpu.svg").read_bytes()))
-    target.write_text(json.dumps({"latency_total": {"late[%]": 1}}))
-    refused = perflab("plot", run, "--target", target)
-    assert refused.returncode == 2
-    assert "bounds neither cpu nor rss" in one_line(refused.stderr)
+
+
+def test_every_figure_that_a_target_bounds_is_drawn_against_its_bound(
+    perflab: Perflab, run: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "limits.json"
+    bounds = {"resources": {"rss[KB]": 1}, "latency_total": {"late[%]": 100, "mean[us]": 1e9, "lost[#]": 1}}
+    target.write_text(json.dumps(bounds))
+    done = perflab("plot", run, "--kind", "target", "--target", target, "--format", "svg")
+    assert done.returncode == 0, done.stderr
+    texts = svg_text((run / "plots/target.svg").read_bytes())
+    assert "Measured against limits" in texts
+    checked = json.loads(perflab("check", run, "--target", target, "--json").stdout)["results"]
+    for figure in (figure for result in checked for figure in result["figures"]):
+        words = f"{figure['name']}: {figure['measured']:.4g} {figure['unit']}, bound {figure['target']:g}"
+        assert any(text.endswith(words) for text in texts), words
+    without = perflab("plot", run, "--kind", "target", "--format", "svg")
+    assert without.returncode == 2
+    assert "target: no target was named; --target does it" in one_line(without.stderr)
 
 
 # -- drawing ---------------------------------------------------------------------------------------------------------
