@@ -40,7 +40,7 @@ def report(
     ] = None,
     theme: Theme = None,
     still: Annotated[
-        bool, typer.Option("--still", help="Pictures that do not move: a page of some 100 kB instead of 1 MB.")
+        bool, typer.Option("--still", help="Pictures that do not move: a page of two thirds of the size.")
     ] = False,
     top: TopFunctions = TOP,
     markdown: Annotated[
