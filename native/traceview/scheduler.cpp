@@ -11,8 +11,6 @@ namespace perflab::traceview {
 
 namespace {
 
-constexpr std::int32_t kUnknown = -1;  // who runs on a CPU
-constexpr std::int32_t kIdle = -2;
 constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
 constexpr std::size_t kLongestName = 15;  // of a thread, in the kernel
 constexpr std::int64_t kClocksApartNs =
@@ -230,7 +228,7 @@ struct Scheduler::State {
     const Life& self = at(life);
     if (self.cpu == kNoNumber) return;
     const Cpu& on = cpu(host_of(life), self.cpu);
-    write_hold(life, time, on.current, on.current >= 0 ? on.since_ns : kNoTime);
+    write_hold(life, time, on.current, on.since_ns);
   }
 
   void begin_wait(std::int32_t life, Doing doing, std::int64_t time, std::int32_t on) {
@@ -417,7 +415,7 @@ struct Scheduler::State {
       on.since_ns = kForever;
     }
     for (const std::int32_t waiting : on.waiting) {
-      write_hold(waiting, time, on.current, on.current >= 0 ? on.since_ns : kNoTime);
+      write_hold(waiting, time, on.current, on.since_ns);
     }
     if (previous >= 0) leave(previous, event, time, on.last_switch_ns);
     const std::int64_t known_from = std::max(time, cpu(of, event.cpu).loss_end_ns);

@@ -13,6 +13,10 @@ namespace perflab::traceview {
 inline constexpr std::int32_t kNoNumber = std::numeric_limits<std::int32_t>::min();  // no CPU, no priority
 inline constexpr std::int64_t kNoTime = std::numeric_limits<std::int64_t>::min();
 
+// Who runs on a CPU, where it is no thread.
+inline constexpr std::int32_t kUnknown = -1;
+inline constexpr std::int32_t kIdle = -2;
+
 // Lives are uses of thread numbers: rows refer to threads by their lives.
 struct StateRow {
   std::int64_t start_ns, end_ns;

@@ -246,8 +246,9 @@ struct Holds : Table<Holds> {
   Int32 thread;
   EnumColumn<ThreadState> state;  // preempted or woken
   Int64 start_ns, end_ns;
-  Int32 cpu, holder;  // holder: a thread; null while the CPU was idle or nobody knows
-  PERFLAB_COLUMNS(thread, state, start_ns, end_ns, cpu, holder)
+  Int32 cpu, holder;  // holder: a thread; null while the CPU was idle, or where it is not known who ran
+  UInt8 idle;         // 1: the CPU was seen to be idle
+  PERFLAB_COLUMNS(thread, state, start_ns, end_ns, cpu, holder, idle)
 };
 
 }  // namespace perflab::traceview

@@ -57,7 +57,7 @@ void ThreadHistory::write(const SchedulerRows& rows) {
   for (const std::size_t i : by_thread(rows, rows.holds, first_hold_)) {
     const HoldRow& row = rows.holds[i];
     holds_.push(rows.thread_of_life[at(row.life)], row.state, row.start_ns, row.end_ns, row.cpu,
-                thread_or_null(row.holder));
+                thread_or_null(row.holder), static_cast<std::uint8_t>(row.holder == kIdle));
   }
   for (const WakeUpRow& row : rows.wake_ups) {
     wake_ups_.push(rows.thread_of_life[at(row.life)], thread_or_null(row.by_life),

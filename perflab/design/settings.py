@@ -14,6 +14,7 @@ from perflab.design.document import Document, Scalar, Thresholds
 from perflab.design.scheduling import ThreadRequest
 from perflab.design.treatments import AsPlanned, Course, Planned, Treatment
 from perflab.design.variant import Variant
+from perflab.results.files import NotRecorded
 from perflab.units import NS_PER_S
 from perflab.workload import Source, Workload
 
@@ -112,6 +113,7 @@ class Experiment:
     command_line: tuple[str, ...]
     sources: tuple[Source, ...] = ()  # the experiment file
     unavailable: tuple[UnavailableLevel, ...] = ()  # levels of a sweep that this machine cannot do
+    not_recorded: tuple[NotRecorded, ...] = ()  # what observers that are not required cannot record here
     search: SearchPlan | None = None  # instead of `order`
 
     def named(self, name: str) -> Experiment:

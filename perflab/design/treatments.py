@@ -35,9 +35,11 @@ from perflab.design.factors import (
 from perflab.design.levels import quantity, with_unit
 from perflab.design.variant import Variant
 from perflab.errors import BadInput, instead
+from perflab.host import Host
 from perflab.middleware import REGISTRY as MIDDLEWARES
 from perflab.observer import Observer
 from perflab.observer.kinds import REGISTRY as OBSERVERS
+from perflab.results.files import NotRecorded
 from perflab.statistics.summary import TrialData
 from perflab.workload import Graph, Workload
 from perflab.workload.command import ARGUMENT, ENVIRONMENT, CommandParameters
@@ -500,6 +502,30 @@ def observers(document: Document) -> list[Observer]:
                 raise BadEntry(("observers", number), f"observers: {observer.name} is there twice")
             made.append(observer)
     return _measuring(document, made)
+
+
+def recordable(document: Document, host: Host, runtimes: Iterable[str]) -> tuple[Document, tuple[NotRecorded, ...]]:
+    """The document with what its observers that are not required can record here, and what they cannot.
+
+    Raises BadInput.
+    """
+    made: list[Observer] = []
+    missing: list[NotRecorded] = []
+    for asked in observers(document):
+        rest: Observer | None = asked
+        for runtime in runtimes if not asked.required else ():
+            if rest is None:
+                break
+            rest, reason = rest.possible(host, runtime)
+            if reason is not None:
+                changed = {} if rest is None else {k: v for k, v in rest.written.items() if v != asked.written[k]}
+                words = ",".join(f"{key}={value}" for key, value in changed.items())
+                missing.append(NotRecorded(asked.name, reason, f"{asked.name}:{words}" if rest is not None else None))
+        if rest is not None:
+            made.append(rest)
+    if not missing:
+        return document, ()
+    return document.model_copy(update={"observers": [{o.name: o.written} for o in made]}), tuple(missing)
 
 
 def _measuring(document: Document, made: list[Observer]) -> list[Observer]:

@@ -124,6 +124,8 @@ def build(
     _check_pins(written, document, loaded)
     with written.at("executors"):
         _check_executors(variants)
+    runtimes = dict.fromkeys("command" if loaded.command is not None else v.runtime for v, _ in variants)
+    document, not_recorded = design.recordable(document, Host(), runtimes)
     variant_of = _variant_of(loaded, native)
     search = None
     if asked is None:
@@ -152,6 +154,7 @@ def build(
         command_line=tuple(command_line),
         sources=written.sources,
         search=search,
+        not_recorded=not_recorded,
     )
     _check_together(experiment, written)
     return experiment
@@ -185,10 +188,10 @@ def resumed(
             raise BadInput(
                 f"run {word!r} is of another machine; its trials could not be compared with those of this one"
             )
-    experiment = build(written, native, output=None, command_line=command_line, workload=workload).named(manifest.name)
-    experiment = possible(experiment, host)
+    experiment = build(written, native, output=None, command_line=command_line, workload=workload)
+    experiment = possible(experiment.named(manifest.name), host)
     if planned_trials(experiment) != manifest.trials:
-        raise BadInput(f"run {word!r} was planned by another version of perflab, in another order; run it anew")
+        raise BadInput(f"run {word!r} was planned by another version of perflab, or with other rights; run it anew")
     for now in (m.used for variant in experiment.variants for m in variant.middlewares):
         known = (m.version for m in manifest.middlewares if (m.name, m.options) == (now.name, now.options))
         if (before := next(known, None)) != now.version:

@@ -152,6 +152,8 @@ def execute(
             begun = True
             directory.reserve()
             display.begin(_run_plan(experiment, trials))
+            for missing in experiment.not_recorded:
+                display.note(missing.words)
             with phase(""):  # the display says how it goes
                 error = _run_trials(context, directory, trials) or error
         except Interrupted as interrupt:
@@ -566,6 +568,7 @@ def _manifest(context: _Context) -> Manifest:
         treatments=tuple(map(_designed, experiment.treatments)),
         trials=planned_trials(experiment),
         unavailable_levels=tuple(LeftOutLevel(**dataclasses.asdict(level)) for level in experiment.unavailable),
+        not_recorded=experiment.not_recorded,
         versions=_versions(native),
         environment=environment(tracer.RECORDED),
         host=host.facts(),

@@ -6,12 +6,15 @@ from abc import ABC
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from pydantic import Field
 
 from perflab.condition import Trial
 from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
 from perflab.native import Native
+from perflab.parameters import Switch
 from perflab.specification import Specification
 
 if TYPE_CHECKING:
@@ -43,6 +46,11 @@ class Observer(Specification, ABC):
     The order within a trial: begin - the workload starts and is matched - start - the measured part - stop.
     """
 
+    required: Switch = Field(
+        default=True,
+        description="off: run without what this machine does not allow, and say what is missing",
+    )
+
     on_virtual: ClassVar[str | None] = None  # why it cannot be there in virtual time
     on_command: ClassVar[str | None] = None  # why it cannot be there with a command
 
@@ -57,6 +65,14 @@ class Observer(Specification, ABC):
             raise Unavailable(f"{self.name}: {self.on_virtual}; use a real middleware")
         if runtime == "command" and self.on_command is not None:
             raise BadInput(f"{self.name}: {self.on_command}, and this workload is a command")
+
+    def possible(self, host: Host, runtime: str) -> tuple[Self | None, str | None]:
+        """As much of it as can be done here, and what is missing for the rest. Raises BadInput."""
+        try:
+            self.check(host, runtime)
+        except Unavailable as error:
+            return None, str(error)
+        return self, None
 
     def configure(self, configuration: dict[str, Any], native: Native) -> None:
         """Adds what perflab-node itself shall record to a node's configuration (docs/formats.md, section 2)."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
@@ -21,7 +21,7 @@ from perflab.native import Native
 from perflab.observer import Artifact, Observation, Observer
 from perflab.parameters import Bytes, Names, Switch
 from perflab.registry import Kind
-from perflab.tracer import TRACEPOINTS, Recording, RecordingSettings, check, has_tracepoints, node_setting
+from perflab.tracer import AUTO, NONE, TRACEPOINTS, Recording, RecordingSettings, check, has_tracepoints, node_setting
 from perflab.tracer.lttng import UserSpaceSettings
 from perflab.units import format_count
 
@@ -91,6 +91,14 @@ class Tracing(Observer):
                 f"{self.name}: {TRACEPOINTS} is not in {native.find().folder}: install LTTng's headers with "
                 "`apt install liblttng-ust-dev` and build perflab again with `make`"
             )
+
+    def possible(self, host: Host, runtime: str) -> tuple[Self | None, str | None]:
+        """Without rights to the scheduler's events, user space alone."""
+        found, missing = super().possible(host, runtime)
+        if found is not None or self.scheduler != AUTO:
+            return found, missing
+        rest, more = super(Tracing, self.model_copy(update={"scheduler": NONE})).possible(host, runtime)
+        return rest, missing if rest is not None else more
 
     def configure(self, configuration: dict[str, Any], native: Native) -> None:
         configuration["tracing"] = node_setting(str(configuration.get("runtime")), native)

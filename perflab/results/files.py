@@ -155,6 +155,22 @@ class LeftOutLevel:
     reason: str
 
 
+@dataclass(frozen=True)
+class NotRecorded:
+    """What an observer that was not required could not record on this machine."""
+
+    observer: str
+    reason: str
+    """What is missing, and the command that grants it."""
+    rest: str | None
+    """The observer as it recorded the rest; null: it recorded nothing."""
+
+    @property
+    def words(self) -> str:
+        what = f"{self.observer} is missing" if self.rest is None else f"only {self.rest} is recorded"
+        return f"{what}: {self.reason.removeprefix(f'{self.observer}: ')}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Versions:
     perflab: str | None = None
@@ -201,6 +217,8 @@ class Manifest:
     trials: tuple[DesignedTrial, ...]
     """The plan; of a search empty."""
     unavailable_levels: tuple[LeftOutLevel, ...] = ()
+    not_recorded: tuple[NotRecorded, ...] = ()
+    """By observers that were not required, for lack of rights or of programs."""
     versions: Versions = Versions()
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables that reach into what is measured."""

@@ -76,8 +76,10 @@ _ALL = (
     ),
     Cause(
         "wake_up", "wake-up", Who.NOBODY,
-        "could run, and nobody was seen on its CPU: it was idle, or who ran there is not recorded",
-        what="woken, and nobody seen on the CPU", late="waited for a CPU on which nobody was seen",
+        "was woken, and its CPU was idle until it ran: it left an idle state slowly, or is a virtual CPU that the"
+        " hypervisor did not run",
+        what="{place} idle, slow to start the thread", late="waited for {place} to leave idle",
+        late_unnamed="waited for a CPU to leave idle",
     ),
     Cause(
         "callback_ahead", "callbacks ahead", Who.CALLBACK, "ran in another callback of the executor, or slept in it",
@@ -133,7 +135,7 @@ _ALL = (
     _of_process(
         "held_back", "held back", "held back from an idle CPU",
         "was preempted, and its CPU idled: a quota that nobody watched, or a limit of real-time threads, kept it from"
-        " running on. Only where no switch is missing and migrations are recorded",
+        " running on. Only where migrations are recorded",
         " (a CPU quota, or a limit of real time)",
     ),
     _of_process(

@@ -491,14 +491,6 @@ def _gaps(facts: Json) -> tuple[pl.DataFrame, bool]:
     return gaps, anywhere
 
 
-def knows_idle_cpus(facts: Json) -> bool:
-    """Whether a CPU on which nobody is seen was idle: no switch and no migration is missing."""
-    scheduler = facts.get("scheduler")
-    if not scheduler or scheduler.get("contradictions") or not scheduler.get("has_migrations"):
-        return False
-    return not any(e["kind"] in _GAPS and _is_kernel(e, facts) for e in facts["ledger"])
-
-
 def _is_kernel(entry: Mapping[str, Any], facts: Json) -> bool:
     """Whether the file of a loss belongs to a trace of the kernel; where that is not clear, it does not."""
     candidates = [PurePosixPath(root) / entry["file"] for root in ("", *facts["paths"])]

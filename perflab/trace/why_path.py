@@ -48,6 +48,7 @@ STAGES = ("sender", "transport", "reader", "callback")
 
 INFERRED = "the switch to the thread was not recorded"
 NO_STATE = "scheduler events are missing there"
+NO_HOLDER = "which thread had the CPU is not recorded, nor that it was idle"
 WALL_TIME = "wall time: the trace has no scheduler events of this thread"
 ASLEEP_OR_WAITING = f"{WALL_TIME}, so whether it slept or waited for a CPU is not known"
 NOT_DIVIDED = f"{WALL_TIME}, so whether it ran, slept or waited for a CPU is not known"
@@ -380,10 +381,11 @@ def _classified(pieces: pl.DataFrame, threads: Threads) -> pl.DataFrame:
         *((state == State[name.upper()], name, "") for name in ("stopped", "traced", "throttled", "frozen")),
         (state < 0, "unknown", NO_STATE),
         (pl.col("holder") >= 0, "cpu", ""),
-        # Nothing but a quota or a limit keeps a thread from running on while its CPU idles; woken, it may wait for the
-        # CPU to come out of its sleep.
-        ((state == State.PREEMPTED) & threads.knows_idle_cpus, "held_back", ""),
-        (pl.lit(True), "wake_up", ""),
+        (pl.col("idle") != 1, "unknown", NO_HOLDER),
+        (state == State.WOKEN, "wake_up", ""),
+        # Nothing but a quota or a limit keeps a thread from running on while its CPU idles, unless it was moved.
+        (pl.lit(threads.migration_reason is None), "held_back", ""),
+        (pl.lit(True), "unknown", threads.migration_reason or ""),
     ]
 
     def first(place: int) -> pl.Expr:

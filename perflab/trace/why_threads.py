@@ -29,7 +29,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from perflab.formats.recording import Cgroup, cgroups_of, recording_of
-from perflab.trace.quality import knows_idle_cpus, wake_up_reason
+from perflab.trace.quality import migration_reason, wake_up_reason
 from perflab.trace.source import Source
 
 Ints = NDArray[np.int64]
@@ -205,7 +205,7 @@ class Threads:
         self.host = ints(trace.table("threads")["host"])
         self.process = ints(trace.table("threads")["process"])
         self.wake_up_reason = wake_up_reason(trace.facts)
-        self.knows_idle_cpus = knows_idle_cpus(trace.facts)
+        self.migration_reason = migration_reason(trace.facts)
 
     # Programs -----------------------------------------------------------------------------------------------------
 
@@ -421,7 +421,8 @@ class Threads:
         held its CPU.
 
         Their columns, and `within` with its row `within_row` of callback_instances or phases, `state` and whether that
-        is `inferred`, `cpu`, and while preempted or woken its `holder`. NONE is what is not known.
+        is `inferred`, `cpu`, and while preempted or woken its `holder`, and whether the CPU was `idle` (1). NONE is
+        what is not known.
         """
         pieces = stretches
         for _, layer in self.contexts:
@@ -437,7 +438,7 @@ class Threads:
             pieces["state"] = np.where(held >= 0, caused, pieces["state"])
         holds = self._trace.table("holds")
         pieces, held = cut_by(Layer.of(holds), pieces, np.isin(pieces["state"], waits))
-        pieces["holder"] = of_rows(ints(holds["holder"]), held)
+        pieces |= {column: of_rows(ints(holds[column]), held) for column in ("holder", "idle")}
         return pl.DataFrame(pieces).with_columns(pl.col("inferred") == 1)
 
 

@@ -73,7 +73,10 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "priority": _I32, "already_running": _FLAG,
     },
     "migrations": {"thread": _I32, "time_ns": _I64, "from_cpu": _I32, "to_cpu": _I32},
-    "holds": {"thread": _I32, "state": _STATE, "start_ns": _I64, "end_ns": _I64, "cpu": _I32, "holder": _I32},
+    "holds": {
+        "thread": _I32, "state": _STATE, "start_ns": _I64, "end_ns": _I64, "cpu": _I32, "holder": _I32,
+        "idle": _FLAG,
+    },
 }  # fmt: skip
 
 SPLIT: dict[str, Any] = {

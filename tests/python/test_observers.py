@@ -118,7 +118,7 @@ def test_intervals_are_durations(kind: Kind[Observer], given: dict[str, Any], ns
     observer = make(kind, **given)
     assert isinstance(observer, Monitor | Hiccup)
     assert observer.interval == ns
-    assert observer.parameters == {"interval": duration_text(ns)}
+    assert observer.parameters == {"required": True, "interval": duration_text(ns)}
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_intervals_are_durations(kind: Kind[Observer], given: dict[str, Any], ns
         (monitor.KIND, {"period": "1s"}, "no parameter 'period'; .*interval"),
         (hiccup.KIND, {"interval": "9us"}, "interval: 9us must be at least 10us"),
         (hiccup.KIND, {"interval": 0}, "interval: 0s must be at least 10us"),
-        (allocations.KIND, {"interval": "1s"}, "no parameter 'interval'; there are none"),
+        (allocations.KIND, {"interval": "1s"}, "no parameter 'interval'; .*required"),
     ],
 )
 def test_what_is_no_parameter_is_refused(kind: Kind[Observer], given: dict[str, Any], words: str) -> None:

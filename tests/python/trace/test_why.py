@@ -15,9 +15,10 @@ from why_system import ALL, BASE, HOG, System, assert_conserved, by_cause, parts
 
 from perflab.errors import BadInput
 from perflab.trace.causes import CAUSES
+from perflab.trace.quality import NO_MIGRATIONS
 from perflab.trace.scope import Scope
 from perflab.trace.why import Selection, why
-from perflab.trace.why_path import ASLEEP_OR_WAITING, DISK, MAX_HOPS, NO_PROCESS, TOO_MANY
+from perflab.trace.why_path import ASLEEP_OR_WAITING, DISK, MAX_HOPS, NO_HOLDER, NO_PROCESS, TOO_MANY
 
 TALK, LISTEN, RECEIVE = "talker (10)", "listener (20)", "listener (recv 21)"
 TIMER, SLOW = "/talker timer 1 s", "/listener /slow"
@@ -216,7 +217,8 @@ def test_a_preempted_thread_whose_cpu_idles_is_held_back(tmp_path: Path, migrati
         assert by_cause(answer)["held_back"] == 34_000
         assert answer.section("messages").frame["main"].to_list() == ["listener (pid 20) held back from an idle CPU"]
     else:
-        assert by_cause(answer)["wake_up"] == 34_000 + 50
+        moved = answer.section("parts").frame.filter(pl.col("reason") == NO_MIGRATIONS)
+        assert moved.select("cause", "part_ns").rows() == [("unknown", 34_000)]
 
 
 def test_a_sender_that_is_stopped_did_not_sleep_past_its_tick(tmp_path: Path) -> None:
@@ -781,6 +783,21 @@ def test_without_scheduler_transport_and_wake_up_are_one_part_and_say_so(tmp_pat
     assert frame.filter(pl.col("cause") == "transport")["reason"].str.contains("one part").all()
     assert frame.filter(pl.col("cause") == "callback_ahead")["reason"].str.contains("wall time").all()
     assert any("transport and wake-up are one part" in note for note in answer.section("messages").notes)
+
+
+def test_a_cpu_that_another_thread_leaves_unseen_was_not_idle(tmp_path: Path) -> None:
+    """By what is recorded it idled, until it is left by a thread that was not seen to come."""
+    system = System()
+    system.switch(-500, 1, 0, HOG)
+    sent = sent_and_received(system)
+    system.switch(2_000, 1, HOG, 0)
+    system.switch(5_000, 1, (98, "unseen"), system.listening)
+    system.listening.get_next_ready(BASE + 5_100)
+    system.listening.execute(BASE + 5_150, system.subscription)
+    system.listen(sent, 5_200)
+    found = system.why(tmp_path)
+    held_up = found.section("parts").frame.filter(pl.col("reason") == NO_HOLDER)
+    assert held_up.select("cause", "part_ns").rows() == [("unknown", 3_000)]
 
 
 def test_what_the_scheduler_lost_is_unknown_and_no_more_than_that(tmp_path: Path) -> None:

@@ -82,15 +82,20 @@ const Definition kDefinitions[] = {
      "35 cpu1 7 sleeping > 0",
      {"migrations 7: 25: 0>1",
       "states 7: running@0 10-20, preempted@0 20-25, preempted@1 25-30, running@1 30-35",
-      "holds 7: preempted@0 20-25 by 8, preempted@1 25-30 by -",
+      "holds 7: preempted@0 20-25 by 8, preempted@1 25-30 by idle",
       "split 7 10 35: on 15, preempted 10, blocked 0, woken 0, moved 1",
       "split 7 10 25: on 10, preempted 5, blocked 0, woken 0, moved 1",
       "split 7 25 35: on 5, preempted 5, blocked 0, woken 0, moved 0"}},
     {"Holds_AreTheStretchesOthersRanWhereAThreadWaits",
      "10 cpu0 7 sleeping > 8; 20 cpu0 wakeup 7 on 0; 30 cpu0 8 preempted > 9; 40 cpu0 9 sleeping > 0; "
      "45 cpu0 0 preempted > 7; 60 cpu0 7 preempted > 8; 70 cpu0 8 sleeping > 7",
-     {"holds 7: woken@0 20-30 by 8, woken@0 30-40 by 9, woken@0 40-45 by -, preempted@0 60-70 by 8",
-      "holds 8: preempted@0 30-40 by 9, preempted@0 40-45 by -, preempted@0 45-60 by 7"}},
+     {"holds 7: woken@0 20-30 by 8, woken@0 30-40 by 9, woken@0 40-45 by idle, preempted@0 60-70 by 8",
+      "holds 8: preempted@0 30-40 by 9, preempted@0 40-45 by idle, preempted@0 45-60 by 7"}},
+    // Another thread than the idle one leaves the CPU: it came unseen, and nobody knows when.
+    {"Holds_ACpuIsIdleOnlyWhereTheIdleThreadIsSeenToLeaveIt",
+     "10 cpu0 7 sleeping > 0; 20 cpu0 wakeup 7 on 0; 30 cpu0 9 sleeping > 7; 40 cpu0 7 sleeping > 0; "
+     "50 cpu0 wakeup 7 on 0; 60 cpu0 0 preempted > 7",
+     {"holds 7: woken@0 20-30 by -, woken@0 50-60 by idle", "contradictions: 1"}},
     {"MissingKinds_OneMissingWakeUpLeavesItsSleepUnknown",
      "10 cpu0 0 preempted > 7; 20 cpu0 7 sleeping > 0; 45 cpu0 0 preempted > 7; 50 cpu0 wakeup 8 on 0; "
      "55 cpu0 7 preempted > 8",

@@ -83,7 +83,7 @@ class Recording {
     }
     return text;
   }
-  // "woken@0 10-20 by 7": by whom a thread was kept waiting, "by -" where nobody or nobody knows.
+  // "woken@0 10-20 by 7": who had the CPU that a thread waited for; "idle", or "-" where that is not known.
   [[nodiscard]] std::string holds_of(std::int32_t tid) const {
     const Holds& table = scheduler.holds();
     std::string text;
@@ -93,7 +93,9 @@ class Recording {
       text += names(ThreadState{})[static_cast<std::size_t>(table.state[i])];
       text += "@" + std::to_string(table.cpu[i]) + " " + std::to_string(table.start_ns[i]) + "-" +
               std::to_string(table.end_ns[i]);
-      text += " by " + (table.holder.valid(i) ? std::to_string(tid_of(table.holder[i])) : "-");
+      text += " by " + (table.holder.valid(i) ? std::to_string(tid_of(table.holder[i]))
+                        : table.idle[i] != 0  ? "idle"
+                                              : "-");
     }
     return text;
   }

@@ -1,0 +1,62 @@
+"""The demo's traced trials say why messages were late, on a machine as it comes."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from perflab import native, tracer
+from perflab.trace import open_trace
+from perflab.trace.quality import quality_of
+from tests.said import finished
+
+ROOT = Path(__file__).resolve().parents[2]
+LIMIT_S = 600
+UNKNOWN_AT_MOST = 5  # percent of the time that late messages took
+
+pytestmark = [pytest.mark.native, pytest.mark.alone]
+
+
+def perflab(*words: str, **environment: str) -> None:
+    ran = finished([sys.executable, "-m", "perflab", *words], cwd=ROOT, timeout=LIMIT_S, env=os.environ | environment)
+    assert ran.returncode == 0, ran.stderr
+
+
+def is_complete(trace: Path) -> bool:
+    """Whether nothing says that events are missing."""
+    with open_trace([trace]) as opened:
+        return not opened.facts["ledger"] and not opened.facts["scheduler"]["contradictions"]
+
+
+def test_of_complete_recordings_the_demo_says_why(tmp_path: Path) -> None:
+    tracer.check(tracer.RecordingSettings(scheduler=tracer.AUTO), native.find())
+    run = tmp_path / "run"
+    perflab("run", "demo", "--middleware", "cyclonedds", "--trials", "1", "--output", str(run))
+    assert json.loads((run / "manifest.json").read_text())["not_recorded"] == []
+    traces = sorted((run / "trials").glob("*/trace"))
+    assert len(traces) == 4, "one traced trial for each treatment"
+    for trace in traces:
+        (verdict,) = json.loads((trace / "why.json").read_text())["why"]["rows"]
+        if is_complete(trace):
+            assert verdict["unknown_percent"] < UNKNOWN_AT_MOST, verdict["sentence"]
+
+
+def test_without_rights_it_records_the_rest_and_says_what_grants_them_before_the_first_trial(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give up single rights")
+    run = tmp_path / "run"
+    lesser = ("setpriv", "--bounding-set=-sys_admin,-perfmon,-bpf", "--inh-caps=-all")
+    words = ("run", "sierra_nevada", "--observer", "tracing:required=off", "--time", "300ms", "--output", str(run))
+    ran = finished([*lesser, sys.executable, "-m", "perflab", *words], cwd=ROOT, timeout=LIMIT_S)
+    assert ran.returncode == 0, ran.stderr
+    (missing,) = json.loads((run / "manifest.json").read_text())["not_recorded"]
+    assert missing["rest"] == "tracing:scheduler=none"
+    assert "sudo " in missing["reason"]
+    said = f"only tracing:scheduler=none is recorded: {missing['reason']}"
+    before, _, _ = ran.stderr.partition("[1/")
+    assert said in before
+    assert said in " ".join(ran.stdout.split())
