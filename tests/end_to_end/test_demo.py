@@ -11,7 +11,6 @@ import pytest
 
 from perflab import native, tracer
 from perflab.trace import open_trace
-from perflab.trace.quality import quality_of
 from tests.said import finished
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,7 +49,8 @@ def test_without_rights_it_records_the_rest_and_says_what_grants_them_before_the
         pytest.skip("only root can give up single rights")
     run = tmp_path / "run"
     lesser = ("setpriv", "--bounding-set=-sys_admin,-perfmon,-bpf", "--inh-caps=-all")
-    words = ("run", "sierra_nevada", "--observer", "tracing:required=off", "--time", "300ms", "--output", str(run))
+    words = ("run", "sierra_nevada", "--observer", "tracing:required=off", "--progress", "lines")
+    words = (*words, "--time", "300ms", "--output", str(run))
     ran = finished([*lesser, sys.executable, "-m", "perflab", *words], cwd=ROOT, timeout=LIMIT_S)
     assert ran.returncode == 0, ran.stderr
     (missing,) = json.loads((run / "manifest.json").read_text())["not_recorded"]

@@ -18,13 +18,14 @@ from perflab.design.document import Document, Written, read, validate
 from perflab.design.settings import Experiment
 from perflab.design.treatments import BASELINE, CONTROL, EXTRA, MEASURED, Planned, Treatment
 from perflab.design.variant import Executor, Variant
-from perflab.errors import BadInput
+from perflab.errors import BadInput, Unavailable
 from perflab.experiment.build import build
 from perflab.host import Host
 from perflab.middleware import Middleware
 from perflab.native import Native
 from perflab.observer import Observer
 from perflab.observer.kinds import REGISTRY as OBSERVERS
+from perflab.observer.tracing import Tracing as RealTracing
 from perflab.registry import Kind
 from perflab.workload import Graph, Made
 
@@ -522,3 +523,39 @@ def test_factors_of_the_examples_reach_what_they_name() -> None:
     assert rates == [100, 500, 1000, 2000]
     transports = [dict(t.variant.middlewares[0].options) for t in experiment_of("shared_memory").treatments]
     assert transports == [{"transport": "udp"}, {"transport": "shm"}]
+
+
+# -- what this machine allows ----------------------------------------------------------------------------------------
+
+
+def recordable(monkeypatch: pytest.MonkeyPatch, asked: str, missing: dict[str, str]) -> tuple[list[Any], list[Any]]:
+    """Observers and what is not recorded, where tracing with these kinds of `scheduler` is refused."""
+
+    def check(self: RealTracing, host: Host, runtime: str) -> None:
+        if self.scheduler in missing:
+            raise Unavailable(missing[self.scheduler])
+
+    monkeypatch.setattr(RealTracing, "check", check)
+    changed, lacks = design.recordable(document(observers=[asked, "hiccup"]), Host(), ["dds"])
+    return [(o.name, getattr(o, "scheduler", None)) for o in design.observers(changed)], [m.words for m in lacks]
+
+
+def test_what_is_required_is_left_for_the_run_to_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, lacks = recordable(monkeypatch, "tracing", {"auto": "no rights"})
+    assert (found, lacks) == ([("tracing", "auto"), ("hiccup", None)], [])
+
+
+def test_what_is_not_required_records_what_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, lacks = recordable(monkeypatch, "tracing:required=off", {"auto": "no rights; do this"})
+    assert found == [("tracing", "none"), ("hiccup", None)]
+    assert lacks == ["only tracing:scheduler=none is recorded: no rights; do this"]
+
+
+def test_what_is_not_required_is_left_out_where_nothing_of_it_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, lacks = recordable(monkeypatch, "tracing:required=off", {"auto": "no rights", "none": "no LTTng; get it"})
+    assert (found, lacks) == ([("hiccup", None)], ["tracing is missing: no LTTng; get it"])
+
+
+def test_what_is_asked_for_by_name_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, lacks = recordable(monkeypatch, "tracing:required=off,scheduler=ebpf", {"ebpf": "no BPF"})
+    assert (found, lacks) == ([("hiccup", None)], ["tracing is missing: no BPF"])
