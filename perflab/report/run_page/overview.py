@@ -307,7 +307,9 @@ def beside(runs: Sequence[ReportRun], judged: Sequence[Trust]) -> Iterator[Block
 
 
 def why(runs: Sequence[ReportRun]) -> list[str]:
-    """Of the traced trials with the longest lateness a sentence each; where none was traced how to do it."""
+    """What this machine did not allow to be recorded; of the traced trials with the longest lateness a sentence each;
+    where none was traced how to do it."""
+    missing = [f"{m.words[:1].upper()}{m.words[1:]}." for run in runs for m in run.manifest.not_recorded]
     found: list[tuple[int, str]] = []
     for run in runs:
         names = {id(r): name for r, name in zip(run.results, names_of(run.results), strict=True)}
@@ -316,11 +318,11 @@ def why(runs: Sequence[ReportRun]) -> list[str]:
                 found.append((trial.why.total_ns or 0, f"{names[id(result)]}: {_lateness(trial.why)}"))
     if not found:
         own = any(run.own and not run.data.is_virtual for run in runs)
-        return ["No trial was traced; `--observer tracing` tells why messages are late."] if own else []
+        return missing or (["No trial was traced; `--observer tracing` tells why messages are late."] if own else [])
     found.sort(key=lambda entry: -entry[0])
     rest = len(found) - MAX_WHY
     more = [f"{plural(rest, 'more traced trial')} in the appendix."] if rest > 0 else []
-    return [*(words for _, words in found[:MAX_WHY]), *more]
+    return [*missing, *(words for _, words in found[:MAX_WHY]), *more]
 
 
 def _lateness(why: Why) -> str:
