@@ -37,7 +37,9 @@ def unknown_percent(trace: Path) -> float | None:
     with open_trace([trace]) as opened:
         if opened.facts["ledger"] or opened.facts["scheduler"]["contradictions"]:
             return None
-        parts = why(opened, asked_of(trace)).section("parts").frame
+        selection = asked_of(trace)
+        assert selection is not None
+        parts = why(opened, selection).section("parts").frame
     unknown = (pl.col("cause") == "unknown") & (pl.col("reason") != NO_HOLDER)
     return 100.0 * int(parts.filter(unknown)["part_ns"].sum()) / int(parts["part_ns"].sum())
 
@@ -58,9 +60,9 @@ def test_without_rights_it_records_the_rest_and_says_what_grants_them_before_the
         pytest.skip("only root can give up single rights")
     run = tmp_path / "run"
     lesser = ("setpriv", "--bounding-set=-sys_admin,-perfmon,-bpf", "--inh-caps=-all")
-    words = ("run", "sierra_nevada", "--observer", "tracing:required=off", "--progress", "lines")
-    words = (*words, "--time", "300ms", "--output", str(run))
-    ran = finished([*lesser, sys.executable, "-m", "perflab", *words], cwd=ROOT, timeout=LIMIT_S)
+    words = ("run", "sierra_nevada", "--observer", "tracing:required=off", "--progress", "lines", "--time", "300ms")
+    command = [*lesser, sys.executable, "-m", "perflab", *words, "--output", str(run)]
+    ran = finished(command, cwd=ROOT, timeout=LIMIT_S)
     assert ran.returncode == 0, ran.stderr
     (missing,) = json.loads((run / "manifest.json").read_text())["not_recorded"]
     assert missing["rest"] == "tracing:scheduler=none"
