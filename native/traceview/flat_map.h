@@ -26,11 +26,6 @@ class FlatMap {
     cell = {key, row};
   }
 
-  void reserve(std::size_t entries) {
-    std::size_t cells = 16;
-    while (cells < 2 * (entries + 1)) cells *= 2;
-    if (cells > cells_.size()) resize(cells);
-  }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
   // visitor(key, row) for every entry, in no order.

@@ -39,8 +39,17 @@ Ros::Process& Ros::process(std::int32_t host, std::int32_t pid) {
   return processes_[at(entry->second)];
 }
 
-Ros::Thread& Ros::thread(std::int32_t host, std::int32_t pid, std::int32_t tid, const BoundEvent& bound,
-                         const ctf::Event& event) {
+inline Ros::Thread& Ros::thread(std::int32_t host, std::int32_t pid, std::int32_t tid,
+                                const BoundEvent& bound, const ctf::Event& event) {
+  const std::uint64_t number = number_key(pid, tid);
+  Recent& recent = recent_[static_cast<std::uint32_t>(tid) % recent_.size()];
+  if (recent.thread != nullptr && recent.number == number && recent.host == host) return *recent.thread;
+  recent = {number, host, &known_or_new_thread(host, pid, tid, bound, event)};
+  return *recent.thread;
+}
+
+Ros::Thread& Ros::known_or_new_thread(std::int32_t host, std::int32_t pid, std::int32_t tid,
+                                      const BoundEvent& bound, const ctf::Event& event) {
   if (at(host) >= thread_of_.size()) thread_of_.resize(at(host) + 1);
   FlatMap& threads = thread_of_[at(host)];
   const std::uint64_t number = number_key(pid, tid);

@@ -26,6 +26,7 @@
 //                its thread began is not published in it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -205,6 +206,9 @@ class Ros {
   [[nodiscard]] Thread& thread(std::int32_t host, std::int32_t pid, std::int32_t tid, const BoundEvent& bound,
                                const ctf::Event& event);
 
+  [[nodiscard]] Thread& known_or_new_thread(std::int32_t host, std::int32_t pid, std::int32_t tid,
+                                            const BoundEvent& bound, const ctf::Event& event);
+
   // The object of that handle to be initialised now: the one that other initialisations referred to, or a new
   // one.
   static std::int32_t initialise(Objects& objects, FlatMap& map, const Process& process, std::uint64_t handle,
@@ -254,6 +258,12 @@ class Ros {
   std::deque<Thread> threads_;
   std::unordered_map<std::uint64_t, std::int32_t> process_of_;  // (host, pid) -> processes_
   std::vector<FlatMap> thread_of_;                              // per host: (pid, tid) -> threads_
+  struct Recent {
+    std::uint64_t number = 0;  // pid and tid
+    std::int32_t host = 0;
+    Thread* thread = nullptr;
+  };
+  std::array<Recent, 256> recent_{};  // by tid; nearly every event is of one of these
 
   Objects node_objects_, publisher_objects_, subscription_objects_, service_objects_, client_objects_,
       timer_objects_, callback_objects_;

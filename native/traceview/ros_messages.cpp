@@ -1,5 +1,7 @@
 // Messages on their way: publications, takes, deliveries within a process, requests and responses.
+#include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "traceview/ros.h"
 
@@ -260,41 +262,40 @@ void Ros::match_takes() {
   const std::vector<std::int32_t> topic_of_publisher = topics_of(publisher_objects_);
   const std::vector<std::int32_t> topic_of_subscription = topics_of(subscription_objects_);
 
-  // Of the same topic and time stamp two publications are enough to know that a take is ambiguous.
-  const auto key_of = [](std::int64_t timestamp, std::int32_t topic) {
-    return static_cast<std::uint64_t>(timestamp) + static_cast<std::uint64_t>(topic) * 0xd1b54a32d192ed03u;
+  // In the order of time stamp and topic.
+  struct Sent {
+    std::int64_t timestamp = 0;
+    std::int32_t topic = kNone, publication = kNone;
+    bool operator<(const Sent& other) const noexcept {
+      return std::tie(timestamp, topic) < std::tie(other.timestamp, other.topic);
+    }
   };
-  FlatMap newest;                                                       // time stamp and topic -> publication
-  std::vector<std::int32_t> older(publications.message.size(), kNone);  // another publication of that key
-  newest.reserve(publications.message.size());
-  const auto topic_of = [&](std::int32_t publication) {
-    return publications.publisher.valid(at(publication))
-               ? topic_of_publisher[at(publications.publisher[at(publication)])]
-               : kNone;
-  };
+  std::vector<Sent> sent;
+  sent.reserve(publications.message.size());
   for (std::size_t i = 0; i < publications.message.size(); ++i) {
-    if (!publications.publisher.valid(i)) ++counters.publications_without_publisher;
-    const std::int32_t topic = topic_of(static_cast<std::int32_t>(i));
-    if (!publications.source_timestamp.valid(i) || topic == kNone) continue;
-    const std::uint64_t key = key_of(publications.source_timestamp[i], topic);
-    older[i] = newest.find(key);
-    newest.set(key, static_cast<std::int32_t>(i));
+    if (!publications.publisher.valid(i)) {
+      ++counters.publications_without_publisher;
+    } else if (const std::int32_t topic = topic_of_publisher[at(publications.publisher[i])];
+               topic != kNone && publications.source_timestamp.valid(i)) {
+      sent.push_back({publications.source_timestamp[i], topic, static_cast<std::int32_t>(i)});
+    }
   }
+  std::sort(sent.begin(), sent.end());
+  // What is taken was mostly sent about when the one before was: beside that one it is looked for first.
+  constexpr std::ptrdiff_t kNear = 128;
+  auto near = sent.begin();
   for (std::size_t i = 0; i < takes.thread.size(); ++i) {
     if (takes.match[i] != TakeMatch::no_publication) continue;
-    const std::int32_t topic = topic_of_subscription[at(takes.subscription[i])];
-    if (topic == kNone) continue;
-    const std::int64_t timestamp = takes.source_timestamp[i];
-    std::int32_t found = kNone;
-    bool ambiguous = false;
-    for (std::int32_t p = newest.find(key_of(timestamp, topic)); p != kNone && !ambiguous; p = older[at(p)]) {
-      if (publications.source_timestamp[at(p)] != timestamp || topic_of(p) != topic) continue;
-      ambiguous = found != kNone;
-      found = p;
-    }
-    if (found == kNone) continue;
+    const Sent wanted{takes.source_timestamp[i], topic_of_subscription[at(takes.subscription[i])], kNone};
+    if (wanted.topic == kNone) continue;
+    auto first = near - std::min(near - sent.begin(), kNear), last = near + std::min(sent.end() - near, kNear);
+    if (first != sent.begin() && !(*first < wanted)) first = sent.begin();
+    if (last != sent.end() && *last < wanted) last = sent.end();
+    near = std::lower_bound(first, last, wanted);
+    if (near == sent.end() || wanted < *near) continue;
+    const bool ambiguous = near + 1 != sent.end() && !(wanted < near[1]);
     takes.match.set(i, ambiguous ? TakeMatch::ambiguous : TakeMatch::matched);
-    if (!ambiguous) takes.publication.set(i, found);
+    if (!ambiguous) takes.publication.set(i, near->publication);
   }
 }
 
