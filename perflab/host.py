@@ -56,7 +56,7 @@ class Host(Files):
             "hostname": self.text("proc/sys/kernel/hostname"),
             "kernel": self.text("proc/sys/kernel/osrelease"),
             "kernel_version": self.text("proc/sys/kernel/version"),
-            "kernel_command_line": self.text("proc/cmdline"),
+            "kernel_command_line": self._command_line(),
             "preemption": self._preemption(),
             "distribution": self._distribution(),
             "machine": platform.machine() if here else None,
@@ -263,6 +263,11 @@ class Host(Files):
     def _distribution(self) -> str | None:
         match = re.search(r'^PRETTY_NAME="?([^"\n]+)', self.text("etc/os-release") or "", re.MULTILINE)
         return match.group(1) if match else None
+
+    def _command_line(self) -> str | None:
+        """Of the kernel: what stands behind -- is for the first process."""
+        text = self.text("proc/cmdline")
+        return None if text is None else text.partition(" -- ")[0]
 
     def _preemption(self) -> str | None:
         version = self.text("proc/sys/kernel/version")

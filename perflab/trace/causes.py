@@ -1,8 +1,8 @@
 """The causes of `why`: each once, with what it means, who is named for it, and how it is said.
 
 The sentences of `why`, its tables with their published schema, the page of a run and the docs' table come from these.
-In the words {group} is who is named (a program, a callback, a topic), {pids} its processes, {place} the CPU, and {was}
-agrees with their number.
+In the words {group} is who is named (a program, a callback, a topic), {pids} its processes, {holder} both, {place} the
+CPU, and {was} agrees with their number.
 """
 
 from __future__ import annotations
@@ -11,6 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
+
+# perflab's own programs beside a workload, by the names that the kernel has of them, of 15 letters: what they hold up
+# is perflab's doing, and not the system's. Not perflab-node, which is the workload, nor the programs of conditions.
+OWN = frozenset({"perflab", "perflab-guard", "perflab-monitor", "perflab-scheduler-recorder"[:15]})
+ITSELF = "perflab itself"
 
 
 class Who(Enum):
@@ -55,8 +60,14 @@ def _worded(words: str, row: Mapping[str, Any], was: str = "") -> str:
     cpu, host = row.get("group_cpu"), row.get("host")
     pids: Sequence[int] = row.get("pids") or ()
     place = ("a CPU" if cpu is None else f"CPU {cpu}") + ("" if host is None else f" of {host}")
-    processes = f" (pid {pids[0]})" if len(pids) == 1 else f" ({len(pids)} processes)" if pids else ""
-    return words.format(place=place, group=row.get("group"), pids=processes, was=was)
+    count = f"pid {pids[0]}" if len(pids) == 1 else f"{len(pids)} processes" if pids else ""
+    processes = f" ({count})" if count else ""
+    group = row.get("group")
+    holder = f"{group}{processes}"
+    if group in OWN:
+        which = ", ".join(filter(None, ("" if group == "perflab" else str(group), count)))
+        holder = f"{ITSELF} ({which})" if which else ITSELF
+    return words.format(place=place, group=group, pids=processes, holder=holder, was=was)
 
 
 def _of_process(name: str, short: str, state: str, help: str, more: str = "") -> Cause:
@@ -71,8 +82,8 @@ _ALL = (
     Cause(
         "cpu", "CPU of others", Who.HOLDER,
         "could run, and another one had its CPU; also within callbacks, which are not to blame for it",
-        what="{place}: {group}{pids}",
-        late="waited for {place} behind {group}{pids}", late_unnamed="waited for a CPU behind others",
+        what="{place}: {holder}",
+        late="waited for {place} behind {holder}", late_unnamed="waited for a CPU behind others",
     ),
     Cause(
         "wake_up", "wake-up", Who.NOBODY,

@@ -122,3 +122,9 @@ def test_facts_of_this_machine() -> None:
 @pytest.mark.parametrize(("text", "cpus"), [("", []), ("0", [0]), ("0-3,8", [0, 1, 2, 3, 8]), ("x", []), ("1-x", [])])
 def test_cpu_lists(text: str, cpus: list[int]) -> None:
     assert parse_cpu_list(text) == cpus
+
+
+def test_the_command_line_is_that_of_the_kernel_and_not_of_the_first_process(tmp_path: Path) -> None:
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/cmdline").write_text("quiet isolcpus=3 -- --port 7\n")
+    assert Host(tmp_path).facts()["kernel_command_line"] == "quiet isolcpus=3"

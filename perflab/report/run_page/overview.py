@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from perflab.columns import Cell, Column, Drawn, Table, Tone
 from perflab.errors import DAMAGE
@@ -24,12 +25,13 @@ from perflab.results.trust import Trust
 from perflab.statistics.metrics import RATIO, Metric, find
 from perflab.statistics.selection import names_of
 from perflab.statistics.trust import UNDECIDED, judged_comparisons
-from perflab.trace.causes import CAUSES
+from perflab.trace.causes import CAUSES, ITSELF, OWN
 from perflab.units import format_confidence, format_count, format_duration, listed, plural
 
 MAX_SHOWN = 10  # comparisons on the first screen; the others are folded
 MAX_CONDITIONS = 4  # that are named one by one
 MAX_WHY = 3  # traced trials of which it is said on the first screen
+LEAST_OWN = 1.0  # per cent of the time of late messages that perflab itself took, of which it is said
 NEAR = 0.13  # of the axis: numbers that are nearer would touch
 NONE = "1×"  # no difference
 EDGE = 0.03  # of the drawn axis, that stays free at either end
@@ -55,7 +57,13 @@ def key_of(comparison: Finding, run: str) -> str:
 # ---- one sentence
 
 
-def sentence_on(run: ReportRun) -> str:
+def sentences_on(runs: Sequence[ReportRun]) -> list[str]:
+    """Of each run what ran, where and for how long; the host is named where they are of several."""
+    hosts = {run.manifest.host.get("hostname") for run in runs}
+    return [_sentence_on(run, named=len(hosts) > 1) for run in runs]
+
+
+def _sentence_on(run: ReportRun, *, named: bool) -> str:
     """ "`sierra_nevada` (1 process, 10 nodes) on cyclonedds 0.10.2, undisturbed and under …: 35 trials of 1 s …"."""
     results = run.results
     workloads = dict.fromkeys(r.workload for r in results) or [run.manifest.workload.name]
@@ -69,7 +77,7 @@ def sentence_on(run: ReportRun) -> str:
     lasting = took(run)
     head = f"{what}{size_of(run.manifest.workload)}{on}{_disturbed(run)}: {trials}"
     told = [f"{head}{f', {format_duration(lasting)} in all' if lasting is not None else ''}"]
-    if where := _machine(run):
+    if where := _machine(run, named=named):
         told.append(f"on {where}")
     return f"{', '.join(told)}."
 
@@ -110,8 +118,8 @@ def _instant(text: str | None) -> datetime | None:
         return None
 
 
-def _machine(run: ReportRun) -> str:
-    """ "vm: AMD EPYC, 2 CPUs, 23.5 GiB, Linux 6.18, KVM"."""
+def _machine(run: ReportRun, *, named: bool) -> str:
+    """ "AMD EPYC, 2 CPUs, 23.5 GiB, Linux 6.18, KVM"."""
     if run.results and run.data.is_virtual:
         return "simulated time"
     host = {**run.manifest.host, **run.manifest.inventory}
@@ -130,7 +138,7 @@ def _machine(run: ReportRun) -> str:
         hypervisor if hypervisor not in (None, "none") else None,
     )
     words = ", ".join(str(part) for part in parts if part)
-    name = host.get("hostname")
+    name = host.get("hostname") if named else None
     return f"{name}: {words}" if name and words else str(name or words)
 
 
@@ -326,16 +334,34 @@ def why(runs: Sequence[ReportRun]) -> list[str]:
 
 
 def _lateness(why: Why) -> str:
-    """ "53 of 1 159 messages late; 96 % of their time: CPU of others (CPU 0: stress-ng)"."""
+    """ "53 of 1 159 messages late; 96 % of their time: CPU of others, mostly CPU 0: stress-ng (pid 7), 61 %." What
+    perflab itself held up is always said."""
     late = f"{format_count(why.late)} of {format_count(why.messages)} messages late"
     causes = [row for row in why.causes if row.get("total_percent") is not None]
     if not why.late or not causes:
         return f"{late}."
-    most = max(causes, key=lambda row: float(row["total_percent"]))
+    most = max(causes, key=_share)
     cause = CAUSES[most["cause"]].short if most["cause"] in CAUSES else str(most["cause"])
-    what = next((str(row["what"]) for row in why.totals if row.get("cause") == most["cause"]), cause)
-    of = "" if what == cause else f" ({what})"
-    return f"{late}; {most['total_percent']:.2g} % of their time: {cause}{of}."
+    of_cause = sorted((row for row in why.totals if row.get("cause") == most["cause"]), key=_share, reverse=True)
+    who = f"{cause}"
+    if of_cause:
+        first = of_cause[0]
+        alone = percent(_share(first)) == percent(_share(most))
+        who = str(first["what"]) if alone else f"{cause}, mostly {first['what']}, {percent(_share(first))}"
+    own = [row for row in why.totals if row.get("cause") == "cpu" and row.get("who") in OWN]
+    share = sum(map(_share, own))
+    said = share < LEAST_OWN or own[0] in of_cause[:1]
+    itself = "" if said else f" {ITSELF[:1].upper()}{ITSELF[1:]} had their CPU for {percent(share)}."
+    return f"{late}; {percent(_share(most))} of their time: {who}.{itself}"
+
+
+def _share(row: Mapping[str, Any]) -> float:
+    """Of the time of all late messages, in per cent."""
+    return float(row.get("total_percent") or 0.0)
+
+
+def percent(share: float) -> str:
+    return f"{share:.2g} %" if share < 99.5 else f"{share:.0f} %"
 
 
 # ---- as Markdown
@@ -346,7 +372,7 @@ def markdown(runs: Sequence[ReportRun], judged: Sequence[Trust], title: str, ver
     effects, _ = effects_of(runs)
     shown = [e for e in effects if e.comparison.verdict in DIFFERENCES]
     shown += [e for e in effects if e not in shown][: max(0, MAX_SHOWN - len(shown))]
-    lines = [f"### {title}", "", *(f"{sentence_on(run)}\n" for run in runs), f"**{verdict}**", ""]
+    lines = [f"### {title}", "", *(f"{words}\n" for words in sentences_on(runs)), f"**{verdict}**", ""]
     if shown:
         lines += [plain.markdown_table(Table("effects", caption(runs), _TEXT, shown)), ""]
         if rest := len(effects) - len(shown):

@@ -105,7 +105,7 @@ def report(
         title=head,
         theme=theme,
         runs=_told(runs),
-        ran=[overview.sentence_on(run) for run in runs],
+        ran=overview.sentences_on(runs),
         first=first,
         verdict=said,
         effects=effects,

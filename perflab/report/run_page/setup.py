@@ -212,7 +212,7 @@ def _machine(run: ReportRun) -> Iterator[Block]:
     if checks and not warned:
         checked = f"All {fine} checks of the machine found nothing that disturbs measurements."
     blocks: list[Block] = [
-        Known([*((label, known[label]) for label in OF_MACHINE), ("host", host.get("hostname"))]),
+        Known([(label, known[label]) for label in OF_MACHINE]),
         Fold("The whole inventory", [Sheet(Table("inventory", "Inventory", _INVENTORY, whole))]),
         Sheet(Table("noise", "What can disturb measurements on this machine", _NOISE, warned)),
         Text(checked, "faint"),
@@ -265,7 +265,7 @@ def repeat(runs: Sequence[ReportRun]) -> Iterator[Block]:
 def _again(run: ReportRun) -> Iterator[Block]:
     manifest = run.manifest
     experiment, workload, software = manifest.experiment, manifest.workload, _at(manifest.inventory, "software")
-    if command := _command(manifest):
+    if command := _command(run):
         yield Heading("Command line", 4)
         yield Source(command, "the command line")
     written = _yaml(experiment.written or {})
@@ -306,16 +306,26 @@ def _versions_and_seeds(manifest: Manifest, software: Json) -> Facts:
     ]
 
 
-def _command(manifest: Manifest) -> str:
+def _command(run: ReportRun) -> str:
+    """What was typed. Files whose text is on this page, and the run itself, are named without their folders: a report
+    is passed on."""
+    manifest = run.manifest
     if not manifest.command_line:
         return ""
     program, *others = manifest.command_line
-    return shlex.join([Path(program).name if program.endswith("perflab") else program, *others])
+    here = {source.path for source in (*manifest.workload.sources, *manifest.experiment.sources)}
+
+    def short(word: str) -> str:
+        option, equals, path = word.partition("=") if word.startswith("-") else ("", "", word)
+        own = path in here or Path(path).name in (run.name, run.data.path.name)
+        return f"{option}{equals}{Path(path).name}" if own and path.startswith("/") else word
+
+    return shlex.join([Path(program).name if program.endswith("perflab") else program, *map(short, others)])
 
 
 def _texts(sources: Sequence[Read], what: str) -> list[Block]:
-    """Files as they were written, each below its path."""
-    return [block for s in sources if s.text for block in (Text(s.path, "faint"), Source(s.text, what))]
+    """Files as they were written, each below its name."""
+    return [block for s in sources if s.text for block in (Text(Path(s.path).name, "faint"), Source(s.text, what))]
 
 
 def _yaml(written: Json) -> str:
@@ -327,7 +337,7 @@ def _yaml(written: Json) -> str:
 
 
 _CHECKSUMS: list[Column[Json]] = [
-    Column("path", "file"),
+    Column("path", "file", lambda file: Path(file["path"]).name),
     Column("what", "what"),
     Column("size_bytes", "size", lambda file: file.get("size_bytes"), BYTES),
     Column("sha256", "SHA-256 (or its beginning)", lambda file: file.get("sha256")),

@@ -81,6 +81,19 @@ def test_a_busy_thread_on_the_subscriber_s_cpu_is_named_with_its_cpu(tmp_path: P
     )  # fmt: skip
 
 
+def test_what_perflab_itself_held_up_is_said_to_be_its_own() -> None:
+    def told(group: str, *pids: int) -> str:
+        row = {"group": group, "group_cpu": 1, "host": None, "pids": pids}
+        return f"{CAUSES['cpu'].described(row)}; {CAUSES['cpu'].told(row, 2, slow=False, named=True)}"
+
+    assert told("perflab", 7, 8) == (
+        "CPU 1: perflab itself (2 processes); waited for CPU 1 behind perflab itself (2 processes)"
+    )
+    monitor = "perflab itself (perflab-monitor, pid 7)"
+    assert told("perflab-monitor", 7) == f"CPU 1: {monitor}; waited for CPU 1 behind {monitor}"
+    assert told("perflab-node", 7) == "CPU 1: perflab-node (pid 7); waited for CPU 1 behind perflab-node (pid 7)"
+
+
 def test_a_callback_ahead_has_its_time_on_the_cpu_and_asleep_but_not_that_of_who_preempts_it(tmp_path: Path) -> None:
     system = System()
     system.switch(-4_000, 1, 0, system.listening)
