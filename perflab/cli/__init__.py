@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if not completion.asked():
                 warnings.simplefilter("always", LeftOut)
                 warnings.showwarning = _show
-                with phases.told("still working", sys.argv[1:] if arguments is None else arguments):
+                with phases.told("starting", sys.argv[1:] if arguments is None else arguments):
                     return _run(arguments)
             return _run(arguments)
     except KeyboardInterrupt:

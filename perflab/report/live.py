@@ -73,12 +73,17 @@ class _Silent(Display):
             self._file.flush()
 
 
+LONG_S = 30.0  # of a trial at least as long more is said than how it ended, and again whenever as much has passed
+
+
 class _Lines(_Silent):
     """ "[12/42] cyclonedds  cpu_load  p50 45.2 µs  p99 130 µs  0 lost  success"."""
 
     def __init__(self, file: TextIO) -> None:
         super().__init__(file)
         self._run = RunProgress(NOTHING)
+        self._planned: PlannedTrial | None = None  # the present trial, where it is a long one
+        self._line, self._pace = LiveLine("", 0.0), Pace(LONG_S)
 
     def begin(self, plan: RunPlan) -> None:
         self._run = RunProgress(plan)
@@ -88,16 +93,27 @@ class _Lines(_Silent):
         self._run.planned(trial)
 
     def trial_started(self, order: int) -> None:
-        self._run.start(order)
+        planned = self._run.start(order)
+        self._planned = planned if planned.lasts_s >= LONG_S else None
+        self._line, self._pace = LiveLine("", planned.duration_s - planned.warmup_s), Pace(LONG_S)
+
+    def progress(self, progress: LiveProgress) -> None:
+        if self._planned is None or not self._pace.due(progress.phase):
+            return
+        if (state := self._line.text(progress)) is not None:
+            self._write("  ".join([self._head(self._planned), self._planned.label, state]))
+
+    def _head(self, planned: PlannedTrial) -> str:
+        total = str(self._run.plan.total)
+        return f"[{planned.order:>{len(total)}}/{total}] {planned.variant}"
 
     def trial_finished(self, trial: FinishedTrial) -> None:
         self._run.finish(trial)
         row = (trial, self._run.planned_as(trial.trial.order))
-        number, label, variant, outcome, p50, p99, lost = (column.cell(row).text for column in _COLUMNS)
-        total = str(self._run.plan.total)
+        _, label, _, outcome, p50, p99, lost = (column.cell(row).text for column in _COLUMNS)
         ended = outcome + (f": {reason}" if (reason := _reason(trial)) else "")
         words = [
-            f"[{number:>{len(total)}}/{total}] {variant}",
+            self._head(self._run.planned_as(trial.trial.order)),
             label,
             f"p50 {p50}",
             f"p99 {p99}",

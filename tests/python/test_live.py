@@ -245,6 +245,22 @@ def test_lines_are_the_plan_and_one_per_finished_trial() -> None:
     ]
 
 
+def test_of_a_long_trial_there_is_a_line_per_phase() -> None:
+    out = io.StringIO()
+    display = live.lines(out)
+    display.begin(RunPlan(1, (PlannedTrial(1, "baseline", "cyclonedds", 605.0, warmup_s=5.0),)))
+    display.trial_started(1)
+    counted = LiveProgress("measuring", 2_000_000_000, 100, 90, 1)
+    for progress in (LiveProgress("discovery", 0, 0, 0, 0, note="3 unmatched"), counted, counted):
+        display.progress(progress)
+    display.progress(replace(counted, phase="draining"))
+    assert out.getvalue().splitlines()[1:] == [
+        "[1/1] cyclonedds  baseline  discovery, 3 unmatched",
+        "[1/1] cyclonedds  baseline  2/600 s  45/s received  1 lost",
+        "[1/1] cyclonedds  baseline  draining  45/s received  1 lost",
+    ]
+
+
 def test_silence(capsys: pytest.CaptureFixture[str]) -> None:
     tell(live.silent())
     assert capsys.readouterr() == ("", "")
