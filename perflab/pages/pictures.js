@@ -64,8 +64,11 @@
     return made;
   }
 
-  const rowsOf = (columns) =>
-    Object.values(columns)[0].map((_, i) => Object.fromEntries(Object.entries(columns).map(([name, all]) => [name, all[i]])));
+  // A column that is null is so in every row.
+  function rowsOf({ length, ...columns }) {
+    const entries = Object.entries(columns);
+    return Array.from({ length }, (_, i) => Object.fromEntries(entries.map(([name, all]) => [name, all === null ? null : all[i]])));
+  }
 
   function draw(plot) {
     return (plot.begun ??= begin(plot));
@@ -281,7 +284,7 @@
   window.perflabDraw = take;
   window.perflabDrawAll = () => Promise.all([...plots.values()].map(draw));
   const page = document.getElementById("figures");
-  if (page !== null) take(JSON.parse(page.textContent));
+  if (page !== null) take(JSON.parse(perflabUnpack(page.textContent)));
 
   document.addEventListener("click", (event) => {
     const button = event.target.closest?.(".legend button[data-plot]");

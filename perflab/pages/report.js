@@ -128,12 +128,7 @@
   function loadPlots() {
     if (loaded) return;
     loaded = true;
-    const source = document.getElementById("plots");
-    if (!source.textContent.trim()) return;
-    const script = document.createElement("script");
-    script.textContent = source.textContent;
-    document.body.append(script);
-    source.remove();
+    window.perflabPictures?.(); // there are some
   }
 
   // ---- theme, contents, paper

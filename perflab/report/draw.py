@@ -50,7 +50,7 @@ _REFERENCE = re.compile(rb"(\d+) 0 R")  # of a PDF's object to another
 _NAMED = re.compile(rb"(?m)(?:^ +/\w+ \d+ 0 R\n)+")
 
 Spec = dict[str, Any]
-Table = dict[str, list[Any]]
+Table = dict[str, Any]  # columns by their names, and their `length`
 
 
 @dataclass(frozen=True)
@@ -254,9 +254,10 @@ def _on_paper(figure: Figure, theme: Theme) -> Spec:
     return spec
 
 
-def rows(columns: Table) -> list[Spec]:
+def rows(table: Table) -> list[Spec]:
     """The rows of a table."""
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    length, columns = table["length"], {name: column for name, column in table.items() if name != "length"}
+    return [{name: None if c is None else c[i] for name, c in columns.items()} for i in range(length)]
 
 
 # -- the specification -----------------------------------------------------------------------------------------------
@@ -522,9 +523,11 @@ def _is_faint(series: Series) -> bool:
 
 
 def _table(names: str, found: Iterable[Sequence[Any]]) -> Table:
-    """A table with these columns, of its rows."""
-    columns = zip(*found, strict=True)
-    return {name: list(next(columns, ())) for name in names.split()}
+    """A table with these columns, of its rows. One that is null in all of them is None."""
+    every = list(found)
+    columns = zip(*every, strict=True)
+    made = {name: list(next(columns, ())) for name in names.split()}
+    return {"length": len(every), **{n: None if every and set(c) == {None} else c for n, c in made.items()}}
 
 
 def _points(figure: Figure) -> Iterator[Sequence[Any]]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import json
 import os
 import re
-from collections.abc import Sequence
+import zlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -26,6 +28,7 @@ Choice = Literal["auto", "light", "dark"]
 NARROW_HEIGHT_PX = 280
 
 _LIBRARY = "vl-convert-python"
+NOTICE = "Vega, BSD-3-Clause, https://github.com/vega/vega"
 _PATHS = re.compile(rb' d="[^"]*"')
 _DIGITS = re.compile(rb"(\.\d)\d+")
 
@@ -34,17 +37,18 @@ _DIGITS = re.compile(rb"(\.\d)\d+")
 class PageParts:
     """What a page with figures is put together from: each member is the text within an element.
 
-    `style` belongs into a <style>; `sections` are HTML by the names of figures, in their order; `data` belongs into
-    <script id="figures" type="application/json"> and `scripts` into a <script> behind it. The root element says by
-    data-theme ("auto", "light" or "dark") which colours are shown, and may change it at any time. A plot is drawn when
-    it comes near what is seen, and all before printing; data-drawn of the root element counts them, and
-    `perflabDrawAll()` draws the rest.
+    `style` belongs into a <style>; `sections` are HTML by the names of figures, in their order; what draws them is
+    `drawing` of pages/pictures.html: `data` and `library`, both packed, and the `notice` of who made that one; empty
+    where nothing is drawn. The root element says by data-theme ("auto", "light" or "dark") which colours are shown, and
+    may change it at any time. A plot is drawn when it comes near what is seen, and all before printing; data-drawn of
+    the root element counts them, and `perflabDrawAll()` draws the rest.
     """
 
     style: Markup
     sections: dict[str, Markup]
     data: Markup
-    scripts: Markup
+    library: Markup
+    notice: str
 
 
 @dataclass(frozen=True)
@@ -65,12 +69,25 @@ def parts(figures: Sequence[Figure], theme: Choice = "auto", *, still: bool = Fa
     """
     from markupsafe import Markup
 
+    moving = bool(figures) and not still
     return PageParts(
         style=page_style(),
         sections=sections(figures, theme, still=still, level=level),
-        data=pages.part("pictures.html", "data", document([] if still else figures)),
-        scripts=Markup("" if still or not figures else f"{library()}\n;{pages.asset('pictures.js')}"),
+        data=Markup(packed(_written(document(figures))) if moving else ""),
+        library=Markup(_kept("packed", lambda: packed(library())) if moving else ""),
+        notice=NOTICE,
     )
+
+
+def _written(document: dict[str, Any]) -> str:
+    return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def packed(text: str) -> str:
+    """Text as pages/unpack.js takes it out: its size in bytes (32 bits, the lowest first) and DEFLATE without a frame,
+    in base64. It is a third of the library, and less of figures; what is in it ends no element of a page."""
+    data, deflate = text.encode(), zlib.compressobj(9, zlib.DEFLATED, -15)
+    return base64.b64encode(len(data).to_bytes(4, "little") + deflate.compress(data) + deflate.flush()).decode()
 
 
 def sections(
@@ -105,22 +122,28 @@ def page(figures: Sequence[Figure], title: str, notes: Sequence[str] = (), theme
 
 
 def library() -> str:
-    """Vega as a script that defines `vegaEmbed`.
+    """Vega as a script that defines `vegaEmbed`."""
 
-    To put it together takes seconds, and gives the same for one version: the user's cache keeps it.
-    """
+    def bundle() -> str:
+        import vl_convert
+
+        return f"/*! {NOTICE} */\n{vl_convert.javascript_bundle('window.vegaEmbed = vegaEmbed;')}"
+
+    return _kept("js", bundle)
+
+
+def _kept(suffix: str, make: Callable[[], str]) -> str:
+    """What is made of the library: it takes seconds, and is the same for one version, so that the user's cache keeps
+    it."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    kept = cache / "perflab" / f"vega-{metadata.version(_LIBRARY)}.js"
+    kept = cache / "perflab" / f"vega-{metadata.version(_LIBRARY)}.{suffix}"
     with contextlib.suppress(OSError, UnicodeDecodeError):
         return kept.read_text(encoding="utf-8")
-    import vl_convert
-
-    made = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
-    script = f"/*! Vega {vl_convert.get_vega_version()}, BSD-3-Clause, https://github.com/vega/vega */\n{made}"
+    made = make()
     with contextlib.suppress(OSError):
         kept.parent.mkdir(parents=True, exist_ok=True)
-        whole_file.put(kept, script)
-    return script
+        whole_file.put(kept, made)
+    return made
 
 
 def _section(figure: Figure, still: str, level: int) -> Markup:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,14 @@ from tests.said import without_waits
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parent.parent
+
+
+def unpacked(text: str) -> str:
+    """What is packed in a page (draw_html.packed)."""
+    data = base64.b64decode(text)
+    found = zlib.decompress(data[4:], -15)
+    assert len(found) == int.from_bytes(data[:4], "little")
+    return found.decode()
 
 
 def graph(processes: dict[str, list[dict[str, Any]]], name: str = "small") -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("docs", "catalog", "perflab", "native", "scripts", "benchmarks", "tests", "ros")
 # Of the machine of whoever wrote it; /home/me and /root are nobody's.
-OF_A_MACHINE = re.compile(r"(?<!\w)/(?:work/[a-z]|Users/[a-z]|home/(?!me/|you/|user/)[a-z]|root/\w)|/tmp/(?!perf)\w+/\w")
+OF_A_MACHINE = re.compile(r"(?<!\w)/(?:work/[a-z]|Users/[a-z]|home/(?!me/)[a-z]|root/\w)|/tmp/(?!perf)\w+/\w")
 PICTURES = (".png",)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import subprocess
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from html.parser import HTMLParser
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from conftest import Perflab
 from made_run import MadeTrial, Stream, arrivals, make_run
 from made_sweep import made_breaking_point, made_curve
 from made_watched import watched
-from support import run_here, two_processes
+from support import run_here, two_processes, unpacked
 from test_cli import one_line
 from test_figures import one_result, sample, thousand, trial, values_edge
 
@@ -93,7 +95,7 @@ class Page(HTMLParser):
 
     @property
     def figures(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = json.loads(self.scripts[0])["figures"]
+        found: list[dict[str, Any]] = json.loads(unpacked(self.scripts[0]))["figures"]
         return found
 
 
@@ -381,8 +383,9 @@ def test_a_page_loads_nothing_and_says_so_to_the_browser() -> None:
     page = Page(draw_html.page(figures(), "title"))
     assert [address for address in page.loads if not address.startswith("#picture-")] == []
     assert "default-src 'none'" in draw_html.page(figures(), "title")
-    assert len(page.scripts) == 2
-    assert "Vega 6." in page.scripts[1][:200]
+    assert len(page.scripts) == 5
+    assert "vegaEmbed" in unpacked(page.scripts[1])
+    assert draw_html.NOTICE in draw_html.page(figures(), "title")
 
 
 HOSTILE = "</script><img src=x onerror=alert(1)>{{scripts}}$x^2_&amp;"
@@ -393,14 +396,14 @@ def test_names_cannot_become_markup() -> None:
     text = draw_html.page(made, HOSTILE, [HOSTILE])
     page = Page(text)
     assert "img" not in page.tags
-    assert len(page.scripts) == 2
+    assert len(page.scripts) == 5
     assert any(HOSTILE in style["name"] for style in signal(page.figures[0]["spec"], "style"))
     assert HOSTILE in svg_text(draw.draw(made[0], "svg"))
 
 
 def test_colours_of_the_page_follow_the_theme() -> None:
     page = Page(draw_html.page(figures(), "t"))
-    themes = json.loads(page.scripts[0])["themes"]
+    themes = json.loads(unpacked(page.scripts[0]))["themes"]
     assert {style["tone"] for style in signal(page.figures[0]["spec"], "style")} == {"group0"}
     for name, theme in (("light", LIGHT), ("dark", DARK)):
         assert themes[name]["group0"] == theme.groups[0]
@@ -634,3 +637,18 @@ def test_the_browser_test_sees_what_a_page_does_wrong(tmp_path: Path) -> None:
     page.write_text(f'{text}<img src="http://127.0.0.1:9/x.png"></body>{end}')
     _, complaints = browse(page, tmp_path)
     assert "Content Security Policy" in complaints
+
+
+def test_a_browser_unpacks_what_was_packed(tmp_path: Path) -> None:
+    """Blocks of every kind: as they are, with fixed codes, with codes of their own."""
+    if live_browser.executable() is None:
+        pytest.skip("no Chromium; install chromium")
+    random = os.urandom(70_000).hex()
+    texts = ["", "a", "aaaaaaaaaa" * 50_000, random, "µ→ " * 1000 + random[:999], json.dumps(list(range(40_000)))]
+    with live_browser.browser(tmp_path / "browser") as page:
+        page.ask(f"{resources.files('perflab').joinpath('pages', 'unpack.js').read_text()}; 0")
+        for text in texts:
+            assert unpacked(draw_html.packed(text)) == text
+            assert page.ask(f"perflabUnpack({json.dumps(draw_html.packed(text))})") == text
+        stored = base64.b64encode((3).to_bytes(4, "little") + b"\x01\x03\x00\xfc\xffabc").decode()
+        assert page.ask(f"perflabUnpack('{stored}')") == unpacked(stored) == "abc"

@@ -63,7 +63,7 @@ def test_still_pictures_are_whole_and_small(theme: draw_html.Choice, background:
     figures = curves([("", made_curve())])
     made = draw_html.parts(figures, theme, still=True)
     assert list(made.sections) == [figure.name for figure in figures]
-    assert made.scripts == ""
+    assert made.library == "" and made.data == ""
     for figure in figures:
         (coded,) = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', made.sections[figure.name])
         svg = base64.b64decode(coded)

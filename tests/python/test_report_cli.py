@@ -43,7 +43,7 @@ def test_json_has_the_files_and_the_notes(tmp_path: Path, capsys: pytest.Capture
 def test_a_still_page_runs_no_plots(run: Path, tmp_path: Path) -> None:
     still = tmp_path / "still.html"
     assert main(["report", str(run), "-o", str(still), "--still"]) == 0
-    assert "vegaEmbed" not in still.read_text()
+    assert "perflabUnpack" not in still.read_text()
     assert main(["report", str(run), "--still", "--latex", str(tmp_path / "paper")]) == 2
 
 

@@ -198,7 +198,7 @@ def effects_of(runs: Sequence[ReportRun]) -> tuple[list[Effect], Ticks]:
                 where = _where(c, several)
                 found.append(Effect(c, metric, f"{run.name}: {where}" if len(runs) > 1 else where, key_of(c, run.name)))
     found.sort(key=lambda effect: effect.rank)
-    ratios = [v for e in found if e.comparison.scale == RATIO for v in _ends(e.comparison) if v > 0]
+    ratios = [v for e in found if e.comparison.scale == RATIO for v in _on_axis(e.comparison) if v > 0]
     low, high = axes.log_range([*ratios, 1.0])
     place = _placed(low, high)
     largest: dict[str, float] = {}
@@ -227,6 +227,12 @@ def _where(c: Finding, several: bool) -> str:
         return f"{c.variant}, {c.treatment.name}" if several and c.variant else c.treatment.name
     against = f"{c.treatment.name} against {c.baseline.name}"
     return f"{c.variant}: {against}" if c.variant else against
+
+
+def _on_axis(c: Finding) -> list[float]:
+    """What the axis has room for: of what is undecided the estimate alone, as its interval may be most of the axis."""
+    value = c.estimate.value
+    return _ends(c) if c.verdict not in UNDECIDED else [] if value is None or not math.isfinite(value) else [value]
 
 
 def _ends(c: Finding) -> list[float]:
@@ -301,6 +307,8 @@ def screen(runs: Sequence[ReportRun]) -> Iterator[Block]:
     effects, ticks = effects_of(runs)
     if effects:
         notes = []
+        if any({e.drawn.low, e.drawn.high} & {0.0, 1.0} for e in effects if e.drawn is not None):
+            notes.append("A line that reaches the edge goes on beyond it.")
         if any(e.drawn is not None and e.drawn.own_scale for e in effects):
             notes.append("Dotted: a difference and not a factor, on a scale of its own.")
         yield Effects(Table("effects", caption(runs), _DRAWN, effects, notes), ticks, effects[0].drawn)
