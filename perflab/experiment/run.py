@@ -61,9 +61,10 @@ from perflab.results.outcome import FAILED, HARNESS_ERROR, SUCCESS
 from perflab.results.summary import Summary
 from perflab.results.trial import Asked
 from perflab.runs import rundir, traced
-from perflab.runs.collect import as_designed, collect, expected_of, own_trials, with_answers
+from perflab.runs.collect import as_designed, collect, expected_of, with_answers
 from perflab.runs.display import Display, FinishedTrial, LiveProgress, PlannedTrial, RunPlan
 from perflab.runs.rundir import RunDirectory, TrialDirectory
+from perflab.runs.trials import own_trials
 from perflab.signals import Signals
 from perflab.statistics import key_figures
 from perflab.statistics.key_figures import KeyFigure

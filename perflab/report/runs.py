@@ -15,8 +15,8 @@ from perflab.results.outcome import HARNESS_ERROR
 from perflab.results.run import PERFLAB, RunData
 from perflab.results.summary import Summary
 from perflab.results.trial import Result, Trial
-from perflab.runs.collect import left_out, own_trials
 from perflab.runs.rundir import SUMMARY, RunDirectory
+from perflab.runs.trials import left_out, own_trials
 
 VERBS = ("run", "sweep", "breaking-point")  # that make runs
 

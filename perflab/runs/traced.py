@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from perflab import models
-from perflab.design.document import Thresholds
 from perflab.errors import DAMAGE, BadInput, PerflabError
 from perflab.formats.json_file import read_json
 from perflab.results.trial import Phases, Why
 from perflab.statistics.executor_costs import phases_of
 from perflab.units import NS_PER_S
-from perflab.workload import Graph
 
 if TYPE_CHECKING:
+    from perflab.design.document import Thresholds
     from perflab.trace.why import Selection
+    from perflab.workload import Graph
 
 Json = dict[str, Any]
 T = TypeVar("T")

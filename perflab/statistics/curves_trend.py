@@ -14,7 +14,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from perflab.statistics.sample import Floats, Sample
 
@@ -49,7 +49,7 @@ def trend(samples: Sequence[Sample], seed: int = 0) -> Trend | None:
     aligned = np.concatenate([np.round((v - v.mean()) / (size * _NOISE)) for v in values])
     if np.ptp(aligned) == 0:
         return None
-    ranks = np.split(stats.rankdata(aligned), np.cumsum(list(map(len, values)))[:-1])
+    ranks = np.split(scipy.stats.rankdata(aligned), np.cumsum(list(map(len, values)))[:-1])
     rng = np.random.default_rng(seed)
     observed, null = 0.0, np.zeros(RESAMPLES)
     sums, null_sums = np.zeros(len(samples)), np.zeros((RESAMPLES, len(samples)))

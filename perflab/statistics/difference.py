@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, stats
+import scipy
 
 from perflab.results.comparison import Direction, Estimate, Interval, Test
 from perflab.statistics.sample import Block, Design, Floats
@@ -109,12 +109,12 @@ def welch(design: Design, confidence: float = 0.95, direction: Direction = "both
     test: Callable[..., Any]
     if design.blocked:
         differences = np.asarray([block.b.mean() - block.a.mean() for block in design.blocks])
-        value, test = float(differences.mean()), partial(stats.ttest_1samp, differences, 0)
+        value, test = float(differences.mean()), partial(scipy.stats.ttest_1samp, differences, 0)
         if float(np.ptp(differences)) <= _RELATIVE_NOISE * float(np.max(np.abs(differences))):
             reason = "the blocks do not differ"
     else:
         value = float(b.mean() - a.mean()) if design.blocks else None
-        test = partial(stats.ttest_ind, b, a, equal_var=False)
+        test = partial(scipy.stats.ttest_ind, b, a, equal_var=False)
         if min(len(a), len(b)) < 2:
             reason = "it needs 2 trials of either"
         elif np.ptp(a) == 0 and np.ptp(b) == 0:
@@ -171,8 +171,8 @@ def _tails(design: Design) -> _Tails:
         n = len(a) + len(b)
         if n > MAX_EXACT or len(np.unique(np.concatenate([a, b]))) == n:
             method = "exact" if n <= MAX_EXACT else "asymptotic"
-            low = stats.mannwhitneyu(b, a, alternative="less", method=method).pvalue
-            high = stats.mannwhitneyu(b, a, alternative="greater", method=method).pvalue
+            low = scipy.stats.mannwhitneyu(b, a, alternative="less", method=method).pvalue
+            high = scipy.stats.mannwhitneyu(b, a, alternative="greater", method=method).pvalue
             return _Tails(float(low), float(high), method == "exact")
     scores = _scores(design.blocks)
     observed = sum(int(score[len(block.a) :].sum()) for score, block in zip(scores, design.blocks, strict=True))
@@ -221,8 +221,8 @@ def _normal_tails(scores: list[Ranks], blocks: tuple[Block, ...], observed: floa
     if variance <= 0:
         return _Tails(1.0, 1.0, False)
     sd = math.sqrt(variance)
-    low = stats.norm.cdf((observed + 1 - expected) / sd)  # scores are doubled: half a step of a rank is 1
-    high = stats.norm.sf((observed - 1 - expected) / sd)
+    low = scipy.stats.norm.cdf((observed + 1 - expected) / sd)  # scores are doubled: half a step of a rank is 1
+    high = scipy.stats.norm.sf((observed - 1 - expected) / sd)
     return _Tails(float(low), float(high), False)
 
 
@@ -257,7 +257,7 @@ def _moses(design: Design, steps: Floats, confidence: float) -> tuple[float, flo
         k = int(np.searchsorted(below, tail * (1 + 1e-9), side="right"))
     else:
         sd = math.sqrt(pairs * (n + 1) / 12)
-        k = max(0, math.floor(pairs / 2 + stats.norm.ppf(tail) * sd))
+        k = max(0, math.floor(pairs / 2 + scipy.stats.norm.ppf(tail) * sd))
     k = max(k, 1)
     return float(steps[k - 1]), float(steps[pairs - k])
 
@@ -311,7 +311,7 @@ def cliffs_delta(a: Floats, b: Floats, confidence: float = 0.95) -> Estimate:
     """P(b > a) - P(b < a), between -1 and 1, with the interval of Brunner and Munzel's variance."""
     if not len(a) or not len(b):
         return Estimate(None, reason="there are no trials to compare")
-    superiority = float(stats.mannwhitneyu(b, a, method="asymptotic").statistic) / (len(a) * len(b))
+    superiority = float(scipy.stats.mannwhitneyu(b, a, method="asymptotic").statistic) / (len(a) * len(b))
     delta = 2 * superiority - 1
     if min(len(a), len(b)) < 3:
         return Estimate(delta, reason="it needs 3 trials of either for an interval")
@@ -356,7 +356,7 @@ def _noncentrality(t: float, freedom: int, below: float) -> float | None:
     """The noncentrality with which a noncentral t is at most `t` with that probability; None where scipy fails."""
 
     def excess(noncentrality: float) -> float:
-        return float(stats.nct.cdf(t, freedom, noncentrality)) - below
+        return float(scipy.stats.nct.cdf(t, freedom, noncentrality)) - below
 
     reach = 4 + t / math.sqrt(freedom)
     for widened in (1, 1.5, 2, 3):
@@ -364,5 +364,5 @@ def _noncentrality(t: float, freedom: int, below: float) -> float | None:
         if not (math.isfinite(low) and math.isfinite(high)):
             return None
         if low >= 0 >= high:
-            return float(optimize.brentq(excess, t - widened * reach, t + widened * reach, xtol=1e-8))
+            return float(scipy.optimize.brentq(excess, t - widened * reach, t + widened * reach, xtol=1e-8))
     return None

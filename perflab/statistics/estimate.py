@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from perflab.results.comparison import Estimate, Interval, Outlier
 from perflab.results.trial import Median
@@ -62,7 +62,7 @@ def standard_deviation(sample: Sample, confidence: float = 0.95, seed: int = 0) 
 
 def mad(values: Floats) -> float:
     """The median absolute deviation from the median, not scaled."""
-    return float(stats.median_abs_deviation(values))
+    return float(scipy.stats.median_abs_deviation(values))
 
 
 def order_statistics(values: Floats, q: float, confidence: float) -> tuple[Interval | None, str | None]:
@@ -75,7 +75,7 @@ def order_statistics(values: Floats, q: float, confidence: float) -> tuple[Inter
         return None, f"{few} for an interval of {format_confidence(confidence)}: it needs {needed}"
     low, high = ranks
     in_order = np.sort(values)
-    covered = stats.binom.cdf(high - 1, n, q) - stats.binom.cdf(low - 1, n, q)
+    covered = scipy.stats.binom.cdf(high - 1, n, q) - scipy.stats.binom.cdf(low - 1, n, q)
     method = f"order statistics {low} and {high} of {n}, exact: {covered:.1%}"
     return Interval(float(in_order[low - 1]), float(in_order[high - 1]), confidence, method), None
 
@@ -92,7 +92,7 @@ def bootstrap(
     for method in ("BCa", "percentile"):
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # a degenerate distribution is told by its NaN
-            result = stats.bootstrap(
+            result = scipy.stats.bootstrap(
                 tuple(samples), statistic, n_resamples=resamples, vectorized=True, method=method,
                 confidence_level=confidence, rng=np.random.default_rng(seed),
             )  # fmt: skip
@@ -104,7 +104,7 @@ def bootstrap(
 
 def _ranks(n: int, q: float, tail: float) -> tuple[int, int] | None:
     """Ranks l < u, from 1, of the order statistics that enclose the quantile; None where there are none."""
-    below = stats.binom.cdf(np.arange(n + 1), n, q)  # P(B <= k)
+    below = scipy.stats.binom.cdf(np.arange(n + 1), n, q)  # P(B <= k)
     low = int(np.searchsorted(below, tail * (1 + 1e-9), side="right"))  # the largest l with P(B <= l - 1) <= tail
     high = int(np.searchsorted(below, (1 - tail) * (1 - 1e-12), side="left")) + 1
     return (low, high) if 1 <= low < high <= n else None

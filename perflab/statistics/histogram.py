@@ -248,11 +248,15 @@ def _decode_zigzag(payload: bytes) -> Int64s:
     if not data.size:
         return np.zeros(0, np.int64)
     ends = np.flatnonzero(data < 0x80)
-    if not ends.size or ends[-1] != data.size - 1 or int(np.diff(ends, prepend=-1).max()) > 8:
+    if not ends.size or ends[-1] != data.size - 1:
+        return _decode_zigzag_bytewise(payload)
+    starts = np.zeros_like(ends)
+    starts[1:] = ends[:-1] + 1
+    lengths = ends - starts + 1
+    if lengths.max() > 8:
         return _decode_zigzag_bytewise(payload)  # a nine-byte number: the ninth byte carries no mark
-    starts = np.concatenate([[0], ends[:-1] + 1])
-    position = np.arange(data.size) - np.repeat(starts, ends - starts + 1)
-    shifted = (data & np.uint8(0x7F)).astype(np.uint64) << (position * 7).astype(np.uint64)
+    places = np.arange(data.size) - starts.repeat(lengths)
+    shifted = (data & np.uint8(0x7F)).astype(np.uint64) << (places * 7).astype(np.uint64)
     return _unzigzag(np.add.reduceat(shifted, starts))
 
 

@@ -23,7 +23,7 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+import scipy
 
 from perflab.results.comparison import Lattice
 from perflab.statistics.sample import Floats
@@ -130,7 +130,7 @@ def _search(data: Floats, grain: float, alpha: float) -> Lattice | None:
             points = levels + len(data) - kept
             if levels < MIN_LEVELS:
                 continue
-            single = points * float(stats.binom.sf(levels - 2, points - 1, arc))
+            single = points * float(scipy.stats.binom.sf(levels - 2, points - 1, arc))
             p = single * (fine[at] / _FINE) * weight * (len(data) - keep + 1)
             if best is None or p < best[0]:
                 best = float(p), span / float(fine[at]), data[on], cells
@@ -176,7 +176,7 @@ def _fitted(
     """The lattice by least squares through the values on it, whose cells are known."""
     fitted, error = period, 0.0
     if np.ptp(members - cells * period) > period * 1e-9:
-        line = stats.linregress(cells, members)
+        line = scipy.stats.linregress(cells, members)
         fitted, error = float(line.slope), float(line.stderr)
     rounded = _roundest(fitted, 2 * error)
     residues = members - cells * rounded

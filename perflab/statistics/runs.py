@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
-from scipy import stats
+import scipy
 
 from perflab.results.comparison import ALPHA, MARGIN, Direction
 from perflab.results.trial import Result
@@ -134,7 +134,7 @@ def _success(match: Match) -> _Tested:
         return _Tested(match, None, empty, empty, None, None, None)
     table = [[second[0], second[1] - second[0]], [first[0], first[1] - first[0]]]
     worst = [[0, second[1]], [first[0], first[1] - first[0]]]
-    p, least = (float(stats.fisher_exact(t, alternative="less").pvalue) for t in (table, worst))
+    p, least = (float(scipy.stats.fisher_exact(t, alternative="less").pvalue) for t in (table, worst))
     return _Tested(match, None, empty, empty, p, None, least)
 
 

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from perflab.results.comparison import NOTABLE_RATIO, Estimate, Interval, Spread, SpreadInfluence, SpreadLeftOut, Test
 from perflab.statistics.estimate import RESAMPLES, bootstrap, mad
@@ -38,7 +38,7 @@ def compare_spread(
         mad_ratio=_ratio(mads, lambda: (None, "no interval is computed for it")),
         brown_forsythe=brown_forsythe(a, b),
         permutation_sd=_permutation("permutation of the SD ratio", a, b, partial(np.std, ddof=1), seed),
-        permutation_mad=_permutation("permutation of the MAD ratio", a, b, stats.median_abs_deviation, seed),
+        permutation_mad=_permutation("permutation of the MAD ratio", a, b, scipy.stats.median_abs_deviation, seed),
         scaled_sd_baseline=_sd(scaled_a),
         scaled_sd_treatment=_sd(scaled_b),
         scaled_test=brown_forsythe(scaled_a, scaled_b),
@@ -63,7 +63,7 @@ def brown_forsythe(a: Floats, b: Floats) -> Test:
     deviations = [np.abs(x - np.median(x)) for x in (a, b)]
     if all(np.ptp(d) == 0 for d in deviations):
         return Test(name, None, reason="the deviations do not vary")
-    result = stats.levene(a, b, center="median")
+    result = scipy.stats.levene(a, b, center="median")
     return Test(name, float(result.pvalue), float(result.statistic))
 
 
@@ -89,7 +89,7 @@ def _permutation(name: str, a: Floats, b: Floats, spread: Callable[..., Any], se
     observed = float(statistic(*deviations, axis=-1))
     if not math.isfinite(observed):
         return Test(name, None, reason="one of the samples does not scatter")
-    result = stats.permutation_test(
+    result = scipy.stats.permutation_test(
         deviations, statistic, vectorized=True, n_resamples=RESAMPLES, alternative="greater",
         rng=np.random.default_rng(seed),
     )  # fmt: skip

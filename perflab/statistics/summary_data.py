@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import stats
-from statsmodels.stats.oneway import anova_generic
+import scipy
 
 from perflab.models import as_json
 from perflab.results.comparison import Estimate, Interval, Margin, Power, Test
@@ -42,7 +41,7 @@ class Moments:
         """The mean with Student's interval."""
         if self.n < 2:
             return Estimate(self.mean, reason="it needs 2 trials")
-        half = float(stats.t.ppf((1 + confidence) / 2, self.n - 1)) * self.sd / math.sqrt(self.n)
+        half = float(scipy.stats.t.ppf((1 + confidence) / 2, self.n - 1)) * self.sd / math.sqrt(self.n)
         return Estimate(self.mean, Interval(self.mean - half, self.mean + half, confidence, "Student's t"))
 
 
@@ -130,6 +129,8 @@ def welch_anova(groups: Sequence[Moments]) -> Test:
     if len(usable) < len(groups) or len(usable) < 2:
         return Test("Welch's ANOVA", None, reason="every group needs 2 trials that vary")
     means, sds, counts = (np.asarray(x, dtype=float) for x in zip(*((g.mean, g.sd, g.n) for g in usable), strict=True))
+    from statsmodels.stats.oneway import anova_generic  # takes half a second to import
+
     result = anova_generic(means, sds**2, counts, use_var="unequal")
     return Test("Welch's ANOVA", float(result.pvalue), float(result.statistic))
 
@@ -139,7 +140,7 @@ def _welch(a: Moments, b: Moments) -> tuple[Test, float | None]:
         return Test("Welch's t", None, reason="it needs 2 trials of either"), None
     if a.sd == 0 and b.sd == 0:
         return Test("Welch's t", None, reason="the values do not vary"), None
-    result = stats.ttest_ind_from_stats(b.mean, b.sd, b.n, a.mean, a.sd, a.n, equal_var=False)
+    result = scipy.stats.ttest_ind_from_stats(b.mean, b.sd, b.n, a.mean, a.sd, a.n, equal_var=False)
     return Test("Welch's t", float(result.pvalue), float(result.statistic)), _freedom(a, b, 1.0)
 
 
@@ -150,7 +151,7 @@ def _freedom(a: Moments, b: Moments, factor: float) -> float:
 
 
 def _difference(a: Moments, b: Moments, freedom: float, confidence: float) -> Estimate:
-    half = float(stats.t.ppf((1 + confidence) / 2, freedom)) * math.sqrt(a.sd**2 / a.n + b.sd**2 / b.n)
+    half = float(scipy.stats.t.ppf((1 + confidence) / 2, freedom)) * math.sqrt(a.sd**2 / a.n + b.sd**2 / b.n)
     value = b.mean - a.mean
     return Estimate(value, Interval(value - half, value + half, confidence, "Welch's t"))
 
@@ -167,7 +168,7 @@ def _equivalence_p(a: Moments, b: Moments, margin: Margin) -> float | None:
     for (factor, offset), sign in zip(sides, (1, -1), strict=True):
         error = math.sqrt((factor * a.sd) ** 2 / a.n + b.sd**2 / b.n)
         t = sign * (b.mean - factor * a.mean - offset) / error
-        ps.append(float(stats.t.sf(t, _freedom(a, b, factor))))
+        ps.append(float(scipy.stats.t.sf(t, _freedom(a, b, factor))))
     return max(ps)
 
 

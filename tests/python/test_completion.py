@@ -147,3 +147,18 @@ def test_what_a_run_showed_is_shown_without_what_calculates(tmp_path: Path) -> N
     )
     assert "cpu_load" in done.stdout
     assert not {"scipy", "statsmodels"} & set(done.stderr.split())
+
+
+def test_a_report_of_what_was_found_imports_nothing_that_finds_it(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", Made({"cpu_load": Effect(2.0)}, blocks=2).summary())
+    script = "import sys; from perflab.cli import main; main(sys.argv[1:]); sys.stderr.write(' '.join(sys.modules))"
+    page = tmp_path / "report.html"
+    done = subprocess.run(
+        [sys.executable, "-c", script, "report", str(run), "--output", str(page)],
+        cwd=SOURCE,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "cpu_load" in page.read_text()
+    assert not {"scipy.stats", "statsmodels", "pandas", "perflab.design.document"} & set(done.stderr.split())

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.power import TTestIndPower
 
 from perflab.results.comparison import Margin
 from perflab.statistics import difference, estimate, power
@@ -338,6 +339,9 @@ def test_power_is_statsmodels_and_that_of_cohens_tables() -> None:
     # Cohen 1988, table 2.4.1: d = 0.5, two-sided 0.05, power 0.80: 64 of either.
     assert power.trials_needed(0.5, 1.0, 0.05, efficiency=1.0) == 64
     assert power.t_power(0.5, 1.0, 64, 64, 0.05, efficiency=1.0) == pytest.approx(0.801, abs=1e-3)
+    for effect, n_a, n_b, alpha in ((0.5, 64, 64, 0.05), (-2.0, 4, 7, 0.01), (0.1, 2, 300, 0.05), (9.0, 5, 5, 0.001)):
+        known = TTestIndPower().power(abs(effect), nobs1=n_a, alpha=alpha, ratio=n_b / n_a)
+        assert power.t_power(effect, 1.0, n_a, n_b, alpha, efficiency=1.0) == pytest.approx(known, abs=1e-12)
     assert power.trials_needed(0.5, 1.0, 0.05) == math.ceil(63.77 * math.pi / 3)
     found = power.detectable_shift(2.0, 10, 10, 0.05)
     assert found is not None
