@@ -221,8 +221,10 @@ def _write(
     title = " and ".join(dict.fromkeys(run.name for run in runs))
     for path, index in files:
         if index is None:
-            content = draw_html.page(pictures.figures, title, notes, cast("draw_html.Choice", theme)).encode()
+            content = draw_html.page(pictures, title, notes, cast("draw_html.Choice", theme)).encode()
         else:
             kind = cast("draw.Format", path.suffix.lower().removeprefix("."))
-            content = draw.draw(pictures.figures[index], kind, "dark" if theme == "dark" else "light", dpi)
+            drawn, figure = pictures.drawn[index]
+            small = pictures.apart(drawn, figure)
+            content = draw.draw(figure, kind, "dark" if theme == "dark" else "light", dpi, small)
         whole_file.write(path, content, parents=True)

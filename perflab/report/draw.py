@@ -39,6 +39,9 @@ _NOTE_LETTERS = 135
 _ENTRY_PX = 20  # of a legend: its height
 _GLYPH_PX = 18  # from its middle to either side
 _LETTER_PX = 6.6  # of a legend, at most in the mean
+_PANELS_BESIDE = 2  # small pictures
+_TITLE_PX, _Y_AXIS_PX, _GAP_PX = 46, 62, 16  # of them: title and axis, and between them
+_TITLE = {"anchor": "start", "font": FONT, "fontWeight": "bold", "subtitleFont": FONT}
 _WIDE_SPAN_PX = 24  # a number fits in
 
 _WEIGHTS = {"thick": 2.6, "normal": 1.8, "thin": 1.0}
@@ -137,11 +140,14 @@ def glyph(key: Key, group: int) -> list[Stroke]:
 # -- files -----------------------------------------------------------------------------------------------------------
 
 
-def draw(figure: Figure, fmt: Format, background: Background = "light", dpi: int = 150) -> bytes:
-    """The picture as a file of that format; `dpi` is that of a PNG. The same figure gives the same bytes."""
+def draw(
+    figure: Figure, fmt: Format, background: Background = "light", dpi: int = 150, small: Sequence[Figure] = ()
+) -> bytes:
+    """The picture as a file of that format; `dpi` is that of a PNG. `small` ones are drawn in its place, below its
+    title. The same figure gives the same bytes."""
     import vl_convert
 
-    spec = _on_paper(figure, THEMES[background])
+    spec = _on_paper(figure, THEMES[background], small)
     svg = _numbered(vl_convert.vega_to_svg(spec, allowed_base_urls=[]))
     title = html.escape(f"{figure.title} ({figure.subtitle})", quote=False)
     svg = svg.replace(">", f"><title>{title}</title>", 1)  # of the whole: what tabs show and readers read aloud
@@ -193,16 +199,17 @@ def _ordered(pdf: bytes) -> bytes:
     return made + b"xref\n" + size + entries + renamed(trailer) + b"startxref\n%d\n%%%%EOF" % len(made)
 
 
-def _on_paper(figure: Figure, theme: Theme) -> Spec:
-    """The plot with title, legends and notes around it."""
-    spec = specification(figure)
+def _on_paper(figure: Figure, theme: Theme, small: Sequence[Figure]) -> Spec:
+    """The plot, or the small ones in its place, with title, legends and notes around it."""
     paper_px = SMALL_WIDTH_PX if figure.height else PAPER_WIDTH_PX
     inner_px = paper_px - 2 * _MARGIN_PX
+    spec = _panels(small, inner_px) if small else specification(figure)
     strokes: list[Spec] = []
     texts: list[Spec] = []
-    y = float(_X_AXIS_PX)
+    y = float(_GAP_PX if small else _X_AXIS_PX)
     whole = Key("", "solid", "normal", "full")
-    for entries in ([(name, whole, i) for i, name in figure.groups], [(key.label, key, None) for key in figure.keys]):
+    groups = () if small else figure.groups  # names stand beside lines
+    for entries in ([(name, whole, i) for i, name in groups], [(key.label, key, None) for key in figure.keys]):
         if not entries:
             continue
         x = 0.0
@@ -224,10 +231,7 @@ def _on_paper(figure: Figure, theme: Theme) -> Spec:
     y += _LINE_PX * len(lines)
     left = {"signal": "datum.x + left"}
     below = {"signal": "height + datum.y"}
-    spec["data"] = [
-        {"name": table["name"], **({"values": rows(table["columns"])} if "columns" in table else table)}
-        for table in spec["data"]
-    ]
+    spec["data"] = _with_values(spec["data"])
     spec["data"] += [{"name": "glyphs", "values": strokes}, {"name": "words", "values": texts}]
     spec["marks"] += [
         _mark("symbol", "glyphs", x=left, y=below, **_stroke_channels("datum")),
@@ -241,17 +245,58 @@ def _on_paper(figure: Figure, theme: Theme) -> Spec:
             signal["value"] = tones(theme)
     spec["signals"].append({"name": "left", "update": f"width - {inner_px}"})
     spec |= {
-        "width": paper_px,
+        "width": inner_px if small else paper_px,
         "background": theme.background,
         "description": f"{figure.title} ({figure.subtitle})",
         "padding": _MARGIN_PX,
         "title": {
-            "text": figure.title, "subtitle": figure.subtitle, "anchor": "start", "frame": "bounds", "offset": 14,
-            "font": FONT, "fontSize": 16.5, "fontWeight": "bold", "color": theme.ink,
-            "subtitleFont": FONT, "subtitleFontSize": 12.5, "subtitleColor": theme.faint, "subtitlePadding": 5,
+            "text": figure.title, "subtitle": figure.subtitle, **_TITLE, "frame": "bounds", "offset": 14,
+            "fontSize": 16.5, "color": theme.ink, "subtitleFontSize": 12.5, "subtitleColor": theme.faint,
+            "subtitlePadding": 5,
         },
     }  # fmt: skip
     return spec
+
+
+def _panels(figures: Sequence[Figure], width_px: float) -> Spec:
+    """Small pictures beside and below each other, each with its title."""
+    count = min(_PANELS_BESIDE, len(figures))
+    step_px = width_px / count
+    marks: list[Spec] = []
+    y = 0.0
+    for first in range(0, len(figures), count):
+        row = [(figure, specification(figure)) for figure in figures[first : first + count]]
+        heights = [spec["height"] if count > 1 or figure.y.scale == "rows" else PLOT_HEIGHT_PX for figure, spec in row]
+        for place, ((figure, spec), height) in enumerate(zip(row, heights, strict=True)):
+            left = 0 if figure.y.scale == "rows" else _Y_AXIS_PX
+            sizes = {"width": step_px - left - (_GAP_PX if place < count - 1 else 0), "height": height}
+            where = {"x": place * step_px + left, "y": y + _TITLE_PX, **sizes}
+            title: Spec = {"text": figure.title, "subtitle": figure.subtitle, "fontSize": 12.5, "subtitleFontSize": 11}
+            title |= {"color": {"signal": "theme.ink"}, "subtitleColor": {"signal": "theme.faint"}}
+            own = [signal for signal in spec["signals"] if signal["name"] not in ("theme", "hidden")]
+            marks.append(
+                {
+                    "type": "group",
+                    "encode": {"update": {name: {"value": value} for name, value in where.items()}},
+                    "signals": [*({"name": name, "value": value} for name, value in sizes.items()), *own],
+                    "data": _with_values(spec["data"]),
+                    **{part: spec[part] for part in ("scales", "axes", "marks")},
+                    "title": title | _TITLE,
+                }
+            )
+        y += _TITLE_PX + max(heights) + _X_AXIS_PX + _GAP_PX
+    whole = specification(figures[0])
+    kept = {part: whole[part] for part in ("$schema", "config", "padding")}
+    signals = [signal for signal in whole["signals"] if signal["name"] in ("theme", "hidden")]
+    return {**kept, "height": y - _GAP_PX, "autosize": "pad", "signals": signals, "data": [], "marks": marks}
+
+
+def _with_values(data: Sequence[Spec]) -> list[Spec]:
+    """Tables of columns as those of rows that Vega reads."""
+    return [
+        {"name": table["name"], **({"values": rows(table["columns"])} if "columns" in table else table)}
+        for table in data
+    ]
 
 
 def rows(table: Table) -> list[Spec]:

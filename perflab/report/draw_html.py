@@ -23,6 +23,8 @@ from perflab.report.palette import THEMES
 if TYPE_CHECKING:
     from markupsafe import Markup
 
+    from perflab.report.pictures import Pictures
+
 Choice = Literal["auto", "light", "dark"]
 
 NARROW_HEIGHT_PX = 280
@@ -116,9 +118,20 @@ def page_style() -> Markup:
     return pages.part("pictures.html", "style", {name: tones(theme) for name, theme in THEMES.items()})
 
 
-def page(figures: Sequence[Figure], title: str, notes: Sequence[str] = (), theme: Choice = "auto") -> str:
-    """The page: one section per figure, each with its legend; notes above them."""
-    return pages.render("plot.html", title=title, theme=theme, said=notes, plots=parts(figures, theme))
+def page(made: Pictures, title: str, notes: Sequence[str] = (), theme: Choice = "auto") -> str:
+    """The page: one section per figure, or for the small ones in its place; notes above them."""
+    plots = parts(made.every, theme)
+    shown = [picture for of in groups(made, plots, 2).values() for picture in of]
+    return pages.render("plot.html", title=title, theme=theme, said=notes, plots=plots, pictures=shown)
+
+
+def groups(made: Pictures, plots: PageParts, level: int) -> dict[str, list[Markup]]:
+    """The places of pictures by their kinds; of many results small pictures in place of one."""
+    found: dict[str, list[Markup]] = {}
+    for kind, figure in made.drawn:
+        small = [plots.sections[part.name] for part in made.apart(kind, figure)]
+        found.setdefault(kind, []).append(together(figure, small, level) if small else plots.sections[figure.name])
+    return found
 
 
 def library() -> str:

@@ -12,6 +12,8 @@ from perflab.report.figures import Figure, Label, Series
 from perflab.report.results import Trials
 
 HEIGHT_PX = 230
+FIRST_HEIGHT_PX = 165  # of those on the first screen of a report
+BESIDE = 0.18  # of a row, from its middle
 REFERENCE, RESULT = 0, 1  # the groups, and so the colours, in each of them
 
 
@@ -48,7 +50,7 @@ def _is_baseline(other: Trials, result: Trials) -> bool:
 
 def apart(figure: Figure, pairs: Sequence[Against]) -> list[Figure]:
     """A small picture for each pair of which both are drawn; none where that would not be all results of the picture,
-    or where only one is drawn."""
+    or where only one is drawn. The groups of the figure are results."""
     drawn = {group for group, _ in figure.groups}
     shown = [pair for pair in pairs if {pair.group, pair.reference} <= drawn]
     if drawn - {group for pair in shown for group in (pair.group, pair.reference)} or figure.spans or figure.cells:
@@ -56,12 +58,26 @@ def apart(figure: Figure, pairs: Sequence[Against]) -> list[Figure]:
     return [_of(figure, pair) for pair in shown]
 
 
+def small(figure: Figure) -> Figure:
+    """A picture as small as these, with the names of several groups at the ends of their lines."""
+    named = [(group, name, _end([s for s in figure.series if s.group == group])) for group, name in figure.groups]
+    ends = tuple(Label(name, *end, group) for group, name, end in named if end is not None and len(named) > 1)
+    return replace(
+        figure, name=f"{figure.name}_first", groups=(), keys=(), notes=(), labels=(*figure.labels, *ends),
+        height=FIRST_HEIGHT_PX,
+    )  # fmt: skip
+
+
 def _of(figure: Figure, pair: Against) -> Figure:
     groups = {pair.reference: REFERENCE, pair.group: RESULT}
+    in_rows = figure.y.scale == "rows"
     series = tuple(replace(s, group=groups[s.group]) for s in figure.series if s.group in groups)
+    if in_rows:
+        series = tuple(replace(s, y=tuple(_in_row(y, s.group) for y in s.y)) for s in series)
     ends = {group: _end([s for s in series if s.group == group]) for group in (REFERENCE, RESULT)}
     names = {REFERENCE: pair.reference_name, RESULT: pair.name}
-    lower = min((group for group in ends if ends[group]), key=lambda g: (ends[g] or (0, 0))[1], default=None)
+    down = -1.0 if in_rows else 1.0  # rows count from the top
+    lower = min((group for group in ends if ends[group]), key=lambda g: down * (ends[g] or (0, 0))[1], default=None)
     labels = tuple(
         Label(names[group], *end, group, below=group == lower) for group, end in ends.items() if end is not None
     )
@@ -71,15 +87,21 @@ def _of(figure: Figure, pair: Against) -> Figure:
         name=f"{figure.name}_{pair.group}",
         title=full,
         subtitle=f"against {pair.reference_name}",
-        series=series, groups=(), keys=(), notes=(), labels=labels, height=HEIGHT_PX,
+        series=series, groups=(), keys=(), notes=(), labels=labels, height=HEIGHT_PX, lanes=2 if in_rows else None,
     )  # fmt: skip
 
 
+def _in_row(y: float | None, group: int) -> float | None:
+    """Within its row the reference above, the result below."""
+    return None if y is None else round(y) + (BESIDE if group == RESULT else -BESIDE)
+
+
 def _end(series: Sequence[Series]) -> tuple[float, float] | None:
-    """Where the most important line of a result ends: the first that is thick, or else the first."""
-    lines = sorted((s for s in series if s.shape == "line"), key=lambda s: s.weight != "thick")
+    """Where the most important line of a result ends: the first that is thick, or else the first; of rows the range in
+    the first one."""
+    lines = sorted((s for s in series if s.shape in ("line", "ranges")), key=lambda s: s.weight != "thick")
     for line in lines:
         known = [(x, y) for x, y in zip(line.x, line.y, strict=True) if x is not None and y is not None]
         if known:
-            return known[-1]
+            return known[-1] if line.shape == "line" else known[1]
     return None

@@ -56,7 +56,8 @@ class Kind:
     """One kind of picture. `draw` makes its figures; a text in place of one says why there is none.
 
     Those `of_figures` are drawn for each figure that was measured. What is `special` most runs do not have, because
-    nobody asked for it: that is said where it is named. `in_report`: a report has it.
+    nobody asked for it: that is said where it is named. `in_report`: a report has it. `of_results`: each result is a
+    group of its own over the same axes, and so may have a small picture of its own, against its baseline.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Kind:
     of_figures: bool = False
     special: bool = False
     in_report: bool = True
+    of_results: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,9 +89,14 @@ class Pictures:
     notes: tuple[str, ...] = ()
     against: tuple[Against, ...] = ()  # what each result is compared with
 
-    def apart(self, figure: Figure) -> list[Figure]:
-        """The small pictures that take the place of one of these on a page; none where it stays whole."""
-        return apart(figure, self.against)
+    def apart(self, kind: str, figure: Figure) -> list[Figure]:
+        """The small pictures that take the place of one of these; none where it stays whole."""
+        return apart(figure, self.against) if BY_NAME[kind].of_results else []
+
+    @property
+    def every(self) -> list[Figure]:
+        """Small ones in place of those that they take the place of."""
+        return [part for kind, figure in self.drawn for part in self.apart(kind, figure) or [figure]]
 
     @property
     def figures(self) -> tuple[Figure, ...]:
@@ -149,6 +156,14 @@ def _course(subject: Subject) -> list[Figure | str]:
     return [course.course(subject.everything) or "fewer than two trials say when they ran"]
 
 
+def _cpu(subject: Subject) -> list[Figure | str]:
+    return [resources.cpu(subject.shown, subject.target) or "no CPU time was sampled"]
+
+
+def _rss(subject: Subject) -> list[Figure | str]:
+    return [resources.rss(subject.shown, subject.target) or "no memory was sampled"]
+
+
 def _target(subject: Subject) -> list[Figure | str]:
     if subject.target is None:
         return ["no target was named; --target does it"]
@@ -160,17 +175,17 @@ def _target(subject: Subject) -> list[Figure | str]:
 KINDS = (
     Kind("course", "The run", _course, special=True),
     Kind("distributions", "Distributions", _per_trial, of_figures=True, special=True),
-    Kind("percentiles", "Percentiles", _percentiles, of_figures=True),
-    Kind("edges", "Edges", _edges, of_figures=True, in_report=False),
-    Kind("time", "Over time", _time, of_figures=True),
+    Kind("percentiles", "Percentiles", _percentiles, of_figures=True, of_results=True),
+    Kind("edges", "Edges", _edges, of_figures=True, in_report=False, of_results=True),
+    Kind("time", "Over time", _time, of_figures=True, of_results=True),
     Kind("curves", "Curves", _curves, special=True),
     Kind("breaking_points", "Breaking points", _breaking_points, special=True),
     Kind("executor_costs", "Executor costs", _executor_costs, special=True),
     Kind("target", "Against a target", _target, special=True, in_report=False),
     Kind("cores", "CPUs", lambda subject: [cpus.cores(subject.results) or _UNWATCHED], special=True),
     Kind("affinity", "Where threads ran", lambda subject: [cpus.affinity(subject.results) or _UNWATCHED], special=True),
-    Kind("cpu", "CPU use", lambda subject: [resources.cpu(subject.shown, subject.target) or "no CPU time was sampled"]),
-    Kind("rss", "Memory", lambda subject: [resources.rss(subject.shown, subject.target) or "no memory was sampled"]),
+    Kind("cpu", "CPU use", _cpu, of_results=True),
+    Kind("rss", "Memory", _rss, of_results=True),
 )
 BY_NAME = {kind.name: kind for kind in KINDS}
 

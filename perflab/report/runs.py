@@ -21,7 +21,7 @@ from perflab.runs.trials import left_out, own_trials
 VERBS = ("run", "sweep", "breaking-point")  # that make runs
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ReportRun:
     """`labels` are those of the results, by what these differ in; `files` and `folders` go by the numbers of trials."""
 

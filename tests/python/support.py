@@ -17,11 +17,18 @@ import pytest
 
 from perflab.cli import main
 from perflab.middleware.plugin_program import ABI
+from perflab.report.figures import Figure
+from perflab.report.pictures import Pictures
 from perflab.statistics import histogram as hg
 from tests.said import without_waits
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parent.parent
+
+
+def as_they_are(figures: Sequence[Figure]) -> Pictures:
+    """Pictures of a page that stay whole."""
+    return Pictures(tuple(("course", figure) for figure in figures), ())
 
 
 def unpacked(text: str) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from first_screen import QUESTIONS, open_at, seen, unanswered
 from live_browser import Page, browser, executable
 from made_experiment import Effect, Made, result, trial, with_findings, write_run
 from made_run import MadeTrial, Stream, arrivals, make_run
+from made_sweep import made_breaking_point, made_curve
 
 from perflab.report.run_page.page import report
 from perflab.report.runs import open_all
@@ -85,6 +88,10 @@ def single() -> Json:
     return named({"schema": 1, "run": "run", "valid": True, "results": [result([trial(1)])]})
 
 
+CLIPPED = (
+    "[...document.querySelectorAll('.scroll')].filter((table) => table.scrollWidth > table.clientWidth)"
+    ".map((table) => `${table.getAttribute('aria-label')}: ${table.scrollWidth} > ${table.clientWidth}`)"
+)
 COMMON = dict.fromkeys(QUESTIONS, "") | {
     "What was tested?": r"sierra_nevada",
     "On which middleware?": r"on cyclonedds 1\.2\.3 and fastdds 1\.2\.3",
@@ -146,6 +153,83 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
+def others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A report of a sweep, of a search, and of two runs; and one with pictures of results."""
+    folder = tmp_path_factory.mktemp("others")
+    summary = with_findings(named(Made(treatments=TREATMENTS).summary()))
+    later = with_findings(named(Made(treatments={name: Effect(latency=3.0) for name in TREATMENTS}).summary()))
+    runs: dict[str, dict[str, Any]] = {
+        "sweep": {"first": replace(summary, curves=(made_curve(), made_curve("fastdds", None)))},
+        "search": {"first": replace(summary, results=summary.results[:1], findings=None,
+                                    breaking_points=(made_breaking_point(),))},
+        "two": {"first": summary, "second": replace(later, run="second")},
+    }  # fmt: skip
+    made = {}
+    for name, found in runs.items():
+        paths = [write_run(folder / name / run, of, **MANIFEST) for run, of in found.items()]
+        made[name] = folder / f"{name}.html"
+        made[name].write_text(report(open_all([str(path) for path in paths])).page, encoding="utf-8")
+    return {**made, "drawn": drawn(folder)}
+
+
+def test_a_sweep_shows_its_curves_first_and_every_level_folded(page: Page, others: dict[str, Path]) -> None:
+    open_at(page, others["sweep"], 1400)
+    text = seen(page)
+    assert "Latency p50 over message_flood.rate" in text and "Latency p99 over message_flood.rate" in text
+    assert "Over message_flood.rate no change is shown." in text
+    folded = "document.querySelector('#overview .what-differs details:not([open]) summary').textContent"
+    assert page.ask(folded).startswith("Every level against the baseline: ")
+    small = "document.querySelectorAll('#overview .multiples .plot').length"
+    assert page.ask(small) == 4
+
+
+def test_a_search_shows_where_it_broke_with_its_interval(page: Page, others: dict[str, Path]) -> None:
+    open_at(page, others["search"], 1400)
+    text = seen(page)
+    assert "Breaking point over message_flood.rate" in text
+    words = made_breaking_point().words[0].rstrip(".")
+    assert words == "Breaks at 1480" and words in text
+
+
+def test_runs_stand_against_the_first_one_and_their_own_effects_are_folded(page: Page, others: dict[str, Path]) -> None:
+    open_at(page, others["two"], 1400)
+    text = seen(page)
+    assert re.search(r"second against first: \d+ (worse|inconclusive|too few trials)", text), text
+    assert re.search(r"second against first, the worst first: change \[intervals: 95 % for all \d+ together\]", text)
+    assert re.search(r"(first|run): sierra_nevada .* second: sierra_nevada", text)
+    assert "Within each run:" in page.ask("document.getElementById('overview').textContent")
+    dead = "[...document.querySelectorAll('a[href^=\"#\"]')].filter((a) => !document.getElementById(a.hash.slice(1)))"
+    assert page.ask(f"{dead}.map((a) => a.hash)") == []
+
+
+@pytest.mark.parametrize("name", ["sweep", "search", "two"])
+@pytest.mark.parametrize("width", [1400, 420])
+def test_no_table_of_theirs_is_clipped_and_a_telephone_is_wide_enough(
+    page: Page, others: dict[str, Path], name: str, width: int
+) -> None:
+    open_at(page, others[name], width)
+    page.ask("document.querySelectorAll('main details').forEach((details) => (details.open = true))")
+    assert page.ask("document.documentElement.scrollWidth") == width
+    if width == 1400:
+        assert page.ask(CLIPPED) == []
+
+
+def test_whatever_can_be_pressed_is_reached_and_seen_by_keyboard(page: Page, others: dict[str, Path]) -> None:
+    """Every fold, link and button: it can have the focus, and then has an outline."""
+    open_at(page, others["two"], 1400)
+    page.ask("document.querySelectorAll('main details').forEach((details) => (details.open = true))")
+    page.press("Tab")  # from here on the focus is that of a keyboard
+    unseen = page.ask(
+        "[...document.querySelectorAll('summary, a, button, select, input, .scroll')]"
+        ".filter((e) => e.checkVisibility())"
+        ".filter((e) => { e.focus({focusVisible: true}); const style = getComputedStyle(e);"
+        " return document.activeElement !== e || style.outlineStyle === 'none' || parseFloat(style.outlineWidth) < 1"
+        " || style.opacity === '0'; }).map((e) => e.outerHTML.slice(0, 100))"
+    )
+    assert unseen == []
+
+
+@pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     with browser(tmp_path_factory.mktemp("browser") / "profile") as opened:
         yield opened
@@ -175,11 +259,7 @@ def test_a_telephone_shows_what_ran_what_was_found_and_whether_to_trust_it(
 def test_no_table_is_clipped(page: Page, pages: dict[str, Path], name: str) -> None:
     open_at(page, pages[name], 1400)
     page.ask("document.querySelectorAll('main details').forEach((details) => (details.open = true))")
-    clipped = (
-        "[...document.querySelectorAll('.scroll')].filter((table) => table.scrollWidth > table.clientWidth)"
-        ".map((table) => `${table.getAttribute('aria-label')}: ${table.scrollWidth} > ${table.clientWidth}`)"
-    )
-    assert page.ask(clipped) == []
+    assert page.ask(CLIPPED) == []
 
 
 def drawn(path: Path) -> Path:
@@ -198,12 +278,12 @@ def axe() -> str:
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [1400, 420])
-@pytest.mark.parametrize("name", ["demo", "drawn"])
+@pytest.mark.parametrize("name", ["demo", "drawn", "sweep", "search", "two"])
 def test_axe_finds_nothing_serious(
-    page: Page, pages: dict[str, Path], tmp_path: Path, name: str, width: int, dark: bool
+    page: Page, pages: dict[str, Path], others: dict[str, Path], name: str, width: int, dark: bool
 ) -> None:
     script = axe()
-    open_at(page, pages[name] if name in pages else drawn(tmp_path), width, dark=dark)
+    open_at(page, {**pages, **others}[name], width, dark=dark)
     page.ask("document.querySelectorAll('main details').forEach((details) => (details.open = true))")
     if page.ask("document.querySelector('.plot') !== null"):
         page.wait_for("window.perflabDrawAll !== undefined")

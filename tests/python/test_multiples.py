@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from made_run import MadeTrial, Stream, arrivals, make_run
 
-from perflab.report import multiples
-from perflab.report.distributions import percentiles
+from perflab.report import multiples, pictures
+from perflab.report.distributions import edges, percentiles
+from perflab.report.draw import draw
 from perflab.report.results import Trials, results_of
 from perflab.runs.rundata import open_run
 
@@ -70,3 +72,38 @@ def test_a_picture_with_what_is_compared_with_nothing_stays_whole(results: list[
     assert multiples.apart(whole, multiples.against(results)[:1]) == []
     alone = percentiles(results[:1], ("latency",))
     assert alone is not None and multiples.apart(alone, multiples.against(results[:1])) == []
+
+
+def test_rows_have_the_reference_above_the_result_and_names_beside_the_first(results: list[Trials]) -> None:
+    whole = edges(results, "latency")
+    assert whole is not None
+    for small in multiples.apart(whole, multiples.against(results)):
+        ranges = {s.group: s for s in small.series if s.shape == "ranges"}
+        assert (ranges[0].y[:2], ranges[1].y[:2]) == ((-0.18, -0.18), (0.18, 0.18))
+        assert [(label.text, label.below) for label in small.labels] == [
+            (small.subtitle.removeprefix("against "), False), (small.title.rpartition(", ")[2] if "baseline" not in
+             small.title else small.title, True),
+        ]  # fmt: skip
+
+
+def test_a_file_has_all_of_them_with_names_beside_lines_and_no_legend_of_results(results: list[Trials]) -> None:
+    whole = percentiles(results, ("latency",))
+    assert whole is not None
+    small = multiples.apart(whole, multiples.against(results))
+    svg = draw(whole, "svg", small=small).decode()
+    texts = [text for text in re.findall(r"<text[^>]*>([^<]*)</text>", svg) if text]
+    assert [t for t in texts if t in {s.title for s in small}].count("fastdds, cpu_load") == 1
+    for one in small:
+        assert one.title in texts and all(label.text in texts for label in one.labels)
+    assert "cyclonedds, message_flood" in texts and whole.title in texts
+    assert len(texts) > 40, "each has its own axes"
+    assert draw(whole, "pdf", small=small).startswith(b"%PDF-") and draw(whole, "svg", small=small).decode() == svg
+
+
+def test_only_pictures_of_results_are_taken_apart(results: list[Trials]) -> None:
+    """The groups of a curve are variants, and no results."""
+    assert {kind.name for kind in pictures.KINDS if kind.of_results} == {"percentiles", "edges", "time", "cpu", "rss"}
+    made = pictures.build(results, ["percentiles", "distributions"], ["latency"])
+    of = {kind: made.apart(kind, figure) for kind, figure in made.drawn}
+    assert (len(of["percentiles"]) == 4 and "distributions" not in of) or of.get("distributions") == []
+    assert len(made.every) == sum(len(parts) or 1 for parts in of.values())

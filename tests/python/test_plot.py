@@ -22,7 +22,7 @@ from conftest import Perflab
 from made_run import MadeTrial, Stream, arrivals, make_run
 from made_sweep import made_breaking_point, made_curve
 from made_watched import watched
-from support import run_here, two_processes, unpacked
+from support import as_they_are, run_here, two_processes, unpacked
 from test_cli import one_line
 from test_figures import one_result, sample, thousand, trial, values_edge
 
@@ -380,12 +380,12 @@ def test_the_same_figure_gives_the_same_file() -> None:
 
 
 def test_a_page_loads_nothing_and_says_so_to_the_browser() -> None:
-    page = Page(draw_html.page(figures(), "title"))
+    page = Page(draw_html.page(as_they_are(figures()), "title"))
     assert [address for address in page.loads if not address.startswith("#picture-")] == []
-    assert "default-src 'none'" in draw_html.page(figures(), "title")
+    assert "default-src 'none'" in draw_html.page(as_they_are(figures()), "title")
     assert len(page.scripts) == 5
     assert "vegaEmbed" in unpacked(page.scripts[1])
-    assert draw_html.NOTICE in draw_html.page(figures(), "title")
+    assert draw_html.NOTICE in draw_html.page(as_they_are(figures()), "title")
 
 
 HOSTILE = "</script><img src=x onerror=alert(1)>{{scripts}}$x^2_&amp;"
@@ -393,7 +393,7 @@ HOSTILE = "</script><img src=x onerror=alert(1)>{{scripts}}$x^2_&amp;"
 
 def test_names_cannot_become_markup() -> None:
     made = figures(HOSTILE)
-    text = draw_html.page(made, HOSTILE, [HOSTILE])
+    text = draw_html.page(as_they_are(made), HOSTILE, [HOSTILE])
     page = Page(text)
     assert "img" not in page.tags
     assert len(page.scripts) == 5
@@ -402,13 +402,13 @@ def test_names_cannot_become_markup() -> None:
 
 
 def test_colours_of_the_page_follow_the_theme() -> None:
-    page = Page(draw_html.page(figures(), "t"))
+    page = Page(draw_html.page(as_they_are(figures()), "t"))
     themes = json.loads(unpacked(page.scripts[0]))["themes"]
     assert {style["tone"] for style in signal(page.figures[0]["spec"], "style")} == {"group0"}
     for name, theme in (("light", LIGHT), ("dark", DARK)):
         assert themes[name]["group0"] == theme.groups[0]
         assert themes[name]["ink"] == theme.ink
-    assert '<html lang="en" data-theme="dark">' in draw_html.page(figures(), "t", theme="dark")
+    assert '<html lang="en" data-theme="dark">' in draw_html.page(as_they_are(figures()), "t", theme="dark")
 
 
 # -- in a browser ----------------------------------------------------------------------------------------------------
@@ -467,7 +467,7 @@ def page_of_all(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = [figure for figure in seen if figure is not None] + swept + searched
     assert len(made) == 10
     page = folder / "all.html"
-    page.write_text(draw_html.page(made, "all"))
+    page.write_text(draw_html.page(as_they_are(made), "all"))
     return page
 
 
@@ -564,7 +564,7 @@ def test_a_reader_moves_what_is_seen_within_the_whole_on_every_scale(tmp_path: P
     if live_browser.executable() is None:
         pytest.skip(f"no browser to load the page with: none of {', '.join(BROWSERS)}")
     file = tmp_path / "page.html"
-    file.write_text(draw_html.page(figures(), "t"))
+    file.write_text(draw_html.page(as_they_are(figures()), "t"))
     scales = {f.name: (f.x.scale, f.y.scale) for f in figures()}
     with live_browser.browser(tmp_path / "browser") as page:
         page.open(file.as_uri())
@@ -633,7 +633,7 @@ def _check_that_it_moves(page: live_browser.Page, plot: str, *, is_rows: bool) -
 
 def test_the_browser_test_sees_what_a_page_does_wrong(tmp_path: Path) -> None:
     page = tmp_path / "bad.html"
-    text, _, end = draw_html.page(figures(), "t").rpartition("</body>")
+    text, _, end = draw_html.page(as_they_are(figures()), "t").rpartition("</body>")
     page.write_text(f'{text}<img src="http://127.0.0.1:9/x.png"></body>{end}')
     _, complaints = browse(page, tmp_path)
     assert "Content Security Policy" in complaints

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from made_run import MS, START_NS
 from made_watched import records, watched
+from support import as_they_are
 from test_plot import Page, rows, svg_text
 
 from perflab.cli import main
@@ -124,7 +125,7 @@ def test_they_are_drawn_and_a_page_has_their_cells_and_spans(background: Any, tm
         texts = svg_text(draw.draw(figure, "svg", background))
         assert {name for _, name in figure.y.ticks} <= set(texts)
         assert draw.draw(figure, "pdf", background).startswith(b"%PDF-")
-    cores, affinity = (figure["spec"] for figure in Page(draw_html.page(figures, "t")).figures)
+    cores, affinity = (figure["spec"] for figure in Page(draw_html.page(as_they_are(figures), "t")).figures)
     heat = [(row["share"], row["x"], row["x2"]) for row in rows(cores, "spans") if row["text"].startswith("CPU busy")]
     assert heat[0] == (25, 0, 2)
     assert heat[1:3] == [(0, 0, 1), (100, 1, 2)]

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 from made_run import MadeTrial, Stream, arrivals, make_run
 from made_sweep import LEVELS, curve_document, made_breaking_point, made_curve, search_document
+from support import as_they_are
 from test_plot import HOSTILE, Page, rows, signal, svg_text
 
 from perflab.cli import main
@@ -260,7 +261,7 @@ def test_they_are_drawn_with_their_words(background: Any) -> None:
 
 
 def test_a_page_has_their_intervals_and_areas() -> None:
-    found = {f["id"]: f["spec"] for f in Page(draw_html.page(made(), "t")).figures}
+    found = {f["id"]: f["spec"] for f in Page(draw_html.page(as_they_are(made()), "t")).figures}
     across = [
         r for r in rows(found["curve_message_flood_rate_latency_p99"], "rules") if r["y"] == r["y2"] and not r["dx"]
     ]
@@ -275,7 +276,7 @@ def test_a_page_has_their_intervals_and_areas() -> None:
 
 def test_names_of_variants_cannot_become_markup() -> None:
     figures = [*curves([("", made_curve(HOSTILE))]), *breaking_points([("", made_breaking_point(HOSTILE))])]
-    assert "img" not in Page(draw_html.page(figures, "t")).tags
+    assert "img" not in Page(draw_html.page(as_they_are(figures), "t")).tags
 
 
 # -- the command -------------------------------------------------------------------------------------------------------

@@ -328,7 +328,7 @@ def test_whatever_is_called_what_stays_text_and_nothing_is_loaded(tmp_path: Path
     (path / "manifest.json").write_text(json.dumps(manifest))
     text = report(open_all([str(path)]), title=EVIL).page
     page = Page(text)
-    assert page.tags.count("script") == 3 and "img" not in page.tags
+    assert page.tags.count("script") == 5 and "img" not in page.tags
     assert page.handlers == []
     assert all(link.startswith("#") for link in page.loads)
     assert text.count("default-src 'none'") == 1
@@ -418,7 +418,7 @@ def test_curves_and_breaking_points_have_words_and_tables(tmp_path: Path) -> Non
     summary = replace(with_findings(loaded()), curves=(curve,), breaking_points=(search,))
     page = page_of(write_run(tmp_path / "run", summary))
     said = page.said("findings")
-    assert "Over message_flood.rate worse: latency p99. Of" in page.said("overview")
+    assert "Over message_flood.rate worse: latency p99. breaks at 740 /s [700, 790]. Of" in page.said("overview")
     assert "Over message_flood.rate, 8 of 10 trials succeeded. 4/5 at 100 msg/s, 4/5 at 1000 msg/s" in said
     assert "▲ worse Over message_flood.rate, latency p99 rises from 400 /s on." in said
     assert "breaking point Over message_flood.rate in msg/s, lost == 0: breaks at 740 /s [700, 790]." in said

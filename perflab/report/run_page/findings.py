@@ -19,7 +19,7 @@ from perflab.report.run_page.effects import (
     sentence,
     size,
 )
-from perflab.report.run_page.overview import VERDICTS, key_of
+from perflab.report.run_page.overview import VERDICTS, against, key, key_of
 from perflab.report.runs import ReportRun
 from perflab.results.comparison import (
     BETTER,
@@ -37,9 +37,9 @@ from perflab.results.comparison import (
 from perflab.results.curve import BreakingPoint, Curve, CurveMetric
 from perflab.results.outcome import FAILED, HARNESS_ERROR, Outcomes
 from perflab.results.trial import CONTROL, MEASURED, Result
+from perflab.statistics.breaking_point_verdicts import STATES
 from perflab.statistics.metrics import LOWER, Metric, chosen, find
-from perflab.statistics.runs import compare_runs
-from perflab.statistics.selection import UNITS, level_words, match, names_of, place_words
+from perflab.statistics.selection import UNITS, level_words, place_words
 from perflab.statistics.verdicts import SAME as SAME_EVERYWHERE
 from perflab.statistics.verdicts import by_turns, caveats_in_words, effect_of, more_trials_words, no_difference_words
 from perflab.units import format_count, plural
@@ -115,7 +115,9 @@ def verdict(runs: Sequence[ReportRun]) -> str:
     parts = _counted((*counts, (cut, "interrupted")))
     head = f"{trials}, all successful" if outcomes.success == total > 1 else f"{trials}: {parts}"
     curves = [curve for run in runs for curve in run.summary.curves]
-    said = [head, *_courses(curves)]
+    said = [head, *_courses(curves), *(words for run in runs for words in _searched(run))]
+    if len(runs) > 1:
+        return ". ".join([*said, *(_beside(runs[0], run) for run in runs[1:])]) + "."
     if comparisons := [c for run in runs for c in run.comparisons if c.kind != OBSERVER]:
         worse = sum(c.effect == WORSE for c in comparisons)
         better = sum(c.effect == BETTER for c in comparisons)
@@ -127,6 +129,28 @@ def verdict(runs: Sequence[ReportRun]) -> str:
         which = f"{len(comparisons)} comparisons{' of single levels' if curves else ''}"
         said.append(f"Of {which} {'none decided' if rest == len(comparisons) else found}")
     return ". ".join(said) + "."
+
+
+def _searched(run: ReportRun) -> Iterator[str]:
+    """ "`lost == 0` is met in 50 % of the trials at 2343 msg/s [1843 msg/s, 2870 msg/s] (95 %, 18 trials)"."""
+    for search in run.summary.breaking_points:
+        variant = f"{search.variant}: " if search.variant and len(run.summary.breaking_points) > 1 else ""
+        words = search.words[0] if search.words else STATES[search.state]
+        yield f"{variant}{words.rstrip('.')}"
+
+
+def _beside(reference: ReportRun, run: ReportRun) -> str:
+    """ "b against a: 2 worse, 1 better, 9 undecided"."""
+    both, head = against(reference, run), f"{run.name} against {reference.name}"
+    if both.why_not:
+        return f"{head} is not compared: {both.why_not}"
+    verdicts = [
+        VERDICTS[(effect_of(one.metric, c) if c.verdict in DIFFERENCES else None) or c.verdict][1]
+        for one in both.compared
+        if (c := one.comparison).constant is None
+    ]
+    counts = {word: verdicts.count(word) for word in dict.fromkeys(word for _, word, _ in VERDICTS.values())}
+    return f"{head}: {_counted((n, word) for word, n in counts.items()) or 'all alike in every trial'}"
 
 
 def _counted(found: Iterable[tuple[int, str]]) -> str:
@@ -255,7 +279,7 @@ def _not_decided(undecided: Sequence[_Undecided], margin: float, run: str = "") 
             where = f"{place}: " if place else ""
             words = f"{where}{head}{_JOINTS[decided]} {figures}."
             first = members[0][2]
-            key = key_of(first, run) if isinstance(first, Finding) else ""
+            key = key_of(first, run if isinstance(first, Finding) else place)
             found.append(_statement(decided, words, numbers(first) + advice, key))
     return found
 
@@ -300,20 +324,25 @@ def _of_curves(run: ReportRun) -> list[Statement]:
                 head = f"{_over(curve, several)}, {_sentence_within(words[0])}"
                 own = f"{name if metric is None else metric.words}: "
                 detail = " ".join(sentence(text.removeprefix(own)) for text in words[1:])
-                found.append((kind, _statement(kind, head, detail)))
+                found.append((kind, _statement(kind, head, detail, _key(run, curve, name))))
     order = list(_KINDS)
     found.sort(key=lambda entry: order.index(entry[0]))
-    return [*(said for curve in curves for said in _successes(curve, several)), *(one for _, one in found)]
+    return [*(said for curve in curves for said in _successes(run, curve, several)), *(one for _, one in found)]
 
 
-def _successes(curve: Curve, several: bool) -> Iterator[Statement]:
+def _key(run: ReportRun, part: Curve | BreakingPoint, about: str) -> str:
+    others = " ".join(f"{path} {plain(level)}" for path, level in part.others.items())
+    return key(run.name, part.factor, part.variant, others, about)
+
+
+def _successes(run: ReportRun, curve: Curve, several: bool) -> Iterator[Statement]:
     """ "Over `message_flood.rate`, 26 of 36 trials succeeded." with the shares at the levels; nothing where all did."""
     levels = [level for level in curve.levels if level.judged]
     judged, successes = sum(level.judged for level in levels), sum(level.successes for level in levels)
     if successes < judged:
         each = ", ".join(f"{v.successes}/{v.judged} at {level_words(curve.factor, v.level)}" for v in levels)
         words = f"{_over(curve, several)}, {successes} of {plural(judged, 'trial')} succeeded."
-        yield _statement("failed", words, each)
+        yield _statement("failed", words, each, _key(run, curve, "success"))
 
 
 def _course(metric: Metric | None, of_metric: CurveMetric) -> str:
@@ -341,7 +370,7 @@ def _of_searches(run: ReportRun) -> Iterator[Statement]:
             over = f"{_over(search, several)}{f' in {unit}' if unit else ''}"
             head = f"{over}, `{search.criterion}`: {_sentence_within(words[0])}"
             kind = "found" if search.state == "found" else "not_found"
-            yield _statement(kind, head, " ".join(map(sentence, words[1:])))
+            yield _statement(kind, head, " ".join(map(sentence, words[1:])), _key(run, search, search.criterion))
 
 
 def _sentence_within(text: str) -> str:
@@ -396,26 +425,18 @@ def _spreads(result: Result) -> Iterator[str]:
 
 def _against(reference: ReportRun, run: ReportRun) -> Iterator[Block]:
     """A later run against the first, result by result."""
-    matches = match(reference.results, run.results).pairs
-    pairs = [m for m in matches if m.first.duration_s == m.second.duration_s]
-    if not pairs:
-        why = "their trials have different lengths" if matches else "they measured nothing that is alike"
-        yield Text(f"Not compared: {why}.")
+    both = against(reference, run)
+    if both.why_not:
+        yield Text(f"Not compared: {both.why_not}.")
         return
-    if max(min(len(m.first.entering), len(m.second.entering)) for m in pairs) < 2:
-        yield Text("Not compared: one of them has a single trial of each result; --trials 5 or more.")
-        return
-    names = dict(zip(map(id, matches), names_of([m.first for m in matches]), strict=True))
-    found = [_statement("not_alike", f"{names[id(m)]}: {words}.") for m in pairs for words in m.differing]
+    found = [_statement("not_alike", f"{both.place(m)}: {words}.") for m in both.matches for words in m.differing]
     undecided: list[_Undecided] = []
-    paired = reference.data.is_paired(run.data)
-    for one in compare_runs(pairs, chosen(None), (reference.name, run.name), paired=paired):
-        metric, c = one.metric, one.comparison
-        place = names[id(one.of)] if len(matches) > 1 else ""
+    for one in both.compared:
+        metric, c, place = one.metric, one.comparison, both.place(one.of)
         if c.verdict in DIFFERENCES:
             words = f"{f'{place}: ' if place else ''}{change(metric, c, between=True)}."
             kind = WORSE if effect_of(metric, c) == WORSE else BETTER
-            found.append(_statement(kind, words, _detail(metric, c, between=True)))
+            found.append(_statement(kind, words, _detail(metric, c, between=True), key_of(c, place)))
         elif c.constant is None:
             undecided.append((place, metric, c))
     yield Statements([*found, *_not_decided(undecided, MARGIN)])

@@ -8,23 +8,27 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from perflab.columns import Cell, Column, Drawn, Table, Tone
 from perflab.errors import DAMAGE
 from perflab.report import axes, inventory
 from perflab.report.axes import Ticks
-from perflab.report.run_page.blocks import Block, Effects, Group, Heading, Judgement, paragraphs
+from perflab.report.run_page.blocks import Block, Effects, Fold, Group, Heading, Judgement, paragraphs
 from perflab.report.run_page.effects import certainty, from_to, in_words, numbers, size
 from perflab.report.run_page.setup import size_of, versions_of
 from perflab.report.runs import ReportRun
 from perflab.report.tables import plain
-from perflab.results.comparison import BETTER, CONDITION, DIFFERENCES, WORSE, Finding
+from perflab.results.comparison import ALPHA, BETTER, CONDITION, DIFFERENCES, WORSE, Comparison, Finding
 from perflab.results.trial import Why
 from perflab.results.trust import Trust
-from perflab.statistics.metrics import RATIO, Metric, find
-from perflab.statistics.selection import names_of
+from perflab.statistics.comparison import Compared
+from perflab.statistics.metrics import RATIO, Metric, chosen, find
+from perflab.statistics.runs import compare_runs
+from perflab.statistics.selection import Match, match, names_of
 from perflab.statistics.trust import UNDECIDED, judged_comparisons
+from perflab.statistics.verdicts import effect_of
 from perflab.trace.causes import CAUSES, ITSELF, OWN
 from perflab.units import format_confidence, format_count, format_duration, listed, plural
 
@@ -47,10 +51,14 @@ VERDICTS: dict[str, tuple[str, str, Tone]] = {
 }
 
 
-def key_of(comparison: Finding, run: str) -> str:
+def key_of(comparison: Comparison, *where: str | None) -> str:
     """Where a page says it: that of a difference its own, of what shows none that of all alike at its place."""
     about = comparison.metric if comparison.verdict in DIFFERENCES else comparison.verdict
-    parts = (run, comparison.variant, comparison.treatment.name, comparison.baseline.name, about)
+    variant = comparison.variant if isinstance(comparison, Finding) else ""
+    return key(*where, variant, comparison.treatment.name, comparison.baseline.name, about)
+
+
+def key(*parts: str | None) -> str:
     return "finding-" + re.sub(r"[^a-z0-9.]+", "-", " ".join(filter(None, parts)).lower()).strip("-")
 
 
@@ -60,7 +68,8 @@ def key_of(comparison: Finding, run: str) -> str:
 def sentences_on(runs: Sequence[ReportRun]) -> list[str]:
     """Of each run what ran, where and for how long; the host is named where they are of several."""
     hosts = {run.manifest.host.get("hostname") for run in runs}
-    return [_sentence_on(run, named=len(hosts) > 1) for run in runs]
+    before = [f"{run.name}: " if len(runs) > 1 else "" for run in runs]
+    return [head + _sentence_on(run, named=len(hosts) > 1) for head, run in zip(before, runs, strict=True)]
 
 
 def _sentence_on(run: ReportRun, *, named: bool) -> str:
@@ -149,16 +158,17 @@ def _machine(run: ReportRun, *, named: bool) -> str:
 class Effect:
     """A comparison in one metric."""
 
-    comparison: Finding
+    comparison: Comparison
     metric: Metric
     where: str
     key: str
+    effect: str | None  # where a difference is shown: whether it is worse or better
     drawn: Drawn | None = None
 
     @property
     def verdict(self) -> tuple[str, str, Tone]:
         """Sign, word and tone."""
-        return VERDICTS[self.comparison.effect or self.comparison.verdict]
+        return VERDICTS[self.effect or self.comparison.verdict]
 
     @property
     def change(self) -> str:
@@ -178,12 +188,55 @@ class Effect:
     def rank(self) -> tuple[int, float]:
         """The worst first: what is shown to be worse, then better, then what is not decided, the largest first."""
         c = self.comparison
-        place = (WORSE, BETTER, None, "equivalent").index(None if c.verdict in UNDECIDED else c.effect or c.verdict)
+        place = (WORSE, BETTER, None, "equivalent").index(None if c.verdict in UNDECIDED else self.effect or c.verdict)
         value = c.estimate.value
         if value is None or (c.scale == RATIO and value <= 0):
             return place, math.inf
         amount = math.log(value) if c.scale == RATIO else value
         return place, -abs(amount)
+
+
+@dataclass(frozen=True)
+class Against:
+    """A later run against the first: every result in every metric that both have, or why they are not compared."""
+
+    matches: Sequence[Match]
+    compared: Sequence[Compared[Match]]
+    why_not: str = ""
+
+    def place(self, match: Match) -> str:
+        names = names_of([m.first for m in self.matches])
+        return names[[id(m) for m in self.matches].index(id(match))] if len(self.matches) > 1 else ""
+
+
+@cache
+def against(reference: ReportRun, run: ReportRun) -> Against:
+    """Runs of results that are alike, in trials of equal length."""
+    matches = match(reference.results, run.results).pairs
+    pairs = [m for m in matches if m.first.duration_s == m.second.duration_s]
+    if not pairs:
+        why_not = "their trials have different lengths" if matches else "they measured nothing that is alike"
+        return Against(matches, (), why_not)
+    if max(min(len(m.first.entering), len(m.second.entering)) for m in pairs) < 2:
+        return Against(matches, (), "one of them has a single trial of each result; --trials 5 or more")
+    paired = reference.data.is_paired(run.data)
+    return Against(pairs, compare_runs(pairs, chosen(None), (reference.name, run.name), paired=paired))
+
+
+def effects_of_runs(runs: Sequence[ReportRun]) -> tuple[list[Effect], Ticks]:
+    """Of each later run against the first, as `effects_of`."""
+    reference, *others = runs
+    found = []
+    for run in others:
+        beside = against(reference, run)
+        for one in beside.compared:
+            c, metric, place = one.comparison, one.metric, beside.place(one.of)
+            if c.constant is None:
+                versus = f"{run.name} against {reference.name}" if len(others) > 1 or not place else ""
+                effect = effect_of(metric, c) if c.verdict in DIFFERENCES else None
+                where = ": ".join(filter(None, (versus, place)))
+                found.append(Effect(c, metric, where, key_of(c, place), effect))
+    return _placed_on_axis(found)
 
 
 def effects_of(runs: Sequence[ReportRun]) -> tuple[list[Effect], Ticks]:
@@ -196,7 +249,12 @@ def effects_of(runs: Sequence[ReportRun]) -> tuple[list[Effect], Ticks]:
         for c in comparisons:
             if (metric := find(c.metric)) is not None:
                 where = _where(c, several)
-                found.append(Effect(c, metric, f"{run.name}: {where}" if len(runs) > 1 else where, key_of(c, run.name)))
+                where = f"{run.name}: {where}" if len(runs) > 1 else where
+                found.append(Effect(c, metric, where, key_of(c, run.name), c.effect))
+    return _placed_on_axis(found)
+
+
+def _placed_on_axis(found: list[Effect]) -> tuple[list[Effect], Ticks]:
     found.sort(key=lambda effect: effect.rank)
     ratios = [v for e in found if e.comparison.scale == RATIO for v in _on_axis(e.comparison) if v > 0]
     low, high = axes.log_range([*ratios, 1.0])
@@ -229,13 +287,13 @@ def _where(c: Finding, several: bool) -> str:
     return f"{c.variant}: {against}" if c.variant else against
 
 
-def _on_axis(c: Finding) -> list[float]:
+def _on_axis(c: Comparison) -> list[float]:
     """What the axis has room for: of what is undecided the estimate alone, as its interval may be most of the axis."""
     value = c.estimate.value
     return _ends(c) if c.verdict not in UNDECIDED else [] if value is None or not math.isfinite(value) else [value]
 
 
-def _ends(c: Finding) -> list[float]:
+def _ends(c: Comparison) -> list[float]:
     values = (c.estimate.low, c.estimate.value, c.estimate.high)
     return [value for value in values if value is not None and math.isfinite(value)]
 
@@ -276,6 +334,14 @@ def caption(runs: Sequence[ReportRun]) -> str:
     return f"Effects, the worst first: change [intervals: {'; '.join(together)}]"
 
 
+def caption_of_runs(runs: Sequence[ReportRun]) -> str:
+    reference, *others = runs
+    sizes = dict.fromkeys(c.comparison.family_size for run in others for c in against(reference, run).compared)
+    together = "; ".join(f"{format_confidence(1 - ALPHA)} for all {n} together" for n in sizes)
+    names = listed([run.name for run in others])
+    return f"{names} against {reference.name}, the worst first: change [intervals: {together}]"
+
+
 # In text: as Markdown.
 _TEXT: list[Column[Effect]] = [
     Column("verdict", "", lambda e: f"{e.verdict[0]} {e.verdict[1]}"),
@@ -303,15 +369,27 @@ _DRAWN: list[Column[Effect]] = [
 
 
 def screen(runs: Sequence[ReportRun]) -> Iterator[Block]:
-    """How treatments differ from their baselines, the worst first."""
+    """How runs differ from the first one, and treatments from their baselines, the worst first; folded where something
+    else comes first that says more."""
     effects, ticks = effects_of(runs)
+    own = list(_effects(caption(runs), effects, ticks))
+    if len(runs) > 1:
+        yield from _effects(caption_of_runs(runs), *effects_of_runs(runs))
+        yield Fold(f"Within each run: {plural(len(effects), 'comparison')}", own)
+    elif any(run.summary.curves for run in runs):
+        yield Fold(f"Every level against the baseline: {plural(len(effects), 'comparison')}", own)
+    else:
+        yield from own
+
+
+def _effects(title: str, effects: Sequence[Effect], ticks: Ticks) -> Iterator[Effects]:
     if effects:
         notes = []
         if any({e.drawn.low, e.drawn.high} & {0.0, 1.0} for e in effects if e.drawn is not None):
             notes.append("A line that reaches the edge goes on beyond it.")
         if any(e.drawn is not None and e.drawn.own_scale for e in effects):
             notes.append("Dotted: a difference and not a factor, on a scale of its own.")
-        yield Effects(Table("effects", caption(runs), _DRAWN, effects, notes), ticks, effects[0].drawn)
+        yield Effects(Table("effects", title, _DRAWN, effects, notes), ticks, effects[0].drawn)
 
 
 def beside(runs: Sequence[ReportRun], judged: Sequence[Trust]) -> Iterator[Block]:
@@ -377,12 +455,17 @@ def percent(share: float) -> str:
 
 def markdown(runs: Sequence[ReportRun], judged: Sequence[Trust], title: str, verdict: str) -> str:
     """The first screen for a pull request; all effects that differ, and of the others the first."""
-    effects, _ = effects_of(runs)
+    several = len(runs) > 1
+    title_of_all = caption_of_runs(runs) if several else caption(runs)
+    effects, _ = effects_of_runs(runs) if several else effects_of(runs)
     shown = [e for e in effects if e.comparison.verdict in DIFFERENCES]
     shown += [e for e in effects if e not in shown][: max(0, MAX_SHOWN - len(shown))]
     lines = [f"### {title}", "", *(f"{words}\n" for words in sentences_on(runs)), f"**{verdict}**", ""]
     if shown:
-        lines += [plain.markdown_table(Table("effects", caption(runs), _TEXT, shown)), ""]
+        lines += [
+            plain.markdown_table(Table("effects", title_of_all, _TEXT, shown)),
+            "",
+        ]
         if rest := len(effects) - len(shown):
             lines += [f"{plural(rest, 'more comparison')} without a difference that is shown.", ""]
     for run, trust in zip(runs, judged, strict=True):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from perflab import page as pages
 from perflab.errors import DAMAGE, BadInput, one_line
 from perflab.profile import TOP
-from perflab.report import draw_html, late_message, pictures
+from perflab.report import draw_html, late_message, multiples, pictures
 from perflab.report.draw_html import Choice
 from perflab.report.figures import Figure
 from perflab.report.run_page import evidence, findings, overview, profiles, quality, setup, tables
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 # Pictures that stand in front of a section of their own, by its name.
 PICTURES_OF = {"executors": "executor_costs", "curves": "curves", "breaking": "breaking_points"}
+
+
+MAX_FIRST = 4  # pictures on the first screen
 
 
 @dataclass(frozen=True)
@@ -75,10 +78,9 @@ def report(
         made = watched = pictures.Pictures((), ())
         notes.append(f"the pictures: {_problem(error)}")
     # Above a picture's title stand that of the section and that of its group.
-    every = [part for of in (made, watched) for _, whole in of.drawn for part in of.apart(whole) or [whole]]
     late = dict(_late(runs))
-    every += late.values()
-    plots = draw_html.parts(every, theme, still=still, level=4)
+    begin = [multiples.small(figure) for figure in _first(made)]
+    plots = draw_html.parts([*begin, *made.every, *watched.every, *late.values()], theme, still=still, level=4)
     groups = _groups(made, plots)
     lanes = {key: Picture(plots.sections[figure.name]) for key, figure in late.items()}
     more: dict[Make, dict[str, Any]] = {profiles.section: {"top": top}, tables.traced: {"lanes": lanes}}
@@ -94,7 +96,9 @@ def report(
         if content.strip():
             shown.append({"name": name, "title": heading, "content": content})
     first = _part("what is wrong with the runs", findings.first, runs, notes)
-    effects = _part("the effects", overview.screen, runs, notes)
+    small = Group("multiples", [Picture(plots.sections[figure.name]) for figure in begin])
+    effects = _written([small] if begin else [])
+    effects += _part("the effects", overview.screen, runs, notes)
     judged = [trust_of(run.summary, run.manifest) for run in runs]
     beside = _part("why messages were late", lambda of: overview.beside(of, judged), runs, notes)
     if notes:
@@ -134,14 +138,15 @@ def _late(runs: Sequence[ReportRun]) -> Iterator[tuple[tuple[str, int], Figure]]
                     yield (run.name, trial), late_message.lanes(f"late_{number}_{trial}", *found)
 
 
+def _first(made: pictures.Pictures) -> list[Figure]:
+    """Those of the first screen: of a sweep the curves of what matters most, of a search where it broke."""
+    curves = [figure for kind, figure in made.drawn if kind == "curves"]
+    broken = [figure for kind, figure in made.drawn if kind == "breaking_points" and "_course" not in figure.name]
+    return [*broken, *curves][:MAX_FIRST]
+
+
 def _groups(made: pictures.Pictures, plots: draw_html.PageParts) -> dict[str, list[Picture]]:
-    """By their kinds; of many results small pictures in place of one."""
-    groups: dict[str, list[Picture]] = {}
-    for kind, figure in made.drawn:
-        small = [plots.sections[part.name] for part in made.apart(figure)]
-        whole = draw_html.together(figure, small, 4) if small else plots.sections[figure.name]
-        groups.setdefault(kind, []).append(Picture(whole))
-    return groups
+    return {kind: [Picture(one) for one in of] for kind, of in draw_html.groups(made, plots, 4).items()}
 
 
 def _written(blocks: Iterable[Block]) -> Markup:
