@@ -81,13 +81,15 @@ class Column {
  private:
   void begin_nulls() {
     has_nulls_ = true;
-    bits_.assign((values_.size() + 7) / 8, 0xff);
+    const std::size_t rows = values_.size();
+    bits_.assign((rows + 7) / 8, 0xff);
+    if (rows % 8 != 0) bits_[rows / 8] = static_cast<std::uint8_t>((1u << (rows % 8)) - 1);
   }
+  // Bits behind the last row are 0.
   void grow(bool is_valid) {
     const std::size_t row = values_.size();
     if (row % 8 == 0) bits_.push_back(0);
-    const auto bit = static_cast<std::uint8_t>(1u << (row % 8));
-    bits_[row / 8] = static_cast<std::uint8_t>(is_valid ? bits_[row / 8] | bit : bits_[row / 8] & ~bit);
+    if (is_valid) bits_[row / 8] = static_cast<std::uint8_t>(bits_[row / 8] | (1u << (row % 8)));
   }
 
   GrowingArray<T> values_;

@@ -537,10 +537,9 @@ def _coverage(trace: Source) -> list[Coverage]:
     instances, takes, deliveries, calls, phases = (
         trace.table(name) for name in ("callback_instances", "takes", "intra_deliveries", "service_calls", "phases")
     )
-    owners = trace.table("callbacks").with_row_index("callback").filter(_OWNED)
-    owned = instances.join(owners.select(pl.col("callback").cast(pl.Int32)), on="callback", how="semi").height
-    taken = takes.filter(pl.col("match") != "not_taken")
-    matched = taken.filter(pl.col("match") == "matched").height
+    owned = int(trace.table("callbacks").select(_OWNED).to_series().gather(instances["callback"]).sum())
+    taken = takes.select("match", "callback_instance").filter(pl.col("match") != "not_taken")
+    matched = int((taken["match"] == "matched").sum())
     reasons = taken.filter(pl.col("match") != "matched").group_by("match").len("n").sort("n", descending=True)
     unmatched = ", ".join(f"{format_count(n)} {match}" for match, n in reasons.iter_rows())
     answered = calls.filter(pl.col("send_request_ns").is_not_null() & pl.col("take_response_ns").is_not_null()).height

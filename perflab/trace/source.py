@@ -248,7 +248,8 @@ class NativeTrace:
 
     def split(self, thread: pl.Series, start_ns: pl.Series, end_ns: pl.Series) -> pl.DataFrame:
         """See Source."""
-        return self._ask(self._library.split, thread, start_ns, end_ns)
+        found = self._ask(self._library.split, thread, start_ns, end_ns)
+        return found if self.facts["scheduler"] else found.clear(len(thread))
 
     def holds(self, thread: pl.Series, start_ns: pl.Series, end_ns: pl.Series) -> pl.DataFrame:
         """See Source."""
@@ -271,6 +272,9 @@ class NativeTrace:
 
         if not len(thread) == len(start_ns) == len(end_ns):
             raise ValueError(f"{len(thread)} threads, {len(start_ns)} starts and {len(end_ns)} ends are not rows")
+        if not self.facts["scheduler"]:
+            # Nothing is known of any stretch, and numpy, which the addresses of many need, takes long to import.
+            return pl.DataFrame(question(self._handle, None, None, None, 0))
         unknown = start_ns.is_null() | end_ns.is_null()
         if unknown.any():
             thread = pl.select(pl.when(~unknown).then(thread)).to_series()
