@@ -2,7 +2,7 @@
 // LTTng's event headers:
 //
 //   ctf_generate DIRECTORY [--events 5000000] [--nodes 16] [--order random|periodic] [--cpus 4] [--seed 1]
-//   [--no-procname]
+//   [--no-procname] [--no-intra-process]
 //
 // A ring of processes, each with a node: a subscription of the previous one's topic, whose callback publishes
 // to the next; a timer that brings messages into the ring; and a topic that stays in the process. Whatever a
@@ -113,6 +113,7 @@ struct Options {
   std::string order = "random";
   std::uint64_t seed = 1;
   bool procname = true;
+  bool intra_process = true;
 };
 
 // An event before it has a time. What depends on the time is filled in when it is written: see
@@ -239,7 +240,7 @@ class Simulation {
       const auto rmw = p.handle();
       p.add("rmw_subscription_init", rmw, gid(rmw));
       p.add("rcl_subscription_init", handle, node, rmw, topic, kDepth);
-      if (intra) {
+      if (intra && options_.intra_process) {
         p.buffer = p.handle();
         p.local_callback = p.handle();
         const auto ipb = p.handle();
@@ -297,7 +298,7 @@ class Simulation {
       p.add("rclcpp_take", message);
       p.add("callback_start", p.callback, 0);
       publish();
-      if (below(4) == 0) {
+      if (options_.intra_process && below(4) == 0) {
         p.add("rclcpp_intra_publish", p.local_publisher, new_message(0x7d00'0000'0000));
         const bool full = p.enqueued - p.dequeued == kCapacity;
         if (full) ++p.dequeued;
@@ -360,8 +361,11 @@ int main(int argc, char** argv) {
   app.add_option("--seed", options.seed);
   bool without = false;
   app.add_flag("--no-procname", without, "leave out the context of that name");
+  bool between = false;
+  app.add_flag("--no-intra-process", between, "nothing is sent within a process");
   CLI11_PARSE(app, argc, argv);
   options.procname = !without;
+  options.intra_process = !between;
   try {
     Simulation simulation(options);
     simulation.run();

@@ -537,7 +537,8 @@ def _coverage(trace: Source) -> list[Coverage]:
     instances, takes, deliveries, calls, phases = (
         trace.table(name) for name in ("callback_instances", "takes", "intra_deliveries", "service_calls", "phases")
     )
-    owned = int(trace.table("callbacks").select(_OWNED).to_series().gather(instances["callback"]).sum())
+    owners = trace.table("callbacks").with_row_index("callback").filter(_OWNED)["callback"].cast(pl.Int32)
+    owned = int(instances["callback"].is_in(owners.implode()).sum())
     taken = takes.select("match", "callback_instance").filter(pl.col("match") != "not_taken")
     matched = int((taken["match"] == "matched").sum())
     reasons = taken.filter(pl.col("match") != "matched").group_by("match").len("n").sort("n", descending=True)

@@ -328,6 +328,15 @@ def test_without_scheduler_events_nothing_is_known(double: Path) -> None:
         assert trace.holds(series(0, dtype=pl.Int32), series(0), series(1)).height == 0
 
 
+def test_without_scheduler_events_numpy_is_not_imported(double: Path) -> None:
+    script = (
+        "import sys, polars as pl; from pathlib import Path; from perflab.trace import open_trace\n"
+        "trace = open_trace([Path('silent')]); one = pl.Series([0]); trace.split(one, one, one)\n"
+        "sys.exit('numpy' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", script], cwd=SOURCE, check=True)
+
+
 def test_columns_of_different_length_are_refused(trace: NativeTrace) -> None:
     with pytest.raises(ValueError, match="1 threads, 2 starts and 1 ends"):
         trace.split(series(0, dtype=pl.Int32), series(0, 1), series(1))
@@ -339,7 +348,7 @@ def test_columns_of_different_length_are_refused(trace: NativeTrace) -> None:
 def test_a_trace_knows_its_facts(double: Path) -> None:
     with open_trace([Path("x/small")], threads=2) as trace:
         source: Source = trace
-        assert source.facts == {"paths": ["small"], "threads": 2}
+        assert source.facts == {"paths": ["small"], "threads": 2, "scheduler": {"events": 5}}
 
 
 def test_what_cannot_be_opened_is_bad_input_in_one_line(double: Path) -> None:

@@ -49,7 +49,7 @@ class TraceLibrary : public testing::Test {
 
 TEST_F(TraceLibrary, FactsAreTheViews) {
   ASSERT_NE(open("small"), nullptr);
-  EXPECT_STREQ(perflab_trace_facts(trace_), R"({"paths": ["small"], "threads": 3})");
+  EXPECT_STREQ(perflab_trace_facts(trace_), R"({"paths": ["small"], "threads": 3, "scheduler": {"events": 5}})");
   EXPECT_EQ(perflab_trace_facts_in_c(trace_), perflab_trace_facts(trace_));
 }
 

@@ -80,7 +80,8 @@ class View {
   }
 
   View(const std::string& name, const ViewOptions& options) : scheduler_(name == "silent") {
-    facts_ = R"({"paths": [")" + name + R"("], "threads": )" + std::to_string(options.threads) + "}";
+    facts_ = R"({"paths": [")" + name + R"("], "threads": )" + std::to_string(options.threads) +
+             R"(, "scheduler": )" + (name == "silent" ? "null" : R"({"events": 5})") + "}";
     hosts_.name.push(std::string_view("größe"));
     hosts_.name.push_null();
     hosts_.name.push(std::string_view("cut \xc3"));
