@@ -101,7 +101,7 @@ def test_every_plot_is_drawn_when_the_reader_comes_near(page: Page, reports: dic
 OF_THE_DEMO = {
     "What was tested?": r"sierra_nevada \(1 process, 10 nodes, 17 edges\)",
     "On which middleware?": r"on cyclonedds [\d.]+ and fastdds [\d.]+",
-    "On what machine?": r", on .+: .+ CPUs?, [\d.]+ GiB, Linux \d",
+    "On what machine?": r" in all, on .+, \d+ CPUs?, [\d.]+ GiB, Linux \d",
     "Under which conditions?": r"and under 2 × 80 % CPU load, a flood of 4 × 500 messages/s .*\(pinning to 1 CPU\)",
     "How many trials, and how long?": r"\d+ trials of 1 s, .* in all",
     "Which is worse, and by how much?": r"Of \d+ comparisons .*(latency|response) p\d\d .*\d\.\d\d× \[[\d.]+, [\d.]+\]",

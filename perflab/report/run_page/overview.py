@@ -24,7 +24,7 @@ from perflab.results.comparison import ALPHA, BETTER, CONDITION, DIFFERENCES, WO
 from perflab.results.trial import Why
 from perflab.results.trust import Trust
 from perflab.statistics.comparison import Compared
-from perflab.statistics.metrics import RATIO, Metric, chosen, find
+from perflab.statistics.metrics import LOWER, RATIO, Metric, chosen, find
 from perflab.statistics.runs import compare_runs
 from perflab.statistics.selection import Match, match, names_of
 from perflab.statistics.trust import UNDECIDED, judged_comparisons
@@ -186,14 +186,15 @@ class Effect:
 
     @property
     def rank(self) -> tuple[int, float]:
-        """The worst first: what is shown to be worse, then better, then what is not decided, the largest first."""
+        """What is shown to be worse, then better, the largest first; then what is not decided, the most to the worse
+        first; then where there is no difference."""
         c = self.comparison
         place = (WORSE, BETTER, None, "equivalent").index(None if c.verdict in UNDECIDED else self.effect or c.verdict)
         value = c.estimate.value
         if value is None or (c.scale == RATIO and value <= 0):
             return place, math.inf
         amount = math.log(value) if c.scale == RATIO else value
-        return place, -abs(amount)
+        return place, -abs(amount) if place < 2 else -amount if self.metric.better == LOWER else amount
 
 
 @dataclass(frozen=True)
