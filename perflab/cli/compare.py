@@ -133,7 +133,8 @@ def _statistics(data: Sequence[RunData], rules: Rules) -> _Statistics:
         from perflab.statistics import findings
 
         results = data[0].summary.results
-        found = findings.find(results, alpha=rules.alpha, margin=rules.margin, metrics=rules.metrics)
+        looks = None if (own := data[0].summary.findings) is None else own.looks
+        found = findings.find(results, alpha=rules.alpha, margin=rules.margin, metrics=rules.metrics, looks=looks)
         return _Statistics(bool(found.comparisons), (), tuple(r.words for r in found.remarks), found)
     remarks: list[str] = []
     comparisons: list[RunFinding] = []

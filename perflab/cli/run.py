@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 _TAKEN: dict[str, Any] = {
     "run": {"without": ("breaking_point",)},
     "sweep": {"without": ("breaking_point",), "defaults": {"trials": "5", "baseline_again": "off"}},
-    "breaking-point": {"without": ("factors", "trials", "order", "baseline_again", "observer_control")},
+    "breaking-point": {
+        "without": ("factors", "trials", "order", "baseline_again", "observer_control", "until_decided", "at_most")
+    },
 }
 
 

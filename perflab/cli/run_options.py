@@ -16,11 +16,12 @@ from pydantic import BaseModel, Field
 
 from perflab.cli import options
 from perflab.cli.commands import COMMAND_KEY
-from perflab.design.document import Written, option_at, with_options
+from perflab.design.document import Written, option_at, validate, with_options
 from perflab.design.document import options as of_experiments
 from perflab.errors import BadInput, Unavailable
 from perflab.option import Declared, Form, Group, Option, declared, kind_of
 from perflab.parameters import Switch
+from perflab.units import NS_PER_S
 
 if TYPE_CHECKING:
     from perflab.design.settings import Experiment
@@ -39,7 +40,9 @@ class Start(BaseModel):
         None, description="Kind of the nodes; lifecycle only on rclcpp."
     )
     resume: Annotated[str | None, Option(Group.OUTPUT), Form("RUN")] = Field(
-        None, description="Continue an interrupted run; only --edges, --json, --progress and --quiet go with it."
+        None,
+        description="Continue a run; only --until-decided, --at-most, --edges, --json, --progress and --quiet go with "
+        "it.",
     )
     output: Annotated[Path | None, Option(Group.OUTPUT, short="-o")] = Field(
         None, description="Run directory. Default: runs/<UTC time>_<name>."
@@ -125,11 +128,16 @@ def experiment_of(
     if start.resume is not None:
         if behind is not None:
             raise BadInput(f"--resume goes on with what {start.resume!r} was; leave out the command after --")
-        goes_with_it = {"resume", *(o.parameter for o in _SHOWN)}
+        goes_with_it = {"resume", "until_decided", "at_most", *(o.parameter for o in _SHOWN)}
         if clash := sorted(options.typed(context) - goes_with_it):
             option = "WORKLOAD" if clash[0] == "workload" else f"--{clash[0].replace('_', '-')}"
             raise BadInput(f"--resume goes on with what {start.resume!r} was; {option} cannot be changed")
-        return resumed(start.resume, open_run(start.resume), native, host, command_line)
+        typed = options.typed(context)
+        rule = options.mapping_of(_of_keys(without), {k: values[k] for k in ("until_decided", "at_most") if k in typed})
+        said = validate(Written({"workload": "none", **rule}, given=frozenset(rule)))
+        at_most_s = said.at_most / NS_PER_S if "at_most" in rule else None
+        earlier = open_run(start.resume)
+        return resumed(start.resume, earlier, native, host, command_line, said.until_decided, at_most_s)
     if behind is not None and not behind:
         raise BadInput(f"name a command after --, e.g. `perflab {verb} -- ros2 launch my_robot bringup.launch.py`")
     if not workload and behind is None:
@@ -139,8 +147,11 @@ def experiment_of(
     written = named(workload) if workload else None
     given = options.given(context)
     chosen = options.mapping_of(_of_keys(without), {name: values[name] for name in values if name in given})
-    said = set(chosen) | set(written.mapping if written is not None else ())
-    chosen = {**{key: options.scalar(text) for key, text in (defaults or {}).items() if key not in said}, **chosen}
+    known = set(chosen) | set(written.mapping if written is not None else ())
+    chosen = {
+        **{key: options.scalar(text) for key, text in (defaults or {}).items() if key not in known},
+        **chosen,
+    }
     full = with_options(written, {**_with_command(written, chosen, behind), **(also or {})})
     full = _on_rclcpp(full, start)
     if changed is not None:

@@ -254,6 +254,14 @@ class Document(_Part):
     trials: Annotated[int, Option(Group.LENGTH)] = Field(
         1, ge=1, le=MAX_TRIALS, description="Repetitions of every treatment, interleaved in blocks."
     )
+    until_decided: Annotated[bool, Option(Group.LENGTH)] = Field(
+        False,
+        description="Add repetitions until every comparison is decided: a difference is shown, or that there is none "
+        "larger than the margin. Also with --resume.",
+    )
+    at_most: Annotated[DurationNs, Option(Group.LENGTH)] = Field(
+        3_600_000_000_000, gt=0, description="Longest time that until_decided adds repetitions for, e.g. 30min."
+    )
     quick: Annotated[bool, Option(Group.LENGTH)] = Field(
         False,
         description="A first look in about a minute: chooses the time and number of trials, where the command line "

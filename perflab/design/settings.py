@@ -12,14 +12,15 @@ from pydantic import BaseModel, BeforeValidator, TypeAdapter
 from perflab.design import document
 from perflab.design.document import Document, Scalar, Thresholds
 from perflab.design.scheduling import ThreadRequest
-from perflab.design.treatments import AsPlanned, Course, Planned, Treatment
+from perflab.design.treatments import EXTRA, AsPlanned, Course, Planned, Treatment
 from perflab.design.variant import Variant
-from perflab.results.files import NotRecorded
+from perflab.results.files import NotRecorded, StoppingRule
 from perflab.units import NS_PER_S
 from perflab.workload import Source, Workload
 
 if TYPE_CHECKING:
     from perflab.design.breaking_point import Goal
+    from perflab.design.until_decided import Judge
 
 CHECKPOINT_NS = 5 * NS_PER_S
 
@@ -115,12 +116,25 @@ class Experiment:
     unavailable: tuple[UnavailableLevel, ...] = ()  # levels of a sweep that this machine cannot do
     not_recorded: tuple[NotRecorded, ...] = ()  # what observers that are not required cannot record here
     search: SearchPlan | None = None  # instead of `order`
+    rule: StoppingRule | None = None  # by which further blocks follow `order`
 
     def named(self, name: str) -> Experiment:
         return replace(self, name=name)
 
-    def course(self) -> Course:
-        """Which trials run, from the first on."""
+    def course(
+        self, judge: Judge | None = None, added: Callable[[Sequence[Planned]], None] = lambda _: None, seen: int = 0
+    ) -> Course:
+        """Which trials run, from the first on; without one who judges the results the plan alone. The others are those
+        of `UntilDecided`."""
+        if self.rule is not None and judge is not None:
+            from perflab.design.until_decided import UntilDecided
+
+            block = [p for p in self.order if p.block == 1 and p.treatment.purpose != EXTRA]
+            real = [p for p in block if p.treatment.variant.runtime != "virtual"]
+            block_s = len(real) * (self.settings.warmup_ns + self.settings.duration_ns) / NS_PER_S
+            return UntilDecided(
+                self.document, self.treatments, self.order, self.rule, judge, block_s=block_s, seen=seen, added=added
+            )
         if self.search is None:
             return AsPlanned(self.order)
         from perflab.design.breaking_point import Searching

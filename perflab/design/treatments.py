@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError, create_model
 
-from perflab import registry
+from perflab import models, registry
 from perflab.condition import Condition, extended
 from perflab.condition.kinds import REGISTRY as CONDITIONS
 from perflab.design.document import BadEntry, Document, Scalar
@@ -39,7 +39,7 @@ from perflab.host import Host
 from perflab.middleware import REGISTRY as MIDDLEWARES
 from perflab.observer import Observer
 from perflab.observer.kinds import REGISTRY as OBSERVERS
-from perflab.results.files import NotRecorded
+from perflab.results.files import DesignedTreatment, DesignedTrial, NotRecorded
 from perflab.statistics.summary import TrialData
 from perflab.workload import Graph, Workload
 from perflab.workload.command import ARGUMENT, ENVIRONMENT, CommandParameters
@@ -202,28 +202,57 @@ def extras(document: Document, measured: Iterable[Treatment]) -> list[Treatment]
 def plan(document: Document, found: Sequence[Treatment], extra: Sequence[Treatment] = ()) -> list[Planned]:
     """The trials in their order: the same for the same document."""
     generator = random.Random(document.seed)
+    planned: list[Planned] = []
+    for block in range(1, document.trials + 1):
+        planned += _behind(planned, block, _in_block(document, found, generator))
+    return planned + _behind(planned, 1, extra)
+
+
+def further_block(document: Document, found: Sequence[Treatment], before: Sequence[Planned]) -> list[Planned]:
+    """One more block than the plan has, behind what there is: the same for the same document."""
+    block = max(planned.block for planned in before) + 1
+    return _behind(before, block, _in_block(document, found, random.Random(f"{document.seed}, block {block}")))
+
+
+def _in_block(document: Document, found: Sequence[Treatment], generator: random.Random) -> list[Treatment]:
     baselines = {t.place: t for t in found if not t.conditions and t.purpose == MEASURED}
     again = document.baseline_again and document.baseline
-    planned: list[Planned] = []
-    before: Treatment | None = None
+    order = list(found)
+    if document.order == "randomised":
+        generator.shuffle(order)
+    followed = ([t, baselines[t.place]] if t.conditions and again else [t] for t in order)
+    return [treatment for each in followed for treatment in each]
 
-    def add(block: int, treatment: Treatment) -> None:
-        nonlocal before
-        after = before.label if before is not None and before.conditions else None
-        planned.append(Planned(len(planned) + 1, block, treatment, after))
-        before = treatment
 
-    for block in range(1, document.trials + 1):
-        order = list(found)
-        if document.order == "randomised":
-            generator.shuffle(order)
-        for treatment in order:
-            add(block, treatment)
-            if treatment.conditions and again:
-                add(block, baselines[treatment.place])
-    for treatment in extra:
-        add(1, treatment)
-    return planned
+def _behind(planned: Sequence[Planned], block: int, treatments: Sequence[Treatment]) -> list[Planned]:
+    """These trials behind those that there are."""
+    before = [planned[-1].treatment] if planned else []
+    disturbed = [t.label if t.conditions else None for t in (*before, *treatments)]
+    after = disturbed if before else [None, *disturbed]
+    return [
+        Planned(len(planned) + number, block, treatment, left)
+        for number, (treatment, left) in enumerate(zip(treatments, after, strict=False), 1)
+    ]
+
+
+def designed(treatment: Treatment) -> DesignedTreatment:
+    """As the manifest keeps it."""
+    asked = {**treatment.variant.document(), **treatment.document()}
+    return models.read(DesignedTreatment, {"middleware": treatment.variant.middleware_name, **asked})
+
+
+def planned_trials(order: Iterable[Planned], seed: int) -> tuple[DesignedTrial, ...]:
+    """A plan in the manifest; `seed` is that of the first block."""
+    return tuple(
+        DesignedTrial(
+            **models.shared(DesignedTreatment, designed(planned.treatment)),
+            order=planned.order,
+            block=planned.block,
+            after=planned.after,
+            seed=seed + planned.block - 1,
+        )
+        for planned in order
+    )
 
 
 class Course(Protocol):

@@ -15,10 +15,11 @@ from perflab import catalog
 from perflab.design import factors, scheduling
 from perflab.design import treatments as design
 from perflab.design.document import FIGURES, BreakingPoint, Document, Scalar, Written, is_experiment, read, validate
+from perflab.design.family import planned_pairs
 from perflab.design.quick import as_quick
 from perflab.design.settings import Experiment, Limits, SearchPlan, Settings
 from perflab.design.sweep import possible
-from perflab.design.treatments import Treatment
+from perflab.design.treatments import Treatment, planned_trials
 from perflab.design.variant import (
     OF_ROS,
     OWN,
@@ -33,18 +34,19 @@ from perflab.design.variant import (
 from perflab.errors import DAMAGE, BadInput, Unavailable
 from perflab.experiment import clean
 from perflab.experiment.command import DOMAIN
-from perflab.experiment.run import Earlier, finished_trials, planned_trials, take_over
+from perflab.experiment.run import Earlier, finished_trials, take_over
 from perflab.host import Host
 from perflab.middleware import REGISTRY as MIDDLEWARES
 from perflab.middleware import Middleware, disturbance, select
 from perflab.middleware.rclcpp import RUNTIME as ROS
 from perflab.native import Native
+from perflab.results.files import Manifest, StoppingRule
 from perflab.runs import controller
 from perflab.runs.rundir import RunDirectory
 from perflab.statistics import key_figures
 from perflab.statistics.metrics import chosen, parse_criterion
 from perflab.statistics.target import machine_cpus
-from perflab.units import format_duration, format_time
+from perflab.units import NS_PER_S, format_duration, format_time
 from perflab.workload import Graph, Made, Workload, generated
 from perflab.workload.command import ENVIRONMENT, Command, CommandParameters
 from perflab.workload.command import load as load_command
@@ -155,9 +157,42 @@ def build(
         sources=written.sources,
         search=search,
         not_recorded=not_recorded,
+        rule=_rule(written, document),
     )
     _check_together(experiment, written)
     return experiment
+
+
+def _rule(written: Written, document: Document) -> StoppingRule | None:
+    """By which blocks are added, where that is asked for. Raises BadInput."""
+    if document.until_decided:
+        return StoppingRule(from_start=True, at_most_s=document.at_most / NS_PER_S)
+    if "at_most" in written.mapping:
+        raise written.refuse("at_most", " says how long until_decided adds repetitions for, and goes with it")
+    return None
+
+
+def _rule_of(
+    manifest: Manifest, experiment: Experiment, until_decided: bool, at_most_s: float | None
+) -> StoppingRule | None:
+    """That of a run that goes on, with what is asked for now. Raises BadInput."""
+    rule = manifest.rule
+    if rule is None and until_decided:
+        rule = StoppingRule(from_start=False, at_most_s=experiment.document.at_most / NS_PER_S)
+    if rule is None:
+        if at_most_s is not None:
+            raise BadInput("--at-most says how long --until-decided adds repetitions for, and goes with it")
+        return None
+    _check_comparable(replace(experiment, rule=rule))
+    return replace(rule, ended=None, at_most_s=rule.at_most_s if at_most_s is None else at_most_s)
+
+
+def _check_comparable(experiment: Experiment) -> None:
+    """Whether there is what a rule can decide, if there is a rule. Raises BadInput."""
+    if experiment.rule is not None and experiment.search is not None:
+        raise BadInput("--until-decided: a search decides by itself how many trials it needs")
+    if experiment.rule is not None and not planned_pairs(experiment.order, experiment.workload.name):
+        raise BadInput("--until-decided: nothing is compared here; name a condition, several variants or levels")
 
 
 def _at_high(document: Document, asked: BreakingPoint) -> Document:
@@ -171,9 +206,18 @@ def _at_high(document: Document, asked: BreakingPoint) -> Document:
 
 
 def resumed(
-    word: str, directory: RunDirectory, native: Native, host: Host, command_line: Sequence[str]
+    word: str,
+    directory: RunDirectory,
+    native: Native,
+    host: Host,
+    command_line: Sequence[str],
+    until_decided: bool = False,
+    at_most_s: float | None = None,
 ) -> tuple[Experiment, Earlier]:
-    """The experiment of a run that is not complete, and what it has already. Raises BadInput where it cannot go on."""
+    """The experiment of a run that is not complete, and what it has already. Raises BadInput where it cannot go on.
+
+    `until_decided` adds that rule where the run does not have it; `at_most_s` is how long this session may take.
+    """
     manifest = directory.read_manifest()
     if manifest.experiment.written is None or manifest.run_id is None:
         raise BadInput(f"{directory.manifest} is of a version that could not be resumed; run it anew")
@@ -190,7 +234,7 @@ def resumed(
             )
     experiment = build(written, native, output=None, command_line=command_line, workload=workload)
     experiment = possible(experiment.named(manifest.name), host)
-    if planned_trials(experiment) != manifest.trials:
+    if planned_trials(experiment.order, experiment.settings.seed) != manifest.trials[: len(experiment.order)]:
         raise BadInput(f"run {word!r} was planned by another version of perflab, or with other rights; run it anew")
     for now in (m.used for variant in experiment.variants for m in variant.middlewares):
         known = (m.version for m in manifest.middlewares if (m.name, m.options) == (now.name, now.options))
@@ -198,16 +242,20 @@ def resumed(
             raise BadInput(
                 f"run {word!r} had {now.name} {before}, and here is {now.version}: its trials could not be compared"
             )
+    rule = _rule_of(manifest, experiment, until_decided, at_most_s)
+    experiment = replace(experiment, rule=rule)
     # What the killed run left would disturb this one.
     for left in clean.remove(clean.find([directory.path], host), host):
         if left.problem is not None:
             raise BadInput(f"run {word!r} left something behind that cannot be removed: {left.problem}")
+    run_id, manifest = manifest.run_id, replace(manifest, rule=rule)
     take_over(manifest, directory, host)
+    directory.summary.unlink(missing_ok=True)  # it would not be true of what is added
     try:
         finished = finished_trials(directory, manifest)
     except DAMAGE as error:
         raise BadInput(f"{directory.path} is damaged: {type(error).__name__}: {error}") from error
-    return experiment, Earlier(directory, manifest, manifest.run_id, finished)
+    return experiment, Earlier(directory, manifest, run_id, finished)
 
 
 def _search(document: Document, asked: BreakingPoint, native: Native, workload: Workload) -> SearchPlan:
@@ -427,6 +475,7 @@ def _text(value: Scalar) -> str:
 
 def _check_together(experiment: Experiment, written: Written) -> None:
     """What makes no sense in combination."""
+    _check_comparable(experiment)
     graph, name = experiment.workload.graph, experiment.workload.name
     topics = {topic for treatment in experiment.treatments for topic in treatment.with_conditions.topics()}
     for middleware in {m.name: m for variant in experiment.variants for m in variant.middlewares}.values():

@@ -16,16 +16,19 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from perflab import models, programs, tracer, waiting
 from perflab.condition import Condition, extended
 from perflab.design.settings import Experiment
 from perflab.design.sweep import possible
-from perflab.design.treatments import CONTROL, Planned, Treatment
+from perflab.design.treatments import CONTROL, Course, Planned, Treatment, designed, planned_trials
+from perflab.design.until_decided import looks_of
 from perflab.design.variant import Variant
 from perflab.errors import BadInput, Interrupted, PerflabError, TrialFailed, Unavailable, one_line
 from perflab.experiment import domain
+from perflab.experiment.deciding import Deciding, too_few
 from perflab.experiment.inventory import environment, inventory, package_version
 from perflab.experiment.nodes import node_configuration
 from perflab.experiment.quiet import QuietMachine, threshold_percent
@@ -45,8 +48,6 @@ from perflab.results.files import (
     Clock,
     Controller,
     CoolDown,
-    DesignedTreatment,
-    DesignedTrial,
     DesignedVariant,
     LeftOutLevel,
     Manifest,
@@ -71,7 +72,7 @@ from perflab.statistics.key_figures import KeyFigure
 from perflab.statistics.metrics import Criterion, parse_criterion
 from perflab.statistics.summary import TrialData, figures_of, summarize
 from perflab.statistics.target import machine_cpus
-from perflab.units import NS_PER_S
+from perflab.units import NS_PER_S, format_duration
 from perflab.version import __version__
 from perflab.waiting import Wait
 from perflab.workload import Graph, Workload
@@ -146,6 +147,8 @@ def execute(
         trials: dict[int, TrialData] = dict(earlier.trials) if earlier is not None else {}
         error = next((failure for data in trials.values() if (failure := _failure(experiment, data))), None)
         begun = False
+        shown = partial(_show_planned, display, experiment)
+        deciding = Deciding(experiment, directory, trials, display.note, shown)
         try:
             if earlier is None:
                 manifest = replace(manifest, run=directory.path.name)
@@ -153,10 +156,10 @@ def execute(
             begun = True
             directory.reserve()
             display.begin(_run_plan(experiment, trials))
-            for missing in experiment.not_recorded:
-                display.note(missing.words)
+            for note in (*(missing.words for missing in experiment.not_recorded), *too_few(experiment)):
+                display.note(note)
             with phase(""):  # the display says how it goes
-                error = _run_trials(context, directory, trials) or error
+                error = _run_trials(context, deciding.course, directory, trials) or error
         except Interrupted as interrupt:
             error = interrupt
         except OSError as problem:
@@ -176,27 +179,39 @@ def execute(
             directory.discard()
             raise error
         with phase("comparing the trials"):
-            summary = summary_of(directory.path.name, experiment, list(trials.values()))
+            manifest = deciding.close(manifest)
+            summary = summary_of(manifest, experiment, list(trials.values()))
         if isinstance(error, Interrupted):
             summary = replace(summary, valid=False)
         elif error is None:
             error = _nothing_found(summary.breaking_points)
-        try:
-            write_json(directory.summary, as_json(summary))
-        except OSError as problem:
-            error = error or TrialFailed(f"cannot write {directory.summary}: {problem.strerror}")
+        unwritten = _write_summary(directory, summary)
+        error = error or unwritten
         if signals.seen is not None:  # after the last trial: its run is whole, but what follows it must not begin
             error = error or Interrupted(signals.seen)
     return RunResult(directory, manifest, summary, error)
 
 
-def summary_of(name: str, experiment: Experiment, trials: Sequence[TrialData]) -> Summary:
+def _write_summary(directory: RunDirectory, summary: Summary) -> TrialFailed | None:
+    """Why it cannot be written, if so."""
+    try:
+        write_json(directory.summary, as_json(summary))
+    except OSError as problem:
+        return TrialFailed(f"cannot write {directory.summary}: {problem.strerror}")
+    return None
+
+
+def _show_planned(display: Display, experiment: Experiment, planned: Planned) -> None:
+    display.planned(_planned_trial(experiment, planned.order, planned.treatment))
+
+
+def summary_of(manifest: Manifest, experiment: Experiment, trials: Sequence[TrialData]) -> Summary:
     """With its findings."""
-    planned = len(trials) if experiment.search is not None else len(experiment.order)
-    summary = summarize(name, sorted(trials, key=lambda t: t.order), planned_trials=planned)
-    summary = as_designed(summary, list(map(_designed, experiment.treatments)))
-    cpus = machine_cpus(Host().facts())
-    return with_answers(summary, experiment.document, experiment.settings.seed, trials, cpus)
+    planned = len(trials) if experiment.search is not None else len(manifest.trials)
+    summary = summarize(manifest.run, sorted(trials, key=lambda t: t.order), planned_trials=planned)
+    summary = as_designed(summary, list(map(designed, experiment.treatments)))
+    cpus, looks = machine_cpus(Host().facts()), looks_of(manifest.rule, len(trials))
+    return with_answers(summary, experiment.document, experiment.settings.seed, trials, cpus, looks)
 
 
 def _prepare(
@@ -299,12 +314,13 @@ def _check(node_program: Path, config: Path, treatment: Treatment) -> None:
         raise PerflabError(f"{treatment.words}: {complaint or f'perflab-node ended with {done.returncode}'}")
 
 
-def _run_trials(context: _Context, directory: RunDirectory, trials: dict[int, TrialData]) -> PerflabError | None:
+def _run_trials(
+    context: _Context, course: Course, directory: RunDirectory, trials: dict[int, TrialData]
+) -> PerflabError | None:
     """Runs what is missing and puts it into `trials`; the first thing that went wrong, if anything did."""
     error: PerflabError | None = None
     domain_before: int | None = None
     experiment = context.experiment
-    course = experiment.course()
     if any(t.variant.runtime != "virtual" for t in experiment.treatments):
         reference = context.machine.measure(REFERENCE_S)
         chosen = context.experiment.settings.quiet_threshold
@@ -343,7 +359,7 @@ def _admit(context: _Context, planned: Planned) -> None:
     if treatment.key not in context.admitted:
         context.admitted[treatment.key] = _admitted(treatment, context.experiment, context.host)
     if context.experiment.search is not None:
-        context.display.planned(_planned_trial(context.experiment, planned.order, treatment))
+        _show_planned(context.display, context.experiment, planned)
 
 
 def _one_trial(context: _Context, plan: TrialPlan, planned: Planned, run: RunDirectory) -> tuple[TrialData, Ended]:
@@ -493,7 +509,7 @@ def _nothing_found(found: Sequence[BreakingPoint]) -> PerflabError | None:
 
 
 def _run_plan(experiment: Experiment, finished: Mapping[int, TrialData]) -> RunPlan:
-    most = experiment.course().most
+    most = max(experiment.course().most, *finished, 0)
     treatments = {p.order: p.treatment for p in experiment.order}  # none of a search, which decides by itself
     entries = [_planned_trial(experiment, n, treatments.get(n)) for n in range(1, most + 1) if n not in finished]
     real = any(not entry.virtual for entry in entries)
@@ -503,6 +519,7 @@ def _run_plan(experiment: Experiment, finished: Mapping[int, TrialData]) -> RunP
         at_most=experiment.search is not None,
         quiet_limit_s=experiment.settings.quiet_limit_ns / NS_PER_S if real else 0.0,
         rough=experiment.document.quick,
+        adds=None if experiment.rule is None else format_duration(experiment.rule.at_most_s),
     )
 
 
@@ -525,7 +542,7 @@ def _begun(context: _Context, plan: TrialPlan, planned: Planned, directory: Tria
     """trial.json before the trial, with the trial's place in the run."""
     return replace(
         plan.begun(),
-        **models.shared(Asked, _designed(planned.treatment)),
+        **models.shared(Asked, designed(planned.treatment)),
         run_id=context.run_id,
         trial=directory.number,
         order=planned.order,
@@ -566,8 +583,9 @@ def _manifest(context: _Context) -> Manifest:
         ),
         middlewares=tuple(m.used for m in middlewares.values()),
         variants=tuple(DesignedVariant(middleware=v.middleware_name, **v.document()) for v in experiment.variants),
-        treatments=tuple(map(_designed, experiment.treatments)),
-        trials=planned_trials(experiment),
+        treatments=tuple(map(designed, experiment.treatments)),
+        trials=planned_trials(experiment.order, experiment.settings.seed),
+        rule=experiment.rule,
         unavailable_levels=tuple(LeftOutLevel(**dataclasses.asdict(level)) for level in experiment.unavailable),
         not_recorded=experiment.not_recorded,
         versions=_versions(native),
@@ -577,25 +595,6 @@ def _manifest(context: _Context) -> Manifest:
         preflight=tuple(host.preflight()),
         controller=_controller(host),
         clock=Clock(monotonic_ns=time.monotonic_ns(), wall_ns=time.time_ns()),
-    )
-
-
-def _designed(treatment: Treatment) -> DesignedTreatment:
-    asked = {**treatment.variant.document(), **treatment.document()}
-    return models.read(DesignedTreatment, {"middleware": treatment.variant.middleware_name, **asked})
-
-
-def planned_trials(experiment: Experiment) -> tuple[DesignedTrial, ...]:
-    """The plan in the manifest."""
-    return tuple(
-        DesignedTrial(
-            **models.shared(DesignedTreatment, _designed(planned.treatment)),
-            order=planned.order,
-            block=planned.block,
-            after=planned.after,
-            seed=experiment.settings.seed + planned.block - 1,
-        )
-        for planned in experiment.order
     )
 
 

@@ -84,6 +84,12 @@ class RunProgress:
 
     def plan_in_words(self) -> str:
         """What will run and for how long, to be said before it does, with what the estimate rests on."""
+        if self.plan.adds is None:
+            return self._planned_in_words()
+        then = f"repetitions are added until every comparison is decided, for at most {self.plan.adds}."
+        return f"{self._planned_in_words()} Then {then}" if self.plan.entries else f"Plan: {then}"
+
+    def _planned_in_words(self) -> str:
         plan, trials = self.plan, len(self.plan.entries)
         if not trials:
             return "Plan: nothing is left to run."

@@ -352,7 +352,7 @@ class Comparison:
     power: Power
     more_trials: int | None
     """Where neither is shown: so many more trials of either, or blocks, show a difference or that there is none larger
-    than the margin, with a predicted chance of 0.9 if trials go on as they have. Null too where MAX_TIMES as many as
+    than the margin, with a predicted chance of 0.6 if trials go on as they have. Null too where MAX_TIMES as many as
     now are too few, and where the spread is not known."""
     spread: Spread
     influence: Influence

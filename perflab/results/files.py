@@ -197,6 +197,36 @@ class Clock:
     wall_ns: int
 
 
+Ending = Literal["decided", "time_up", "interrupted"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoppingRule:
+    """That further blocks run until every comparison is decided, or the time is up."""
+
+    from_start: bool
+    """Whether it was there before the first trial; else it was added to a run that had trials already."""
+    at_most_s: float
+    """How long blocks are added for in one session; what is planned runs in any case."""
+    looks: tuple[int, ...] = ()
+    """How many trials there were at each look at the results; each spends a share of alpha."""
+    ended: Ending | None = None
+    """Why no more blocks were added; null: they still are, or perflab was killed."""
+
+    @property
+    def words(self) -> str:
+        """Under which rule results were had, as a sentence."""
+        when = "was there from the start" if self.from_start else "was added after trials had been seen"
+        why = {
+            None: "It has not ended.",
+            "decided": "It ended because all were decided.",
+            "time_up": f"It ended because its time ({format_duration(self.at_most_s)}) was up.",
+            "interrupted": "It was interrupted.",
+        }[self.ended]
+        looks = f" Alpha is divided among all looks at the results ({len(self.looks)} so far)." if self.looks else ""
+        return f"Repetitions were added until every comparison is decided; this rule {when}. {why}{looks}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
     """What is known before the first trial."""
@@ -215,7 +245,9 @@ class Manifest:
     variants: tuple[DesignedVariant, ...] = ()
     treatments: tuple[DesignedTreatment, ...] = ()
     trials: tuple[DesignedTrial, ...]
-    """The plan; of a search empty."""
+    """The plan, with the blocks that the rule added; of a search empty."""
+    rule: StoppingRule | None = None
+    """By which blocks are added to the plan; null: none are."""
     unavailable_levels: tuple[LeftOutLevel, ...] = ()
     not_recorded: tuple[NotRecorded, ...] = ()
     """By observers that were not required, for lack of rights or of programs."""

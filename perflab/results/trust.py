@@ -19,7 +19,7 @@ GRADES: Mapping[Grade, tuple[str, str]] = {
 class Reason:
     """One thing that results were judged by."""
 
-    kind: Literal["rough", "planned", "invalid", "machine", "spread", "comparisons", "carry_over"]
+    kind: Literal["rough", "planned", "rule", "invalid", "machine", "spread", "comparisons", "carry_over"]
     grade: Grade
     words: str
     details: tuple[str, ...] = ()

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 from perflab import models
 from perflab.design.document import Document, Written, validate
 from perflab.design.treatments import timer_speed
+from perflab.design.until_decided import looks_of
 from perflab.errors import DAMAGE, BadInput
 from perflab.formats import records
 from perflab.formats.json_file import read_json
 from perflab.formats.records import ProcessRecords, RecordError
+from perflab.results.comparison import Looks
 from perflab.results.files import DesignedTreatment, TrialFile, UsedWorkload
 from perflab.results.outcome import HARNESS_ERROR, SUCCESS
 from perflab.results.summary import Summary
@@ -199,7 +201,9 @@ def collect_run(run: RunDirectory) -> tuple[Summary, list[str]]:
         summary = as_designed(summarize(manifest.run, trials, planned_trials=planned), manifest.treatments)
         if asked is not None:
             seed = manifest.settings.seed or 0
-            summary = with_answers(summary, asked, seed, trials, machine_cpus(manifest.host))
+            summary = with_answers(
+                summary, asked, seed, trials, machine_cpus(manifest.host), looks_of(manifest.rule, len(trials))
+            )
         return summary, notes
     except DAMAGE as error:
         raise BadInput(f"{reading} is damaged: {type(error).__name__}: {error}") from error
@@ -215,7 +219,12 @@ def as_designed(summary: Summary, treatments: Sequence[DesignedTreatment]) -> Su
 
 
 def with_answers(
-    summary: Summary, document: Document, seed: int, trials: Sequence[TrialData], cpus: int | None
+    summary: Summary,
+    document: Document,
+    seed: int,
+    trials: Sequence[TrialData],
+    cpus: int | None,
+    looks: Looks | None = None,
 ) -> Summary:
     """With what the experiment asked for: comparisons, curves over its factors, or the breaking point it searched."""
     figures = trials[0].key_figures if trials else ()
@@ -236,9 +245,9 @@ def with_answers(
         confidence = 1 - statistics.alpha
         results = tuple(key_figures.with_medians(result, figures, confidence) for result in summary.results)
         summary = replace(summary, results=results)
-    metrics = _metrics(summary, statistics.metrics, kinds)
+    metrics = metrics_of(summary.results, statistics.metrics, kinds)
     margin = statistics.margin / 100
-    summary = with_findings(summary, metrics, alpha=statistics.alpha, margin=margin, seed=seed)
+    summary = with_findings(summary, metrics, alpha=statistics.alpha, margin=margin, seed=seed, looks=looks)
     summary = replace(summary, executor_costs=executor_costs.of(summary.results, statistics.alpha))
     if not document.factors or summary.findings is None:
         return summary
@@ -254,20 +263,30 @@ def _place_of(goal: Goal, result: Result) -> float:
     return float("-inf") if level is None else goal.number(level)
 
 
-def with_findings(summary: Summary, metrics: Sequence[Metric], *, alpha: float, margin: float, seed: int) -> Summary:
+def with_findings(
+    summary: Summary,
+    metrics: Sequence[Metric],
+    *,
+    alpha: float,
+    margin: float,
+    seed: int,
+    looks: Looks | None = None,
+) -> Summary:
     """With the results compared in these metrics; a single trial has no findings. `margin` 0.05: a factor of 1.05."""
     if sum(result.trials for result in summary.results) < 2:
         return summary
     from perflab.statistics import findings  # scipy takes a second to import, and most commands need none of it
 
     results = tuple(replace(r, intervals=findings.intervals(r, metrics, 1 - alpha)) for r in summary.results)
-    found = findings.find(results, alpha=alpha, margin=margin, metrics=metrics, seed=seed)
+    found = findings.find(results, alpha=alpha, margin=margin, metrics=metrics, seed=seed, looks=looks)
     return replace(summary, results=results, findings=found)
 
 
-def _metrics(summary: Summary, asked: Sequence[str], figures: Mapping[str, str] | None) -> tuple[Metric, ...]:
+def metrics_of(
+    results: Sequence[Result], asked: Sequence[str], figures: Mapping[str, str] | None
+) -> tuple[Metric, ...]:
     """Those that were asked for; else the usual ones, with how long it ran of a command that ends by itself."""
-    ends = any(t.run_s is not None for result in summary.results for t in result.trials_detail)
+    ends = any(t.run_s is not None for result in results for t in result.trials_detail)
     found = chosen(asked, figures=figures)
     return (METRICS["run_time"], *found) if ends and not asked else found
 

@@ -73,8 +73,8 @@ def _open_own(directory: RunDirectory, with_tables: bool) -> RunData:
         else:
             notes.append(_GOES_ON if controller_state(manifest, Host()) == RUNNING else _ENDED_EARLY)
     except (BadInput, Damaged) as error:
-        damaged = f"{directory.summary} is damaged, or of another version: {error}"
-        problem = str(error) if isinstance(error, BadInput) else damaged
+        other = f"{directory.summary} is damaged, or was written by another version of perflab"
+        problem = str(error) if isinstance(error, BadInput) else f"{other}: {error}"
         notes.append(f"{problem}; these numbers are made from the records")
     if summary is None:
         from perflab.runs.collect import collect_run

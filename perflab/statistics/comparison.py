@@ -22,6 +22,7 @@ from perflab.models import as_json
 from perflab.results.comparison import (
     ALPHA,
     CLAIMS,
+    DIFFERENCES,
     MARGIN,
     Comparison,
     Described,
@@ -181,7 +182,9 @@ def corrected(comparisons: Sequence[Analysed], share: float = 1.0, next_share: f
     any kind is made in at most that share of experiments. Differences of spread are a family of their own (Holm).
     """
     size = max(1, sum(c.p is not None for c in comparisons))
-    spreads = holm([c.spread.scaled_test.p for c in comparisons])
+    if all(c.attainable_p is None or c.attainable_p * size > c.alpha * share for c in comparisons):
+        next_share = share  # this look can show nothing, and so it spends nothing
+    spreads = [None if p is None else min(1.0, p / share) for p in holm([c.spread.scaled_test.p for c in comparisons])]
     return [_of_family(c, size, share, next_share, p) for c, p in zip(comparisons, spreads, strict=True)]
 
 
@@ -338,6 +341,26 @@ def _influence(whole: Analysed, judged: Judgement, trials: Sequence[LeftOut]) ->
 
 
 # -- as befits a metric ----------------------------------------------------------------------------------------------
+
+
+def verdict_alone(
+    metric: Metric,
+    baseline: Sample,
+    treatment: Sample,
+    alpha: float,
+    margin: float,
+    correction: float,
+    floor: Callable[[], NoiseFloor | None],
+) -> Verdict:
+    """That of `compare_metric` as one of a family, which is had much sooner; `floor` is asked where it matters."""
+    is_ratio = metric.compared == RATIO
+    logarithms = is_ratio and baseline.positive and treatment.positive
+    within = Margin(margin, relative=True) if is_ratio else None
+    rules = Rules(alpha, within, None, "both", logarithms, correction)
+    verdict = judge(baseline, treatment, rules).verdict
+    if verdict not in DIFFERENCES:
+        return verdict
+    return judge(baseline, treatment, replace(rules, noise_floor=_floor(floor(), logarithms))).verdict
 
 
 def compare_metric(

@@ -11,6 +11,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
 
 from perflab.results.comparison import (
     ALPHA,
@@ -25,15 +27,17 @@ from perflab.results.comparison import (
     NoiseFloor,
     ShareInterval,
     SuccessRate,
+    Verdict,
 )
 from perflab.results.trial import Median, Result
 from perflab.statistics import estimate, remarks
-from perflab.statistics.comparison import Compared, compare_all, lattice_of
+from perflab.statistics.comparison import Compared, compare_all, lattice_of, verdict_alone
 from perflab.statistics.estimate import find_outliers
-from perflab.statistics.metrics import Metric, chosen
+from perflab.statistics.metrics import RATIO, Metric, chosen
 from perflab.statistics.noise import noise_floor
 from perflab.statistics.pairs import Entering, Pair, Place, pairs_of, places_of
 from perflab.statistics.proportion import wilson
+from perflab.statistics.sample import design
 from perflab.statistics.selection import sample_of
 from perflab.statistics.verdicts import effect_of, in_words
 
@@ -68,7 +72,7 @@ def find(
     carried: list[Compared[Pair]] = []
     if max(counts, default=0) > 1:  # else there is nothing that statistics could say
         compared = _compared(pairs_of(places), wanted, alpha, margin, seed, looks)
-        carried = _carry_over(places, wanted, alpha, seed)
+        carried = _carry_over(places, wanted, alpha, seed, looks)
     lattices = _lattices(places, wanted)
     outliers = _outliers(places, wanted)
     return Findings(
@@ -97,6 +101,35 @@ def _compared(
         baseline, treatment = pair.samples(metric)
         asked.append((pair, metric, baseline, treatment, _floor(pair, metric, baseline.n, treatment.n, seed)))
     return compare_all(asked, alpha, margin, seed, looks.share, looks.next.share)
+
+
+class Quick(NamedTuple):
+    """What a pair shows in one metric. `decidable`: of systems, by a factor, so that a difference can be shown and that
+    there is none."""
+
+    pair: Pair
+    metric: Metric
+    verdict: Verdict
+    decidable: bool
+
+
+def verdicts(
+    results: Sequence[Result], metrics: Sequence[Metric], *, alpha: float, margin: float, seed: int, looks: Looks
+) -> list[Quick]:
+    """The verdicts of `find`, which are had much sooner than all that it says of them."""
+    asked = [
+        (pair, metric, *pair.samples(metric))
+        for pair, metric in itertools.product(pairs_of(places_of(results)), metrics)
+    ]
+    tested = [entry for entry in asked if design(*entry[2:]).blocks]
+    found = []
+    for pair, metric, baseline, treatment in tested:
+        floor = partial(_floor, pair, metric, baseline.n, treatment.n, seed)
+        verdict = verdict_alone(metric, baseline, treatment, alpha, margin, len(tested) / looks.share, floor)
+        positive = baseline.positive and treatment.positive
+        decidable = pair.kind != OBSERVER and metric.compared == RATIO and positive
+        found.append(Quick(pair, metric, verdict, decidable))
+    return found
 
 
 def _floor(pair: Pair, metric: Metric, n_baseline: int, n_treatment: int, seed: int) -> NoiseFloor | None:
@@ -128,7 +161,9 @@ def _noise_floors(places: Sequence[Place], metrics: Sequence[Metric], seed: int)
     return floors
 
 
-def _carry_over(places: Sequence[Place], metrics: Sequence[Metric], alpha: float, seed: int) -> list[Compared[Pair]]:
+def _carry_over(
+    places: Sequence[Place], metrics: Sequence[Metric], alpha: float, seed: int, looks: Looks
+) -> list[Compared[Pair]]:
     """Baselines that ran right after a disturbing treatment against those that did not: a family of its own."""
     names = ("baselines after no disturbance", "baselines right after a disturbance")
     pairs = []
@@ -138,7 +173,7 @@ def _carry_over(places: Sequence[Place], metrics: Sequence[Metric], alpha: float
             others = Entering(place.baseline.result, [t for t in place.baseline.trials if not t.after])
             pairs.append(Pair(CARRY_OVER, place.words, others, after, names, (), place.only))
     asked = ((pair, metric, *pair.samples(metric), None) for pair in pairs for metric in metrics)
-    return compare_all(asked, alpha, seed=seed)
+    return compare_all(asked, alpha, seed=seed, share=looks.share, next_share=looks.next.share)
 
 
 def _lattices(places: Sequence[Place], metrics: Sequence[Metric]) -> tuple[FoundLattice, ...]:

@@ -11,6 +11,7 @@ block. Where the baseline stands in each block once there is no floor: how it di
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Hashable
@@ -27,6 +28,7 @@ QUANTILE = 0.95
 SPLITS_AT_ONCE = 100  # bounds the memory that the pairs of two large halves take
 
 
+@functools.lru_cache(maxsize=64)  # of one baseline, that several treatments are compared with
 def noise_floor(baseline: Sample, n_baseline: int, n_treatment: int, seed: int = 0) -> NoiseFloor | None:
     """The 95th percentile of |shift| between two such samples of the baseline; None below MIN_TRIALS trials."""
     groups = _groups(baseline)
@@ -67,6 +69,5 @@ def _splits(groups: list[list[int]], seed: int) -> tuple[list[list[int]], bool]:
         halves = [[list(half) for half in itertools.combinations(group, len(group) // 2)] for group in groups]
         return [[i for half in chosen for i in half] for chosen in itertools.product(*halves)], True
     rng = np.random.default_rng(seed)
-    return [
-        [int(i) for group in groups for i in rng.permutation(group)[: len(group) // 2]] for _ in range(MAX_SPLITS)
-    ], False
+    drawn = [rng.permuted(np.tile(group, (MAX_SPLITS, 1)), axis=1)[:, : len(group) // 2] for group in groups]
+    return np.concatenate(drawn, axis=1).tolist(), False

@@ -22,7 +22,7 @@ from perflab.statistics.sample import Design, Floats
 
 EFFICIENCY = 3 / math.pi
 TARGET = 0.8
-PROBABLY = 0.9  # as predicted; with a spread that is hardly known it comes out at 0.55 to 1
+PROBABLY = 0.6  # as predicted; as simulated 0.58 to 0.67
 MAX_TRIALS = 1_000_000
 
 

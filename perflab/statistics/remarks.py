@@ -30,6 +30,7 @@ from perflab.statistics.verdicts import (
     no_difference_of,
     no_difference_words,
     scatter_in_words,
+    too_few_words,
 )
 from perflab.units import format_confidence, plural
 
@@ -223,7 +224,7 @@ def more_trials(compared: Sequence[OfPair]) -> int | None:
 def _more(compared: Sequence[OfPair]) -> Iterator[Remark]:
     """How many more trials would probably decide what is not."""
     inconclusive = [c for _, _, c in compared if c.verdict not in CLAIMS and c.constant is None]
-    if more := more_trials_words(inconclusive):
+    if more := more_trials_words(inconclusive) + too_few_words(inconclusive):
         are = "is" if len(inconclusive) == 1 else "are"
         words = f"{plural(len(inconclusive), 'comparison')} {are} inconclusive{more}"
         yield Remark("more_trials", f"{words} (`perflab run --resume RUN --until-decided`)")

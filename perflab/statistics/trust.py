@@ -18,7 +18,7 @@ from perflab.results.trust import Grade, Reason, Trust
 from perflab.statistics.metrics import RATIO, named
 from perflab.statistics.pairs import Place, places_of
 from perflab.statistics.selection import names_of
-from perflab.statistics.verdicts import more_trials_words
+from perflab.statistics.verdicts import more_trials_words, too_few_words
 from perflab.units import numbered, plural
 
 STEADY = 0.10  # baselines whose trials have a smaller standard deviation, in proportion, are called steady
@@ -50,6 +50,7 @@ def trust_of(summary: Summary, manifest: Manifest) -> Trust:
         (
             *([Reason("rough", "warn", f"{manifest.rough.capitalize()}.")] if manifest.rough is not None else []),
             *_planned(summary, manifest),
+            *_rule(manifest),
             *_left_out(summary),
             *_machine(summary, manifest),
             *(() if summary.breaking_points else _spread(places)),
@@ -72,6 +73,11 @@ def _planned(summary: Summary, manifest: Manifest) -> Iterator[Reason]:
         yield Reason("planned", "bad", "No trial was measured to its end.")
     elif ended < planned:
         yield Reason("planned", "warn", f"{ended} of {planned} planned trials ran.")
+
+
+def _rule(manifest: Manifest) -> Iterator[Reason]:
+    if manifest.rule is not None:
+        yield Reason("rule", "warn" if manifest.rule.ended == "interrupted" else "good", manifest.rule.words)
 
 
 def _left_out(summary: Summary) -> Iterator[Reason]:
@@ -182,7 +188,8 @@ def _comparisons(summary: Summary) -> Iterator[Reason]:
         return
     are = "is" if len(judged) == 1 else "are"
     words = f"{len(undecided)} of {plural(len(judged), 'comparison')} {are} inconclusive"
-    yield Reason("comparisons", "warn", f"{words}{more_trials_words(undecided) or '; more trials needed'}.")
+    advice = more_trials_words(undecided) + too_few_words(undecided)
+    yield Reason("comparisons", "warn", f"{words}{advice or '; more trials needed'}.")
 
 
 def _carry_over(summary: Summary) -> Iterator[Reason]:

@@ -22,6 +22,7 @@ from perflab.results.comparison import (
     Margin,
 )
 from perflab.results.trial import Result
+from perflab.statistics.attainable import enough, family_words
 from perflab.statistics.metrics import LOWER, Metric
 from perflab.units import plural
 
@@ -191,6 +192,15 @@ def more_trials_words(inconclusive: Sequence[Comparison]) -> str:
     return f"; about {plural(max(known), 'more trial')} of each would probably decide {which}"
 
 
+def too_few_words(inconclusive: Sequence[Comparison]) -> str:
+    """ "; with 5 repetitions nothing can be shown among 16 comparisons, with 10 it can"; empty where that is not so."""
+    short = [(n, c) for c in inconclusive if c.verdict == "too_few_trials" and (n := enough(c)) is not None]
+    if not short:
+        return ""
+    most, c = max(short, key=lambda entry: entry[0])
+    return f"; {family_words(c.blocks or min(c.baseline.n, c.treatment.n), most, c.family_size)}"
+
+
 def _too_few(c: Comparison, size: str, n: str) -> str:
     if c.attainable_p is None or c.attainable_adjusted is None:
         return f"not enough trials to tell ({n}): there is nothing to compare"
@@ -200,8 +210,14 @@ def _too_few(c: Comparison, size: str, n: str) -> str:
     blocks = f" in {c.blocks} blocks" if c.blocks is not None else ""
     return (
         f"not enough trials to tell: with {c.baseline.n} and {c.treatment.n}{blocks} no test can reach "
-        f"{c.alpha:g}{of_family} (at best p = {c.attainable_adjusted:.2g}; seen: {size}){_more(c)}"
+        f"{c.alpha:g}{of_family} (at best p = {c.attainable_adjusted:.2g}; seen: {size}){_could(c)}{_more(c)}"
     )
+
+
+def _could(c: Comparison) -> str:
+    """How many trials could show something."""
+    least = enough(c)
+    return "" if least is None else f"; {plural(least, 'trial' if c.blocks is None else 'block')} could"
 
 
 def _needed(power: float | None, needed: int | None, margin: Margin | None, form: Form) -> str:

@@ -268,7 +268,7 @@ def test_a_damaged_run_is_one_line(tmp_path: Path, capsys: Captured) -> None:
     (tmp_path / "new" / "summary.json").write_text(json.dumps(summary))
     assert check(paths) == 2
     error = capsys.readouterr().err
-    assert "summary.json is damaged, or of another version: it has no results.0.trials_detail" in error
+    assert "is damaged, or was written by another version of perflab: it has no results.0.trials_detail" in error
     assert error.count("\n") == 1
 
 

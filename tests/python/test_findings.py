@@ -121,18 +121,19 @@ def test_one_trial_each_says_nothing() -> None:
 def test_two_trials_each_are_too_few_and_it_says_how_many_more_would_do() -> None:
     document = found(Made({"cpu_load": Effect(latency=2)}, blocks=2))
     one = only(document, kind="condition")
-    assert (one["verdict"], one["more_trials"], document["more_trials"]) == ("too_few_trials", 5, 5)
+    assert (one["verdict"], one["more_trials"], document["more_trials"]) == ("too_few_trials", 2, 2)
     assert words(document, "more_trials") == (
-        "1 comparison is inconclusive; about 5 more trials of each would probably decide it "
+        "1 comparison is inconclusive; about 2 more trials of each would probably decide it; "
+        "with 2 repetitions nothing can be shown, with 4 it can "
         "(`perflab run --resume RUN --until-decided`)"
     )
-    assert "; about 5 more trials of each would probably decide it" in one["words"]
+    assert "; 4 blocks could; about 2 more trials of each would probably decide it" in one["words"]
 
 
 def test_what_the_advice_asks_for_is_enough() -> None:
-    """As part of the same run, which was looked at already, and which was not planned so."""
-    results = read_results(Made({"cpu_load": Effect(latency=2)}, blocks=2 + 5).summary()["results"])
-    document: Json = as_json(findings.find(results, metrics=P99, looks=Looks(number=2)))
+    """As part of the same run: a look that could show nothing was none."""
+    results = read_results(Made({"cpu_load": Effect(latency=2)}, blocks=2 + 2).summary()["results"])
+    document: Json = as_json(findings.find(results, metrics=P99))
     one = only(document, kind="condition")
     assert (one["verdict"], one["more_trials"]) == ("higher", None)
 
@@ -400,7 +401,7 @@ def test_a_treatment_whose_trials_scatter_more_is_a_finding_and_one_that_multipl
     found = findings.find(read_results(results), metrics=P99)
     spreads = {c.treatment.name: c.spread for c in found.comparisons}
     assert {name: spread.verdict for name, spread in spreads.items()} == {"cpu_load": "more", "io_load": "not_shown"}
-    assert spreads["cpu_load"].p_adjusted == pytest.approx(2 * (spreads["cpu_load"].scaled_test.p or 0))
+    assert spreads["cpu_load"].p_adjusted == pytest.approx(2 * (spreads["cpu_load"].scaled_test.p or 0) / Looks().share)
     assert spreads["io_load"].sd_ratio.value == pytest.approx(3, rel=0.5), "the standard deviations themselves differ"
     (remark,) = [r for r in found.remarks if r.kind == "spread"]
     assert "cpu_load against baseline: trials scatter more in proportion, SD " in remark.words

@@ -65,7 +65,7 @@ higher, n = 18 and 6 in 6 blocks, p = 0.014 for 25 comparisons together
 = 18 and 6 in 6 blocks, p = 0.014 for 25 comparisons together
 - latency p50, fastdds against cyclonedds: 1.30x [1.27, 1.34] higher, n = 18 and
 18 in 6 blocks, p < 0.0001 for 25 comparisons together
-- 4 comparisons are inconclusive; about 18 more trials of each would probably
+- 4 comparisons are inconclusive; about 12 more trials of each would probably
 decide them (`perflab run --resume RUN --until-decided`)
 - no difference larger than 5 %: CPU (cyclonedds, cpu_load; fastdds against
 cyclonedds); latency p50, latency p99, response p99, CPU (cyclonedds,

@@ -41,7 +41,14 @@ from perflab.statistics.breaking_point_verdicts import STATES
 from perflab.statistics.metrics import LOWER, Metric, chosen, find
 from perflab.statistics.selection import UNITS, level_words, place_words
 from perflab.statistics.verdicts import SAME as SAME_EVERYWHERE
-from perflab.statistics.verdicts import by_turns, caveats_in_words, effect_of, more_trials_words, no_difference_words
+from perflab.statistics.verdicts import (
+    by_turns,
+    caveats_in_words,
+    effect_of,
+    more_trials_words,
+    no_difference_words,
+    too_few_words,
+)
 from perflab.units import format_count, plural
 
 MAX_CLAIMS = 10  # the others are folded
@@ -275,7 +282,8 @@ def _not_decided(undecided: Sequence[_Undecided], margin: float, run: str = "") 
             figures = ", ".join(
                 c.metric or "" if metric is None else f"{metric.words} ({size(metric, c)})" for _, metric, c in members
             )
-            advice = more_trials_words([c for _, _, c in members])
+            compared = [c for _, _, c in members]
+            advice = more_trials_words(compared) + too_few_words(compared)
             where = f"{place}: " if place else ""
             words = f"{where}{head}{_JOINTS[decided]} {figures}."
             first = members[0][2]

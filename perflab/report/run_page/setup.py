@@ -121,7 +121,7 @@ def versions_of(manifest: Manifest) -> str:
 def _trials(run: ReportRun, document: Json) -> str | None:
     if run.planned is None:  # a foreign run, or a search
         return str(run.ended) if run.ended else None
-    blocks = document.get("trials")
+    blocks = max((t.block or 0 for t in run.manifest.trials), default=0) or document.get("trials")
     of = f" of {run.planned} planned" if run.ended != run.planned else ""
     return f"{run.ended}{of}" + (f", in {plural(blocks, 'block')}" if isinstance(blocks, int) else "")
 

@@ -1,0 +1,101 @@
+"""What a run does for a course that adds blocks until all is decided: it judges trials, and keeps its manifest true."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from perflab.design import family
+from perflab.design.settings import Experiment
+from perflab.design.treatments import Course, Planned, planned_trials
+from perflab.design.until_decided import UntilDecided, look_in_words, looks_of
+from perflab.results.comparison import Looks, Verdict
+from perflab.results.files import Manifest, StoppingRule
+from perflab.runs.collect import metrics_of
+from perflab.runs.rundir import RunDirectory
+from perflab.statistics import key_figures
+from perflab.statistics.metrics import chosen
+from perflab.statistics.summary import TrialData, summarize
+from perflab.units import format_duration
+
+
+class Deciding:
+    """Of one session of a run. `trials` are those that there are so far, by their order; `told` of each look in words,
+    `planned` of each trial that is added."""
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        directory: RunDirectory,
+        trials: Mapping[int, TrialData],
+        told: Callable[[str], None],
+        planned: Callable[[Planned], None],
+    ) -> None:
+        self._experiment, self._directory, self._trials = experiment, directory, trials
+        self._told, self._planned = told, planned
+        self._said = ""
+        self.course: Course = experiment.course(self._judge, self._added, seen=len(trials))
+
+    def close(self, manifest: Manifest) -> Manifest:
+        """The manifest as it is now, with how the rule ended; `manifest` of a run without one."""
+        if isinstance(self.course, UntilDecided):
+            with contextlib.suppress(OSError):  # the disk is full, which was said
+                rule = self.course.close()
+                if rule.ended == "time_up":
+                    self._told(f"the time for adding repetitions ({format_duration(rule.at_most_s)}) is up")
+                return self._keep(rule=rule)
+        return manifest
+
+    def _judge(self, trials: Sequence[TrialData], rule: StoppingRule) -> list[Verdict]:
+        found = verdicts(self._experiment, trials, looks_of(rule, len(trials)))
+        if (words := look_in_words(rule, found)) != self._said:
+            self._said = words
+            self._told(words)
+        return found
+
+    def _added(self, block: Sequence[Planned]) -> None:
+        known = self._directory.read_manifest()
+        new = [p for p in block if p.order > len(known.trials)]  # of a run that was killed in it, it is there already
+        seed = self._experiment.settings.seed
+        rule = self.course.rule if isinstance(self.course, UntilDecided) else None
+        self._keep(trials=(*known.trials, *planned_trials(new, seed)), rule=rule)
+        for planned in block:
+            if planned.order not in self._trials:
+                self._planned(planned)
+
+    def _keep(self, **changes: object) -> Manifest:
+        manifest = replace(self._directory.read_manifest(), **changes)  # type: ignore[arg-type]
+        self._directory.write_manifest(manifest)
+        return manifest
+
+
+def verdicts(experiment: Experiment, trials: Sequence[TrialData], looks: Looks) -> list[Verdict]:
+    """Of those comparisons that further trials can decide."""
+    from perflab.statistics import findings  # scipy takes a second to import
+
+    asked = experiment.document.statistics
+    results = summarize("", sorted(trials, key=lambda t: t.order)).results
+    metrics = metrics_of(results, asked.metrics, key_figures.kinds(trials[0].key_figures if trials else ()))
+    rules = {"alpha": asked.alpha, "margin": asked.margin / 100}
+    found = findings.verdicts(results, metrics, **rules, seed=experiment.settings.seed, looks=looks)
+    return [quick.verdict for quick in found if quick.decidable]
+
+
+def too_few(experiment: Experiment) -> list[str]:
+    """What to say before the first trial of a run whose trials are too few to show anything; empty where they are not.
+    Of a single trial of each, and of --quick, it is said elsewhere."""
+    document, workload = experiment.document, experiment.workload
+    if experiment.rule is not None or experiment.search is not None or workload.command is not None:
+        return []
+    if document.trials == 1 or document.quick:
+        return []
+    graph = workload.graph
+    figures = key_figures.kinds(key_figures.declared(graph.document))
+    there = {"round_trip": graph.services(), "latency": graph.edges(), "response": graph.edges()}
+    wanted = chosen(document.statistics.metrics, figures=figures)
+    metrics = sum(bool(there.get(metric.name.partition(".")[0], True)) for metric in wanted)
+    pairs = family.planned_pairs(experiment.order, workload.name)
+    alpha = document.statistics.alpha * Looks().share
+    words = family.too_few(pairs, metrics, document.trials, alpha) if pairs and metrics else None
+    return [] if words is None else [words]
