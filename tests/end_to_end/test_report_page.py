@@ -21,6 +21,7 @@ from perflab.profile import flamegraph
 from .conftest import PINGPONG, TIMEOUT_S, Run, command, environment
 
 TRIALS_OF_A_LONG_RUN = 100
+MOST_BYTES = 1_500_000  # of the report of the demo
 
 READY = "document.readyState === 'complete' && document.documentElement.dataset.ready === 'true'"
 LOADED = f"{READY} && document.documentElement.dataset.drawn !== undefined"
@@ -121,6 +122,7 @@ def test_the_demo_answers_ten_questions_without_scrolling(page: Page, tmp_path: 
         perflab("run", "demo", "--trials", "3", "--cool-down", "0", "-o", run, "--quiet", folder=tmp_path)
     path = tmp_path / "demo.html"
     perflab("report", run, "-o", str(path), folder=tmp_path)
+    assert path.stat().st_size < MOST_BYTES
     pictures = Path(os.environ.get("PERFLAB_PICTURES") or tmp_path)
     opened(page, path, 1400)
     text = first_screen.seen(page)

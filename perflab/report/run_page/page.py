@@ -113,7 +113,9 @@ def report(
         first=first,
         verdict=said,
         effects=effects,
-        judged=judged,
+        judged=[
+            (f"{run.name}: {t.words}" if len(runs) > 1 else t.words, t) for run, t in zip(runs, judged, strict=True)
+        ],
         beside=beside,
         markdown=overview.markdown(runs, judged, head, said),
         sections=shown,
@@ -184,5 +186,6 @@ def _title(runs: Sequence[ReportRun]) -> str:
 def _told(runs: Sequence[ReportRun]) -> str:
     """The names of the runs, and when they were made."""
     names = ", ".join(run.name for run in runs)
-    dates = list(dict.fromkeys(date for run in runs if (date := setup.when(run)) is not None))
+    ordered = sorted(runs, key=lambda run: run.manifest.created_utc or "")
+    dates = list(dict.fromkeys(date for run in ordered if (date := setup.when(run)) is not None))
     return " · ".join([names, " to ".join(dict.fromkeys((dates[0], dates[-1])))] if dates else [names])
