@@ -326,6 +326,15 @@ def test_every_effect_leads_to_its_finding_and_every_picture_has_a_link(page: Pa
     assert page.ask(twice) == []
 
 
+@pytest.mark.parametrize("name", ["sweep", "search"])
+def test_what_a_curve_or_a_search_shows_has_a_link(page: Page, others: dict[str, Path], name: str) -> None:
+    open_at(page, others[name], 1400)
+    bare = "[...document.querySelectorAll('#findings .findings > li:not([id])')].map((e) => e.textContent.slice(0, 80))"
+    assert page.ask(bare) == []
+    twice = "[...document.querySelectorAll('[id]')].map((e) => e.id).filter((id, i, all) => all.indexOf(id) !== i)"
+    assert page.ask(twice) == []
+
+
 def test_a_link_into_what_is_folded_opens_it(page: Page, pages: dict[str, Path]) -> None:
     open_at(page, pages["demo"], 1400)
     folded = "document.querySelector('details:not([open]) [id^=finding-]')"

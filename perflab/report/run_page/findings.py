@@ -197,7 +197,11 @@ def section(runs: Sequence[ReportRun]) -> Iterator[Block]:
 def _of_run(run: ReportRun) -> Iterator[Block]:
     courses = [*_of_searches(run), *_of_curves(run)]
     claims, others = _of_comparisons(run)
-    remarks = [_statement(r.kind, sentence(_remark(run, r))) for r in run.remarks if r.kind in _REMARKS]
+    remarks = [
+        _statement(r.kind, sentence(_remark(run, r)), "", key(run.name, r.kind, str(number)))
+        for number, r in enumerate(run.remarks)
+        if r.kind in _REMARKS
+    ]
     if courses:  # they say in a sentence what the levels say one by one
         yield Statements(courses)
         levels = [*_failures(run), *claims, *others, *remarks]
@@ -225,7 +229,8 @@ def _failures(run: ReportRun) -> Iterator[Statement]:
         share = f"{100 * rate.successes / rate.n:.0f} %{between}"
         reason = _first_failure(run, rate)
         words = f"{where}: {rate.successes} of {plural(rate.n, 'trial')} succeeded, {share}."
-        yield _statement("failed", words, f"n = {rate.n}{f'; for example {reason}' if reason else ''}")
+        detail = f"n = {rate.n}{f'; for example {reason}' if reason else ''}"
+        yield _statement("failed", words, detail, key(run.name, rate.variant, rate.treatment, rate.purpose, "failed"))
 
 
 def _first_failure(run: ReportRun, rate: SuccessRate) -> str:
