@@ -604,7 +604,7 @@ def test_the_observer_has_trials_of_its_own_unless_told_otherwise() -> None:
     assert observer().extra and not observer(trials="all").extra
     given = observer(frequency="99", call_graph="fp", keep_raw="off", system="on", stack="16KiB").parameters
     assert given == {"frequency": 99, "call_graph": "fp", "stack": 16384, "trials": "extra", "system": True,
-                     "keep_raw": False, "families": ""}  # fmt: skip
+                     "keep_raw": False, "families": "", "required": True}  # fmt: skip
     assert observer(**given).parameters == given
 
 
