@@ -68,6 +68,8 @@ def _per_message(value: float) -> str:
 
 
 def _factor(value: float) -> str:
+    if value < 0.095:
+        return f"{value:.2g}"
     return f"{value:.2f}" if value < 9.995 else f"{value:.1f}" if value < 99.95 else f"{value:.0f}"
 
 

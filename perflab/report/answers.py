@@ -27,6 +27,7 @@ from perflab.results.trial import Result, Why
 from perflab.statistics.metrics import Metric, named
 from perflab.statistics.pairs import Entering, Place, places_of
 from perflab.statistics.selection import level_number, level_words
+from perflab.statistics.verdicts import confidence_words
 from perflab.trace.causes import CAUSES
 from perflab.units import format_confidence
 
@@ -65,9 +66,9 @@ def print_findings(out: Console, summary: Summary, *, with_tables: bool = True) 
         for place in places_of(summary.results):
             _print_place(out, place, findings, metrics)
         _print_between(out, findings, metrics)
-        level, margin = format_confidence(1 - findings.alpha), 100 * findings.margin
+        level, margin = confidence_words(findings.alpha, findings.family_size), 100 * findings.margin
         legend = (
-            f"Against the baseline, one value per trial; [intervals: {level} for all {findings.family_size} together]; "
+            f"Against the baseline, one value per trial; [intervals: {level}]; "
             f"* differs, = by no more than {margin:.3g} %"
         )
         out.print(Text(legend, "dim"))

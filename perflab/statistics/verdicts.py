@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from perflab.quantity import NUMBER, P, ends
+from perflab.quantity import FACTOR, NUMBER, P, ends
 from perflab.results.comparison import (
     BETTER,
     CLAIMS,
@@ -24,7 +24,7 @@ from perflab.results.comparison import (
 from perflab.results.trial import Result
 from perflab.statistics.attainable import enough, family_words
 from perflab.statistics.metrics import LOWER, Metric
-from perflab.units import plural
+from perflab.units import format_confidence, plural
 
 if TYPE_CHECKING:
     from perflab.statistics.summary_data import SummaryComparison
@@ -315,6 +315,11 @@ def _p(c: Comparison | SummaryComparison) -> str:
     return f", {p_in_words(c.p_adjusted)}{corrected_words(c.family_size)}"
 
 
+def confidence_words(alpha: float, size: int) -> str:
+    """ "95 % for all 12 together": the confidence of a family's intervals."""
+    return format_confidence(1 - alpha) + (f" for all {size} together" if size > 1 else "")
+
+
 def corrected_words(size: int) -> str:
     """ " for 12 comparisons together", behind a p of a family."""
     return f" for {size} comparisons together" if size > 1 else ""
@@ -346,7 +351,7 @@ def effect_words(metric: Metric, comparison: Comparison) -> str:
 
     def form(x: float) -> str:
         if comparison.scale == "ratio":
-            return f"{x:.2f}" if x < 9.995 else f"{x:.1f}" if x < 99.95 else f"{x:.0f}"
+            return FACTOR.text(x)
         return f"{'+' if x > 0 else '−' if x < 0 else ''}{metric.format(abs(x))}"
 
     if comparison.scale == "difference" and interval is not None and interval.low == interval.high == value:

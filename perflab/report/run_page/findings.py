@@ -133,7 +133,7 @@ def verdict(runs: Sequence[ReportRun]) -> str:
         found = _counted(
             ((worse, "worse"), (better, "better"), (none, "without a difference that matters"), (rest, "undecided"))
         )
-        which = f"{len(comparisons)} comparisons{' of single levels' if curves else ''}"
+        which = plural(len(comparisons), "comparison") + (" of single levels" if curves else "")
         said.append(f"Of {which} {'none decided' if rest == len(comparisons) else found}")
     return ". ".join(said) + "."
 

@@ -28,9 +28,9 @@ from perflab.statistics.metrics import LOWER, RATIO, Metric, chosen, find
 from perflab.statistics.runs import compare_runs
 from perflab.statistics.selection import Match, match, names_of
 from perflab.statistics.trust import UNDECIDED, judged_comparisons
-from perflab.statistics.verdicts import effect_of
+from perflab.statistics.verdicts import confidence_words, effect_of
 from perflab.trace.causes import CAUSES, ITSELF, OWN
-from perflab.units import format_confidence, format_count, format_duration, listed, plural
+from perflab.units import format_count, format_duration, listed, plural
 
 MAX_SHOWN = 10  # comparisons on the first screen; the others are folded
 MAX_CONDITIONS = 4  # that are named one by one
@@ -331,14 +331,14 @@ def _drawn(effect: Effect, place: Callable[[float], float], largest: Mapping[str
 def caption(runs: Sequence[ReportRun]) -> str:
     """What the intervals are: those of a run hold together."""
     found = [run.summary.findings for run in runs if run.summary.findings is not None]
-    together = dict.fromkeys(f"{format_confidence(1 - f.alpha)} for all {f.family_size} together" for f in found)
+    together = dict.fromkeys(confidence_words(f.alpha, f.family_size) for f in found)
     return f"Effects, the worst first: change [intervals: {'; '.join(together)}]"
 
 
 def caption_of_runs(runs: Sequence[ReportRun]) -> str:
     reference, *others = runs
     sizes = dict.fromkeys(c.comparison.family_size for run in others for c in against(reference, run).compared)
-    together = "; ".join(f"{format_confidence(1 - ALPHA)} for all {n} together" for n in sizes)
+    together = "; ".join(confidence_words(ALPHA, n) for n in sizes)
     names = listed([run.name for run in others])
     return f"{names} against {reference.name}, the worst first: change [intervals: {together}]"
 
