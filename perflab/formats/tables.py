@@ -6,6 +6,7 @@ maximum and instant of the maximum.
 
 from __future__ import annotations
 
+import functools
 import json
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -224,6 +225,7 @@ def histogram_of(row: Mapping[str, Any], name: str) -> Histogram | None:
     return hg.from_record({side: row[f"{name}_{side}"] for side in ("v2", *hg.SIDES)})
 
 
-def empty_tables() -> dict[str, pl.DataFrame]:
+@functools.cache
+def empty_tables() -> Mapping[str, pl.DataFrame]:
     """Every table of a trial that a run is read with, without rows."""
     return {name: table for name, table in of(None, ()).items() if name in TABLES}

@@ -353,7 +353,7 @@ def _tables(outputs: Sequence[Output], edges: Sequence[EdgeResult], services: Se
     }
     # Columns that only a foreign run has.
     more = {"edges": "latency_mean", "services": "round_trip_mean", "resources": "cpu_percent_of_machine"}
-    frames = empty_tables()
+    frames = dict(empty_tables())
     for name, made in lines.items():
         schema = dict(frames[name].schema) | ({more[name]: pl.Float64()} if name in more else {})
         whole = [{column: line.get(column) for column in schema} for line in made]
