@@ -166,8 +166,11 @@ _ALL = (
     _of_process("traced", "held by debugger", "held by a debugger", "was held by a debugger (ptrace)", " (ptrace)"),
     Cause(
         "unknown", "not known", Who.REASON, "the scheduler's events do not tell",
-        what="the trace does not tell", late="waited for what the trace does not tell",
-        slow="took time of which the trace does not tell what it was",
+        what="the trace does not tell: {group}",
+        late="waited for what the trace does not tell ({group})",
+        late_unnamed="waited for what the trace does not tell",
+        slow="took time of which the trace does not tell what it was ({group})",
+        slow_unnamed="took time of which the trace does not tell what it was",
     ),
 )  # fmt: skip
 CAUSES = {cause.name: cause for cause in _ALL}

@@ -48,6 +48,7 @@ STAGES = ("sender", "transport", "reader", "callback")
 
 INFERRED = "the switch to the thread was not recorded"
 NO_STATE = "scheduler events are missing there"
+NO_EVENT = "no event of the scheduler says it"
 NO_HOLDER = "which thread had the CPU is not recorded, nor that it was idle"
 WALL_TIME = "wall time: the trace has no scheduler events of this thread"
 ASLEEP_OR_WAITING = f"{WALL_TIME}, so whether it slept or waited for a CPU is not known"
@@ -442,7 +443,7 @@ def _with_names(trace: Source, parts: pl.DataFrame) -> pl.DataFrame:
         Who.CALLBACK: (callback, callback, nothing),
         Who.PUBLISHER: (publisher, publisher, nothing),
         Who.TOPIC: ("topic", nobody, nothing),
-        Who.REASON: ("reason", nobody, nothing),
+        Who.REASON: ("reason", pl.coalesce("reason", pl.lit(NO_EVENT)), nothing),
     }
     cause = pl.col("cause").cast(pl.String)
     whose = cause.replace_strict({c.name: c.who.name for c in CAUSES.values()})
