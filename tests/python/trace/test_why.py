@@ -1027,5 +1027,6 @@ def test_without_scheduler_a_slow_callback_is_not_said_to_have_run(tmp_path: Pat
     assert (part["during"], part["of_tid"]) == (SLOW, 20)
     assert part["reason"].endswith("so whether it ran, slept or waited for a CPU is not known")
     assert answer.section("why").title == (
-        "Of 1 slow callback (longer than 0 ns; 1 in all) 1 took time of which the trace does not tell what it was"
+        "Of 1 slow callback (longer than 0 ns; 1 in all) 1 took time of which the trace does not tell what it was "
+        f"({part['reason']})"
     )
