@@ -58,8 +58,8 @@ def main() -> int:
     writers = [writer for _, channel in running for writer in hear(channel, "created")["writers"]]
     for _, channel in running:
         hear(channel, "ready")
-    tell({"type": "start", "at_ns": time.monotonic_ns() + 200_000_000, "writers": writers})
-    time.sleep(0.3)
+    tell({"type": "start", "at_ns": time.monotonic_ns() + 1_000_000_000, "writers": writers})
+    time.sleep(1.1)
     print("the graph runs", flush=True)
     while not stopping:
         time.sleep(0.02)
