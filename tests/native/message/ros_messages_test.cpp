@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -244,7 +245,8 @@ TEST(RosMessages, AreThoseOfPerflab) {
     EXPECT_TRUE(kStructs.contains(name)) << "no struct is compared with " << name;
     expected.insert(name);
   }
-  EXPECT_EQ(files("msg"), expected);
+  // Others are performance_test's (definitions_test.cpp).
+  EXPECT_TRUE(std::ranges::includes(files("msg"), expected));
   EXPECT_EQ(kStructs.size() + 1, expected.size());
 }
 
