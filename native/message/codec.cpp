@@ -362,8 +362,10 @@ struct FromStruct {
 
 // How long the message is. With `watched`, a place in memory, it ends where that is met.
 struct Measure : FromStruct {
+  explicit Measure(const std::byte* watch = nullptr) noexcept : watched(watch) {}
+
   std::size_t position = 0;
-  const std::byte* watched = nullptr;
+  const std::byte* watched;
 
   void pad(const Instruction& now) noexcept {
     position += now.skip + padding_at(position, now.alignment);
@@ -696,7 +698,7 @@ std::size_t Codec::position_in(std::span<const std::uint8_t> bytes, std::size_t 
 
 std::size_t Codec::position_of(const void* object, std::size_t offset) const noexcept {
   const auto* const memory = static_cast<const std::byte*>(object);
-  Measure measure{.watched = memory + offset};
+  Measure measure(memory + offset);
   const Instructions& code = programs_.front().code;
   const bool all = run(code, 0, code.size(), memory, measure);
   return all ? 0 : kEncapsulation + measure.position;

@@ -124,24 +124,32 @@ struct Passing {
   bool loaned = false;            // in memory lent by the middleware
 };
 
+// A message on its way out: encoded, in the three pieces that it is made of one behind the other. The stamp is what
+// changes from one message to the next; `before` and `after` are known earlier and stay as they are.
+struct Outgoing {
+  std::span<const std::uint8_t> before;
+  std::span<const std::uint8_t> stamp;
+  std::span<const std::uint8_t> after;
+
+  [[nodiscard]] std::size_t size() const noexcept { return before.size() + stamp.size() + after.size(); }
+};
+
 class Publisher {
  public:
   Publisher() = default;
   Publisher(const Publisher&) = delete;
   Publisher& operator=(const Publisher&) = delete;
   virtual ~Publisher() = default;
-  // Gets ready what will carry the next message, with its payload in place, before the message is stamped: a
+  // Gets ready what will carry the next message, all but its stamp in place, before the message is stamped: a
   // loan, or the message that will be given away. Does nothing where there is no such thing. False if it
   // cannot be had; the reason has been reported, and the message counts as not written.
-  virtual bool prepare(std::span<const std::uint8_t> payload) noexcept {
-    static_cast<void>(payload);
+  virtual bool prepare(const Outgoing& message) noexcept {
+    static_cast<void>(message);
     return true;
   }
-  // Sends the frame (encapsulation and header; of a variable type maybe also the length) and the payload,
-  // which is what follows, as one message; with prepare() before it, the same payload. False if it was not
-  // sent. May run handlers of the `inline` executor.
-  virtual bool publish(std::span<const std::uint8_t> frame,
-                       std::span<const std::uint8_t> payload) noexcept = 0;
+  // Sends it; with prepare() before it, the same message but for its stamp. False if it was not sent. May run
+  // handlers of the `inline` executor.
+  virtual bool publish(const Outgoing& message) noexcept = 0;
   // For services. Sends any parts as one message, which says what it answers to (may be null). Puts the
   // middleware's number of the message into `sequence` (may be null; 0 where there is none).
   virtual bool publish_related(std::span<const perflab_bytes> parts, const perflab_sample_identity* related,
@@ -183,8 +191,7 @@ class Client {
   Client& operator=(const Client&) = delete;
   virtual ~Client() = default;
   // Sends a request. False if it was not sent; the reason has been reported.
-  virtual bool request(std::span<const std::uint8_t> frame,
-                       std::span<const std::uint8_t> payload) noexcept = 0;
+  virtual bool request(const Outgoing& message) noexcept = 0;
   [[nodiscard]] virtual perflab_identity identity() const noexcept = 0;  // of the request writer
   [[nodiscard]] virtual std::size_t matched() noexcept = 0;              // servers that have both of our ends
 };
@@ -192,7 +199,7 @@ class Client {
 // A request that is being handled; valid until the handler returns.
 class Reply {
  public:
-  virtual bool send(std::span<const std::uint8_t> frame, std::span<const std::uint8_t> payload) noexcept = 0;
+  virtual bool send(const Outgoing& message) noexcept = 0;
 
  protected:
   ~Reply() = default;

@@ -5,8 +5,9 @@
 #include <cstring>
 #include <optional>
 
-#include "message/cdr.h"
+#include "message/header.h"
 #include "middleware/types.h"
+#include "runtime/parts.h"
 
 namespace perflab::runtime {
 namespace {
@@ -25,8 +26,6 @@ EndpointSettings endpoint(const ServiceSettings& settings, TopicKind kind, const
   made.user_data = user_data;
   return made;
 }
-
-perflab_bytes bytes(std::span<const std::uint8_t> span) noexcept { return {span.data(), span.size()}; }
 
 using middleware::same;
 
@@ -66,18 +65,13 @@ std::span<const std::uint8_t> plain(std::span<const std::uint8_t> framed,
   return scratch;
 }
 
-bool send_framed(Publisher& publisher, const RequestId& id, std::span<const std::uint8_t> frame,
-                 std::span<const std::uint8_t> payload) noexcept {
-  const Framed framed = encode(id);
-  const std::array<perflab_bytes, 4> parts{bytes(frame.first(kEncapsulationBytes)), bytes(framed),
-                                           bytes(frame.subspan(kEncapsulationBytes)), bytes(payload)};
-  return publisher.publish_related(parts, nullptr, nullptr);
+bool send_framed(Publisher& publisher, const RequestId& id, const Outgoing& message) noexcept {
+  return publisher.publish_related(Parts(message, encode(id)).span(), nullptr, nullptr);
 }
 
 bool send_related(Publisher& publisher, const perflab_sample_identity& related,
-                  std::span<const std::uint8_t> frame, std::span<const std::uint8_t> payload) noexcept {
-  const std::array<perflab_bytes, 2> parts{bytes(frame), bytes(payload)};
-  return publisher.publish_related(parts, &related, nullptr);
+                  const Outgoing& message) noexcept {
+  return publisher.publish_related(Parts(message).span(), &related, nullptr);
 }
 
 }  // namespace
@@ -107,12 +101,11 @@ ServiceClient::ServiceClient(Runtime& runtime, std::size_t executor, const Servi
 
 std::size_t ServiceClient::matched() noexcept { return std::min(requests_->matched(), replies_->matched()); }
 
-bool ServiceClient::request(std::span<const std::uint8_t> frame,
-                            std::span<const std::uint8_t> payload) noexcept {
+bool ServiceClient::request(const Outgoing& message) noexcept {
   if (framing_ == ServiceFraming::kRmwFastrtps)
-    return send_related(*requests_, {replies_->identity(), 0}, frame, payload);
+    return send_related(*requests_, {replies_->identity(), 0}, message);
   ++next_.number;
-  return send_framed(*requests_, next_, frame, payload);
+  return send_framed(*requests_, next_, message);
 }
 
 void ServiceClient::on_message(const Delivery& delivery) noexcept {
@@ -137,10 +130,10 @@ class ServiceServer::PendingReply final : public Reply {
   PendingReply(ServiceServer& server, const RequestId& id, const perflab_sample_identity& related) noexcept
       : server_(server), id_(id), related_(related) {}
 
-  bool send(std::span<const std::uint8_t> frame, std::span<const std::uint8_t> payload) noexcept override {
+  bool send(const Outgoing& message) noexcept override {
     return server_.framing_ == ServiceFraming::kRmwFastrtps
-               ? send_related(*server_.replies_, related_, frame, payload)
-               : send_framed(*server_.replies_, id_, frame, payload);
+               ? send_related(*server_.replies_, related_, message)
+               : send_framed(*server_.replies_, id_, message);
   }
 
  private:

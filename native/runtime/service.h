@@ -39,7 +39,7 @@ class ServiceClient final : public Client, private MessageHandler {
   ServiceClient(Runtime& runtime, std::size_t executor, const ServiceSettings& settings,
                 ServiceFraming framing, const ServiceId& id, MessageHandler& handler);
 
-  bool request(std::span<const std::uint8_t> frame, std::span<const std::uint8_t> payload) noexcept override;
+  bool request(const Outgoing& message) noexcept override;
   [[nodiscard]] perflab_identity identity() const noexcept override { return requests_->identity(); }
   [[nodiscard]] std::size_t matched() noexcept override;
 

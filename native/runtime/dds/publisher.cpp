@@ -1,9 +1,8 @@
 #include "runtime/dds/publisher.h"
 
-#include <array>
 #include <cstring>
 
-#include "message/cdr.h"
+#include "runtime/parts.h"
 
 namespace perflab::runtime {
 namespace {
@@ -15,9 +14,13 @@ std::uint8_t* append(std::uint8_t* to, std::span<const std::uint8_t> bytes) noex
   return to + bytes.size();
 }
 
-std::array<perflab_bytes, 2> parts_of(std::span<const std::uint8_t> frame,
-                                      std::span<const std::uint8_t> payload) noexcept {
-  return {{{frame.data(), frame.size()}, {payload.data(), payload.size()}}};
+// All but the stamp.
+void put_around(const Outgoing& message, std::uint8_t* to) noexcept {
+  append(append(to, message.before) + message.stamp.size(), message.after);
+}
+
+void put_stamp(const Outgoing& message, std::uint8_t* to) noexcept {
+  append(to + message.before.size(), message.stamp);
 }
 
 }  // namespace
@@ -39,22 +42,21 @@ void DdsRuntime::DdsPublisher::set_writer(middleware::Writer writer) {
   writer_.emplace(std::move(writer));
 }
 
-bool DdsRuntime::DdsPublisher::prepare(std::span<const std::uint8_t> payload) noexcept {
-  if (lends()) return prepare_loan(payload);
+bool DdsRuntime::DdsPublisher::prepare(const Outgoing& message) noexcept {
+  if (lends()) return prepare_loan(message);
   if (!gives_away() || takers_.empty()) return true;
-  prepared_ = Message::make(message::kFrameBytes + payload.size());
+  prepared_ = Message::make(message.size());
   if (!prepared_) return failed(kNoMemory);
-  append(prepared_->bytes().data() + message::kFrameBytes, payload);
+  put_around(message, prepared_->bytes().data());
   return true;
 }
 
-bool DdsRuntime::DdsPublisher::publish(std::span<const std::uint8_t> frame,
-                                       std::span<const std::uint8_t> payload) noexcept {
-  if (!takers_.empty()) return publish_locally(frame, payload);
-  if (lends()) return publish_loaned(frame, payload);
+bool DdsRuntime::DdsPublisher::publish(const Outgoing& message) noexcept {
+  if (!takers_.empty()) return publish_locally(message);
+  if (lends()) return publish_loaned(message);
   if (trace_ != nullptr) [[unlikely]]
-    tell_write(frame.data());
-  return write(parts_of(frame, payload));
+    tell_write(message.stamp.data());
+  return write(Parts(message).span());
 }
 
 // The layers above the middleware, one after the other, as each hands the message to the next. The time stamp
@@ -70,18 +72,14 @@ void DdsRuntime::DdsPublisher::tell_write(const void* message) noexcept {
   trace_->rmw_publish(rmw_handle(), message, stamp_ns);
 }
 
-bool DdsRuntime::DdsPublisher::publish_locally(std::span<const std::uint8_t> frame,
-                                               std::span<const std::uint8_t> payload) noexcept {
-  const std::size_t size = frame.size() + payload.size();
+bool DdsRuntime::DdsPublisher::publish_locally(const Outgoing& outgoing) noexcept {
   MessageRef message = std::exchange(prepared_, {});
-  const bool payload_is_there =
-      message && frame.size() == message::kFrameBytes && message->bytes().size() == size;
-  if (!payload_is_there) {
-    message = Message::make(size);
+  if (!message || message->bytes().size() != outgoing.size()) {
+    message = Message::make(outgoing.size());
     if (!message) return failed(kNoMemory);
-    append(message->bytes().data() + frame.size(), payload);
+    put_around(outgoing, message->bytes().data());
   }
-  append(message->bytes().data(), frame);
+  put_stamp(outgoing, message->bytes().data());
   message->sequence = ++local_sequence_;
   const bool others = writer_->matched_readers() > 0;
   // By this address the trace knows the message in all layers, also where the middleware gets a copy.
@@ -140,25 +138,21 @@ Passing DdsRuntime::DdsPublisher::passing() noexcept {
           .loaned = lends()};
 }
 
-// The payload goes behind the frame, whose length is what the fixed size leaves.
-bool DdsRuntime::DdsPublisher::prepare_loan(std::span<const std::uint8_t> payload) noexcept {
-  if (payload.size() > settings_.fixed_size)
-    return failed("the message is larger than its type, which is lent");
+bool DdsRuntime::DdsPublisher::prepare_loan(const Outgoing& message) noexcept {
+  if (message.size() != settings_.fixed_size)
+    return failed("the message is not of the size of its type, which is lent");
   perflab_error error;
   if (loan_ == nullptr && writer_->loan(loan_, error) != PERFLAB_OK) {
     loan_ = nullptr;
     return failed(error.text);
   }
-  append(static_cast<std::uint8_t*>(loan_) + (settings_.fixed_size - payload.size()), payload);
+  put_around(message, static_cast<std::uint8_t*>(loan_));
   return true;
 }
 
-bool DdsRuntime::DdsPublisher::publish_loaned(std::span<const std::uint8_t> frame,
-                                              std::span<const std::uint8_t> payload) noexcept {
-  if (frame.size() + payload.size() != settings_.fixed_size)
-    return failed("the message is not of the size of its type, which is lent");
-  if (loan_ == nullptr && !prepare_loan(payload)) return false;
-  append(static_cast<std::uint8_t*>(loan_), frame);
+bool DdsRuntime::DdsPublisher::publish_loaned(const Outgoing& message) noexcept {
+  if (loan_ == nullptr && !prepare_loan(message)) return false;
+  put_stamp(message, static_cast<std::uint8_t*>(loan_));
   if (trace_ != nullptr) [[unlikely]]
     tell_write(loan_);
   perflab_error error;

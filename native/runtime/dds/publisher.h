@@ -23,8 +23,8 @@ class DdsRuntime::DdsPublisher final : public Publisher {
         trace_(settings.kind == TopicKind::kTopic ? trace : nullptr) {}
   ~DdsPublisher() override;
 
-  bool prepare(std::span<const std::uint8_t> payload) noexcept override;
-  bool publish(std::span<const std::uint8_t> frame, std::span<const std::uint8_t> payload) noexcept override;
+  bool prepare(const Outgoing& message) noexcept override;
+  bool publish(const Outgoing& message) noexcept override;
   bool publish_related(std::span<const perflab_bytes> parts, const perflab_sample_identity* related,
                        std::int64_t* sequence) noexcept override;
   [[nodiscard]] Passing passing() noexcept override;
@@ -43,9 +43,9 @@ class DdsRuntime::DdsPublisher final : public Publisher {
  private:
   [[nodiscard]] bool gives_away() const noexcept { return settings_.pass_by == PassBy::kUnique; }
   [[nodiscard]] bool lends() const noexcept { return settings_.pass_by == PassBy::kLoaned; }
-  bool prepare_loan(std::span<const std::uint8_t> payload) noexcept;
-  bool publish_loaned(std::span<const std::uint8_t> frame, std::span<const std::uint8_t> payload) noexcept;
-  bool publish_locally(std::span<const std::uint8_t> frame, std::span<const std::uint8_t> payload) noexcept;
+  bool prepare_loan(const Outgoing& message) noexcept;
+  bool publish_loaned(const Outgoing& message) noexcept;
+  bool publish_locally(const Outgoing& outgoing) noexcept;
   bool give(MessageRef message, bool keep, MessageRef& kept) noexcept;
   bool write(std::span<const perflab_bytes> parts) noexcept;
   bool failed(const char* text) noexcept;

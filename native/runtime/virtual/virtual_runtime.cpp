@@ -16,6 +16,7 @@
 #include "realtime/thread.h"
 #include "runtime/guard.h"
 #include "runtime/names.h"
+#include "runtime/parts.h"
 #include "runtime/service.h"
 
 namespace perflab::runtime {
@@ -112,10 +113,8 @@ struct VirtualRuntime::Guarded final : Waitable, Source {
 };
 
 struct VirtualRuntime::Writer final : Publisher {
-  bool publish(std::span<const std::uint8_t> frame, std::span<const std::uint8_t> payload) noexcept override {
-    const std::array<perflab_bytes, 2> parts{
-        {{frame.data(), frame.size()}, {payload.data(), payload.size()}}};
-    return publish_related(parts, nullptr, nullptr);
+  bool publish(const Outgoing& message) noexcept override {
+    return publish_related(Parts(message).span(), nullptr, nullptr);
   }
   bool publish_related(std::span<const perflab_bytes> parts, const perflab_sample_identity* related,
                        std::int64_t* sequence) noexcept override {

@@ -1,0 +1,42 @@
+// An outgoing message as the pieces that a middleware writes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+
+#include "message/header.h"
+#include "middleware/middleware.h"
+#include "runtime/runtime.h"
+
+namespace perflab::runtime {
+
+class Parts {
+ public:
+  // `framing` goes between the encapsulation header and the rest; it may be empty.
+  explicit Parts(const Outgoing& message, std::span<const std::uint8_t> framing = {}) noexcept {
+    std::size_t header = framing.empty() ? 0 : message::kEncapsulationBytes;
+    for (const std::span<const std::uint8_t> piece : {message.before, message.stamp, message.after}) {
+      if (header > 0 && piece.size() >= header) {
+        add(piece.first(header));
+        add(framing);
+        add(piece.subspan(header));
+        header = 0;
+      } else {
+        add(piece);
+      }
+    }
+  }
+
+  [[nodiscard]] std::span<const perflab_bytes> span() const noexcept { return {parts_.data(), count_}; }
+
+ private:
+  void add(std::span<const std::uint8_t> piece) noexcept {
+    if (!piece.empty()) parts_[count_++] = {piece.data(), piece.size()};
+  }
+
+  std::array<perflab_bytes, 5> parts_{};
+  std::size_t count_ = 0;
+};
+
+}  // namespace perflab::runtime
