@@ -1,35 +1,12 @@
-// Text of unknown origin made fit for one line of an error message.
-//
-// Example:
-//   one_line("a\nb");        // a\x0ab
-//   quote("a very long...")  // 'a very lo...'
+// The error of all who read graphs.
 #pragma once
 
-#include <cstddef>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace perflab::graph {
-
-[[nodiscard]] constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
-
-// Control characters and bytes that are not UTF-8 become \xNN.
-std::string one_line(std::string_view text);
-
-// In single quotes, one line, shortened in the middle of long texts.
-std::string quote(std::string_view text);
-
-// "a, b or c"
-std::string list_of(const std::vector<std::string_view>& words);
-
-// The offset of the first byte that is not part of well-formed UTF-8, or npos.
-std::size_t find_invalid_utf8(std::string_view text) noexcept;
-
-// The candidate that `word` was probably meant to be, or "" where none is near.
-std::string_view closest(std::string_view word, const std::vector<std::string_view>& candidates);
 
 // A graph that cannot be used. what() is one line: where, what, and what would be right.
 class InputError : public BadInput {

@@ -6,8 +6,8 @@
 // Source: ROS 2, "Interfaces" (concepts) and "Topic and Service name mapping to DDS" (design).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -15,7 +15,7 @@
 namespace perflab::message {
 
 // Primitive types by their names in ROS 2. `char` is an unsigned octet there, as is `byte`; wire and memory are
-// those of uint8, but their hashes differ.
+// those of uint8. The hash of `char` is that of uint8, too (rosidl_adapter makes it one), that of `byte` is not.
 enum class Primitive : std::uint8_t {
   kBool, kByte, kChar, kInt8, kUint8, kInt16, kUint16, kInt32, kUint32, kInt64, kUint64, kFloat32, kFloat64,
   kString,  // UTF-8
@@ -61,11 +61,12 @@ enum class Plurality : std::uint8_t {
 };
 
 struct FieldType {
-  // The full name of a struct ("geometry_msgs/msg/Point") as the library resolves it, or a primitive.
+  // A primitive, or a struct: by its full name ("geometry_msgs/msg/Point"), or, until the library resolves it, by its
+  // name alone ("Point").
   std::variant<Primitive, std::string> element = Primitive::kBool;
   Plurality plurality = Plurality::kOne;
-  std::uint64_t count = 0;        // N of an array or of a bounded sequence
-  std::uint64_t text_bound = 0;   // N of string<=N; 0: unbounded
+  std::uint64_t count = 0;       // N of an array or of a bounded sequence, else 0
+  std::uint64_t text_bound = 0;  // N of string<=N, in bytes of UTF-8 or units of UTF-16; 0: unbounded
 
   bool operator==(const FieldType&) const = default;
 };
@@ -86,13 +87,13 @@ struct Field {
 struct Constant {
   std::string name;
   Primitive type = Primitive::kBool;
-  std::uint64_t text_bound = 0;
   Value value;
 
   bool operator==(const Constant&) const = default;
 };
 
-// Where something was read, for messages: file (or another name of the source), line and column from 1.
+// Where something was read, for messages: file (or another name of the source), line and column from 1, in
+// characters. Line 0: the file as a whole.
 struct Place {
   std::string source;
   std::size_t line = 0;
@@ -103,7 +104,7 @@ struct Definition {
   std::string name;  // "sensor_msgs/msg/PointCloud2", "std_srvs/srv/SetBool_Request"
   std::vector<Field> fields;
   std::vector<Constant> constants;
-  std::vector<Place> places;  // of each field's type
+  std::vector<Place> places;  // of each field's type; of the file, where no line says the field
 };
 
 }  // namespace perflab::message

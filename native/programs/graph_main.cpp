@@ -106,7 +106,7 @@ ordered_json message_types() {
 void print(const ordered_json& json, bool pretty) { std::cout << json.dump(pretty ? 2 : -1) << '\n'; }
 
 void complain(std::string_view text) {
-  const std::string line = perflab::graph::one_line(text) + "\n";
+  const std::string line = perflab::one_line(text) + "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "graph/text.h"
+#include "base/text.h"
 
 namespace perflab::fuzz {
 
@@ -19,7 +19,7 @@ inline void require(bool condition, std::string_view what) {
 inline void require_one_line(std::string_view text) {
   require(!text.empty(), "a rejection says something");
   require(text.find_first_of("\n\r") == std::string_view::npos, "a rejection is one line");
-  require(graph::find_invalid_utf8(text) == std::string_view::npos, "a rejection is UTF-8");
+  require(find_invalid_utf8(text) == std::string_view::npos, "a rejection is UTF-8");
   require(text.size() < 4096, "a rejection is short");
 }
 

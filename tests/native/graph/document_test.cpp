@@ -118,5 +118,9 @@ TEST(Document, RefusesUnterminatedStringsInOneShortLine) {
   EXPECT_EQ(line.find('\n'), std::string::npos);
 }
 
+TEST(InputErrorText, IsOneLineWhateverIsQuoted) {
+  EXPECT_STREQ(InputError("f\n:1:1: x").what(), "f\\x0a:1:1: x");
+}
+
 }  // namespace
 }  // namespace perflab::graph

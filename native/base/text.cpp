@@ -1,11 +1,13 @@
-#include "graph/text.h"
-
-#include <fmt/format.h>
+#include "base/text.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
+#include <span>
 
-namespace perflab::graph {
+#include "base/hex.h"
+
+namespace perflab {
 namespace {
 
 constexpr std::size_t kMaxQuoted = 64;
@@ -89,7 +91,10 @@ std::string one_line(std::string_view text) {
     if (length > 0 && !breaks_line(sequence)) {
       result.append(sequence);
     } else {
-      for (const char c : sequence) result += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+      for (const char c : sequence) {
+        const auto byte = static_cast<std::uint8_t>(c);
+        result.append("\\x").append(to_hex({&byte, 1}));
+      }
     }
     i += sequence.size();
   }
@@ -97,10 +102,10 @@ std::string one_line(std::string_view text) {
 }
 
 std::string quote(std::string_view text) {
-  if (text.size() <= kMaxQuoted) return fmt::format("'{}'", one_line(text));
+  if (text.size() <= kMaxQuoted) return "'" + one_line(text) + "'";
   std::size_t cut = kMaxQuoted - 3;
   while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xc0) == 0x80) --cut;
-  return fmt::format("'{}...'", one_line(text.substr(0, cut)));
+  return "'" + one_line(text.substr(0, cut)) + "...'";
 }
 
 std::string list_of(const std::vector<std::string_view>& words) {
@@ -156,4 +161,4 @@ std::string_view closest(std::string_view word, const std::vector<std::string_vi
   return best;
 }
 
-}  // namespace perflab::graph
+}  // namespace perflab

@@ -1,4 +1,4 @@
-#include "graph/text.h"
+#include "base/text.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "../rows.h"
 
-namespace perflab::graph {
+namespace perflab {
 namespace {
 
 struct Line {
@@ -34,10 +34,6 @@ INSTANTIATE_TEST_SUITE_P(, OneLine,
                                          {"InvisibleOnes", "\xd8\x9c\xc2\xad\xef\xbb\xbf",
                                           "\\xd8\\x9c\\xc2\\xad\\xef\\xbb\\xbf"}}),
                          rows::by_name);
-
-TEST(InputErrorText, IsOneLineWhateverIsQuoted) {
-  EXPECT_STREQ(InputError("f\n:1:1: x").what(), "f\\x0a:1:1: x");
-}
 
 TEST(Utf8, OfTheUnicodeTableIsValid) {
   EXPECT_EQ(find_invalid_utf8("a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80"), std::string_view::npos);
@@ -91,4 +87,4 @@ TEST(ListOf, ReadsAsASentence) {
 }
 
 }  // namespace
-}  // namespace perflab::graph
+}  // namespace perflab

@@ -1,0 +1,399 @@
+#include "message/library.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <set>
+#include <system_error>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+
+#include "base/descriptor.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "message/hash.h"
+#include "message/parse.h"
+
+namespace perflab::message {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kOwnPackage = "perflab_msgs";
+constexpr std::string_view kHeader = "Header";
+constexpr std::string_view kStandardHeader = "std_msgs/msg/Header";
+// Names of a cycle that an error shows.
+constexpr std::size_t kShown = 6;
+
+std::string_view last_part(std::string_view name) { return name.substr(name.rfind('/') + 1); }
+
+// "std_msgs/Header" for "std_msgs/msg/Header": as fields are written.
+std::string written(std::string_view full) {
+  const std::size_t kind = full.find("/msg/");
+  if (kind == std::string_view::npos) return std::string(full);
+  return std::string(full.substr(0, kind)).append(full.substr(kind + 4));
+}
+
+// "stamped9_float32" for "Stamped9Float32", as rosidl names its files: an underscore before a capital letter that
+// begins a word of small ones, or that follows a small letter or digit.
+std::string snake(std::string_view camel) {
+  const auto is_capital = [](char c) { return c >= 'A' && c <= 'Z'; };
+  const auto is_small = [](char c) { return c >= 'a' && c <= 'z'; };
+  std::string result;
+  for (std::size_t i = 0; i < camel.size(); ++i) {
+    const char c = camel[i];
+    const bool begins = i > 0 && is_capital(c) &&
+                        (is_small(camel[i - 1]) || is_digit(camel[i - 1]) ||
+                         (i + 1 < camel.size() && is_small(camel[i + 1]) && camel[i - 1] != '_'));
+    if (begins) result += '_';
+    result += is_capital(c) ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return result;
+}
+
+// The interface that a file is by its place, .../package/msg/Name.msg.
+std::optional<InterfaceName> interface_at(const fs::path& file) {
+  const fs::path folder = file.parent_path();
+  const std::string package = folder.parent_path().filename().string();
+  std::optional<InterfaceName> name =
+      split_name(package + "/" + folder.filename().string() + "/" + file.stem().string());
+  if (!name || package.empty() || file.extension() != "." + std::string(to_text(name->kind))) return std::nullopt;
+  return name;
+}
+
+// Files of a folder by interface. Each folder is visited once, whatever links lead to it.
+std::map<std::string, std::vector<std::string>> files_below(const fs::path& folder) {
+  std::error_code code;
+  std::map<std::string, std::vector<std::string>> files;
+  std::set<fs::path> visited;
+  const auto check = [&](const fs::path& at) {
+    if (code) throw BadInput(one_line(at.string() + ": cannot be read: " + code.message()));
+  };
+  std::vector<fs::path> waiting{fs::absolute(folder, code).lexically_normal()};
+  check(folder);
+  while (!waiting.empty()) {
+    const fs::path at = std::move(waiting.back());
+    waiting.pop_back();
+    const fs::path real = fs::canonical(at, code);
+    check(at);
+    if (!visited.insert(real).second) continue;
+    for (fs::directory_iterator entries(at, code); !code && entries != fs::directory_iterator(); entries.increment(code)) {
+      std::error_code broken;  // a link to nothing is neither a folder nor a file
+      if (entries->is_directory(broken)) {
+        waiting.push_back(entries->path());
+      } else if (entries->is_regular_file(broken)) {
+        if (const auto name = interface_at(entries->path())) files[name->full()].push_back(entries->path().string());
+      }
+    }
+    check(at);
+  }
+  return files;
+}
+
+std::string text_of_file(const std::string& path) {
+  std::error_code code;
+  const std::uintmax_t size = fs::file_size(path, code);
+  if (!code && size > kMaxTextBytes) {
+    refuse({path, 0, 0},
+           std::to_string(size) + " bytes; an interface file has at most " + std::to_string(kMaxTextBytes));
+  }
+  std::optional<std::string> text = read_file(path);
+  if (!text) refuse({path, 0, 0}, "cannot be read: " + reason_of(errno));
+  return *std::move(text);
+}
+
+}  // namespace
+
+class Library::State {
+ public:
+  // ---- what is known
+
+  void add(const InterfaceText& brought) {
+    const std::string name = std::string(brought.package).append("/").append(brought.kind).append("/").append(brought.name);
+    add_one(name, {brought.text, {name + "." + std::string(brought.kind)}});
+  }
+
+  void add_text(const std::string& name, std::string text, const std::string& source) {
+    if (!split_name(name)) {
+      throw BadInput(one_line(source) + ": " + quote(name) + " is no name of an interface; it is PACKAGE/msg/NAME, " +
+                     "PACKAGE/srv/NAME or PACKAGE/action/NAME");
+    }
+    add_one(name, {std::move(text), {source}});
+  }
+
+  void add_folder(const fs::path& folder) {
+    std::error_code code;
+    if (!fs::is_directory(folder, code)) throw BadInput(one_line(folder.string() + ": no such folder"));
+    auto files = files_below(folder);
+    if (files.empty()) {
+      throw BadInput(one_line(folder.string() + ": no interface file in it; its place is PACKAGE/msg/NAME.msg, "
+                              "PACKAGE/srv/NAME.srv or PACKAGE/action/NAME.action"));
+    }
+    for (auto& [name, paths] : files) {
+      std::ranges::sort(paths);
+      add_one(name, {std::monostate(), std::move(paths)});
+    }
+  }
+
+  bool knows(const std::string& interface_name) const { return interfaces_.contains(interface_name); }
+
+  std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (const auto& [name, interface] : interfaces_) names.push_back(name);
+    return names;
+  }
+
+  std::string source_of(const std::string& interface_name) const {
+    const auto found = interfaces_.find(interface_name);
+    return found == interfaces_.end() ? "" : found->second.sources.front();
+  }
+
+  std::string text_of(const std::string& interface_name) const { return read(interfaces_.at(interface_name)); }
+
+  std::string unknown(std::string_view name) const {
+    std::string text = "unknown type " + quote(written(name));
+    if (const std::string_view near = nearest(name); !near.empty()) {
+      return text + "; did you mean '" + written(near) + "'?";
+    }
+    return text + "; no interface file of that name is known";
+  }
+
+  // ---- structs
+
+  // The struct, with all that it is made of judged.
+  const Definition& find(const std::string& name) {
+    const Definition* const found = load(name);
+    if (found == nullptr) throw BadInput(unknown(name));
+    judge(*found);
+    return *found;
+  }
+
+  // All structs within a struct that is judged, by name, itself excluded.
+  std::map<std::string_view, const Definition*> within(const Definition& type) {
+    std::map<std::string_view, const Definition*> all;
+    std::vector<const Definition*> waiting{&type};
+    while (!waiting.empty()) {
+      const Definition& next = *waiting.back();
+      waiting.pop_back();
+      for (const Field& field : next.fields) {
+        const auto* const name = std::get_if<std::string>(&field.type.element);
+        if (name == nullptr) continue;
+        const Definition& inner = structs_.at(*name);
+        if (all.emplace(inner.name, &inner).second) waiting.push_back(&inner);
+      }
+    }
+    return all;
+  }
+
+ private:
+  struct Interface {
+    // Texts are views of what was brought, or owned; files are read when they are asked for.
+    std::variant<std::monostate, std::string_view, std::string> text;
+    std::vector<std::string> sources;  // one, or all files of a folder for this name
+  };
+
+  struct Size {
+    std::uint64_t bytes = 0;
+    std::size_t depth = 1;
+  };
+
+  void add_one(const std::string& name, Interface interface) {
+    interfaces_.insert_or_assign(name, std::move(interface));
+    structs_.clear();
+    loaded_.clear();
+    sizes_.clear();
+  }
+
+  static std::string read(const Interface& interface) {
+    if (const auto* const view = std::get_if<std::string_view>(&interface.text)) return std::string(*view);
+    if (const auto* const owned = std::get_if<std::string>(&interface.text)) return *owned;
+    std::string text = text_of_file(interface.sources.front());
+    for (std::size_t i = 1; i < interface.sources.size(); ++i) {
+      if (text_of_file(interface.sources[i]) == text) continue;
+      refuse({interface.sources[i], 0, 0},
+             "differs from " + interface.sources.front() + ", which has the same name; give a folder with one of them");
+    }
+    return text;
+  }
+
+  // The message of the same name in another package, or one whose name is similar.
+  std::string_view nearest(std::string_view name) const {
+    std::vector<std::string_view> candidates;
+    std::string_view same;
+    for (const auto& [known, interface] : interfaces_) {
+      if (same.empty() && known.find("/msg/") != std::string::npos && last_part(known) == last_part(name)) same = known;
+      candidates.push_back(known);
+    }
+    return same.empty() ? closest(name, candidates) : same;
+  }
+
+  // The struct of that name with all names in full, or nullptr where there is none.
+  const Definition* load(const std::string& name) {
+    const std::optional<InterfaceName> owner = interface_of(name);
+    if (!owner) return nullptr;
+    const auto interface = interfaces_.find(owner->full());
+    if (interface == interfaces_.end()) return nullptr;
+    if (!loaded_.contains(interface->first)) {
+      std::vector<Definition> structs = parse_interface(*owner, read(interface->second), interface->second.sources.front());
+      for (Definition& part : structs) resolve(owner->package, part);
+      for (Definition& part : structs) structs_.emplace(part.name, std::move(part));
+      loaded_.insert(interface->first);
+    }
+    const auto found = structs_.find(name);
+    return found == structs_.end() ? nullptr : &found->second;
+  }
+
+  void resolve(const std::string& package, Definition& type) const {
+    for (Field& field : type.fields) {
+      auto* const name = std::get_if<std::string>(&field.type.element);
+      if (name == nullptr || name->find('/') != std::string::npos) continue;
+      std::string own = package + "/msg/" + *name;
+      *name = *name == kHeader && !knows(own) ? std::string(kStandardHeader) : std::move(own);
+    }
+  }
+
+  // Size and depth of a struct, once all within it is known to be sound.
+  const Size& judge(const Definition& type) {
+    if (const auto known = sizes_.find(type.name); known != sizes_.end()) return known->second;
+    std::vector<const Definition*> path;
+    return judge(type, path);
+  }
+
+  const Size& judge(const Definition& type, std::vector<const Definition*>& path) {
+    if (const auto known = sizes_.find(type.name); known != sizes_.end()) return known->second;
+    path.push_back(&type);
+    Size size;
+    for (std::size_t i = 0; i < type.fields.size(); ++i) {
+      const Place& place = type.places[i];
+      const Size element = size_of_element(type.fields[i].type, place, path);
+      size.depth = std::max(size.depth, element.depth + 1);
+      if (size.depth + path.size() - 1 > kMaxDepth) {
+        refuse(place, "structs are nested more than " + std::to_string(kMaxDepth) + " deep");
+      }
+      add_bytes(size.bytes, type.fields[i], element.bytes, type.name, place);
+    }
+    path.pop_back();
+    return sizes_.emplace(type.name, size).first->second;
+  }
+
+  Size size_of_element(const FieldType& type, const Place& place, std::vector<const Definition*>& path) {
+    if (const auto* const primitive = std::get_if<Primitive>(&type.element)) {
+      return {is_text(*primitive) ? kVariableBytes : size_of(*primitive), 0};
+    }
+    const std::string& name = std::get<std::string>(type.element);
+    const auto above = std::ranges::find(path, name, &Definition::name);
+    if (above != path.end()) refuse_cycle(place, {above, path.end()});
+    const Definition* const inner = load(name);
+    if (inner == nullptr) refuse(place, unknown(name));
+    if (path.size() >= kMaxDepth) {
+      refuse(place, "structs are nested more than " + std::to_string(kMaxDepth) + " deep");
+    }
+    return judge(*inner, path);
+  }
+
+  // Both factors are below 2^32 or so, as counts and sizes are limited: no product is beyond 64 bits.
+  static void add_bytes(std::uint64_t& bytes, const Field& field, std::uint64_t element, const std::string& name,
+                        const Place& place) {
+    static_assert(kMaxCount <= ~std::uint64_t{0} / kMaxFixedBytes - 1);
+    const bool variable = field.type.plurality == Plurality::kBounded || field.type.plurality == Plurality::kSequence;
+    bytes += variable ? kVariableBytes : field.type.plurality == Plurality::kArray ? element * field.type.count : element;
+    if (bytes <= kMaxFixedBytes) return;
+    refuse(place, "with field " + quote(field.name) + " " + written(name) + " is larger than " +
+                      std::to_string(kMaxFixedBytes) + " bytes; write a sequence, T[], of what is large");
+  }
+
+  [[noreturn]] static void refuse_cycle(const Place& place, std::vector<const Definition*> cycle) {
+    std::string way;
+    for (std::size_t i = 0; i < cycle.size(); ++i) {
+      if (cycle.size() <= kShown || i < kShown / 2 || i >= cycle.size() - kShown / 2) {
+        way += written(cycle[i]->name) + " -> ";
+      } else if (i == kShown / 2) {
+        way += "... -> ";
+      }
+    }
+    const std::string first = written(cycle.front()->name);
+    refuse(place, first + " contains itself: " + way + first + "; a type of ROS 2 ends somewhere");
+  }
+
+  std::map<std::string, Interface> interfaces_;
+  std::unordered_map<std::string, Definition> structs_;  // of interfaces that were read
+  std::set<std::string> loaded_;
+  std::unordered_map<std::string, Size> sizes_;  // of structs that are sound
+};
+
+Library::Library(std::span<const InterfaceText> brought) : state_(std::make_unique<State>()) {
+  for (const InterfaceText& text : brought) state_->add(text);
+}
+
+Library::~Library() = default;
+
+void Library::add_folder(const std::filesystem::path& folder) { state_->add_folder(folder); }
+
+void Library::add_text(const std::string& name, std::string text, const std::string& source) {
+  state_->add_text(name, std::move(text), source);
+}
+
+std::optional<std::string> Library::full_name(std::string_view name) const {
+  const auto refuse_several = [&](const std::vector<std::string>& meanings) {
+    throw BadInput(quote(name) + " means several: " + list_of({meanings.begin(), meanings.end()}) + "; write one of them");
+  };
+  const auto slashes = std::ranges::count(name, '/');
+  std::vector<std::string> meanings;
+  const auto consider = [&](std::string full) {
+    const std::optional<InterfaceName> owner = interface_of(full);
+    if (owner && state_->knows(owner->full())) meanings.push_back(std::move(full));
+  };
+  if (slashes == 0) {
+    const std::string folder = std::string(kOwnPackage) + "/msg/";
+    for (const std::string& known : state_->names()) {
+      if (known.starts_with(folder) && snake(last_part(known)) == name) meanings.push_back(known);
+    }
+  } else if (slashes == 1) {
+    const std::size_t slash = name.find('/');
+    for (const InterfaceKind kind : {InterfaceKind::kMessage, InterfaceKind::kService, InterfaceKind::kAction}) {
+      consider(std::string(name.substr(0, slash)).append("/").append(to_text(kind)).append(name.substr(slash)));
+      if (kind == InterfaceKind::kMessage && !meanings.empty()) return meanings.front();
+    }
+  } else {
+    consider(std::string(name));
+  }
+  if (meanings.size() > 1) refuse_several(meanings);
+  if (meanings.empty()) return std::nullopt;
+  return meanings.front();
+}
+
+const Definition& Library::find(const std::string& full_name) {
+  const Definition& found = state_->find(full_name);
+  if (is_aggregate(full_name)) {
+    std::vector<std::string_view> parts;
+    for (const Field& field : found.fields) parts.push_back(std::get<std::string>(field.type.element));
+    throw BadInput(quote(full_name) + " is no message, but consists of " + list_of(parts));
+  }
+  return found;
+}
+
+std::vector<std::string> Library::names() const { return state_->names(); }
+
+std::string Library::source_of(const std::string& interface_name) const { return state_->source_of(interface_name); }
+
+std::map<std::string, std::string> Library::texts_of(const std::string& full_name) {
+  const std::optional<InterfaceName> owner = interface_of(full_name);
+  const std::string interface_name = owner ? owner->full() : full_name;
+  // A service or action as a whole is made of all its parts.
+  const Definition& whole = state_->find(interface_name);
+  std::map<std::string, std::string> texts{{interface_name, state_->text_of(interface_name)}};
+  for (const auto& [name, type] : state_->within(whole)) {
+    const std::string part_of = interface_of(name)->full();
+    if (!texts.contains(part_of)) texts.emplace(part_of, state_->text_of(part_of));
+  }
+  return texts;
+}
+
+std::string Library::hash(const std::string& full_name) {
+  const Definition& type = state_->find(full_name);
+  std::vector<const Definition*> referenced;
+  for (const auto& [name, inner] : state_->within(type)) referenced.push_back(inner);
+  return rihs01(type, referenced);
+}
+
+}  // namespace perflab::message

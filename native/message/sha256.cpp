@@ -1,0 +1,90 @@
+#include "message/sha256.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <functional>
+#include <span>
+
+namespace perflab::message {
+namespace {
+
+constexpr std::size_t kBlockBytes = 64;
+constexpr std::size_t kLengthBytes = 8;
+
+using Block = std::span<const std::uint8_t, kBlockBytes>;
+using State = std::array<std::uint32_t, 8>;
+
+// The first 32 bits of the fractional parts of the cube roots of the first 64 primes.
+constexpr std::array<std::uint32_t, 64> kRounds{
+    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+
+// Of the square roots of the first 8.
+constexpr State kInitial{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                         0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+
+void add_block(State& state, Block block) noexcept {
+  std::array<std::uint32_t, kRounds.size()> w;
+  for (std::size_t i = 0; i < 16; ++i) {
+    w[i] = static_cast<std::uint32_t>(block[4 * i]) << 24 | static_cast<std::uint32_t>(block[4 * i + 1]) << 16 |
+           static_cast<std::uint32_t>(block[4 * i + 2]) << 8 | block[4 * i + 3];
+  }
+  for (std::size_t i = 16; i < w.size(); ++i) {
+    const std::uint32_t s0 = std::rotr(w[i - 15], 7) ^ std::rotr(w[i - 15], 18) ^ (w[i - 15] >> 3);
+    const std::uint32_t s1 = std::rotr(w[i - 2], 17) ^ std::rotr(w[i - 2], 19) ^ (w[i - 2] >> 10);
+    w[i] = w[i - 16] + s0 + w[i - 7] + s1;
+  }
+  auto [a, b, c, d, e, f, g, h] = state;
+  for (std::size_t i = 0; i < w.size(); ++i) {
+    const std::uint32_t s1 = std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25);
+    const std::uint32_t one = h + s1 + ((e & f) ^ (~e & g)) + kRounds[i] + w[i];
+    const std::uint32_t s0 = std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22);
+    const std::uint32_t two = s0 + ((a & b) ^ (a & c) ^ (b & c));
+    h = g;
+    g = f;
+    f = e;
+    e = d + one;
+    d = c;
+    c = b;
+    b = a;
+    a = one + two;
+  }
+  const State added{a, b, c, d, e, f, g, h};
+  std::ranges::transform(state, added, state.begin(), std::plus<>{});
+}
+
+}  // namespace
+
+Digest sha256(std::string_view bytes) noexcept {
+  const std::span<const std::uint8_t> all(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+  State state = kInitial;
+  const std::size_t whole = all.size() / kBlockBytes * kBlockBytes;
+  for (std::size_t at = 0; at < whole; at += kBlockBytes) add_block(state, all.subspan(at).first<kBlockBytes>());
+
+  // What is left, a one bit, zeros, and the length in bits, big-endian: one block or two.
+  std::array<std::uint8_t, 2 * kBlockBytes> end{};
+  const auto left = all.subspan(whole);
+  std::ranges::copy(left, end.begin());
+  end[left.size()] = 0x80;
+  const std::size_t padded = left.size() + 1 + kLengthBytes <= kBlockBytes ? kBlockBytes : 2 * kBlockBytes;
+  for (std::size_t i = 0; i < kLengthBytes; ++i) {
+    end[padded - 1 - i] = static_cast<std::uint8_t>(std::uint64_t{all.size()} * 8 >> 8 * i);
+  }
+  const std::span<const std::uint8_t> padding(end);
+  for (std::size_t at = 0; at < padded; at += kBlockBytes) add_block(state, padding.subspan(at).first<kBlockBytes>());
+
+  Digest digest;
+  for (std::size_t i = 0; i < digest.size(); ++i) {
+    digest[i] = static_cast<std::uint8_t>(state[i / 4] >> (24 - 8 * (i % 4)));
+  }
+  return digest;
+}
+
+}  // namespace perflab::message
