@@ -14,7 +14,7 @@
 #include "graph/text.h"
 #include "graph/units.h"
 #include "graph/vocabulary.h"
-#include "message/types.h"
+#include "message/format.h"
 
 namespace perflab::graph {
 namespace {
@@ -70,17 +70,19 @@ std::string work_problem(Nanoseconds work_ns) {
   return fmt::format("work is {}; it must be at least 0 and at most one day", duration_text(work_ns));
 }
 
-void check_publisher(const Publisher& publisher, const Item& item, const Reporter& reporter) {
+void check_publisher(const Publisher& publisher, message::Formats& messages, const Item& item,
+                     const Reporter& reporter) {
   reporter.require_none(item, qualified_topic_problem(publisher.topic));
-  reporter.require_none(item, type_problem(publisher.type));
-  reporter.require_none(item, size_problem(publisher.type, publisher.size_bytes));
-  if (publisher.pass_by == PassBy::kLoaned) reporter.require_none(item, loan_problem(publisher.type));
+  reporter.require_none(item, type_problem(messages, publisher.type));
+  reporter.require_none(item, size_problem(messages, publisher.type, publisher.length));
+  if (publisher.pass_by == PassBy::kLoaned) reporter.require_none(item, loan_problem(messages, publisher.type));
   reporter.require_none(item, qos_problem(publisher.qos));
 }
 
-void check_subscription(const Subscription& subscription, const Item& item, const Reporter& reporter) {
+void check_subscription(const Subscription& subscription, message::Formats& messages, const Item& item,
+                        const Reporter& reporter) {
   reporter.require_none(item, qualified_topic_problem(subscription.topic));
-  reporter.require_none(item, type_problem(subscription.type));
+  reporter.require_none(item, type_problem(messages, subscription.type));
   if (subscription.pass_by == PassBy::kLoaned) reporter.fail(item, "{}", kLoanedSubscription);
   reporter.require_none(item, qos_problem(subscription.qos));
   if (subscription.qos.lifespan_ns != PERFLAB_DURATION_INFINITE) {
@@ -90,9 +92,9 @@ void check_subscription(const Subscription& subscription, const Item& item, cons
 
 // What clients and servers have in common.
 template <typename End>
-void check_service_end(const End& end, const Item& item, const Reporter& reporter) {
+void check_service_end(const End& end, message::Formats& messages, const Item& item, const Reporter& reporter) {
   reporter.require_none(item, qualified_service_problem(end.service));
-  reporter.require_none(item, service_type_problem(end.type));
+  reporter.require_none(item, service_type_problem(messages, end.type));
   reporter.require_none(item, qos_problem(end.qos));
 }
 
@@ -505,26 +507,43 @@ std::string waitable_name_problem(std::string_view name) {
   return name.empty() || name.size() > 255 ? "waitable name must have 1 to 255 characters" : "";
 }
 
-std::string type_problem(std::string_view type) {
-  if (message::find_type(type) != nullptr) return {};
-  std::vector<std::string_view> names;
-  for (const message::MessageType& known : message::all_types()) names.push_back(known.name);
-  const std::string_view near = closest(type, names);
-  if (near.empty()) return fmt::format("type {} is unknown; `perflab list messages` shows them", quote(type));
-  return fmt::format("type {} is unknown; did you mean {}?", quote(type), near);
+namespace {
+
+std::string unknown(std::string_view what, std::string_view type, const std::vector<std::string>& names) {
+  const std::string_view near = closest(type, {names.begin(), names.end()});
+  if (near.empty()) return fmt::format("{} {} is unknown; `perflab list messages` shows them", what, quote(type));
+  return fmt::format("{} {} is unknown; did you mean {}?", what, quote(type), near);
 }
 
-std::string service_type_problem(std::string_view type) {
-  if (std::string problem = type_problem(type); !problem.empty()) return problem;
-  if (!message::find_type(type)->variable) return {};
-  return fmt::format("type {} has no fixed size, which services need; use one that has, like stamped1kb",
-                     type);
+std::string unmeasurable(std::string_view type) {
+  return fmt::format(
+      "messages of {} have no place for what is measured; a type needs a member of type perflab_msgs/Header, or "
+      "`int64 time` and behind it `uint64 id`",
+      type);
 }
 
-std::string loan_problem(std::string_view type) {
-  const message::MessageType* known = message::find_type(type);
-  if (known == nullptr) return type_problem(type);
-  if (!known->variable) return {};
+}  // namespace
+
+std::string type_problem(message::Formats& messages, std::string_view type) {
+  const message::Format* const format = messages.find(type);
+  if (format == nullptr) return unknown("type", type, messages.names());
+  return format->stamp == message::Stamp::kNone ? unmeasurable(type) : std::string();
+}
+
+std::string service_type_problem(message::Formats& messages, std::string_view type) {
+  const message::Format* const request = messages.find_request(type);
+  if (request == nullptr && messages.find(type) != nullptr)
+    return fmt::format("type {} is no service; use one, like stamped1kb", type);
+  if (request == nullptr) return unknown("service type", type, messages.names(true));
+  const bool measured = request->stamp != message::Stamp::kNone &&
+                        messages.find_response(type)->stamp != message::Stamp::kNone;
+  return measured ? std::string() : unmeasurable(type);
+}
+
+std::string loan_problem(message::Formats& messages, std::string_view type) {
+  const message::Format* known = messages.find(type);
+  if (known == nullptr) return type_problem(messages, type);
+  if (known->type->plain) return {};
   return fmt::format("a {} cannot be loaned, it has no fixed size; use shared or unique, or another type",
                      type);
 }
@@ -561,37 +580,37 @@ std::string threads_problem(ExecutorKind kind, int threads) {
   return fmt::format("threads is {}; it must be from 1 to {}", threads, kMaxExecutorThreads);
 }
 
-std::string size_problem(std::string_view type, std::uint32_t size_bytes) {
-  const message::MessageType* known = message::find_type(type);
-  if (known == nullptr) return type_problem(type);
-  if (!known->variable && size_bytes != known->payload_bytes) {
-    return fmt::format("size {} does not fit type {}, which always has {} bytes; remove it", size_bytes, type,
-                       known->payload_bytes);
+std::string size_problem(message::Formats& messages, std::string_view type, std::uint32_t size) {
+  const message::Format* known = messages.find(type);
+  if (known == nullptr) return type_problem(messages, type);
+  if (!known->variable) {
+    const std::size_t bytes = known->payload_bytes(0);
+    if (size == bytes) return {};
+    return fmt::format("size {} does not fit type {}, which always has {} bytes; remove it", size, type, bytes);
   }
-  if (known->variable && size_bytes == 0) {
-    return fmt::format("size is 0; a {} needs at least 1 byte", type);
-  }
-  if (size_bytes > message::kMaxPayloadBytes) {
-    return fmt::format("size {} is too large; at most {} bytes (64MiB)", size_bytes,
-                       message::kMaxPayloadBytes);
+  if (size == 0) return fmt::format("size is 0; a {} needs at least 1 {}", type, known->unit());
+  if (known->longest > 0 && size > known->longest)
+    return fmt::format("size {} is too large for {}; at most {}", size, type, known->longest);
+  if (known->largest_bytes(size) > message::kMaxPayloadBytes) {
+    return fmt::format("size {} is too large; at most {} bytes (64MiB)", size, message::kMaxPayloadBytes);
   }
   return {};
 }
 
-void check_node(const Node& node, const Item& item, const Locate& locate) {
+void check_node(const Node& node, message::Formats& messages, const Item& item, const Locate& locate) {
   const Reporter reporter(locate);
   reporter.require_none(item, node_name_problem(node.name));
   reporter.require_none(item, namespace_problem(node.node_namespace));
   each(node.publishers, item, Part::kPublisher,
-       [&](const Publisher& publisher, const Item& here) { check_publisher(publisher, here, reporter); });
+       [&](const Publisher& publisher, const Item& here) { check_publisher(publisher, messages, here, reporter); });
   each(node.subscriptions, item, Part::kSubscription,
        [&](const Subscription& subscription, const Item& here) {
-         check_subscription(subscription, here, reporter);
+         check_subscription(subscription, messages, here, reporter);
        });
   each(node.clients, item, Part::kClient,
-       [&](const Client& client, const Item& here) { check_service_end(client, here, reporter); });
+       [&](const Client& client, const Item& here) { check_service_end(client, messages, here, reporter); });
   each(node.servers, item, Part::kServer, [&](const Server& server, const Item& here) {
-    check_service_end(server, here, reporter);
+    check_service_end(server, messages, here, reporter);
     reporter.require_none(here, work_problem(server.work_ns));
   });
   check_unique(node.publishers, &Publisher::topic, "publisher", "topic", item, Part::kPublisher, reporter);
@@ -616,7 +635,7 @@ void check(const Graph& graph, const Locate& locate) {
   for (std::size_t p = 0; p < graph.processes.size(); ++p) {
     check_process(graph.processes[p], p, reporter);
     for (std::size_t n = 0; n < graph.processes[p].nodes.size(); ++n) {
-      check_node(graph.processes[p].nodes[n], {Part::kNode, p, n, 0}, locate);
+      check_node(graph.processes[p].nodes[n], *graph.messages, {Part::kNode, p, n, 0}, locate);
     }
   }
   check_names_unique(graph, reporter);

@@ -79,8 +79,8 @@ void check(const Graph& graph, const Locate& locate);
 // check() includes it.
 void check_circulation(const Graph& graph, const Locate& locate);
 
-// The rules that need nothing but the node itself; check() includes them.
-void check_node(const Node& node, const Item& item, const Locate& locate);
+// The rules that need nothing but the node itself and its types; check() includes them.
+void check_node(const Node& node, message::Formats& messages, const Item& item, const Locate& locate);
 
 // What a node counts towards kMaxParts.
 std::size_t count_parts(const Node& node);
@@ -88,14 +88,15 @@ std::size_t count_parts(const Node& node);
 // "" where a waitable may have that name.
 std::string waitable_name_problem(std::string_view name);
 
-// "" where the type is known, else a line that offers the nearest one.
-std::string type_problem(std::string_view type);
+// "" where the type is known and can be measured, else a line that offers the nearest one or says why not. Throws
+// BadInput, with the place in it, where the type's definition is wrong.
+std::string type_problem(message::Formats& messages, std::string_view type);
 
-// "" where the type is that of a service, else a line that says what is wrong with it.
-std::string service_type_problem(std::string_view type);
+// The same of the type of a service.
+std::string service_type_problem(message::Formats& messages, std::string_view type);
 
 // "" where a publisher of the known type `type` may lend its messages.
-std::string loan_problem(std::string_view type);
+std::string loan_problem(message::Formats& messages, std::string_view type);
 
 // Why a subscription is refused that asks for loaned messages.
 inline constexpr std::string_view kLoanedSubscription =
@@ -107,8 +108,9 @@ std::string thread_problem(const realtime::ThreadSettings& settings);
 // "" where an executor of that kind may have that many threads; 0 is one per CPU.
 std::string threads_problem(ExecutorKind kind, int threads);
 
-// "" where `size_bytes` is right for a publisher of the known type `type`.
-std::string size_problem(std::string_view type, std::uint32_t size_bytes);
+// "" where a publisher of the known type `type` may ask for that size: the elements of a variable message, the payload's
+// bytes of another.
+std::string size_problem(message::Formats& messages, std::string_view type, std::uint32_t size);
 
 // The first QoS policy by which `subscription` asks for more than `publisher` offers, with what would be
 // right; "" where the two communicate.

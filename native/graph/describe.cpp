@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "graph/check.h"
-#include "message/types.h"
+#include "message/format.h"
 
 namespace perflab::graph {
 namespace {
@@ -77,7 +77,7 @@ std::vector<ServiceDescription> describe_services(const Graph& graph) {
       ServiceDescription& service = services[client.service];
       service.clients.push_back(node.qualified_name());
       service.requests_per_s += client.frequency_hz;
-      service.request_bytes_per_s += client.frequency_hz * message::find_type(client.type)->payload_bytes;
+      service.request_bytes_per_s += client.frequency_hz * static_cast<double>(graph.messages->find_request(client.type)->payload_bytes(message::kServiceLength));
     }
   });
   std::vector<ServiceDescription> result;

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "graph/units.h"
-#include "message/types.h"
+#include "message/format.h"
 
 namespace perflab::graph {
 namespace {
@@ -41,7 +41,7 @@ void NodeAdder::first_copy(const Node& node, const ProcessOrigin& origin, const 
   parts_ += copies * count_parts(node);
   if (nodes_ > kMaxNodes) field.fail("the graph has more than {} nodes", kMaxNodes);
   if (parts_ > kMaxParts) field.fail("the graph has more than {} {}", kMaxParts, kPartWords);
-  check_node(node, {Part::kNode, 0, 0, 0},
+  check_node(node, messages_, {Part::kNode, 0, 0, 0},
              [&](const Item& item) { return place_in(origin, origin.nodes.back(), item); });
 }
 
@@ -73,19 +73,32 @@ void separate_timer_names(Node& node) {
   separate(&Timer::trigger, "_trigger");
 }
 
-std::uint32_t read_size(const Fields& fields, std::string_view key, const std::string& type, Sizes written) {
-  const message::MessageType* known = message::find_type(type);
+std::string read_type(const Field& field, message::Formats& messages, std::string_view written) {
+  field.require_none(type_problem(messages, written));
+  return messages.find(written)->name;
+}
+
+std::string read_service_type(const Field& field, message::Formats& messages, std::string_view written) {
+  field.require_none(service_type_problem(messages, written));
+  return *messages.service_name(written);
+}
+
+void read_size(const Fields& fields, std::string_view key, message::Formats& messages, Sizes written,
+               Publisher& publisher) {
+  const message::Format& format = *messages.find(publisher.type);
   const auto field = fields.find(key);
-  if (!field) {
-    if (known->variable) fields.fail("the publisher misses the key '{}', which {} needs", key, type);
-    return known->payload_bytes;
+  if (!field && format.variable)
+    fields.fail("the publisher misses the key '{}', which {} needs", key, publisher.type);
+  if (field) {
+    const auto size =
+        written == Sizes::kNumbersOrText && field->kind() != Kind::kNumber
+            ? field->parsed([&] { return parse_size(field->text()); })
+            : static_cast<std::uint32_t>(field->integer(0, std::numeric_limits<std::uint32_t>::max()));
+    field->require_none(size_problem(messages, publisher.type, size));
+    publisher.length = size;
   }
-  const auto size =
-      written == Sizes::kNumbersOrText && field->kind() != Kind::kNumber
-          ? field->parsed([&] { return parse_size(field->text()); })
-          : static_cast<std::uint32_t>(field->integer(0, std::numeric_limits<std::uint32_t>::max()));
-  field->require_none(size_problem(type, size));
-  return size;
+  publisher.size_bytes = static_cast<std::uint32_t>(format.payload_bytes(publisher.length));
+  if (!format.variable) publisher.length = publisher.size_bytes;
 }
 
 std::vector<Executor> executors_in_use(const std::vector<Node>& nodes) {

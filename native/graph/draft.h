@@ -45,6 +45,11 @@ struct Draft {
 // Adds nodes to processes and keeps the bounds of check.h over a whole file.
 class NodeAdder {
  public:
+  explicit NodeAdder(message::Formats& messages) : messages_(messages) {}
+
+  // The types that nodes may use.
+  [[nodiscard]] message::Formats& messages() const noexcept { return messages_; }
+
   // As many copies of a node as its key `number` says; `make(suffix, origin)` builds one whose names end with
   // the suffix. The rules of a single node are checked on the first one, before the others are made.
   template <typename Make>
@@ -67,6 +72,7 @@ class NodeAdder {
  private:
   void first_copy(const Node& node, const ProcessOrigin& origin, const Field& field, std::size_t copies);
 
+  message::Formats& messages_;
   std::size_t nodes_ = 0;
   std::size_t parts_ = 0;
 };
@@ -74,9 +80,14 @@ class NodeAdder {
 // How a format writes sizes: as a number of bytes, or also as a text with a unit.
 enum class Sizes { kNumbers, kNumbersOrText };
 
-// Bytes of a publisher's messages, as the key says. Without the key: the size of the type; a type of variable
-// size then fails.
-std::uint32_t read_size(const Fields& fields, std::string_view key, const std::string& type, Sizes written);
+// The type that a field names, as message::Format::name.
+std::string read_type(const Field& field, message::Formats& messages, std::string_view written);
+std::string read_service_type(const Field& field, message::Formats& messages, std::string_view written);
+
+// The size of a publisher's messages, as the key says. Without the key: that of its type; a type of variable size then
+// fails.
+void read_size(const Fields& fields, std::string_view key, message::Formats& messages, Sizes written,
+               Publisher& publisher);
 
 // Lists executors by the ids that nodes name, in the order of their first use.
 std::vector<Executor> executors_in_use(const std::vector<Node>& nodes);
@@ -94,7 +105,7 @@ Timer own_timer(std::string name, Nanoseconds period_ns, std::vector<std::size_t
 void separate_timer_names(Node& node);
 
 // The readers of the two formats; `default_name` is the graph's name where the file gives none.
-Draft parse_perflab(const Document& document, std::string_view default_name);
-Draft parse_irobot(const Document& document, std::string_view default_name);
+Draft parse_perflab(const Document& document, std::string_view default_name, message::Formats& messages);
+Draft parse_irobot(const Document& document, std::string_view default_name, message::Formats& messages);
 
 }  // namespace perflab::graph

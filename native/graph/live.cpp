@@ -70,16 +70,12 @@ void refuse_inline_loops(const Process& process, const std::map<int, runtime::Ex
 
 }  // namespace
 
-const message::MessageType& type_of(const std::string& name) {
-  const message::MessageType* type = message::find_type(name);
-  if (type == nullptr) throw BadInput("graph: unknown message type " + name);
-  return *type;
-}
-
 GraphIndex::GraphIndex(const Graph& graph, std::optional<std::size_t> process) {
   for_each_node(graph, [&](const Node& node, const Item& /*item*/) {
     for (const Publisher& publisher : node.publishers) {
       topics[publisher.topic].publishers.push_back({&node, &publisher});
+      const bool says = graph.messages->find(publisher.type)->stamp == message::Stamp::kHeader;
+      if (!says) scheduled.emplace(&publisher, scheduled.size());
     }
     for (const Subscription& subscription : node.subscriptions) {
       TopicEnds& ends = topics[subscription.topic];
@@ -105,7 +101,7 @@ LiveGraph::LiveGraph(const Graph& graph, std::optional<std::size_t> process, run
     : runtime_(runtime),
       settings_(settings),
       phases_(graph, settings.seed),
-      shared_(std::make_unique<Shared>(graph, process, runtime.clock(), events)) {
+      shared_(std::make_unique<Shared>(graph, process, runtime.clock(), events, settings.schedule_descriptor)) {
   shared_->memory.prefault(settings.duration_ns);
   for (std::size_t p = 0; p < graph.processes.size(); ++p) {
     if (!process || *process == p) build_process(p, graph.processes[p]);
@@ -160,13 +156,13 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
   }
 
   const auto settings_of = [&](const auto& end, PassBy pass_by) {
-    const message::MessageType& type = type_of(end.type);
+    const message::Format& format = *shared_->messages.find(end.type);
     return runtime::EndpointSettings{.process = static_cast<int>(place.process),
                                      .participant = place.participant,
                                      .group = place.group,
                                      .topic = end.topic,
-                                     .ros_type = std::string(type.ros_type),
-                                     .fixed_size = message::fixed_encoded_size(type),
+                                     .ros_type = format.type->name,
+                                     .fixed_size = format.codec.fixed_size(),
                                      .qos = end.qos,
                                      .pass_by = pass_by};
   };
@@ -245,7 +241,7 @@ std::vector<Nanoseconds> LiveGraph::build_services(const Place& place, const Nod
                                     place.participant,
                                     place.group,
                                     service,
-                                    message::service_ros_type(type_of(type)),
+                                    shared_->messages.full_service_name(type).value(),
                                     qos};
   };
   for (const Server& server : node.servers) {

@@ -39,6 +39,7 @@ struct LiveSettings {
   std::optional<PassBy> pass_by{};        // of every publisher
   bool name_threads = true;               // executors' threads are called after their nodes
   std::uint64_t seed = 1;                 // of random phases
+  int schedule_descriptor = -1;           // memory that all processes share (schedule.h); -1: this is the only one
   std::optional<std::uint32_t> domain{};  // for messages: where endpoints that are none of the graph's live
 };
 
@@ -94,6 +95,7 @@ struct ServiceView {
   const Node* client_node;
   const Client* client;
   const Node* server_node;
+  std::size_t size_bytes;  // of a request's payload
   const measure::PublisherRecorder* requests;
   const measure::EdgeRecorder* replies;  // latency: the round trip from the stamp of the request
 };

@@ -12,8 +12,8 @@
 #include <set>
 
 #include "graph/live.h"
-#include "message/cdr.h"
-#include "message/types.h"
+#include "graph/schedule.h"
+#include "message/format.h"
 #include "middleware/types.h"
 
 namespace perflab::graph {
@@ -31,8 +31,6 @@ class Guard {
  private:
   std::unique_ptr<std::mutex> mutex_;
 };
-
-[[nodiscard]] const message::MessageType& type_of(const std::string& name);
 
 // Who publishes and who subscribes a topic, over all processes.
 struct TopicEnds {
@@ -61,9 +59,16 @@ struct ServiceEnds {
 struct GraphIndex {
   GraphIndex(const Graph& graph, std::optional<std::size_t> process);
 
+  // Where the schedule of a publisher is kept, whose messages do not say when they were due; nothing for others.
+  [[nodiscard]] std::optional<std::size_t> schedule_of(const Publisher& publisher) const {
+    const auto found = scheduled.find(&publisher);
+    return found == scheduled.end() ? std::nullopt : std::optional(found->second);
+  }
+
   std::map<std::string, TopicEnds> topics;
   std::map<std::string, ServiceEnds> services;
   std::set<std::string> conditions;
+  std::map<const Publisher*, std::size_t> scheduled;  // of all processes, numbered alike in each
   std::size_t edges = 0;
   std::size_t publishers = 0;
   std::size_t clients = 0;
@@ -79,21 +84,37 @@ inline measure::EdgeFigures figures_of(const LiveSettings& settings, const Node&
 
 struct LiveGraph::Shared {
   Shared(const Graph& graph, std::optional<std::size_t> process, const measure::Clock& the_clock,
-         measure::MessageEventQueue& event_queue)
-      : index(graph, process),
+         measure::MessageEventQueue& event_queue, int schedule_descriptor)
+      : messages(*graph.messages),
+        index(graph, process),
+        schedule(index.scheduled.size(), schedule_descriptor),
         memory(index.edges + index.clients, index.publishers + index.clients),
         clock(the_clock),
         events(event_queue),
         clients(static_cast<std::uint32_t>(index.edges)) {}
 
-  // False, and counted, where the bytes are no message of perflab's.
-  [[nodiscard]] bool read(const runtime::Delivery& delivery, message::Header& header) noexcept {
-    if (message::decode_header(delivery.bytes, header)) return true;
+  // False, and counted, where the bytes are no message of that type.
+  [[nodiscard]] bool read(const message::Format& format, const runtime::Delivery& delivery,
+                          message::Header& header) noexcept {
+    if (format.read_stamp(delivery.bytes, header)) return true;
+    malformed.fetch_add(1, std::memory_order_relaxed);
+    return false;
+  }
+  // Completes a header that does not say when its message was due. False, and counted, where that is not known any more:
+  // too many messages came between.
+  [[nodiscard]] bool look_up(const Schedule& kept, std::optional<std::size_t> where, message::Header& header) noexcept {
+    if (header.intended_ns != kUnknownTime) return true;
+    const std::uint64_t number = message::sequence_of(header);
+    header.sequence &= ~message::kWarmUpBit;
+    if (where) header.intended_ns = kept.find(*where, number);
+    if (header.intended_ns != kUnknownTime) return true;
     malformed.fetch_add(1, std::memory_order_relaxed);
     return false;
   }
 
+  message::Formats& messages;
   GraphIndex index;
+  Schedule schedule;
   measure::RecorderMemory memory;
   measure::HistogramMemory merged_memory{1};
   measure::Histogram merged{merged_memory};
@@ -105,41 +126,111 @@ struct LiveGraph::Shared {
   std::atomic<std::uint64_t> malformed{0};
 };
 
+// The bytes of a message that change from one to the next: its stamp and, where that stands in front, what is before it.
+struct StampRegion {
+  static constexpr std::size_t kMaxBytes = message::kEncapsulationBytes + message::kHeaderBytes;
+
+  StampRegion(const message::Format& format, std::size_t stamp_at) noexcept
+      : begin(stamp_at == message::kEncapsulationBytes ? 0 : stamp_at), end(stamp_at + format.stamp_bytes) {}
+
+  [[nodiscard]] runtime::Outgoing split(std::span<const std::uint8_t> bytes) const noexcept {
+    return {bytes.first(begin), bytes.subspan(begin, end - begin), bytes.subspan(end)};
+  }
+
+  std::size_t begin;
+  std::size_t end;
+};
+
 // Stamps and numbers the messages of one publisher or client, and records their sending.
 class Sender {
  public:
-  // `source`: which of its topic's publishers this is.
-  Sender(measure::RecorderMemory& memory, const measure::Clock& clock, const message::MessageType& type,
-         std::uint32_t size_bytes, double frequency_hz, bool concurrent, std::size_t source = 0,
-         Nanoseconds period_ns = 0)
+  struct Settings {
+    std::uint32_t length = 0;  // of a message of variable size
+    std::uint32_t size_bytes = 0;
+    double frequency_hz = 0.0;
+    bool concurrent = false;
+    std::size_t source = 0;  // which of its topic's publishers this is
+    Nanoseconds period_ns = 0;
+    Schedule* schedule = nullptr;  // where messages leave behind when they were due; null: they say so themselves
+    std::size_t scheduled = 0;     // where in it
+  };
+
+  Sender(measure::RecorderMemory& memory, const measure::Clock& clock, const message::Format& format,
+         const Settings& settings)
       : clock_(clock),
-        recorder_(memory, period_ns),
-        source_(source),
-        variable_(type.variable),
-        payload_(message::make_payload(type, size_bytes)),
-        guard_(concurrent) {
-    header_.size_bytes = size_bytes;
-    header_.frequency_hz = static_cast<float>(frequency_hz);
+        format_(format),
+        settings_(settings),
+        recorder_(memory, settings.period_ns),
+        message_(message::encode_filled(format, settings.length)),
+        region_(format, message_.stamp_at),
+        guard_(settings.concurrent) {}
+
+  // Sends the sender's own message. `prepare(message)` and `publish(message)` are those of the endpoint.
+  template <typename Prepare, typename Publish>
+  void send(Nanoseconds intended_ns, const Prepare& prepare, const Publish& publish) noexcept {
+    const auto lock = guard_.lock();
+    send_stamped(intended_ns, settings_.size_bytes, region_.split(message_.bytes), false,
+                 message_.bytes.data() + message_.stamp_at, prepare, publish);
   }
 
-  // `prepare(payload)` and `publish(frame, payload)` are those of the endpoint.
+  // Sends a message of this type that was received, with a stamp of its own. False if the bytes are none.
   template <typename Prepare, typename Publish>
-  void send(Nanoseconds intended_ns, std::uint32_t size_bytes, std::span<const std::uint8_t> payload,
-            const Prepare& prepare, const Publish& publish) noexcept {
+  bool relay(const message::Header& header, std::span<const std::uint8_t> bytes, const Prepare& prepare,
+             const Publish& publish) noexcept {
+    const std::size_t fixed = format_.codec.fixed_size();
+    // The bytes may end with padding.
+    const std::size_t size = fixed > 0 ? fixed : format_.codec.extent(bytes);
+    if (size == 0 || size > bytes.size()) return false;
+    const std::size_t stamp_at = format_.stamp_at(bytes);
+    const StampRegion region(format_, stamp_at);
+    std::array<std::uint8_t, StampRegion::kMaxBytes> stamp;
+    runtime::Outgoing message = region.split(bytes.first(size));
+    std::ranges::copy(message.stamp, stamp.begin());
+    message.stamp = std::span(stamp).first(message.stamp.size());
     const auto lock = guard_.lock();
-    message::Header header = header_;
-    header.intended_ns = intended_ns;
-    header.size_bytes = size_bytes;
+    send_stamped(header.intended_ns, header.size_bytes, message, message::is_swapped(bytes),
+                 stamp.data() + (stamp_at - region.begin), prepare, publish);
+    return true;
+  }
+
+  // The same of a decoded message with a header in front: its content, without the length that one of variable size has.
+  template <typename Prepare, typename Publish>
+  void relay_content(const message::Header& header, std::span<const std::uint8_t> content, const Prepare& prepare,
+                     const Publish& publish) noexcept {
+    std::array<std::uint8_t, StampRegion::kMaxBytes + sizeof(std::uint32_t)> start{0, message::kNativeEncapsulation};
+    const auto length = static_cast<std::uint32_t>(content.size());
+    std::memcpy(start.data() + StampRegion::kMaxBytes, &length, sizeof length);
+    const runtime::Outgoing message{
+        {}, std::span(start).first(format_.variable ? start.size() : StampRegion::kMaxBytes), content};
+    const auto lock = guard_.lock();
+    send_stamped(header.intended_ns, header.size_bytes, message, false,
+                 start.data() + message::kEncapsulationBytes, prepare, publish);
+  }
+
+  [[nodiscard]] measure::PublisherRecorder& recorder() noexcept { return recorder_; }
+  [[nodiscard]] const measure::PublisherRecorder& recorder() const noexcept { return recorder_; }
+
+ private:
+  template <typename Prepare, typename Publish>
+  void send_stamped(Nanoseconds intended_ns, std::uint32_t size_bytes, const runtime::Outgoing& message, bool swapped,
+                    std::uint8_t* stamp, const Prepare& prepare, const Publish& publish) noexcept {
+    message::Header header{.intended_ns = intended_ns,
+                           .size_bytes = size_bytes,
+                           .frequency_hz = static_cast<float>(settings_.frequency_hz)};
     const std::uint64_t sequence = recorder_.next_sequence(intended_ns);
-    header.sequence = message::with_source(sequence, source_);
-    message::Frame frame;
-    if (!prepare(payload)) {
+    std::uint64_t number = sequence;
+    if (settings_.schedule != nullptr) {
+      if (!recorder_.measures(intended_ns)) number |= message::kWarmUpBit;
+      settings_.schedule->put(settings_.scheduled, number, intended_ns);
+    }
+    header.sequence = message::with_source(number, settings_.source);
+    if (!prepare(message)) {
       recorder_.record_write_error(intended_ns);
       return;
     }
     header.published_ns = clock_.now();
-    message::encode_frame(header, frame);
-    if (!publish(frame, payload)) {
+    format_.write_stamp(header, swapped, stamp);
+    if (!publish(message)) {
       recorder_.record_write_error(intended_ns);
       return;
     }
@@ -147,23 +238,24 @@ class Sender {
     recorder_.record_sent({intended_ns, header.published_ns, sequence}, returned_ns);
   }
 
-  [[nodiscard]] std::uint32_t size_bytes() const noexcept { return header_.size_bytes; }
-  [[nodiscard]] bool variable() const noexcept { return variable_; }
-  [[nodiscard]] std::span<const std::uint8_t> payload() const noexcept { return payload_; }
-  [[nodiscard]] measure::PublisherRecorder& recorder() noexcept { return recorder_; }
-  [[nodiscard]] const measure::PublisherRecorder& recorder() const noexcept { return recorder_; }
-
- private:
   const measure::Clock& clock_;
+  const message::Format& format_;
+  const Settings settings_;
   measure::PublisherRecorder recorder_;
-  std::size_t source_;
-  message::Header header_;
-  bool variable_;
-  std::vector<std::uint8_t> payload_;
+  message::Encoded message_;
+  StampRegion region_;
   Guard guard_;
 };
 
 class LiveGraph::LivePublisher {
+  // What the endpoint does with a message of the sender's.
+  auto prepare() noexcept {
+    return [this](const runtime::Outgoing& message) { return endpoint_.prepare(message); };
+  }
+  auto send() noexcept {
+    return [this](const runtime::Outgoing& message) { return endpoint_.publish(message); };
+  }
+
  public:
   LivePublisher(Shared& shared, const Node& node, const Publisher& publisher, PassBy asked,
                 runtime::Publisher& endpoint, bool concurrent)
@@ -172,26 +264,26 @@ class LiveGraph::LivePublisher {
         publisher_(publisher),
         asked_(asked),
         endpoint_(endpoint),
-        sender_(shared.memory, shared.clock, type_of(publisher.type), publisher.size_bytes,
-                publisher.frequency_hz, concurrent,
-                shared.index.topics.at(publisher.topic).source_of(publisher),
-                node.condition.empty() ? node.period_of(publisher) : 0) {}
+        sender_(shared.memory, shared.clock, *shared.messages.find(publisher.type),
+                {.length = publisher.length,
+                 .size_bytes = publisher.size_bytes,
+                 .frequency_hz = publisher.frequency_hz,
+                 .concurrent = concurrent,
+                 .source = shared.index.topics.at(publisher.topic).source_of(publisher),
+                 .period_ns = node.condition.empty() ? node.period_of(publisher) : 0,
+                 .schedule = shared.index.schedule_of(publisher) ? &shared.schedule : nullptr,
+                 .scheduled = shared.index.schedule_of(publisher).value_or(0)}) {}
 
-  // Sends the publisher's own payload.
-  void publish(Nanoseconds intended_ns) noexcept {
-    send(intended_ns, sender_.size_bytes(), sender_.payload());
-  }
+  // Sends the publisher's own message.
+  void publish(Nanoseconds intended_ns) noexcept { sender_.send(intended_ns, prepare(), send()); }
 
-  // Sends the payload of another message of the same type.
+  // Sends another message of the same type.
   void relay(const message::Header& header, const runtime::Delivery& delivery) noexcept {
     if (delivery.content.data() != nullptr) {
-      relay_content(header, delivery.content);
-      return;
+      sender_.relay_content(header, delivery.content, [](const auto&) { return true; }, send());
+    } else if (!sender_.relay(header, delivery.bytes, prepare(), send())) {
+      shared_.malformed.fetch_add(1, std::memory_order_relaxed);
     }
-    // The bytes may end with padding.
-    const auto bytes = delivery.bytes.subspan(message::kFrameBytes);
-    const std::size_t size = header.size_bytes + (sender_.variable() ? sizeof(std::uint32_t) : 0);
-    send(header.intended_ns, header.size_bytes, bytes.first(std::min(size, bytes.size())));
   }
 
   [[nodiscard]] WriterName name() const {
@@ -206,27 +298,6 @@ class LiveGraph::LivePublisher {
   measure::PublisherRecorder& recorder() noexcept { return sender_.recorder(); }
 
  private:
-  void send(Nanoseconds intended_ns, std::uint32_t size_bytes,
-            std::span<const std::uint8_t> payload) noexcept {
-    sender_.send(
-        intended_ns, size_bytes, payload, [this](const auto& bytes) { return endpoint_.prepare(bytes); },
-        [this](const auto& frame, const auto& bytes) { return endpoint_.publish(frame, bytes); });
-  }
-
-  // The length goes with the frame, for the content comes without.
-  void relay_content(const message::Header& header, std::span<const std::uint8_t> content) noexcept {
-    sender_.send(
-        header.intended_ns, header.size_bytes, content, [](const auto&) { return true; },
-        [this](const message::Frame& frame, const auto& bytes) {
-          std::array<std::uint8_t, message::kFrameBytes + sizeof(std::uint32_t)> start;
-          std::ranges::copy(frame, start.begin());
-          const auto length = static_cast<std::uint32_t>(bytes.size());
-          std::memcpy(start.data() + message::kFrameBytes, &length, sizeof length);
-          return endpoint_.publish(std::span(start).first(sender_.variable() ? start.size() : frame.size()),
-                                   bytes);
-        });
-  }
-
   Shared& shared_;
   const Node& node_;
   const Publisher& publisher_;
@@ -304,10 +375,10 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
  public:
   LiveSubscription(Shared& shared, const Node& node, const Subscription& subscription,
                    const LiveSettings& settings)
-      : shared_(shared), node_(node), subscription_(subscription) {
+      : shared_(shared), node_(node), subscription_(subscription), format_(*shared.messages.find(subscription.type)) {
     for (const TopicEnds::End& end : shared.index.topics.at(subscription.topic).publishers) {
       edges_.push_back(std::make_unique<Edge>(Edge{
-          end, condition_between(*end.node, node).empty(),
+          end, condition_between(*end.node, node).empty(), shared.index.schedule_of(*end.publisher),
           measure::EdgeRecorder(shared.memory, shared.events, shared.edges++, settings.thresholds,
                                 end.publisher->frequency_hz, figures_of(settings, *end.node, node, true))}));
     }
@@ -336,12 +407,13 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
   void on_message(const runtime::Delivery& delivery) noexcept override {
     const Nanoseconds callback_ns = shared_.clock.now();
     message::Header header;
-    if (!shared_.read(delivery, header)) return;
+    if (!shared_.read(format_, delivery, header)) return;
     Edge* const edge = find(delivery.writer, header);
     if (edge == nullptr) {
       shared_.foreign.fetch_add(1, std::memory_order_relaxed);
       return;
     }
+    if (!shared_.look_up(shared_.schedule, edge->scheduled, header)) return;
     const bool recorded = edge->recorder.record_callback(
         {header.intended_ns, header.published_ns, message::sequence_of(header)}, callback_ns,
         delivery.arrived_ns);
@@ -366,6 +438,7 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
   struct Edge {
     TopicEnds::End end;
     bool own;  // the workload's
+    std::optional<std::size_t> scheduled;
     measure::EdgeRecorder recorder;
   };
   struct Known {
@@ -394,6 +467,7 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
   Shared& shared_;
   const Node& node_;
   const Subscription& subscription_;
+  const message::Format& format_;
   runtime::Subscription* endpoint_ = nullptr;
   // Behind pointers: a recorder stays where it is, and two edges do not share cache lines.
   std::vector<std::unique_ptr<Edge>> edges_;
@@ -411,8 +485,15 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler {
       : shared_(shared),
         node_(node),
         client_(client),
-        sender_(shared.memory, shared.clock, type_of(client.type), type_of(client.type).payload_bytes,
-                client.frequency_hz, concurrent),
+        request_(*shared.messages.find_request(client.type)),
+        reply_(*shared.messages.find_response(client.type)),
+        schedule_(request_.stamp == message::Stamp::kTimeAndId ? 1 : 0, -1),
+        sender_(shared.memory, shared.clock, request_,
+                {.length = message::kServiceLength,
+                 .size_bytes = static_cast<std::uint32_t>(request_.payload_bytes(message::kServiceLength)),
+                 .frequency_hz = client.frequency_hz,
+                 .concurrent = concurrent,
+                 .schedule = request_.stamp == message::Stamp::kTimeAndId ? &schedule_ : nullptr}),
         replies_(shared.memory, shared.events, shared.clients++, settings.thresholds, client.frequency_hz,
                  figures_of(settings, node, *ends().server, false)) {}
 
@@ -424,14 +505,14 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler {
 
   void request(Nanoseconds intended_ns) noexcept {
     sender_.send(
-        intended_ns, sender_.size_bytes(), sender_.payload(), [](const auto&) { return true; },
-        [this](const auto& frame, const auto& bytes) { return endpoint_->request(frame, bytes); });
+        intended_ns, [](const auto&) { return true; },
+        [this](const runtime::Outgoing& message) { return endpoint_->request(message); });
   }
 
   void on_message(const runtime::Delivery& reply) noexcept override {
     const Nanoseconds callback_ns = shared_.clock.now();
     message::Header header;
-    if (!shared_.read(reply, header)) return;
+    if (!shared_.read(reply_, reply, header) || !shared_.look_up(schedule_, 0, header)) return;
     const bool recorded =
         replies_.record_callback({header.intended_ns, header.published_ns, message::sequence_of(header)},
                                  callback_ns, reply.arrived_ns);
@@ -444,13 +525,17 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler {
   [[nodiscard]] std::uint64_t completed() const noexcept { return measure::detail::load(completed_); }
   [[nodiscard]] measure::PublisherRecorder& recorder() noexcept { return sender_.recorder(); }
   [[nodiscard]] ServiceView view() const {
-    return {&node_, &client_, ends().server, &sender_.recorder(), &replies_};
+    return {&node_, &client_, ends().server, request_.payload_bytes(message::kServiceLength), &sender_.recorder(),
+            &replies_};
   }
 
  private:
   Shared& shared_;
   const Node& node_;
   const Client& client_;
+  const message::Format& request_;
+  const message::Format& reply_;
+  Schedule schedule_;  // of its own requests
   runtime::Client* endpoint_ = nullptr;
   Sender sender_;
   measure::EdgeRecorder replies_;
@@ -465,18 +550,25 @@ class LiveGraph::LiveServer final : public runtime::RequestHandler {
         node_(node),
         server_(server),
         runtime_(runtime),
-        payload_(message::make_payload(type_of(server.type), type_of(server.type).payload_bytes)) {}
+        request_(*shared.messages.find_request(server.type)),
+        reply_(*shared.messages.find_response(server.type)),
+        message_(message::encode_filled(reply_, message::kServiceLength)),
+        region_(reply_, message_.stamp_at) {}
 
   void attach(runtime::Server& endpoint) noexcept { endpoint_ = &endpoint; }
 
   void on_request(const runtime::Delivery& request, runtime::Reply& reply) noexcept override {
     message::Header header;
-    if (!shared_.read(request, header)) return;
+    if (!shared_.read(request_, request, header)) return;
     runtime_.work(server_.work_ns);
-    message::Frame frame;
-    message::encode_frame(header, frame);
+    // Callbacks of a server may run at the same time; each has a stamp of its own.
+    std::array<std::uint8_t, StampRegion::kMaxBytes> stamp;
+    runtime::Outgoing message = region_.split(message_.bytes);
+    std::ranges::copy(message.stamp, stamp.begin());
+    reply_.write_stamp(header, false, stamp.data() + (message_.stamp_at - region_.begin));
+    message.stamp = std::span(stamp).first(message.stamp.size());
     // What could not be sent has been reported; the client counts it as lost.
-    static_cast<void>(reply.send(frame, payload_));
+    static_cast<void>(reply.send(message));
   }
 
   [[nodiscard]] std::size_t expected() const { return shared_.index.services.at(server_.service).clients; }
@@ -489,7 +581,10 @@ class LiveGraph::LiveServer final : public runtime::RequestHandler {
   const Server& server_;
   runtime::Runtime& runtime_;
   runtime::Server* endpoint_ = nullptr;
-  std::vector<std::uint8_t> payload_;
+  const message::Format& request_;
+  const message::Format& reply_;
+  message::Encoded message_;
+  StampRegion region_;
 };
 
 // Counts its triggers and what came of them, each once.

@@ -7,10 +7,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "message/format.h"
 #include "middleware/types.h"
 #include "realtime/scheduling.h"
 #include "runtime/runtime.h"
@@ -38,7 +40,9 @@ struct Threads {
 
 struct Publisher {
   std::string topic;             // fully qualified: "/amazon", "/robot/amazon"
-  std::string type;              // snake name of a message type: "stamped9_float32"
+  std::string type;              // as message::Format::name: "stamped9_float32", "sensor_msgs/msg/Image"
+  std::uint32_t length = 0;      // elements of the bulk of a message of variable size (message/object.h); of others
+                                 // as size_bytes
   std::uint32_t size_bytes = 0;  // payload without header, as irobot_benchmark counts it
   double frequency_hz = 0.0;     // 1e9 / period of the timer that publishes; 0 where a reaction publishes
   PassBy pass_by = PassBy::kUnspecified;
@@ -56,7 +60,7 @@ struct Subscription {
 // Services are named and matched like topics, but in a space of their own. One server per service.
 struct Client {
   std::string service;  // fully qualified
-  std::string type;     // snake name of a service type: "stamped10b"
+  std::string type;     // "stamped10b", "std_srvs/srv/SetBool"
   double frequency_hz = 0.0;
   perflab_qos qos = default_qos();
 };
@@ -192,6 +196,8 @@ struct Graph {
   std::string name;
   std::vector<Process> processes;
   std::vector<KeyFigure> key_figures;
+  // Never null. The types that the graph may use: what perflab brings, unless its reader was given more.
+  std::shared_ptr<message::Formats> messages = std::make_shared<message::Formats>();
 };
 
 }  // namespace perflab::graph

@@ -37,7 +37,7 @@ bool is_irobot(const Value& root) {
                              [](const Value& node) { return node.find("node_name") != nullptr; });
 }
 
-Draft parse_one(const Input& input) {
+Draft parse_one(const Input& input, message::Formats& messages) {
   const Document document = read_document(input.label, input.text);
   const Value& root = document.root();
   if (root.kind == Kind::kNull)
@@ -48,7 +48,7 @@ Draft parse_one(const Input& input) {
                               name_of(root.kind)));
   }
   const std::string name = as_file_name(input.default_name);
-  return is_irobot(root) ? parse_irobot(document, name) : parse_perflab(document, name);
+  return is_irobot(root) ? parse_irobot(document, name, messages) : parse_perflab(document, name, messages);
 }
 
 // "a+b", or "a+2_more" where that would be too long.
@@ -96,13 +96,14 @@ Input read_file(const std::string& path) {
 
 Input read_standard_input(const std::string& name) { return {name, read_bounded(std::cin, name), name}; }
 
-Graph parse_graph(const std::vector<Input>& inputs) {
+Graph parse_graph(const std::vector<Input>& inputs, const std::shared_ptr<message::Formats>& messages) {
   if (inputs.empty()) throw InputError("no graph file is given; name at least one");
   std::vector<Draft> drafts;
-  for (const Input& input : inputs) drafts.push_back(parse_one(input));
+  for (const Input& input : inputs) drafts.push_back(parse_one(input, *messages));
   make_unique(drafts);
 
   Graph graph;
+  graph.messages = messages;
   graph.name = joined_name(drafts);
   Draft all;
   for (Draft& draft : drafts) {

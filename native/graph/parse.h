@@ -26,7 +26,9 @@ Input read_file(const std::string& path);
 // Standard input, called `name`.
 Input read_standard_input(const std::string& name);
 
-// One graph of all inputs; processes that share a name get a number. At least one input.
-Graph parse_graph(const std::vector<Input>& inputs);
+// One graph of all inputs; processes that share a name get a number. At least one input. `messages`: the types that it
+// may use.
+Graph parse_graph(const std::vector<Input>& inputs,
+                  const std::shared_ptr<message::Formats>& messages = std::make_shared<message::Formats>());
 
 }  // namespace perflab::graph

@@ -8,7 +8,7 @@
 #include "graph/names.h"
 #include "graph/text.h"
 #include "graph/units.h"
-#include "message/types.h"
+#include "message/format.h"
 
 namespace perflab::graph {
 namespace {
@@ -82,11 +82,9 @@ perflab_qos read_qos(const Fields& fields, End end) {
   return qos;
 }
 
-// "stamped_int64" or "irobot_interfaces_plugin::stamped_int64"; `find_problem` says whether such a type will
-// do.
-template <typename FindProblem>
-std::string read_type(const Fields& fields, std::string_view key, FindProblem find_problem) {
-  const Field field = fields.at(key);
+// "stamped_int64" or "irobot_interfaces_plugin::stamped_int64", read by read_type() or read_service_type().
+template <typename Read>
+std::string read_plugin_type(const Field& field, message::Formats& messages, const Read& read) {
   std::string_view type = field.text();
   if (const std::size_t colons = type.find("::"); colons != std::string_view::npos) {
     const std::string_view plugin = type.substr(0, colons);
@@ -98,8 +96,7 @@ std::string read_type(const Fields& fields, std::string_view key, FindProblem fi
     }
     type.remove_prefix(colons + 2);
   }
-  field.require_none(find_problem(type));
-  return std::string(type);
+  return read(field, messages, type);
 }
 
 // `key` is where the topic or service stands; `find_problem` says whether such a name will do.
@@ -139,20 +136,20 @@ Nanoseconds read_period(const Fields& fields, std::string_view what) {
   return std::max<Nanoseconds>(static_cast<Nanoseconds>(single * 1000.0F) * 1'000, kShortestPeriod);
 }
 
-void add_publisher(const Field& item, Node& node, NodeOrigin& origin) {
+void add_publisher(const Field& item, message::Formats& messages, Node& node, NodeOrigin& origin) {
   const Fields fields(
       item, "publisher",
       with_qos({"topic_name", "msg_type", "freq_hz", "period_ms", "msg_size", "msg_pass_by"}));
   Publisher publisher;
   publisher.topic = read_qualified(fields, "topic_name", topic_problem, node);
-  publisher.type = read_type(fields, "msg_type", type_problem);
-  publisher.size_bytes = read_size(fields, "msg_size", publisher.type, Sizes::kNumbers);
+  publisher.type = read_plugin_type(fields.at("msg_type"), messages, read_type);
+  read_size(fields, "msg_size", messages, Sizes::kNumbers, publisher);
   const Nanoseconds period = read_period(fields, "publisher");
   publisher.frequency_hz = 1e9 / static_cast<double>(period);
   publisher.pass_by = PassBy::kUnique;
   fields.word("msg_pass_by", kIrobotPassByWords, publisher.pass_by);
   if (publisher.pass_by == PassBy::kLoaned) {
-    fields.at("msg_pass_by").require_none(loan_problem(publisher.type));
+    fields.at("msg_pass_by").require_none(loan_problem(messages, publisher.type));
   }
   publisher.qos = read_qos(fields, End::kPublisher);
   node.timers.push_back(
@@ -162,11 +159,11 @@ void add_publisher(const Field& item, Node& node, NodeOrigin& origin) {
   origin.add(Part::kTimer, fields);
 }
 
-void add_subscription(const Field& item, Node& node, NodeOrigin& origin) {
+void add_subscription(const Field& item, message::Formats& messages, Node& node, NodeOrigin& origin) {
   const Fields fields(item, "subscriber", with_qos({"topic_name", "msg_type", "msg_pass_by"}));
   Subscription subscription;
   subscription.topic = read_qualified(fields, "topic_name", topic_problem, node);
-  subscription.type = read_type(fields, "msg_type", type_problem);
+  subscription.type = read_plugin_type(fields.at("msg_type"), messages, read_type);
   fields.word("msg_pass_by", kIrobotPassByWords, subscription.pass_by);
   // irobot_benchmark warns here and takes the message as shared.
   if (subscription.pass_by == PassBy::kLoaned) subscription.pass_by = PassBy::kShared;
@@ -175,11 +172,11 @@ void add_subscription(const Field& item, Node& node, NodeOrigin& origin) {
   origin.add(Part::kSubscription, fields);
 }
 
-void add_client(const Field& item, Node& node, NodeOrigin& origin) {
+void add_client(const Field& item, message::Formats& messages, Node& node, NodeOrigin& origin) {
   const Fields fields(item, "client", with_qos({"service_name", "srv_type", "freq_hz", "period_ms"}));
   Client client;
   client.service = read_qualified(fields, "service_name", service_problem, node);
-  client.type = read_type(fields, "srv_type", service_type_problem);
+  client.type = read_plugin_type(fields.at("srv_type"), messages, read_service_type);
   const Nanoseconds period = read_period(fields, "client");
   client.frequency_hz = 1e9 / static_cast<double>(period);
   client.qos = read_qos(fields, End::kService);
@@ -190,17 +187,17 @@ void add_client(const Field& item, Node& node, NodeOrigin& origin) {
   origin.add(Part::kTimer, fields);
 }
 
-void add_server(const Field& item, Node& node, NodeOrigin& origin) {
+void add_server(const Field& item, message::Formats& messages, Node& node, NodeOrigin& origin) {
   const Fields fields(item, "server", with_qos({"service_name", "srv_type"}));
   Server server;
   server.service = read_qualified(fields, "service_name", service_problem, node);
-  server.type = read_type(fields, "srv_type", service_type_problem);
+  server.type = read_plugin_type(fields.at("srv_type"), messages, read_service_type);
   server.qos = read_qos(fields, End::kService);
   node.servers.push_back(std::move(server));
   origin.add(Part::kServer, fields);
 }
 
-Node read_node(const Fields& fields, const std::string& suffix, NodeOrigin& origin) {
+Node read_node(const Fields& fields, const std::string& suffix, message::Formats& messages, NodeOrigin& origin) {
   Node node;
   node.name = fields.text("node_name") + suffix;
   fields.at("node_name").require_none(node_name_problem(node.name));
@@ -209,17 +206,17 @@ Node read_node(const Fields& fields, const std::string& suffix, NodeOrigin& orig
     given->require_none(namespace_problem(node.node_namespace));
   }
   node.executor = static_cast<int>(fields.integer("executor_id", 0, kMaxInt, node.executor));
-  for (const Field& item : fields.list("publishers")) add_publisher(item, node, origin);
-  for (const Field& item : fields.list("subscribers")) add_subscription(item, node, origin);
-  for (const Field& item : fields.list("clients")) add_client(item, node, origin);
+  for (const Field& item : fields.list("publishers")) add_publisher(item, messages, node, origin);
+  for (const Field& item : fields.list("subscribers")) add_subscription(item, messages, node, origin);
+  for (const Field& item : fields.list("clients")) add_client(item, messages, node, origin);
   separate_timer_names(node);
-  for (const Field& item : fields.list("servers")) add_server(item, node, origin);
+  for (const Field& item : fields.list("servers")) add_server(item, messages, node, origin);
   return node;
 }
 
 }  // namespace
 
-Draft parse_irobot(const Document& document, std::string_view default_name) {
+Draft parse_irobot(const Document& document, std::string_view default_name, message::Formats& messages) {
   const Fields root(document, document.root(), "topology", {"nodes"});
   Draft draft;
   draft.name = default_name;
@@ -227,13 +224,13 @@ Draft parse_irobot(const Document& document, std::string_view default_name) {
   process.name = default_name;
   ProcessOrigin origin;
   origin.label = document.label();
-  NodeAdder adder;
+  NodeAdder adder(messages);
   for (const Field& item : root.list("nodes")) {
     const Fields fields(item, "node",
                         {"node_name", "node_namespace", "executor_id", "number", "publishers", "subscribers",
                          "clients", "servers"});
     adder.add(process, origin, fields, [&](const std::string& suffix, NodeOrigin& written) {
-      return read_node(fields, suffix, written);
+      return read_node(fields, suffix, messages, written);
     });
   }
   process.executors = executors_in_use(process.nodes);

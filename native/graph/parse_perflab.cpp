@@ -12,7 +12,7 @@
 #include "graph/names.h"
 #include "graph/text.h"
 #include "graph/units.h"
-#include "message/types.h"
+#include "message/format.h"
 
 namespace perflab::graph {
 namespace {
@@ -112,14 +112,13 @@ std::string read_qualified(const Fields& fields, std::string_view key, const Nod
 
 // What publishers and subscriptions have in common.
 template <typename Endpoint>
-Endpoint read_endpoint(const Fields& fields, const Node& node, bool publisher) {
+Endpoint read_endpoint(const Fields& fields, const Node& node, message::Formats& messages, bool publisher) {
   Endpoint endpoint;
   endpoint.topic = read_qualified(fields, "topic", node);
-  endpoint.type = fields.text("type");
-  fields.at("type").require_none(type_problem(endpoint.type));
+  endpoint.type = read_type(fields.at("type"), messages, fields.text("type"));
   fields.word("pass_by", kPassByWords, endpoint.pass_by);
   if (endpoint.pass_by == PassBy::kLoaned) {
-    fields.at("pass_by").require_none(publisher ? loan_problem(endpoint.type)
+    fields.at("pass_by").require_none(publisher ? loan_problem(messages, endpoint.type)
                                                 : std::string(kLoanedSubscription));
   }
   if (const auto qos = fields.find("qos")) endpoint.qos = read_qos(*qos, publisher);
@@ -128,11 +127,10 @@ Endpoint read_endpoint(const Fields& fields, const Node& node, bool publisher) {
 
 // What clients and servers have in common.
 template <typename End>
-End read_service_end(const Fields& fields, const Node& node) {
+End read_service_end(const Fields& fields, const Node& node, message::Formats& messages) {
   End end;
   end.service = read_qualified(fields, "service", node);
-  end.type = fields.text("type");
-  fields.at("type").require_none(service_type_problem(end.type));
+  end.type = read_service_type(fields.at("type"), messages, fields.text("type"));
   if (const auto qos = fields.find("qos")) end.qos = read_qos(*qos, true);
   return end;
 }
@@ -141,6 +139,7 @@ End read_service_end(const Fields& fields, const Node& node) {
 struct Reading {
   Node& node;
   NodeOrigin& origin;
+  message::Formats& messages;
   Phase usual;
 
   void add(Timer timer, const Fields& fields) {
@@ -166,8 +165,8 @@ struct Reading {
 void add_publisher(const Field& item, Reading& into) {
   const Fields fields(item, "publisher",
                       {"topic", "type", "size", "pass_by", "qos", "period", "frequency", "phase"});
-  auto publisher = read_endpoint<Publisher>(fields, into.node, true);
-  publisher.size_bytes = read_size(fields, "size", publisher.type, Sizes::kNumbersOrText);
+  auto publisher = read_endpoint<Publisher>(fields, into.node, into.messages, true);
+  read_size(fields, "size", into.messages, Sizes::kNumbersOrText, publisher);
   into.add_own_timer(fields, "publisher", timer_name(fields.text("topic")), &Timer::publish,
                      into.node.publishers.size());
   into.node.publishers.push_back(std::move(publisher));
@@ -176,13 +175,13 @@ void add_publisher(const Field& item, Reading& into) {
 
 void add_subscription(const Field& item, Reading& into) {
   const Fields fields(item, "subscription", {"topic", "type", "pass_by", "qos"});
-  into.node.subscriptions.push_back(read_endpoint<Subscription>(fields, into.node, false));
+  into.node.subscriptions.push_back(read_endpoint<Subscription>(fields, into.node, into.messages, false));
   into.origin.add(Part::kSubscription, fields);
 }
 
 void add_client(const Field& item, Reading& into) {
   const Fields fields(item, "client", {"service", "type", "qos", "period", "frequency", "phase"});
-  auto client = read_service_end<Client>(fields, into.node);
+  auto client = read_service_end<Client>(fields, into.node, into.messages);
   into.add_own_timer(fields, "client", timer_name(fields.text("service")), &Timer::request,
                      into.node.clients.size());
   into.node.clients.push_back(std::move(client));
@@ -191,7 +190,7 @@ void add_client(const Field& item, Reading& into) {
 
 void add_server(const Field& item, Reading& into) {
   const Fields fields(item, "server", {"service", "type", "qos", "work"});
-  auto server = read_service_end<Server>(fields, into.node);
+  auto server = read_service_end<Server>(fields, into.node, into.messages);
   server.work_ns = read_work(fields);
   into.node.servers.push_back(std::move(server));
   into.origin.add(Part::kServer, fields);
@@ -376,7 +375,7 @@ void set_frequencies(Node& node) {
 }
 
 Node read_node(const Fields& fields, const std::string& suffix, int default_executor,
-               const UsualPhase& phases, NodeOrigin& origin) {
+               const UsualPhase& phases, message::Formats& messages, NodeOrigin& origin) {
   Node node;
   node.name = fields.text("name") + suffix;
   fields.at("name").require_none(node_name_problem(node.name));
@@ -385,7 +384,7 @@ Node read_node(const Fields& fields, const std::string& suffix, int default_exec
     given->require_none(namespace_problem(node.node_namespace));
   }
   node.executor = static_cast<int>(fields.integer("executor", 0, kMaxInt, default_executor));
-  Reading into{node, origin, phases.of(node.executor)};
+  Reading into{node, origin, messages, phases.of(node.executor)};
   for (const Field& item : fields.list("publishers")) add_publisher(item, into);
   for (const Field& item : fields.list("subscriptions")) add_subscription(item, into);
   for (const Field& item : fields.list("clients")) add_client(item, into);
@@ -473,7 +472,7 @@ void read_nodes(const Fields& fields, NodeAdder& adder, const UsualPhase& phases
                       {"name", "namespace", "executor", "number", "publishers", "subscriptions", "clients",
                        "servers", "waitables", "timers", "reactions"});
     adder.add(process, origin, node, [&](const std::string& suffix, NodeOrigin& written) {
-      return read_node(node, suffix, default_executor, phases, written);
+      return read_node(node, suffix, default_executor, phases, adder.messages(), written);
     });
   }
   if (!fields.has("executors")) process.executors = executors_in_use(process.nodes);
@@ -503,7 +502,7 @@ std::string read_name(const Field& name, std::string_view what) {
 
 }  // namespace
 
-Draft parse_perflab(const Document& document, std::string_view default_name) {
+Draft parse_perflab(const Document& document, std::string_view default_name, message::Formats& messages) {
   const Fields root(document, document.root(), "graph",
                     {"name", "processes", "nodes", "executors", "participants", "threads", "lock_memory",
                      "key_figures", "work", "phase", "$schema"});
@@ -514,7 +513,7 @@ Draft parse_perflab(const Document& document, std::string_view default_name) {
   if (const auto work = root.find("work")) check_works(*work);
   if (const auto figures = root.find("key_figures")) draft.key_figures = read_key_figures(*figures);
   const UsualPhase phases{read_phase(root, Phase::kAligned), {}};
-  NodeAdder adder;
+  NodeAdder adder(messages);
   const auto processes = root.find("processes");
   if (!processes) {
     if (!root.has("nodes")) root.fail("the graph misses the key 'nodes' (or 'processes')");

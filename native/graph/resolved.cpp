@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include "graph/check.h"
@@ -67,6 +69,11 @@ class Cursor {
     const auto value = value_of(words, text());
     if (!value) fail(fmt::format("{} is unknown; use {}", quote(text()), list_of(texts_of(words))));
     return *value;
+  }
+  [[nodiscard]] bool is_object() const { return value_.is_object(); }
+  template <typename Visit>
+  void each_key(Visit visit) const {
+    for (const auto& [name, value] : value_.items()) visit(name, Cursor(value, fmt::format("{}.{}", path_, name)));
   }
   template <typename Visit>
   void each(Visit visit) const {
@@ -252,6 +259,21 @@ constexpr auto keys_of(Tag<Publisher> /*of*/) {
                     key("qos", &Publisher::qos, Object{})};
 }
 
+// A length that is the size is not said.
+struct PublisherObject : Object {
+  static ordered_json write(const Publisher& publisher) {
+    ordered_json json = Object::write(publisher);
+    if (publisher.length != publisher.size_bytes) json["length"] = publisher.length;
+    return json;
+  }
+  static void read(const Cursor& json, Publisher& publisher) {
+    Object::read(json, publisher);
+    publisher.length = publisher.size_bytes;
+    if (json.gives("length"))
+      publisher.length = static_cast<std::uint32_t>(json.at("length").integer(0, kMaxUnsigned));
+  }
+};
+
 constexpr auto keys_of(Tag<Subscription> /*of*/) {
   return std::tuple{key("topic", &Subscription::topic, Text{}), key("type", &Subscription::type, Text{}),
                     key("pass_by", &Subscription::pass_by, PassByWord{}),
@@ -332,7 +354,7 @@ constexpr auto keys_of(Tag<Node> /*of*/) {
   return std::tuple{key("name", &Node::name, Text{}),
                     key("namespace", &Node::node_namespace, Text{}),
                     key("executor", &Node::executor, Whole<0, kMaxInt>{}),
-                    key("publishers", &Node::publishers, List<Object>{}),
+                    key("publishers", &Node::publishers, List<PublisherObject>{}),
                     key("subscriptions", &Node::subscriptions, List<Object>{}),
                     key("clients", &Node::clients, List<Object>{}, Absent::kDefault),
                     key("servers", &Node::servers, List<Object>{}, Absent::kDefault),
@@ -423,12 +445,37 @@ std::string path_of(const Item& item) {
   return fmt::format("{}.{}[{}]", node, list_name(item.part), item.index);
 }
 
+// The definitions that the graph's types need and perflab does not bring, by full name.
+std::map<std::string, std::string> interfaces_of(const Graph& graph) {
+  std::map<std::string, std::string> texts;
+  std::set<std::string> seen;
+  const auto add = [&](const std::string& interface_name) {
+    if (seen.insert(interface_name).second) texts.merge(graph.messages->texts_of(interface_name));
+  };
+  for_each_node(graph, [&](const Node& node, const Item& /*item*/) {
+    for (const Publisher& publisher : node.publishers) add(graph.messages->find(publisher.type)->type->name);
+    for (const Subscription& subscription : node.subscriptions)
+      add(graph.messages->find(subscription.type)->type->name);
+    for (const Client& client : node.clients) add(*graph.messages->full_service_name(client.type));
+    for (const Server& server : node.servers) add(*graph.messages->full_service_name(server.type));
+  });
+  return texts;
+}
+
+std::map<std::string, std::string> read_interfaces(const Cursor& json) {
+  if (!json.is_object()) json.fail("must be an object of texts");
+  std::map<std::string, std::string> texts;
+  json.each_key([&](const std::string& name, const Cursor& text) { texts[name] = text.text(); });
+  return texts;
+}
+
 }  // namespace
 
 nlohmann::ordered_json graph_to_json(const Graph& graph) {
   ordered_json json;
   json["schema"] = kSchema;
   json.update(write_part(graph));
+  if (const auto interfaces = interfaces_of(graph); !interfaces.empty()) json["interfaces"] = interfaces;
   return json;
 }
 
@@ -437,6 +484,8 @@ Graph graph_from_json(const nlohmann::json& value) {
   const Cursor schema = root.at("schema");
   if (schema.integer(0, kMaxInt) != kSchema) schema.fail(fmt::format("must be {} for this version", kSchema));
   Graph graph = read_part<Graph>(root);
+  if (root.gives("interfaces"))
+    graph.messages = std::make_shared<message::Formats>(read_interfaces(root.at("interfaces")));
   check(graph, path_of);
   return graph;
 }

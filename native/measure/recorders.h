@@ -165,6 +165,7 @@ class PublisherRecorder {
   [[nodiscard]] std::uint64_t next_sequence(Nanoseconds intended_ns) const noexcept {
     return intended_ns <= measured_from_ ? warmup_sent_ : sent_;
   }
+  [[nodiscard]] bool measures(Nanoseconds intended_ns) const noexcept { return intended_ns > measured_from_; }
   // After a successful write; `returned_ns` is when publish() came back.
   void record_sent(const MessageTimes& message, Nanoseconds returned_ns) noexcept {
     if (message.intended_ns <= measured_from_) [[unlikely]] {

@@ -4,13 +4,13 @@
 #include <cstring>
 
 #include "base/time.h"
+#include "message/definitions.h"
 #include "message/object.h"
 
 namespace perflab::message {
 namespace {
 
 constexpr std::string_view kHeaderType = "perflab_msgs/msg/Header";
-constexpr std::string_view kOwnPackage = "perflab_msgs/";
 constexpr std::size_t kTimeAndIdBytes = 16;
 
 bool is_number(const Member& member, Primitive primitive) {
@@ -34,12 +34,10 @@ const std::uint8_t* get(const std::uint8_t* from, Number& number, bool swapped) 
   return from + sizeof number;
 }
 
-bool swapped(std::span<const std::uint8_t> bytes) noexcept { return bytes[1] != kNativeEncapsulation; }
-
 }  // namespace
 
 Format::Format(const Type& of, std::string called)
-    : name(std::move(called)), type(&of), codec(of), variable(has_bulk(of)) {
+    : name(std::move(called)), type(&of), codec(of), variable(has_bulk(of)), longest(bulk_bound(of)) {
   for (std::size_t i = 0; i < of.members.size(); ++i) {
     const Member& member = of.members[i];
     if (member.plurality == Plurality::kOne && member.element.type != nullptr &&
@@ -74,6 +72,16 @@ std::size_t Format::payload_bytes(std::uint32_t length) const {
   return bytes;
 }
 
+std::uint64_t Format::largest_bytes(std::uint32_t length) const {
+  constexpr std::uint32_t kShort = 100, kMore = 300;
+  const std::size_t bytes = payload_bytes(kShort);
+  if (!variable || length <= kShort) return bytes;
+  const std::uint64_t each = (payload_bytes(kMore) - bytes) / (kMore - kShort);
+  return bytes + each * (length - kShort);
+}
+
+std::string_view Format::unit() const noexcept { return bulk_unit(*type); }
+
 std::size_t Format::stamp_at(std::span<const std::uint8_t> bytes) const noexcept {
   std::size_t at = stamp_position;
   if (at == 0) {
@@ -87,7 +95,7 @@ std::size_t Format::stamp_at(std::span<const std::uint8_t> bytes) const noexcept
 bool Format::read_stamp(std::span<const std::uint8_t> bytes, Header& header) const noexcept {
   const std::size_t at = stamp_at(bytes);
   if (at == 0 || stamp == Stamp::kNone) return false;
-  const bool turned = swapped(bytes);
+  const bool turned = is_swapped(bytes);
   const std::uint8_t* from = bytes.data() + at;
   if (stamp == Stamp::kTimeAndId) {
     header = {.intended_ns = kUnknownTime};
@@ -105,20 +113,18 @@ bool Format::read_stamp(std::span<const std::uint8_t> bytes, Header& header) con
   return true;
 }
 
-void Format::write_stamp(const Header& header, std::span<std::uint8_t> bytes, std::size_t at) const noexcept {
-  const bool turned = swapped(bytes);
-  std::uint8_t* to = bytes.data() + at;
+void Format::write_stamp(const Header& header, bool swapped, std::uint8_t* to) const noexcept {
   if (stamp == Stamp::kTimeAndId) {
-    to = put(to, header.published_ns, turned);
-    put(to, header.sequence, turned);
-  } else if (stamp == Stamp::kHeader && !turned) {
+    to = put(to, header.published_ns, swapped);
+    put(to, header.sequence, swapped);
+  } else if (stamp == Stamp::kHeader && !swapped) {
     std::memcpy(to, &header, kHeaderBytes);
   } else if (stamp == Stamp::kHeader) {
-    to = put(to, header.intended_ns, turned);
-    to = put(to, header.published_ns, turned);
-    to = put(to, header.sequence, turned);
-    to = put(to, header.size_bytes, turned);
-    put(to, header.frequency_hz, turned);
+    to = put(to, header.intended_ns, swapped);
+    to = put(to, header.published_ns, swapped);
+    to = put(to, header.sequence, swapped);
+    to = put(to, header.size_bytes, swapped);
+    put(to, header.frequency_hz, swapped);
   }
 }
 
@@ -131,6 +137,38 @@ Encoded encode_filled(const Format& format, std::uint32_t length) {
   if (format.stamp != Stamp::kNone)
     encoded.stamp_at = format.codec.position_of(object.data(), format.stamp_offset);
   return encoded;
+}
+
+Formats::Formats(const std::map<std::string, std::string>& texts)
+    : Formats(std::make_shared<Library>(brought())) {
+  for (const auto& [name, text] : texts) library_->add_text(name, text, name);
+}
+
+std::string Formats::family_of(std::string_view full_name) {
+  if (!full_name.starts_with(kOwnPackage)) return std::string(full_name.substr(0, full_name.find('/')));
+  const std::string_view name = full_name.substr(full_name.rfind('/') + 1);
+  // "Stamped10b", "StampedInt64": irobot_benchmark's are one family, however each is called.
+  if (name.starts_with("Stamped")) return "Stamped";
+  return std::string(name.substr(0, name.find_first_of("0123456789")));
+}
+
+std::vector<std::string> Formats::names(bool services) const {
+  std::vector<std::string> own, others;
+  for (const std::string& full : library_->names()) {
+    if (full.find(services ? "/srv/" : "/msg/") == std::string::npos) continue;
+    (full.starts_with(kOwnPackage) ? own : others).push_back(short_name(full));
+  }
+  own.insert(own.end(), others.begin(), others.end());
+  return own;
+}
+
+std::map<std::string, std::string> Formats::texts_of(const std::string& full_interface_name) {
+  std::map<std::string, std::string> texts = library_->texts_of(full_interface_name);
+  for (const InterfaceText& own : brought()) {
+    const auto found = texts.find(std::string(own.package) + "/" + std::string(own.kind) + "/" + std::string(own.name));
+    if (found != texts.end() && found->second == own.text) texts.erase(found);
+  }
+  return texts;
 }
 
 const Format* Formats::find(std::string_view name) {
@@ -169,28 +207,6 @@ const Format& Formats::format_of(const std::string& full_name, const std::string
   std::unique_ptr<Format>& format = formats_[full_name];
   if (!format) format = std::make_unique<Format>(types_.find(full_name), name);
   return *format;
-}
-
-std::string snake_case(std::string_view camel_case) {
-  std::string snake;
-  for (std::size_t i = 0; i < camel_case.size(); ++i) {
-    const char here = camel_case[i];
-    const bool upper = here >= 'A' && here <= 'Z';
-    if (upper && i > 0) {
-      const char before = camel_case[i - 1];
-      const bool before_upper = before >= 'A' && before <= 'Z';
-      const bool before_next_lower =
-          i + 1 < camel_case.size() && camel_case[i + 1] >= 'a' && camel_case[i + 1] <= 'z';
-      if (!before_upper || before_next_lower) snake += '_';
-    }
-    snake += upper ? static_cast<char>(here - 'A' + 'a') : here;
-  }
-  return snake;
-}
-
-std::string short_name(const std::string& full_name) {
-  if (!full_name.starts_with(kOwnPackage)) return full_name;
-  return snake_case(std::string_view(full_name).substr(full_name.rfind('/') + 1));
 }
 
 }  // namespace perflab::message

@@ -8,7 +8,7 @@
 //   Formats formats(library);
 //   const Format& cloud = formats.find("perflab_msgs/msg/PointCloud1m");   // or "point_cloud1m"
 //   Encoded message = encode_filled(cloud, 0);
-//   cloud.write_stamp(header, message.bytes, message.stamp_at);
+//   cloud.write_stamp(header, false, message.bytes.data() + message.stamp_at);
 #pragma once
 
 #include <cstdint>
@@ -23,12 +23,16 @@
 #include "message/codec.h"
 #include "message/header.h"
 #include "message/library.h"
+#include "message/names.h"
 #include "message/type.h"
 
 namespace perflab::message {
 
 // The largest length of a message that a publisher may ask for, and the largest message.
 inline constexpr std::uint32_t kMaxPayloadBytes = 64u << 20;
+
+// The length of requests and replies of variable size, which no graph chooses.
+inline constexpr std::uint32_t kServiceLength = 3;
 
 enum class Stamp : std::uint8_t { kHeader, kTimeAndId, kNone };
 
@@ -43,19 +47,30 @@ struct Format {
   std::size_t stamp_bytes = 0;     // on the wire
   std::size_t stamp_position = 0;  // in every encoded message; 0 where it varies, or there is none
   bool variable = false;           // its publisher chooses how long a message is
+  std::uint64_t longest = 0;       // the most that it may choose; 0: no bound of its own
 
   // Bytes of payload as perflab counts them: of all that is encoded behind the encapsulation, and of types with a header
   // without that, nor the length of what the publisher chooses, as irobot_benchmark does. `length` is that of fill().
   [[nodiscard]] std::size_t payload_bytes(std::uint32_t length) const;
 
+  // About how many bytes a message of that length has, at least; without making one.
+  [[nodiscard]] std::uint64_t largest_bytes(std::uint32_t length) const;
+  // What `length` counts: "byte", "character", "element".
+  [[nodiscard]] std::string_view unit() const noexcept;
+
   // Reads what stands in encoded bytes of either byte order. False if they are no such message. Of a type with time and
   // id, `intended_ns` is kUnknownTime.
   [[nodiscard]] bool read_stamp(std::span<const std::uint8_t> bytes, Header& header) const noexcept;
-  // Puts it into an encoded message, in whose byte order it is written; `at` is where the stamp begins in it.
-  void write_stamp(const Header& header, std::span<std::uint8_t> bytes, std::size_t at) const noexcept;
+  // Writes a stamp, stamp_bytes long; `swapped`: not in the byte order of this machine.
+  void write_stamp(const Header& header, bool swapped, std::uint8_t* to) const noexcept;
   // Where it begins in encoded bytes; 0 where they are no such message.
   [[nodiscard]] std::size_t stamp_at(std::span<const std::uint8_t> bytes) const noexcept;
 };
+
+// True if an encoded message, at least its first two bytes, has not the byte order of this machine.
+[[nodiscard]] inline bool is_swapped(std::span<const std::uint8_t> bytes) noexcept {
+  return bytes[1] != kNativeEncapsulation;
+}
 
 // A message as it is sent, without its stamp.
 struct Encoded {
@@ -70,6 +85,8 @@ struct Encoded {
 class Formats {
  public:
   explicit Formats(std::shared_ptr<Library> library) : library_(std::move(library)), types_(*library_) {}
+  // Of what perflab brings (definitions.h), and of these texts, by full name of the interface.
+  explicit Formats(const std::map<std::string, std::string>& texts = {});
 
   // Of a message, by any of its names. Null where it is unknown. Throws BadInput where its definition cannot be used.
   const Format* find(std::string_view name);
@@ -83,6 +100,14 @@ class Formats {
 
   [[nodiscard]] Library& library() noexcept { return *library_; }
 
+  // The family of a type, for lists: of perflab's own "Stamped", "Array", "PointCloud", of others their package.
+  [[nodiscard]] static std::string family_of(std::string_view full_name);
+  // What a user calls each message or, with `services`, service; short names first.
+  [[nodiscard]] std::vector<std::string> names(bool services = false) const;
+  // The texts of an interface and of all that it is made of, those left out that perflab brings as they are; by full
+  // name.
+  [[nodiscard]] std::map<std::string, std::string> texts_of(const std::string& full_interface_name);
+
  private:
   const Format& format_of(const std::string& full_name, const std::string& name);
 
@@ -90,11 +115,5 @@ class Formats {
   Types types_;
   std::map<std::string, std::unique_ptr<Format>> formats_;  // by full name
 };
-
-// "Stamped10b" -> "stamped10b", "Stamped9Float32" -> "stamped9_float32", "PointCloud1m" -> "point_cloud1m".
-[[nodiscard]] std::string snake_case(std::string_view camel_case);
-
-// The short name of perflab's own types ("stamped10b"), the full name of others.
-[[nodiscard]] std::string short_name(const std::string& full_name);
 
 }  // namespace perflab::message

@@ -27,6 +27,9 @@ static_assert(sizeof(Header) == kHeaderBytes, "its memory is its CDR encoding in
 inline constexpr unsigned kSourceShift = 48;
 inline constexpr std::uint64_t kSequenceMask = (std::uint64_t{1} << kSourceShift) - 1;
 
+// Warm-up and measured messages are numbered apart. Where a message says nothing else of it, this bit tells the warm-up's.
+inline constexpr std::uint64_t kWarmUpBit = std::uint64_t{1} << (kSourceShift - 1);
+
 constexpr std::uint64_t with_source(std::uint64_t sequence, std::uint64_t source) noexcept {
   return sequence | source << kSourceShift;
 }

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "message/hash.h"
+#include "message/names.h"
 #include "message/parse.h"
 
 namespace perflab::message {
@@ -19,7 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kOwnPackage = "perflab_msgs";
 constexpr std::string_view kHeader = "Header";
 constexpr std::string_view kStandardHeader = "std_msgs/msg/Header";
 // Names of a cycle that an error shows.
@@ -32,23 +32,6 @@ std::string written(std::string_view full) {
   const std::size_t kind = full.find("/msg/");
   if (kind == std::string_view::npos) return std::string(full);
   return std::string(full.substr(0, kind)).append(full.substr(kind + 4));
-}
-
-// "stamped9_float32" for "Stamped9Float32", as rosidl names its files: an underscore before a capital letter that
-// begins a word of small ones, or that follows a small letter or digit.
-std::string snake(std::string_view camel) {
-  const auto is_capital = [](char c) { return c >= 'A' && c <= 'Z'; };
-  const auto is_small = [](char c) { return c >= 'a' && c <= 'z'; };
-  std::string result;
-  for (std::size_t i = 0; i < camel.size(); ++i) {
-    const char c = camel[i];
-    const bool begins = i > 0 && is_capital(c) &&
-                        (is_small(camel[i - 1]) || is_digit(camel[i - 1]) ||
-                         (i + 1 < camel.size() && is_small(camel[i + 1]) && camel[i - 1] != '_'));
-    if (begins) result += '_';
-    result += is_capital(c) ? static_cast<char>(c - 'A' + 'a') : c;
-  }
-  return result;
 }
 
 // The interface that a file is by its place, .../package/msg/Name.msg.
@@ -344,9 +327,9 @@ std::optional<std::string> Library::full_name(std::string_view name) const {
     if (owner && state_->knows(owner->full())) meanings.push_back(std::move(full));
   };
   if (slashes == 0) {
-    const std::string folder = std::string(kOwnPackage) + "/msg/";
+    const std::string folder = std::string(kOwnPackage) + "msg/";
     for (const std::string& known : state_->names()) {
-      if (known.starts_with(folder) && snake(last_part(known)) == name) meanings.push_back(known);
+      if (known.starts_with(folder) && snake_case(last_part(known)) == name) meanings.push_back(known);
     }
   } else if (slashes == 1) {
     const std::size_t slash = name.find('/');

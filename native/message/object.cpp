@@ -364,6 +364,33 @@ bool Object::operator==(const Object& other) const noexcept { return equal(*type
 
 bool has_bulk(const Type& type) noexcept { return bulk_of(type) != Bulk::kNone; }
 
+std::string_view bulk_unit(const Type& type) noexcept {
+  switch (bulk_of(type)) {
+    case Bulk::kOctets:
+      return "byte";
+    case Bulk::kTexts:
+      return "character";
+    case Bulk::kSequences:
+      return "element";
+    case Bulk::kNone:
+      break;
+  }
+  return "";
+}
+
+std::uint64_t bulk_bound(const Type& type) noexcept {
+  const Bulk bulk = bulk_of(type);
+  std::uint64_t most = 0;
+  for (const Member& member : type.members) {
+    if (bulk == Bulk::kNone || bulk_of(member) != bulk) continue;
+    const bool text = member.plurality == Plurality::kOne;
+    const std::uint64_t bound = text ? member.element.text_bound : member.plurality == Plurality::kBounded ? member.count : 0;
+    if (bound == 0) return 0;
+    most = std::max(most, bound);
+  }
+  return most;
+}
+
 void fill(Object& object, std::size_t size, std::uint64_t seed) {
   Filler(seed).fill(object.type(), object.data(), bulk_of(object.type()), size);
 }

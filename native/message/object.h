@@ -50,6 +50,10 @@ inline constexpr std::size_t kFewElements = 3;
 
 // True if the length of the message is for its sender to choose: fill()'s `size` means something.
 [[nodiscard]] bool has_bulk(const Type& type) noexcept;
+// What the bulk's elements are: "byte", "character" or "element"; "" where there is none.
+[[nodiscard]] std::string_view bulk_unit(const Type& type) noexcept;
+// The most elements that the bulk can have; 0 where no bound stands in the way.
+[[nodiscard]] std::uint64_t bulk_bound(const Type& type) noexcept;
 
 // Gives every field a value that follows from `seed` and its place: no zeros in numbers, so that nothing on the way can
 // make a message smaller; printable characters in texts. The bulk of the message gets `size` elements, or as many as

@@ -16,7 +16,8 @@
 #include "graph/resolved.h"
 #include "graph/text.h"
 #include "graph_schema.h"
-#include "message/types.h"
+#include "message/definitions.h"
+#include "message/format.h"
 
 namespace {
 
@@ -29,8 +30,15 @@ using perflab::graph::InputError;
 struct Arguments {
   std::vector<std::string> files;
   std::string name = "stdin";
+  std::vector<std::string> message_paths;
   bool pretty = false;
 };
+
+std::shared_ptr<perflab::message::Formats> read_messages(const Arguments& arguments) {
+  auto library = std::make_shared<perflab::message::Library>(perflab::message::brought());
+  for (const std::string& folder : arguments.message_paths) library->add_folder(folder);
+  return std::make_shared<perflab::message::Formats>(std::move(library));
+}
 
 Graph read_graph(const Arguments& arguments) {
   std::vector<Input> inputs;
@@ -42,7 +50,7 @@ Graph read_graph(const Arguments& arguments) {
     inputs.push_back(file == "-" ? perflab::graph::read_standard_input(arguments.name)
                                  : perflab::graph::read_file(file));
   }
-  return perflab::graph::parse_graph(inputs);
+  return perflab::graph::parse_graph(inputs, read_messages(arguments));
 }
 
 ordered_json description_of(const Graph& graph) {
@@ -91,14 +99,23 @@ ordered_json description_of(const Graph& graph) {
   return json;
 }
 
-ordered_json message_types() {
+ordered_json message_types(const Arguments& arguments) {
+  using perflab::message::Format, perflab::message::Stamp;
+  const auto messages = read_messages(arguments);
   ordered_json list = ordered_json::array();
-  for (const perflab::message::MessageType& type : perflab::message::all_types()) {
-    list.push_back(
-        {{"name", type.name},
-         {"ros_type", type.ros_type},
-         {"payload_bytes", type.variable ? ordered_json(nullptr) : ordered_json(type.payload_bytes)},
-         {"variable", type.variable}});
+  for (const std::string& name : messages->names()) {
+    const Format& format = *messages->find(name);
+    const std::string& ros_type = format.type->name;
+    list.push_back({{"name", format.name},
+                    {"ros_type", ros_type},
+                    {"family", perflab::message::Formats::family_of(ros_type)},
+                    {"payload_bytes", format.variable ? ordered_json(nullptr) : ordered_json(format.payload_bytes(0))},
+                    {"variable", format.variable},
+                    {"plain", format.type->plain},
+                    {"struct_bytes", format.type->size},
+                    {"stamp", format.stamp == Stamp::kNone     ? ordered_json(nullptr)
+                              : format.stamp == Stamp::kHeader ? ordered_json("header")
+                                                               : ordered_json("time and id")}});
   }
   return list;
 }
@@ -116,6 +133,11 @@ void add_inputs(CLI::App& command, Arguments& arguments) {
   command.add_flag("--pretty", arguments.pretty, "indent the JSON");
 }
 
+void add_message_path(CLI::App& command, Arguments& arguments) {
+  command.add_option("--message-path", arguments.message_paths,
+                     "a folder with interface files, .../package/msg/Name.msg; may be given several times");
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Reads graph files (perflab YAML or JSON, irobot_benchmark topologies) and prints JSON.",
                "perflab-graph");
@@ -129,6 +151,7 @@ int run(int argc, char** argv) {
   add_inputs(*resolve, arguments);
   add_inputs(*describe, arguments);
   types->add_flag("--pretty", arguments.pretty, "indent the JSON");
+  for (CLI::App* const command : {resolve, describe, types}) add_message_path(*command, arguments);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
@@ -141,7 +164,7 @@ int run(int argc, char** argv) {
   if (resolve->parsed()) print(perflab::graph::graph_to_json(read_graph(arguments)), arguments.pretty);
   if (describe->parsed()) print(description_of(read_graph(arguments)), arguments.pretty);
   if (schema->parsed()) std::cout << kGraphSchema;
-  if (types->parsed()) print(message_types(), arguments.pretty);
+  if (types->parsed()) print(message_types(arguments), arguments.pretty);
   std::cout.flush();
   if (!std::cout) {
     complain("perflab-graph: standard output cannot be written");

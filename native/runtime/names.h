@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "message/types.h"
+#include "message/names.h"
 #include "runtime/runtime.h"
 
 namespace perflab::runtime {

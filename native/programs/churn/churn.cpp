@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "message/cdr.h"
+#include "message/names.h"
 
 namespace perflab::churn {
 
@@ -27,8 +27,8 @@ middleware::Participant Churn::open() const { return plugin_.open(host_, config_
 Churn::Pair Churn::create_pair(middleware::Participant& participant, std::size_t topic) const {
   const middleware::EndpointSettings settings{
       .topic = message::dds_topic_name("/perflab_churn_" + std::to_string(topic + 1)),
-      .type = message::dds_type_name(config_.type->ros_type),
-      .fixed_size = message::fixed_encoded_size(*config_.type)};
+      .type = message::dds_type_name(config_.type->type->name),
+      .fixed_size = config_.type->codec.fixed_size()};
   return {participant.create_writer(settings), participant.create_reader(settings)};
 }
 

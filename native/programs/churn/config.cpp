@@ -45,9 +45,9 @@ Config parse(const json& config) {
   if (result.topics < 1 || result.topics > kMostTopics)
     throw std::invalid_argument("topics: must be from 1 to 1000");
   const auto type = config.at("type").get<std::string>();
-  if (const std::string problem = graph::type_problem(type); !problem.empty())
+  if (const std::string problem = graph::type_problem(*result.messages, type); !problem.empty())
     throw std::invalid_argument(problem);
-  result.type = message::find_type(type);
+  result.type = result.messages->find(type);
   if (config.contains("records") && !config.at("records").is_null())
     result.records = config.at("records").get<std::string>();
   return result;

@@ -7,10 +7,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "measure/clock.h"
-#include "message/types.h"
+#include "message/format.h"
 #include "middleware/host/plugin.h"
 
 namespace perflab::churn {
@@ -23,7 +24,8 @@ struct Config {
   What what = What::kEndpoints;
   Nanoseconds period_ns = 0;
   std::size_t topics = 1;
-  const message::MessageType* type = nullptr;
+  std::shared_ptr<message::Formats> messages = std::make_shared<message::Formats>();
+  const message::Format* type = nullptr;  // one of them
   std::string records;  // empty: progress goes to the control channel
 };
 

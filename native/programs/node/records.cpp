@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "measure/histogram_codec.h"
-#include "message/types.h"
 
 namespace perflab::node {
 namespace {
@@ -203,7 +202,7 @@ json edge_record(const graph::EdgeView& view) {
 
 json service_record(const graph::ServiceView& view) {
   json replies = receiving_record(*view.replies);
-  replies["size_bytes"] = message::find_type(view.client->type)->payload_bytes;
+  replies["size_bytes"] = view.size_bytes;
   replies["frequency_hz"] = view.client->frequency_hz;
   json record = {{"client", view.client_node->qualified_name()},
                  {"service", view.client->service},

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "message/types.h"
+#include "message/names.h"
 #include "middleware/types.h"
 #include "realtime/thread.h"
 #include "runtime/dds/executor.h"
