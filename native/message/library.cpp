@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "message/hash.h"
+#include "message/literal.h"
 #include "message/parse.h"
 
 namespace perflab::message {
@@ -115,7 +116,7 @@ class Library::State {
 
   void add_text(const std::string& name, std::string text, const std::string& source) {
     if (!split_name(name)) {
-      throw BadInput(one_line(source) + ": " + quote(name) + " is no name of an interface; it is PACKAGE/msg/NAME, " +
+      throw BadInput(one_line(source) + ": " + quote(name) + " is not an interface name; write PACKAGE/msg/NAME, " +
                      "PACKAGE/srv/NAME or PACKAGE/action/NAME");
     }
     add_one(name, {std::move(text), {source}});
@@ -155,7 +156,9 @@ class Library::State {
     if (const std::string_view near = nearest(name); !near.empty()) {
       return text + "; did you mean '" + written(near) + "'?";
     }
-    return text + "; no interface file of that name is known";
+    const std::optional<InterfaceName> owner = interface_of(name);
+    if (!owner) return text + "; no such interface is known";
+    return text + "; no file '" + owner->full() + "." + std::string(to_text(owner->kind)) + "' is known";
   }
 
   // ---- structs
@@ -216,7 +219,7 @@ class Library::State {
     return text;
   }
 
-  // The message of the same name in another package, or one whose name is similar.
+  // The message of the same name in another package, a primitive in another case, or what has a similar name.
   std::string_view nearest(std::string_view name) const {
     std::vector<std::string_view> candidates;
     std::string_view same;
@@ -224,7 +227,9 @@ class Library::State {
       if (same.empty() && known.find("/msg/") != std::string::npos && last_part(known) == last_part(name)) same = known;
       candidates.push_back(known);
     }
-    return same.empty() ? closest(name, candidates) : same;
+    if (!same.empty()) return same;
+    if (const auto primitive = primitive_of(lower_case(last_part(name)))) return name_of(*primitive);
+    return closest(name, candidates);
   }
 
   // The struct of that name with all names in full, or nullptr where there is none.
@@ -298,8 +303,8 @@ class Library::State {
     const bool variable = field.type.plurality == Plurality::kBounded || field.type.plurality == Plurality::kSequence;
     bytes += variable ? kVariableBytes : field.type.plurality == Plurality::kArray ? element * field.type.count : element;
     if (bytes <= kMaxFixedBytes) return;
-    refuse(place, "with field " + quote(field.name) + " " + written(name) + " is larger than " +
-                      std::to_string(kMaxFixedBytes) + " bytes; write a sequence, T[], of what is large");
+    refuse(place, "field " + quote(field.name) + " makes " + written(name) + " larger than " +
+                      std::to_string(kMaxFixedBytes) + " bytes; use a sequence (T[]) for large data");
   }
 
   [[noreturn]] static void refuse_cycle(const Place& place, std::vector<const Definition*> cycle) {
@@ -312,7 +317,7 @@ class Library::State {
       }
     }
     const std::string first = written(cycle.front()->name);
-    refuse(place, first + " contains itself: " + way + first + "; a type of ROS 2 ends somewhere");
+    refuse(place, first + " contains itself: " + way + first + "; ROS 2 has no recursive types");
   }
 
   std::map<std::string, Interface> interfaces_;
@@ -325,6 +330,8 @@ Library::Library(std::span<const InterfaceText> brought) : state_(std::make_uniq
   for (const InterfaceText& text : brought) state_->add(text);
 }
 
+Library::Library(Library&&) noexcept = default;
+Library& Library::operator=(Library&&) noexcept = default;
 Library::~Library() = default;
 
 void Library::add_folder(const std::filesystem::path& folder) { state_->add_folder(folder); }
@@ -367,7 +374,7 @@ const Definition& Library::find(const std::string& full_name) {
   if (is_aggregate(full_name)) {
     std::vector<std::string_view> parts;
     for (const Field& field : found.fields) parts.push_back(std::get<std::string>(field.type.element));
-    throw BadInput(quote(full_name) + " is no message, but consists of " + list_of(parts));
+    throw BadInput(quote(full_name) + " is not a message, but consists of " + list_of(parts));
   }
   return found;
 }

@@ -46,6 +46,8 @@ class Library {
  public:
   // `brought` outlives the library.
   explicit Library(std::span<const InterfaceText> brought = {});
+  Library(Library&&) noexcept;
+  Library& operator=(Library&&) noexcept;
   ~Library();
 
   // The interface files below a folder, wherever they are: .../package/msg/Name.msg. Links are followed. Throws

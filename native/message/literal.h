@@ -37,6 +37,9 @@ struct Elements {
 // The elements of "[1, 2]"; those of texts may be quoted, with commas within.
 [[nodiscard]] Elements split_elements(std::string_view text, bool are_texts);
 
+// Of ASCII letters.
+[[nodiscard]] std::string lower_case(std::string_view text);
+
 [[nodiscard]] constexpr bool is_blank(char c) noexcept { return c == ' ' || c == '\t'; }
 
 // Without blanks at its ends.

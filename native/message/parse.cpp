@@ -57,8 +57,8 @@ bool is_message(std::string_view name) {
   return is_camel(name);
 }
 
-constexpr std::string_view kSnakeRule = "lower case letters, digits and single underscores, a letter first";
-constexpr std::string_view kCamelRule = "letters and digits in CamelCase";
+constexpr std::string_view kSnakeRule = "use lower case letters, digits and single underscores, a letter first";
+constexpr std::string_view kCamelRule = "use letters and digits, in CamelCase";
 
 // Whether a struct of a service is called that behind its name.
 bool is_service_part(std::string_view suffix) {
@@ -189,10 +189,10 @@ class Parser {
   void check_name() const {
     if (!is_snake(name_.package, is_lower)) {
       refuse({source_, 0, 0},
-             quote(name_.package) + " is no name of a package; it has " + std::string(kSnakeRule));
+             quote(name_.package) + " is not a package name; " + std::string(kSnakeRule));
     }
     if (name_.kind == InterfaceKind::kMessage ? !is_message(name_.name) : !is_camel(name_.name)) {
-      refuse({source_, 0, 0}, quote(name_.name) + " is no name of an interface; it has " + std::string(kCamelRule));
+      refuse({source_, 0, 0}, quote(name_.name) + " is not an interface name; " + std::string(kCamelRule));
     }
   }
 
@@ -257,7 +257,7 @@ class Parser {
 
   void set_key(std::string_view at) {
     if (!last_is_field_) {
-      refuse(at, "@key is behind no field; a key is a field, and @key stands in a comment behind it or directly above");
+      refuse(at, "@key belongs to no field; put it in a comment behind a field or directly above one");
     }
     current().fields.back().key = true;
   }
@@ -332,8 +332,9 @@ class Parser {
 
   void read_field(std::string_view type, std::string_view name, std::string_view value) {
     Field field{std::string(name), read_type(type), {}, !value.empty(), false};
+    if (name.starts_with('[')) refuse(name, "a blank stands before [; write T[N] NAME");
     if (!is_snake(name, is_lower)) {
-      refuse(name, quote(name) + " is no name of a field; it has " + std::string(kSnakeRule));
+      refuse(name, quote(name) + " is not a field name; " + std::string(kSnakeRule));
     }
     note_name(seen_.fields, "field", name);
     if (field.has_default) read_default(field, value);
@@ -346,8 +347,9 @@ class Parser {
     const std::optional<Primitive> known = primitive_of(type);
     if (!is_snake(name, is_upper)) {
       if (name.empty()) refuse(sign, "the name of the constant is missing; write TYPE NAME=VALUE");
-      refuse(name, quote(name) + " is no name of a constant; it has upper case letters, digits and single "
-                                 "underscores, a letter first (a line with = is a constant)");
+      if (name.starts_with('<')) refuse(name, "a blank stands before <=; write string<=N NAME");
+      refuse(name, quote(name) + " is not a constant name; use upper case letters, digits and single underscores, a "
+                                 "letter first (a line with = is a constant)");
     }
     if (!known) {
       read_type(type);  // says what is wrong with one that is none at all
@@ -375,6 +377,7 @@ class Parser {
       const std::size_t bracket = text.rfind('[');
       if (bracket == std::string_view::npos) refuse(text, quote(text) + " has no [; write T[N], T[<=N] or T[]");
       element = text.substr(0, bracket);
+      if (element.ends_with(']')) refuse(text, "ROS 2 has no arrays of arrays; put the inner one into a message");
       read_plurality(type, text.substr(bracket + 1, text.size() - bracket - 2));
     }
     if (element.empty()) refuse(text, "the type is missing; write TYPE NAME");
@@ -386,7 +389,7 @@ class Parser {
     if (bound != std::string_view::npos) {
       const std::optional<Primitive> known = primitive_of(element.substr(0, bound));
       if (!known || !is_text(*known)) {
-        refuse(element, "only string and wstring have a bound; write string<=N, or T[<=N] for a bounded sequence");
+        refuse(element, "only string and wstring have a bound; for a bounded sequence write T[<=N]");
       }
       type.element = *known;
       type.text_bound = read_count(element.substr(bound + kBound.size()), element);
@@ -413,7 +416,7 @@ class Parser {
     const bool number = last == end && code != std::errc::invalid_argument;
     if (!number || code != std::errc{} || count == 0 || count > kMaxCount) {
       refuse(digits.empty() ? at : digits,
-             quote(digits) + " is no size; it is a whole number from 1 to " + std::to_string(kMaxCount));
+             quote(digits) + " is not a size; use a whole number from 1 to " + std::to_string(kMaxCount));
     }
     return count;
   }
@@ -428,14 +431,14 @@ class Parser {
     std::string_view name = text.substr(first + 1);
     if (name.starts_with("msg/")) name.remove_prefix(4);
     if (name.find('/') != std::string_view::npos) {
-      refuse(text, quote(text) + " is no message; a type is NAME, PACKAGE/NAME or PACKAGE/msg/NAME");
+      refuse(text, quote(text) + " is not a message; write NAME, PACKAGE/NAME or PACKAGE/msg/NAME");
     }
     if (!is_snake(package, is_lower)) {
       refuse(package.empty() ? text : package,
-             quote(package) + " is no name of a package; it has " + std::string(kSnakeRule));
+             quote(package) + " is not a package name; " + std::string(kSnakeRule));
     }
     if (!is_message(name)) {
-      refuse(name.empty() ? text : name, quote(name) + " is no name of a message; it has " + std::string(kCamelRule));
+      refuse(name.empty() ? text : name, quote(name) + " is not a message name; " + std::string(kCamelRule));
     }
     return std::string(package).append("/msg/").append(name);
   }
@@ -446,7 +449,7 @@ class Parser {
     if (text == "duration") refuse(text, unknown + "; ROS 2 has builtin_interfaces/Duration");
     const std::string_view near = closest(text, primitive_names());
     if (!near.empty()) refuse(text, unknown + "; did you mean '" + std::string(near) + "'?");
-    refuse(text, unknown + "; names of messages have " + std::string(kCamelRule));
+    refuse(text, unknown + "; if it is a message, " + std::string(kCamelRule));
   }
 
   // ---- values
