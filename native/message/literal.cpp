@@ -17,19 +17,25 @@ struct Named {
 };
 
 constexpr std::array kPrimitives{
-    Named{"bool", Primitive::kBool},       Named{"byte", Primitive::kByte},       Named{"char", Primitive::kChar},
-    Named{"int8", Primitive::kInt8},       Named{"uint8", Primitive::kUint8},     Named{"int16", Primitive::kInt16},
-    Named{"uint16", Primitive::kUint16},   Named{"int32", Primitive::kInt32},     Named{"uint32", Primitive::kUint32},
-    Named{"int64", Primitive::kInt64},     Named{"uint64", Primitive::kUint64},   Named{"float32", Primitive::kFloat32},
-    Named{"float64", Primitive::kFloat64}, Named{"string", Primitive::kString},   Named{"wstring", Primitive::kWstring}};
+    Named{"bool", Primitive::kBool},         Named{"byte", Primitive::kByte},
+    Named{"char", Primitive::kChar},         Named{"int8", Primitive::kInt8},
+    Named{"uint8", Primitive::kUint8},       Named{"int16", Primitive::kInt16},
+    Named{"uint16", Primitive::kUint16},     Named{"int32", Primitive::kInt32},
+    Named{"uint32", Primitive::kUint32},     Named{"int64", Primitive::kInt64},
+    Named{"uint64", Primitive::kUint64},     Named{"float32", Primitive::kFloat32},
+    Named{"float64", Primitive::kFloat64},   Named{"string", Primitive::kString},
+    Named{"wstring", Primitive::kWstring},
+};
 
 Literal refused(std::string problem) { return {std::nullopt, std::move(problem)}; }
 
-// Takes out underscores between digits of that base, as Python allows them; nothing where one stands elsewhere.
+// Takes out underscores between digits of that base, as Python allows them; nothing where one stands
+// elsewhere.
 std::optional<std::string> without_underscores(std::string_view number, int base) {
   const auto digit_at = [&](std::size_t index) {
     unsigned value = 0;
-    return index < number.size() && std::from_chars(&number[index], &number[index] + 1, value, base).ec == std::errc{};
+    if (index >= number.size()) return false;
+    return std::from_chars(&number[index], &number[index] + 1, value, base).ec == std::errc{};
   };
   std::string result;
   for (std::size_t i = 0; i < number.size(); ++i) {
@@ -56,8 +62,8 @@ std::optional<Integer> read_integer(std::string_view text) {
   }
   int base = 10;
   if (text.size() > 2 && text[0] == '0') {
-    const char letter = text[1];
-    base = letter == 'x' || letter == 'X' ? 16 : letter == 'o' || letter == 'O' ? 8 : letter == 'b' || letter == 'B' ? 2 : 10;
+    const char letter = static_cast<char>(text[1] | 0x20);  // in lower case
+    base = letter == 'x' ? 16 : letter == 'o' ? 8 : letter == 'b' ? 2 : 10;
     if (base != 10) text.remove_prefix(text[2] == '_' ? 3 : 2);
   }
   const std::optional<std::string> digits = without_underscores(text, base);
@@ -74,8 +80,8 @@ Literal read_unsigned(Primitive type, std::string_view text) {
   const std::optional<Integer> integer = read_integer(text);
   const bool below = integer && integer->negative && integer->magnitude != 0;
   if (!integer || integer->outside || below || integer->magnitude > most) {
-    return refused(quote(text) + " is not a " + std::string(name_of(type)) + "; use a whole number from 0 to " +
-                   std::to_string(most));
+    return refused(quote(text) + " is not a " + std::string(name_of(type)) +
+                   "; use a whole number from 0 to " + std::to_string(most));
   }
   return {Value(integer->magnitude), {}};
 }
@@ -116,7 +122,8 @@ Literal read_float(Primitive type, std::string_view text) {
   const auto [last, code] = std::from_chars(digits->data(), end, value);
   if (last != end || code == std::errc::invalid_argument) return problem("use a number such as -1.5 or 2e-3");
   if (code == std::errc::result_out_of_range || (type == Primitive::kFloat32 && value >= kFloat32End)) {
-    return problem("its largest is " + std::string(type == Primitive::kFloat32 ? "3.4028235e38" : "1.7976931348623157e308"));
+    return problem(type == Primitive::kFloat32 ? "its largest is 3.4028235e38"
+                                               : "its largest is 1.7976931348623157e308");
   }
   return {Value(negative ? -value : value), {}};
 }
@@ -135,7 +142,8 @@ void append_utf8(std::string& text, std::uint32_t code) {
   }
 }
 
-// The number of up to `most` digits at the front of `text`, which are taken away; nothing where there are none.
+// The number of up to `most` digits at the front of `text`, which are taken away; nothing where there are
+// none.
 std::optional<std::uint32_t> take_number(std::string_view& text, std::size_t most, int base) {
   std::uint32_t number = 0;
   const char* const end = text.data() + std::min(text.size(), most);
@@ -205,11 +213,14 @@ Literal read_text(Primitive type, std::uint64_t bound, std::string_view written)
     break;
   }
   std::optional<std::string> value = unescaped(text);
-  if (!value) return refused(quote(written) + " has an escape that no text can hold (NUL or a surrogate); remove it");
+  if (!value) {
+    return refused(quote(written) + " has an escape that no text can hold (NUL or a surrogate); remove it");
+  }
   if (const std::size_t length = length_of(type, *value); bound > 0 && length > bound) {
     return refused(quote(written) + " has " + std::to_string(length) +
-                   (type == Primitive::kString ? " bytes" : " units of UTF-16") + "; " + std::string(name_of(type)) +
-                   "<=" + std::to_string(bound) + " takes at most " + std::to_string(bound));
+                   (type == Primitive::kString ? " bytes" : " units of UTF-16") + "; " +
+                   std::string(name_of(type)) + "<=" + std::to_string(bound) + " takes at most " +
+                   std::to_string(bound));
   }
   return {Value(*std::move(value)), {}};
 }
@@ -301,7 +312,9 @@ Elements split_elements(std::string_view text, bool are_texts) {
     std::size_t stop = std::min(end, text.find(',', at));
     if (quoted) {
       const std::size_t length = end_of_quoted(text.substr(at, end - at));
-      if (length == std::string_view::npos) return refuse(at, "the quotation mark is never closed; end the value with another");
+      if (length == std::string_view::npos) {
+        return refuse(at, "the quotation mark is never closed; end the value with another");
+      }
       stop = std::min(end, text.find_first_not_of(" \t", at + length));
       if (stop != end && text[stop] != ',') return refuse(stop, "a comma is missing; write [VALUE, VALUE]");
     }

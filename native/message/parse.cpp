@@ -57,7 +57,8 @@ bool is_message(std::string_view name) {
   return is_camel(name);
 }
 
-constexpr std::string_view kSnakeRule = "use lower case letters, digits and single underscores, a letter first";
+constexpr std::string_view kSnakeRule =
+    "use lower case letters, digits and single underscores, a letter first";
 constexpr std::string_view kCamelRule = "use letters and digits, in CamelCase";
 
 // Whether a struct of a service is called that behind its name.
@@ -80,8 +81,8 @@ bool is_suffix(InterfaceKind kind, std::string_view suffix) {
   return suffix == kFeedbackMessage || std::ranges::find(kActionParts, suffix) != kActionParts.end();
 }
 
-// "std_srvs/srv/SetBool" and "_Request" for "std_srvs/srv/SetBool_Request". Names of services and actions have no
-// underscore; those of messages may have.
+// "std_srvs/srv/SetBool" and "_Request" for "std_srvs/srv/SetBool_Request". Names of services and actions
+// have no underscore; those of messages may have.
 std::optional<std::pair<InterfaceName, std::string_view>> split_struct(std::string_view struct_name) {
   std::optional<InterfaceName> name = split_name(struct_name);
   if (!name) return std::nullopt;
@@ -105,12 +106,14 @@ std::size_t characters(std::string_view text) {
 bool has_key(std::string_view comment) {
   for (std::size_t at = comment.find(kKey); at != std::string_view::npos; at = comment.find(kKey, at + 1)) {
     const std::size_t end = at + kKey.size();
-    if ((at == 0 || !is_word(comment[at - 1])) && (end == comment.size() || !is_word(comment[end]))) return true;
+    const bool begins = at == 0 || !is_word(comment[at - 1]);
+    if (begins && (end == comment.size() || !is_word(comment[end]))) return true;
   }
   return false;
 }
 
-Field nested(std::string name, std::string type, Plurality plurality = Plurality::kOne, std::uint64_t count = 0) {
+Field nested(std::string name, std::string type, Plurality plurality = Plurality::kOne,
+             std::uint64_t count = 0) {
   return {std::move(name), {std::move(type), plurality, count, 0}, {}, false, false};
 }
 
@@ -231,7 +234,7 @@ class Parser {
 
   void read_line(std::string_view line) {
     line_ = line;
-    while (!line.empty() && (is_blank(line.back()) || line.back() == '\v' || line.back() == '\f')) line.remove_suffix(1);
+    line = line.substr(0, line.find_last_not_of(" \t\v\f") + 1);
     if (line.starts_with(kSeparator)) return read_separator(line);
     const std::size_t hash = line.find(kComment);
     const std::string_view comment = hash == std::string_view::npos ? "" : line.substr(hash);
@@ -239,7 +242,9 @@ class Parser {
     if (trimmed(content).empty()) return read_comment(comment, !content.empty());
     const bool key = has_key(comment) || key_above_;
     key_above_ = false;
-    if (is_blank(content[0])) refuse(content, "the line begins with a blank; ROS 2 wants the type in the first column");
+    if (is_blank(content[0])) {
+      refuse(content, "the line begins with a blank; ROS 2 wants the type in the first column");
+    }
     read_definition(trimmed(content));
     if (key) set_key(comment.empty() ? content : comment);
   }
@@ -318,7 +323,8 @@ class Parser {
     const std::string_view type = content.substr(0, type_end);
     const std::string_view rest = trimmed(content.substr(type_end));
     if (rest.empty()) {
-      refuse(type, quote(type) + " has no name behind it; write TYPE NAME, TYPE NAME DEFAULT or TYPE NAME=VALUE");
+      refuse(type,
+             quote(type) + " has no name behind it; write TYPE NAME, TYPE NAME DEFAULT or TYPE NAME=VALUE");
     }
     const std::size_t assignment = rest.find(kAssignment);
     if (assignment == std::string_view::npos) {
@@ -343,13 +349,14 @@ class Parser {
     last_is_field_ = true;
   }
 
-  void read_constant(std::string_view type, std::string_view name, std::string_view value, std::string_view sign) {
+  void read_constant(std::string_view type, std::string_view name, std::string_view value,
+                     std::string_view sign) {
     const std::optional<Primitive> known = primitive_of(type);
     if (!is_snake(name, is_upper)) {
       if (name.empty()) refuse(sign, "the name of the constant is missing; write TYPE NAME=VALUE");
       if (name.starts_with('<')) refuse(name, "a blank stands before <=; write string<=N NAME");
-      refuse(name, quote(name) + " is not a constant name; use upper case letters, digits and single underscores, a "
-                                 "letter first (a line with = is a constant)");
+      refuse(name, quote(name) + " is not a constant name; use upper case letters, digits and single "
+                                 "underscores, a letter first (a line with = is a constant)");
     }
     if (!known) {
       read_type(type);  // says what is wrong with one that is none at all
@@ -357,11 +364,13 @@ class Parser {
     }
     note_name(seen_.constants, "constant", name);
     if (value.empty() && !is_text(*known)) refuse(sign, "the value is missing; write TYPE NAME=VALUE");
-    current().constants.push_back({std::string(name), *known, read_value(*known, 0, value, value.empty() ? sign : value)});
+    Value read = read_value(*known, 0, value, value.empty() ? sign : value);
+    current().constants.push_back({std::string(name), *known, std::move(read)});
     last_is_field_ = false;
   }
 
-  void note_name(std::map<std::string_view, std::size_t>& lines, std::string_view what, std::string_view name) {
+  void note_name(std::map<std::string_view, std::size_t>& lines, std::string_view what,
+                 std::string_view name) {
     const auto [known, is_new] = lines.emplace(name, number_);
     if (is_new) return;
     refuse(name, std::string(what) + " " + quote(name) + " stands in line " + std::to_string(known->second) +
@@ -375,9 +384,13 @@ class Parser {
     std::string_view element = text;
     if (text.ends_with(']')) {
       const std::size_t bracket = text.rfind('[');
-      if (bracket == std::string_view::npos) refuse(text, quote(text) + " has no [; write T[N], T[<=N] or T[]");
+      if (bracket == std::string_view::npos) {
+        refuse(text, quote(text) + " has no [; write T[N], T[<=N] or T[]");
+      }
       element = text.substr(0, bracket);
-      if (element.ends_with(']')) refuse(text, "ROS 2 has no arrays of arrays; put the inner one into a message");
+      if (element.ends_with(']')) {
+        refuse(text, "ROS 2 has no arrays of arrays; put the inner one into a message");
+      }
       read_plurality(type, text.substr(bracket + 1, text.size() - bracket - 2));
     }
     if (element.empty()) refuse(text, "the type is missing; write TYPE NAME");
@@ -490,8 +503,12 @@ class Parser {
     const auto offset = static_cast<std::size_t>(part.data() - line_.data());
     return {source_, number_, characters(line_.substr(0, offset)) + 1};
   }
-  [[noreturn]] void refuse(std::string_view part, std::string_view what) const { message::refuse(place(part), what); }
-  [[noreturn]] void refuse(const Place& place, std::string_view what) const { message::refuse(place, what); }
+  [[noreturn]] void refuse(std::string_view part, std::string_view what) const {
+    message::refuse(place(part), what);
+  }
+  [[noreturn]] void refuse(const Place& place, std::string_view what) const {
+    message::refuse(place, what);
+  }
 
   const InterfaceName& name_;
   const std::string_view text_;
@@ -524,7 +541,8 @@ std::optional<InterfaceName> split_name(std::string_view full_name) {
   if (first == std::string_view::npos || last == first) return std::nullopt;
   const std::optional<InterfaceKind> kind = interface_kind_of(full_name.substr(first + 1, last - first - 1));
   if (!kind) return std::nullopt;
-  return InterfaceName{std::string(full_name.substr(0, first)), *kind, std::string(full_name.substr(last + 1))};
+  return InterfaceName{std::string(full_name.substr(0, first)), *kind,
+                       std::string(full_name.substr(last + 1))};
 }
 
 void refuse(const Place& place, std::string_view what) {
@@ -533,7 +551,8 @@ void refuse(const Place& place, std::string_view what) {
   throw BadInput(one_line(text.append(": ").append(what)));
 }
 
-std::vector<Definition> parse_interface(const InterfaceName& name, std::string_view text, const std::string& source) {
+std::vector<Definition> parse_interface(const InterfaceName& name, std::string_view text,
+                                        const std::string& source) {
   return Parser(name, text, source).run();
 }
 

@@ -1,5 +1,5 @@
-// Interface files: pieces of the text, apart by lines of ===, are messages A, B, ... of one package that may contain
-// each other; the last one is read as a service and as an action, too.
+// Interface files: pieces of the text, apart by lines of ===, are messages A, B, ... of one package that may
+// contain each other; the last one is read as a service and as an action, too.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -22,8 +22,9 @@ constexpr std::size_t kMostPieces = 26;
 std::vector<std::string> pieces_of(std::string_view text) {
   constexpr std::string_view kBetween = "===\n";
   std::vector<std::string> pieces;
-  for (std::size_t end = text.find(kBetween); end != std::string_view::npos && pieces.size() + 1 < kMostPieces;
-       end = text.find(kBetween)) {
+  while (pieces.size() + 1 < kMostPieces) {
+    const std::size_t end = text.find(kBetween);
+    if (end == std::string_view::npos) break;
     pieces.emplace_back(text.substr(0, end));
     text.remove_prefix(end + kBetween.size());
   }

@@ -44,8 +44,8 @@ TEST(Sha256Padding, IsRightAtEachLengthAroundABlock) {
 
 // ---- types
 
-// Lines of tests/data/messages/golden/hashes: a name and its hash. Beside it are the types, without comments, constants
-// and defaults.
+// Lines of tests/data/messages/golden/hashes: a name and its hash. Beside it are the types, without comments,
+// constants and defaults.
 struct Golden {
   std::string text;
   std::string hash;
@@ -73,7 +73,8 @@ INSTANTIATE_TEST_SUITE_P(, Rihs01, testing::ValuesIn(golden()), rows::by_text);
 TEST(Golden, IsReadWhole) { EXPECT_EQ(golden().size(), 59U); }
 
 TEST(TypeDescription, IsWrittenAsRosidlWritesIt) {
-  const Definition inner{"pkg/msg/Inner", {{"a", {Primitive::kBool, Plurality::kOne, 0, 0}, {}, false, false}}, {}, {}};
+  const Definition inner{
+      "pkg/msg/Inner", {{"a", {Primitive::kBool, Plurality::kOne, 0, 0}, {}, false, false}}, {}, {}};
   const Definition outer{"pkg/msg/Outer",
                          {{"texts", {Primitive::kString, Plurality::kBounded, 3, 5}, {}, false, false},
                           {"inner", {"pkg/msg/Inner", Plurality::kSequence, 0, 0}, {}, false, false}},

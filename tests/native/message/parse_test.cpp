@@ -60,7 +60,7 @@ INSTANTIATE_TEST_SUITE_P(
                         {"Point", {"Point", Plurality::kOne, 0, 0}},
                         {"Header", {"Header", Plurality::kOne, 0, 0}},
                         {"geometry_msgs/Point[2]", {"geometry_msgs/msg/Point", Plurality::kArray, 2, 0}},
-                        {"geometry_msgs/msg/Point[]", {"geometry_msgs/msg/Point", Plurality::kSequence, 0, 0}},
+                        {"a_msgs/msg/Point[]", {"a_msgs/msg/Point", Plurality::kSequence, 0, 0}},
                         {"pkg/Some_Request", {"pkg/msg/Some_Request", Plurality::kOne, 0, 0}},
                         {"uint8[4294967295]", {Primitive::kUint8, Plurality::kArray, 4294967295, 0}}}),
     rows::by_text);
@@ -201,7 +201,8 @@ TEST(Struct, WithoutFieldsHasTheMemberOfRosidl) {
 // ---- services and actions
 
 TEST(Service, HasRequestResponseEventAndItself) {
-  const auto structs = parse_interface({"pkg", InterfaceKind::kService, "Do"}, "int32 a\n---\nbool b\n", "Do.srv");
+  const auto structs =
+      parse_interface({"pkg", InterfaceKind::kService, "Do"}, "int32 a\n---\nbool b\n", "Do.srv");
   EXPECT_EQ(names_of(structs), (std::vector<std::string>{"pkg/srv/Do_Request", "pkg/srv/Do_Response",
                                                          "pkg/srv/Do_Event", "pkg/srv/Do"}));
   EXPECT_EQ(structs[1].fields.at(0).name, "b");
@@ -212,13 +213,14 @@ TEST(Service, HasRequestResponseEventAndItself) {
 }
 
 TEST(Action, HasAllThatRos2Derives) {
-  const auto structs =
-      parse_interface({"pkg", InterfaceKind::kAction, "Go"}, "int32 a\n---\nint32 b\n---\nint32 c\n", "Go.action");
+  const auto structs = parse_interface({"pkg", InterfaceKind::kAction, "Go"},
+                                       "int32 a\n---\nint32 b\n---\nint32 c\n", "Go.action");
   std::vector<std::string> names = names_of(structs);
   std::ranges::sort(names);
   EXPECT_EQ(names,
-            (std::vector<std::string>{"pkg/action/Go", "pkg/action/Go_Feedback", "pkg/action/Go_FeedbackMessage",
-                                      "pkg/action/Go_GetResult", "pkg/action/Go_GetResult_Event",
+            (std::vector<std::string>{"pkg/action/Go", "pkg/action/Go_Feedback",
+                                      "pkg/action/Go_FeedbackMessage", "pkg/action/Go_GetResult",
+                                      "pkg/action/Go_GetResult_Event",
                                       "pkg/action/Go_GetResult_Request", "pkg/action/Go_GetResult_Response",
                                       "pkg/action/Go_Goal", "pkg/action/Go_Result", "pkg/action/Go_SendGoal",
                                       "pkg/action/Go_SendGoal_Event", "pkg/action/Go_SendGoal_Request",
@@ -232,8 +234,9 @@ TEST(Action, HasAllThatRos2Derives) {
 }
 
 TEST(InterfaceOf, IsNothingForNamesOfNoStruct) {
-  for (const char* const name : {"", "pkg", "pkg/Name", "pkg/idl/Name", "pkg/srv/Do_Goal", "pkg/action/Go_Request",
-                                 "pkg/action/Go_SendGoal_Goal", "pkg/srv/Do_Request_Request"}) {
+  for (const char* const name :
+       {"", "pkg", "pkg/Name", "pkg/idl/Name", "pkg/srv/Do_Goal", "pkg/action/Go_Request",
+        "pkg/action/Go_SendGoal_Goal", "pkg/srv/Do_Request_Request"}) {
     EXPECT_FALSE(interface_of(name)) << name;
   }
   EXPECT_EQ(interface_of("pkg/msg/Some_Request")->name, "Some_Request");
@@ -268,7 +271,8 @@ TEST(Text, OfTheLargestSizeIsReadInOnePass) {
 
 std::vector<Path> bad_files() {
   std::vector<Path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(Path(PERFLAB_SOURCE_DIR) / "tests/data/messages/bad")) {
+  const Path folder = Path(PERFLAB_SOURCE_DIR) / "tests/data/messages/bad";
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".expected") files.push_back(entry.path());
   }
   std::ranges::sort(files);
