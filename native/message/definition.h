@@ -14,8 +14,9 @@
 
 namespace perflab::message {
 
-// Primitive types by their names in ROS 2. `char` is an unsigned octet there, as is `byte`; wire and memory are
-// those of uint8. The hash of `char` is that of uint8, too (rosidl_adapter makes it one), that of `byte` is not.
+// Primitive types by their names in ROS 2. `char` is an unsigned octet there, as is `byte`; wire and memory
+// are those of uint8. The hash of `char` is that of uint8, too (rosidl_adapter makes it one), that of `byte`
+// is not.
 enum class Primitive : std::uint8_t {
   kBool, kByte, kChar, kInt8, kUint8, kInt16, kUint16, kInt32, kUint32, kInt64, kUint64, kFloat32, kFloat64,
   kString,  // UTF-8
@@ -61,8 +62,8 @@ enum class Plurality : std::uint8_t {
 };
 
 struct FieldType {
-  // A primitive, or a struct: by its full name ("geometry_msgs/msg/Point"), or, until the library resolves it, by its
-  // name alone ("Point").
+  // A primitive, or a struct: by its full name ("geometry_msgs/msg/Point"), or, until the library resolves
+  // it, by its name alone ("Point").
   std::variant<Primitive, std::string> element = Primitive::kBool;
   Plurality plurality = Plurality::kOne;
   std::uint64_t count = 0;       // N of an array or of a bounded sequence, else 0

@@ -65,7 +65,8 @@ void append(std::string& json, const Field& field) {
   const auto* const primitive = std::get_if<Primitive>(&field.type.element);
   const int element = primitive != nullptr ? number_of(*primitive, field.type.text_bound > 0) : kNested;
   json.append("{\"name\": \"").append(field.name);
-  json.append("\", \"type\": {\"type_id\": ").append(std::to_string(element + number_of(field.type.plurality)));
+  json.append("\", \"type\": {\"type_id\": ");
+  json.append(std::to_string(element + number_of(field.type.plurality)));
   json.append(", \"capacity\": ").append(std::to_string(field.type.count));
   json.append(", \"string_capacity\": ").append(std::to_string(field.type.text_bound));
   json.append(", \"nested_type_name\": \"");

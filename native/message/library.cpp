@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "message/hash.h"
+#include "message/literal.h"
 #include "message/names.h"
 #include "message/parse.h"
 
@@ -40,8 +41,8 @@ std::optional<InterfaceName> interface_at(const fs::path& file) {
   const std::string package = folder.parent_path().filename().string();
   std::optional<InterfaceName> name =
       split_name(package + "/" + folder.filename().string() + "/" + file.stem().string());
-  if (!name || package.empty() || file.extension() != "." + std::string(to_text(name->kind))) return std::nullopt;
-  return name;
+  const bool fits = name && !package.empty() && file.extension() == "." + std::string(to_text(name->kind));
+  return fits ? name : std::nullopt;
 }
 
 // Files of a folder by interface. Each folder is visited once, whatever links lead to it.
@@ -50,7 +51,7 @@ std::map<std::string, std::vector<std::string>> files_below(const fs::path& fold
   std::map<std::string, std::vector<std::string>> files;
   std::set<fs::path> visited;
   const auto check = [&](const fs::path& at) {
-    if (code) throw BadInput(one_line(at.string() + ": cannot be read: " + code.message()));
+    if (code) refuse({at.string(), 0, 0}, "cannot be read: " + code.message());
   };
   std::vector<fs::path> waiting{fs::absolute(folder, code).lexically_normal()};
   check(folder);
@@ -60,12 +61,14 @@ std::map<std::string, std::vector<std::string>> files_below(const fs::path& fold
     const fs::path real = fs::canonical(at, code);
     check(at);
     if (!visited.insert(real).second) continue;
-    for (fs::directory_iterator entries(at, code); !code && entries != fs::directory_iterator(); entries.increment(code)) {
+    fs::directory_iterator entries(at, code);
+    for (; !code && entries != fs::directory_iterator(); entries.increment(code)) {
+      const fs::path& path = entries->path();
       std::error_code broken;  // a link to nothing is neither a folder nor a file
       if (entries->is_directory(broken)) {
-        waiting.push_back(entries->path());
+        waiting.push_back(path);
       } else if (entries->is_regular_file(broken)) {
-        if (const auto name = interface_at(entries->path())) files[name->full()].push_back(entries->path().string());
+        if (const auto name = interface_at(path)) files[name->full()].push_back(path.string());
       }
     }
     check(at);
@@ -92,25 +95,27 @@ class Library::State {
   // ---- what is known
 
   void add(const InterfaceText& brought) {
-    const std::string name = std::string(brought.package).append("/").append(brought.kind).append("/").append(brought.name);
+    std::string name(brought.package);
+    name.append("/").append(brought.kind).append("/").append(brought.name);
     add_one(name, {brought.text, {name + "." + std::string(brought.kind)}});
   }
 
   void add_text(const std::string& name, std::string text, const std::string& source) {
     if (!split_name(name)) {
-      throw BadInput(one_line(source) + ": " + quote(name) + " is no name of an interface; it is PACKAGE/msg/NAME, " +
-                     "PACKAGE/srv/NAME or PACKAGE/action/NAME");
+      refuse({source, 0, 0}, quote(name) + " is not an interface name; write PACKAGE/msg/NAME, "
+                                           "PACKAGE/srv/NAME or PACKAGE/action/NAME");
     }
     add_one(name, {std::move(text), {source}});
   }
 
   void add_folder(const fs::path& folder) {
     std::error_code code;
-    if (!fs::is_directory(folder, code)) throw BadInput(one_line(folder.string() + ": no such folder"));
+    if (!fs::is_directory(folder, code)) refuse({folder.string(), 0, 0}, "no such folder");
     auto files = files_below(folder);
     if (files.empty()) {
-      throw BadInput(one_line(folder.string() + ": no interface file in it; its place is PACKAGE/msg/NAME.msg, "
-                              "PACKAGE/srv/NAME.srv or PACKAGE/action/NAME.action"));
+      refuse({folder.string(), 0, 0},
+             "no interface file in it; its place is PACKAGE/msg/NAME.msg, PACKAGE/srv/NAME.srv or "
+             "PACKAGE/action/NAME.action");
     }
     for (auto& [name, paths] : files) {
       std::ranges::sort(paths);
@@ -131,14 +136,18 @@ class Library::State {
     return found == interfaces_.end() ? "" : found->second.sources.front();
   }
 
-  std::string text_of(const std::string& interface_name) const { return read(interfaces_.at(interface_name)); }
+  std::string text_of(const std::string& interface_name) const {
+    return read(interfaces_.at(interface_name));
+  }
 
   std::string unknown(std::string_view name) const {
     std::string text = "unknown type " + quote(written(name));
     if (const std::string_view near = nearest(name); !near.empty()) {
       return text + "; did you mean '" + written(near) + "'?";
     }
-    return text + "; no interface file of that name is known";
+    const std::optional<InterfaceName> owner = interface_of(name);
+    if (!owner) return text + "; no such interface is known";
+    return text + "; no file '" + owner->full() + "." + std::string(to_text(owner->kind)) + "' is known";
   }
 
   // ---- structs
@@ -194,20 +203,24 @@ class Library::State {
     for (std::size_t i = 1; i < interface.sources.size(); ++i) {
       if (text_of_file(interface.sources[i]) == text) continue;
       refuse({interface.sources[i], 0, 0},
-             "differs from " + interface.sources.front() + ", which has the same name; give a folder with one of them");
+             "differs from " + interface.sources.front() +
+                 ", which has the same name; give a folder with one of them");
     }
     return text;
   }
 
-  // The message of the same name in another package, or one whose name is similar.
+  // The message of the same name in another package, a primitive in another case, or what has a similar name.
   std::string_view nearest(std::string_view name) const {
     std::vector<std::string_view> candidates;
     std::string_view same;
     for (const auto& [known, interface] : interfaces_) {
-      if (same.empty() && known.find("/msg/") != std::string::npos && last_part(known) == last_part(name)) same = known;
+      const bool is_message = known.find("/msg/") != std::string::npos;
+      if (same.empty() && is_message && last_part(known) == last_part(name)) same = known;
       candidates.push_back(known);
     }
-    return same.empty() ? closest(name, candidates) : same;
+    if (!same.empty()) return same;
+    if (const auto primitive = primitive_of(lower_case(last_part(name)))) return name_of(*primitive);
+    return closest(name, candidates);
   }
 
   // The struct of that name with all names in full, or nullptr where there is none.
@@ -217,7 +230,8 @@ class Library::State {
     const auto interface = interfaces_.find(owner->full());
     if (interface == interfaces_.end()) return nullptr;
     if (!loaded_.contains(interface->first)) {
-      std::vector<Definition> structs = parse_interface(*owner, read(interface->second), interface->second.sources.front());
+      std::vector<Definition> structs =
+          parse_interface(*owner, read(interface->second), interface->second.sources.front());
       for (Definition& part : structs) resolve(owner->package, part);
       for (Definition& part : structs) structs_.emplace(part.name, std::move(part));
       loaded_.insert(interface->first);
@@ -275,14 +289,24 @@ class Library::State {
   }
 
   // Both factors are below 2^32 or so, as counts and sizes are limited: no product is beyond 64 bits.
-  static void add_bytes(std::uint64_t& bytes, const Field& field, std::uint64_t element, const std::string& name,
-                        const Place& place) {
+  static void add_bytes(std::uint64_t& bytes, const Field& field, std::uint64_t element,
+                        const std::string& name, const Place& place) {
     static_assert(kMaxCount <= ~std::uint64_t{0} / kMaxFixedBytes - 1);
-    const bool variable = field.type.plurality == Plurality::kBounded || field.type.plurality == Plurality::kSequence;
-    bytes += variable ? kVariableBytes : field.type.plurality == Plurality::kArray ? element * field.type.count : element;
+    switch (field.type.plurality) {
+      case Plurality::kOne:
+        bytes += element;
+        break;
+      case Plurality::kArray:
+        bytes += element * field.type.count;
+        break;
+      case Plurality::kBounded:
+      case Plurality::kSequence:
+        bytes += kVariableBytes;
+        break;
+    }
     if (bytes <= kMaxFixedBytes) return;
-    refuse(place, "with field " + quote(field.name) + " " + written(name) + " is larger than " +
-                      std::to_string(kMaxFixedBytes) + " bytes; write a sequence, T[], of what is large");
+    refuse(place, "field " + quote(field.name) + " makes " + written(name) + " larger than " +
+                      std::to_string(kMaxFixedBytes) + " bytes; use a sequence (T[]) for large data");
   }
 
   [[noreturn]] static void refuse_cycle(const Place& place, std::vector<const Definition*> cycle) {
@@ -295,7 +319,7 @@ class Library::State {
       }
     }
     const std::string first = written(cycle.front()->name);
-    refuse(place, first + " contains itself: " + way + first + "; a type of ROS 2 ends somewhere");
+    refuse(place, first + " contains itself: " + way + first + "; ROS 2 has no recursive types");
   }
 
   std::map<std::string, Interface> interfaces_;
@@ -308,6 +332,8 @@ Library::Library(std::span<const InterfaceText> brought) : state_(std::make_uniq
   for (const InterfaceText& text : brought) state_->add(text);
 }
 
+Library::Library(Library&&) noexcept = default;
+Library& Library::operator=(Library&&) noexcept = default;
 Library::~Library() = default;
 
 void Library::add_folder(const std::filesystem::path& folder) { state_->add_folder(folder); }
@@ -318,7 +344,8 @@ void Library::add_text(const std::string& name, std::string text, const std::str
 
 std::optional<std::string> Library::full_name(std::string_view name) const {
   const auto refuse_several = [&](const std::vector<std::string>& meanings) {
-    throw BadInput(quote(name) + " means several: " + list_of({meanings.begin(), meanings.end()}) + "; write one of them");
+    throw BadInput(quote(name) + " means several: " + list_of({meanings.begin(), meanings.end()}) +
+                   "; write one of them");
   };
   const auto slashes = std::ranges::count(name, '/');
   std::vector<std::string> meanings;
@@ -333,8 +360,9 @@ std::optional<std::string> Library::full_name(std::string_view name) const {
     }
   } else if (slashes == 1) {
     const std::size_t slash = name.find('/');
-    for (const InterfaceKind kind : {InterfaceKind::kMessage, InterfaceKind::kService, InterfaceKind::kAction}) {
-      consider(std::string(name.substr(0, slash)).append("/").append(to_text(kind)).append(name.substr(slash)));
+    const std::string package(name.substr(0, slash));
+    for (const auto kind : {InterfaceKind::kMessage, InterfaceKind::kService, InterfaceKind::kAction}) {
+      consider(package + "/" + std::string(to_text(kind)) + std::string(name.substr(slash)));
       if (kind == InterfaceKind::kMessage && !meanings.empty()) return meanings.front();
     }
   } else {
@@ -350,14 +378,16 @@ const Definition& Library::find(const std::string& full_name) {
   if (is_aggregate(full_name)) {
     std::vector<std::string_view> parts;
     for (const Field& field : found.fields) parts.push_back(std::get<std::string>(field.type.element));
-    throw BadInput(quote(full_name) + " is no message, but consists of " + list_of(parts));
+    throw BadInput(quote(full_name) + " is not a message, but consists of " + list_of(parts));
   }
   return found;
 }
 
 std::vector<std::string> Library::names() const { return state_->names(); }
 
-std::string Library::source_of(const std::string& interface_name) const { return state_->source_of(interface_name); }
+std::string Library::source_of(const std::string& interface_name) const {
+  return state_->source_of(interface_name);
+}
 
 std::map<std::string, std::string> Library::texts_of(const std::string& full_name) {
   const std::optional<InterfaceName> owner = interface_of(full_name);

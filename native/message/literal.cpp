@@ -17,27 +17,25 @@ struct Named {
 };
 
 constexpr std::array kPrimitives{
-    Named{"bool", Primitive::kBool},       Named{"byte", Primitive::kByte},       Named{"char", Primitive::kChar},
-    Named{"int8", Primitive::kInt8},       Named{"uint8", Primitive::kUint8},     Named{"int16", Primitive::kInt16},
-    Named{"uint16", Primitive::kUint16},   Named{"int32", Primitive::kInt32},     Named{"uint32", Primitive::kUint32},
-    Named{"int64", Primitive::kInt64},     Named{"uint64", Primitive::kUint64},   Named{"float32", Primitive::kFloat32},
-    Named{"float64", Primitive::kFloat64}, Named{"string", Primitive::kString},   Named{"wstring", Primitive::kWstring}};
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return result;
-}
+    Named{"bool", Primitive::kBool},         Named{"byte", Primitive::kByte},
+    Named{"char", Primitive::kChar},         Named{"int8", Primitive::kInt8},
+    Named{"uint8", Primitive::kUint8},       Named{"int16", Primitive::kInt16},
+    Named{"uint16", Primitive::kUint16},     Named{"int32", Primitive::kInt32},
+    Named{"uint32", Primitive::kUint32},     Named{"int64", Primitive::kInt64},
+    Named{"uint64", Primitive::kUint64},     Named{"float32", Primitive::kFloat32},
+    Named{"float64", Primitive::kFloat64},   Named{"string", Primitive::kString},
+    Named{"wstring", Primitive::kWstring},
+};
 
 Literal refused(std::string problem) { return {std::nullopt, std::move(problem)}; }
 
-// Takes out underscores between digits of that base, as Python allows them; nothing where one stands elsewhere.
+// Takes out underscores between digits of that base, as Python allows them; nothing where one stands
+// elsewhere.
 std::optional<std::string> without_underscores(std::string_view number, int base) {
   const auto digit_at = [&](std::size_t index) {
     unsigned value = 0;
-    return index < number.size() && std::from_chars(&number[index], &number[index] + 1, value, base).ec == std::errc{};
+    if (index >= number.size()) return false;
+    return std::from_chars(&number[index], &number[index] + 1, value, base).ec == std::errc{};
   };
   std::string result;
   for (std::size_t i = 0; i < number.size(); ++i) {
@@ -64,8 +62,8 @@ std::optional<Integer> read_integer(std::string_view text) {
   }
   int base = 10;
   if (text.size() > 2 && text[0] == '0') {
-    const char letter = text[1];
-    base = letter == 'x' || letter == 'X' ? 16 : letter == 'o' || letter == 'O' ? 8 : letter == 'b' || letter == 'B' ? 2 : 10;
+    const char letter = static_cast<char>(text[1] | 0x20);  // in lower case
+    base = letter == 'x' ? 16 : letter == 'o' ? 8 : letter == 'b' ? 2 : 10;
     if (base != 10) text.remove_prefix(text[2] == '_' ? 3 : 2);
   }
   const std::optional<std::string> digits = without_underscores(text, base);
@@ -82,8 +80,8 @@ Literal read_unsigned(Primitive type, std::string_view text) {
   const std::optional<Integer> integer = read_integer(text);
   const bool below = integer && integer->negative && integer->magnitude != 0;
   if (!integer || integer->outside || below || integer->magnitude > most) {
-    return refused(quote(text) + " is no " + std::string(name_of(type)) + "; it takes whole numbers from 0 to " +
-                   std::to_string(most));
+    return refused(quote(text) + " is not a " + std::string(name_of(type)) +
+                   "; use a whole number from 0 to " + std::to_string(most));
   }
   return {Value(integer->magnitude), {}};
 }
@@ -92,7 +90,7 @@ Literal read_signed(Primitive type, std::string_view text) {
   const std::uint64_t most = ~std::uint64_t{0} >> (65 - 8 * size_of(type));
   const std::optional<Integer> integer = read_integer(text);
   if (!integer || integer->outside || integer->magnitude > most + (integer->negative ? 1 : 0)) {
-    return refused(quote(text) + " is no " + std::string(name_of(type)) + "; it takes whole numbers from -" +
+    return refused(quote(text) + " is not an " + std::string(name_of(type)) + "; use a whole number from -" +
                    std::to_string(most + 1) + " to " + std::to_string(most));
   }
   const std::uint64_t bits = integer->negative ? ~integer->magnitude + 1 : integer->magnitude;
@@ -100,17 +98,17 @@ Literal read_signed(Primitive type, std::string_view text) {
 }
 
 Literal read_bool(std::string_view text) {
-  const std::string word = lower(text);
+  const std::string word = lower_case(text);
   if (word == "true" || word == "1") return {Value(true), {}};
   if (word == "false" || word == "0") return {Value(false), {}};
-  return refused(quote(text) + " is no bool; it takes true, false, 1 or 0");
+  return refused(quote(text) + " is not a bool; use true, false, 1 or 0");
 }
 
 Literal read_float(Primitive type, std::string_view text) {
   // Half a unit in the last place above the largest float32: what is below rounds to it.
   constexpr double kFloat32End = 0x1.ffffffp127;
   const auto problem = [&](std::string_view what) {
-    return refused(quote(text) + " is no " + std::string(name_of(type)) + "; " + std::string(what));
+    return refused(quote(text) + " is not a " + std::string(name_of(type)) + "; " + std::string(what));
   };
   std::string_view rest = text;
   const bool negative = rest.starts_with('-');
@@ -118,13 +116,14 @@ Literal read_float(Primitive type, std::string_view text) {
   // No words (inf, nan), no second sign, no hexadecimal digits: these do not pass the IDL.
   const bool number = !rest.empty() && (is_digit(rest[0]) || rest[0] == '.');
   const std::optional<std::string> digits = number ? without_underscores(rest, 10) : std::nullopt;
-  if (!digits) return problem("it takes numbers such as -1.5 or 2e-3");
+  if (!digits) return problem("use a number such as -1.5 or 2e-3");
   double value = 0;
   const char* const end = digits->data() + digits->size();
   const auto [last, code] = std::from_chars(digits->data(), end, value);
-  if (last != end || code == std::errc::invalid_argument) return problem("it takes numbers such as -1.5 or 2e-3");
+  if (last != end || code == std::errc::invalid_argument) return problem("use a number such as -1.5 or 2e-3");
   if (code == std::errc::result_out_of_range || (type == Primitive::kFloat32 && value >= kFloat32End)) {
-    return problem("it is outside the range of the type");
+    return problem(type == Primitive::kFloat32 ? "its largest is 3.4028235e38"
+                                               : "its largest is 1.7976931348623157e308");
   }
   return {Value(negative ? -value : value), {}};
 }
@@ -143,7 +142,8 @@ void append_utf8(std::string& text, std::uint32_t code) {
   }
 }
 
-// The number of up to `most` digits at the front of `text`, which are taken away; nothing where there are none.
+// The number of up to `most` digits at the front of `text`, which are taken away; nothing where there are
+// none.
 std::optional<std::uint32_t> take_number(std::string_view& text, std::size_t most, int base) {
   std::uint32_t number = 0;
   const char* const end = text.data() + std::min(text.size(), most);
@@ -213,11 +213,14 @@ Literal read_text(Primitive type, std::uint64_t bound, std::string_view written)
     break;
   }
   std::optional<std::string> value = unescaped(text);
-  if (!value) return refused(quote(written) + " has an escape of no character; NUL and surrogates have no place in a text");
+  if (!value) {
+    return refused(quote(written) + " has an escape that no text can hold (NUL or a surrogate); remove it");
+  }
   if (const std::size_t length = length_of(type, *value); bound > 0 && length > bound) {
     return refused(quote(written) + " has " + std::to_string(length) +
-                   (type == Primitive::kString ? " bytes" : " units of UTF-16") + "; " + std::string(name_of(type)) +
-                   "<=" + std::to_string(bound) + " takes at most " + std::to_string(bound));
+                   (type == Primitive::kString ? " bytes" : " units of UTF-16") + "; " +
+                   std::string(name_of(type)) + "<=" + std::to_string(bound) + " takes at most " +
+                   std::to_string(bound));
   }
   return {Value(*std::move(value)), {}};
 }
@@ -246,6 +249,14 @@ std::vector<std::string_view> primitive_names() {
   std::vector<std::string_view> names;
   for (const Named& named : kPrimitives) names.push_back(named.name);
   return names;
+}
+
+std::string lower_case(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return result;
 }
 
 std::string_view trimmed(std::string_view text) noexcept {
@@ -288,7 +299,7 @@ Elements split_elements(std::string_view text, bool are_texts) {
     return elements;
   };
   if (text.size() < 2 || !text.starts_with('[') || !text.ends_with(']')) {
-    return refuse(0, quote(text) + " is no list of values; write [VALUE, VALUE]");
+    return refuse(0, quote(text) + " is not a list of values; write [VALUE, VALUE]");
   }
   const std::size_t end = text.size() - 1;
   if (trimmed(text.substr(1, end - 1)).empty()) return elements;
@@ -301,9 +312,11 @@ Elements split_elements(std::string_view text, bool are_texts) {
     std::size_t stop = std::min(end, text.find(',', at));
     if (quoted) {
       const std::size_t length = end_of_quoted(text.substr(at, end - at));
-      if (length == std::string_view::npos) return refuse(at, "the quotation mark is never closed");
+      if (length == std::string_view::npos) {
+        return refuse(at, "the quotation mark is never closed; end the value with another");
+      }
       stop = std::min(end, text.find_first_not_of(" \t", at + length));
-      if (stop != end && text[stop] != ',') return refuse(stop, "a comma is missing before the next value");
+      if (stop != end && text[stop] != ',') return refuse(stop, "a comma is missing; write [VALUE, VALUE]");
     }
     const std::string_view element = trimmed(text.substr(at, stop - at));
     if (element.empty()) return refuse(at, "a value is missing; write [VALUE, VALUE]");

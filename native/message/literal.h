@@ -1,5 +1,6 @@
-// Values of constants and defaults as they stand in interface files, with the rules of rosidl_adapter (Jazzy):
-// integers as Python reads them (-1, 0x1F, 0o17, 0b101, 1_000), floats, true, false, 0 and 1, texts quoted or bare.
+// Values of constants and defaults as they stand in interface files, with the rules of rosidl_adapter
+// (Jazzy): integers as Python reads them (-1, 0x1F, 0o17, 0b101, 1_000), floats, true, false, 0 and 1, texts
+// quoted or bare.
 //
 // Where ROS 2 takes what cannot work (a float32 of 1e50, a text above its bound in bytes) it is refused here.
 #pragma once
@@ -36,6 +37,9 @@ struct Elements {
 
 // The elements of "[1, 2]"; those of texts may be quoted, with commas within.
 [[nodiscard]] Elements split_elements(std::string_view text, bool are_texts);
+
+// Of ASCII letters.
+[[nodiscard]] std::string lower_case(std::string_view text);
 
 [[nodiscard]] constexpr bool is_blank(char c) noexcept { return c == ' ' || c == '\t'; }
 

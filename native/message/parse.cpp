@@ -57,8 +57,9 @@ bool is_message(std::string_view name) {
   return is_camel(name);
 }
 
-constexpr std::string_view kSnakeRule = "lower case letters, digits and single underscores, a letter first";
-constexpr std::string_view kCamelRule = "letters and digits in CamelCase";
+constexpr std::string_view kSnakeRule =
+    "use lower case letters, digits and single underscores, a letter first";
+constexpr std::string_view kCamelRule = "use letters and digits, in CamelCase";
 
 // Whether a struct of a service is called that behind its name.
 bool is_service_part(std::string_view suffix) {
@@ -80,8 +81,8 @@ bool is_suffix(InterfaceKind kind, std::string_view suffix) {
   return suffix == kFeedbackMessage || std::ranges::find(kActionParts, suffix) != kActionParts.end();
 }
 
-// "std_srvs/srv/SetBool" and "_Request" for "std_srvs/srv/SetBool_Request". Names of services and actions have no
-// underscore; those of messages may have.
+// "std_srvs/srv/SetBool" and "_Request" for "std_srvs/srv/SetBool_Request". Names of services and actions
+// have no underscore; those of messages may have.
 std::optional<std::pair<InterfaceName, std::string_view>> split_struct(std::string_view struct_name) {
   std::optional<InterfaceName> name = split_name(struct_name);
   if (!name) return std::nullopt;
@@ -105,12 +106,14 @@ std::size_t characters(std::string_view text) {
 bool has_key(std::string_view comment) {
   for (std::size_t at = comment.find(kKey); at != std::string_view::npos; at = comment.find(kKey, at + 1)) {
     const std::size_t end = at + kKey.size();
-    if ((at == 0 || !is_word(comment[at - 1])) && (end == comment.size() || !is_word(comment[end]))) return true;
+    const bool begins = at == 0 || !is_word(comment[at - 1]);
+    if (begins && (end == comment.size() || !is_word(comment[end]))) return true;
   }
   return false;
 }
 
-Field nested(std::string name, std::string type, Plurality plurality = Plurality::kOne, std::uint64_t count = 0) {
+Field nested(std::string name, std::string type, Plurality plurality = Plurality::kOne,
+             std::uint64_t count = 0) {
   return {std::move(name), {std::move(type), plurality, count, 0}, {}, false, false};
 }
 
@@ -189,10 +192,10 @@ class Parser {
   void check_name() const {
     if (!is_snake(name_.package, is_lower)) {
       refuse({source_, 0, 0},
-             quote(name_.package) + " is no name of a package; it has " + std::string(kSnakeRule));
+             quote(name_.package) + " is not a package name; " + std::string(kSnakeRule));
     }
     if (name_.kind == InterfaceKind::kMessage ? !is_message(name_.name) : !is_camel(name_.name)) {
-      refuse({source_, 0, 0}, quote(name_.name) + " is no name of an interface; it has " + std::string(kCamelRule));
+      refuse({source_, 0, 0}, quote(name_.name) + " is not an interface name; " + std::string(kCamelRule));
     }
   }
 
@@ -231,7 +234,7 @@ class Parser {
 
   void read_line(std::string_view line) {
     line_ = line;
-    while (!line.empty() && (is_blank(line.back()) || line.back() == '\v' || line.back() == '\f')) line.remove_suffix(1);
+    line = line.substr(0, line.find_last_not_of(" \t\v\f") + 1);
     if (line.starts_with(kSeparator)) return read_separator(line);
     const std::size_t hash = line.find(kComment);
     const std::string_view comment = hash == std::string_view::npos ? "" : line.substr(hash);
@@ -239,7 +242,9 @@ class Parser {
     if (trimmed(content).empty()) return read_comment(comment, !content.empty());
     const bool key = has_key(comment) || key_above_;
     key_above_ = false;
-    if (is_blank(content[0])) refuse(content, "the line begins with a blank; ROS 2 wants the type in the first column");
+    if (is_blank(content[0])) {
+      refuse(content, "the line begins with a blank; ROS 2 wants the type in the first column");
+    }
     read_definition(trimmed(content));
     if (key) set_key(comment.empty() ? content : comment);
   }
@@ -257,7 +262,7 @@ class Parser {
 
   void set_key(std::string_view at) {
     if (!last_is_field_) {
-      refuse(at, "@key is behind no field; a key is a field, and @key stands in a comment behind it or directly above");
+      refuse(at, "@key belongs to no field; put it in a comment behind a field or directly above one");
     }
     current().fields.back().key = true;
   }
@@ -318,7 +323,8 @@ class Parser {
     const std::string_view type = content.substr(0, type_end);
     const std::string_view rest = trimmed(content.substr(type_end));
     if (rest.empty()) {
-      refuse(type, quote(type) + " has no name behind it; write TYPE NAME, TYPE NAME DEFAULT or TYPE NAME=VALUE");
+      refuse(type,
+             quote(type) + " has no name behind it; write TYPE NAME, TYPE NAME DEFAULT or TYPE NAME=VALUE");
     }
     const std::size_t assignment = rest.find(kAssignment);
     if (assignment == std::string_view::npos) {
@@ -332,8 +338,9 @@ class Parser {
 
   void read_field(std::string_view type, std::string_view name, std::string_view value) {
     Field field{std::string(name), read_type(type), {}, !value.empty(), false};
+    if (name.starts_with('[')) refuse(name, "a blank stands before [; write T[N] NAME");
     if (!is_snake(name, is_lower)) {
-      refuse(name, quote(name) + " is no name of a field; it has " + std::string(kSnakeRule));
+      refuse(name, quote(name) + " is not a field name; " + std::string(kSnakeRule));
     }
     note_name(seen_.fields, "field", name);
     if (field.has_default) read_default(field, value);
@@ -342,11 +349,13 @@ class Parser {
     last_is_field_ = true;
   }
 
-  void read_constant(std::string_view type, std::string_view name, std::string_view value, std::string_view sign) {
+  void read_constant(std::string_view type, std::string_view name, std::string_view value,
+                     std::string_view sign) {
     const std::optional<Primitive> known = primitive_of(type);
     if (!is_snake(name, is_upper)) {
       if (name.empty()) refuse(sign, "the name of the constant is missing; write TYPE NAME=VALUE");
-      refuse(name, quote(name) + " is no name of a constant; it has upper case letters, digits and single "
+      if (name.starts_with('<')) refuse(name, "a blank stands before <=; write string<=N NAME");
+      refuse(name, quote(name) + " is not a constant name; use upper case letters, digits and single "
                                  "underscores, a letter first (a line with = is a constant)");
     }
     if (!known) {
@@ -355,11 +364,13 @@ class Parser {
     }
     note_name(seen_.constants, "constant", name);
     if (value.empty() && !is_text(*known)) refuse(sign, "the value is missing; write TYPE NAME=VALUE");
-    current().constants.push_back({std::string(name), *known, read_value(*known, 0, value, value.empty() ? sign : value)});
+    Value read = read_value(*known, 0, value, value.empty() ? sign : value);
+    current().constants.push_back({std::string(name), *known, std::move(read)});
     last_is_field_ = false;
   }
 
-  void note_name(std::map<std::string_view, std::size_t>& lines, std::string_view what, std::string_view name) {
+  void note_name(std::map<std::string_view, std::size_t>& lines, std::string_view what,
+                 std::string_view name) {
     const auto [known, is_new] = lines.emplace(name, number_);
     if (is_new) return;
     refuse(name, std::string(what) + " " + quote(name) + " stands in line " + std::to_string(known->second) +
@@ -373,8 +384,13 @@ class Parser {
     std::string_view element = text;
     if (text.ends_with(']')) {
       const std::size_t bracket = text.rfind('[');
-      if (bracket == std::string_view::npos) refuse(text, quote(text) + " has no [; write T[N], T[<=N] or T[]");
+      if (bracket == std::string_view::npos) {
+        refuse(text, quote(text) + " has no [; write T[N], T[<=N] or T[]");
+      }
       element = text.substr(0, bracket);
+      if (element.ends_with(']')) {
+        refuse(text, "ROS 2 has no arrays of arrays; put the inner one into a message");
+      }
       read_plurality(type, text.substr(bracket + 1, text.size() - bracket - 2));
     }
     if (element.empty()) refuse(text, "the type is missing; write TYPE NAME");
@@ -386,7 +402,7 @@ class Parser {
     if (bound != std::string_view::npos) {
       const std::optional<Primitive> known = primitive_of(element.substr(0, bound));
       if (!known || !is_text(*known)) {
-        refuse(element, "only string and wstring have a bound; write string<=N, or T[<=N] for a bounded sequence");
+        refuse(element, "only string and wstring have a bound; for a bounded sequence write T[<=N]");
       }
       type.element = *known;
       type.text_bound = read_count(element.substr(bound + kBound.size()), element);
@@ -413,7 +429,7 @@ class Parser {
     const bool number = last == end && code != std::errc::invalid_argument;
     if (!number || code != std::errc{} || count == 0 || count > kMaxCount) {
       refuse(digits.empty() ? at : digits,
-             quote(digits) + " is no size; it is a whole number from 1 to " + std::to_string(kMaxCount));
+             quote(digits) + " is not a size; use a whole number from 1 to " + std::to_string(kMaxCount));
     }
     return count;
   }
@@ -428,14 +444,14 @@ class Parser {
     std::string_view name = text.substr(first + 1);
     if (name.starts_with("msg/")) name.remove_prefix(4);
     if (name.find('/') != std::string_view::npos) {
-      refuse(text, quote(text) + " is no message; a type is NAME, PACKAGE/NAME or PACKAGE/msg/NAME");
+      refuse(text, quote(text) + " is not a message; write NAME, PACKAGE/NAME or PACKAGE/msg/NAME");
     }
     if (!is_snake(package, is_lower)) {
       refuse(package.empty() ? text : package,
-             quote(package) + " is no name of a package; it has " + std::string(kSnakeRule));
+             quote(package) + " is not a package name; " + std::string(kSnakeRule));
     }
     if (!is_message(name)) {
-      refuse(name.empty() ? text : name, quote(name) + " is no name of a message; it has " + std::string(kCamelRule));
+      refuse(name.empty() ? text : name, quote(name) + " is not a message name; " + std::string(kCamelRule));
     }
     return std::string(package).append("/msg/").append(name);
   }
@@ -446,7 +462,7 @@ class Parser {
     if (text == "duration") refuse(text, unknown + "; ROS 2 has builtin_interfaces/Duration");
     const std::string_view near = closest(text, primitive_names());
     if (!near.empty()) refuse(text, unknown + "; did you mean '" + std::string(near) + "'?");
-    refuse(text, unknown + "; names of messages have " + std::string(kCamelRule));
+    refuse(text, unknown + "; if it is a message, " + std::string(kCamelRule));
   }
 
   // ---- values
@@ -487,8 +503,12 @@ class Parser {
     const auto offset = static_cast<std::size_t>(part.data() - line_.data());
     return {source_, number_, characters(line_.substr(0, offset)) + 1};
   }
-  [[noreturn]] void refuse(std::string_view part, std::string_view what) const { message::refuse(place(part), what); }
-  [[noreturn]] void refuse(const Place& place, std::string_view what) const { message::refuse(place, what); }
+  [[noreturn]] void refuse(std::string_view part, std::string_view what) const {
+    message::refuse(place(part), what);
+  }
+  [[noreturn]] void refuse(const Place& place, std::string_view what) const {
+    message::refuse(place, what);
+  }
 
   const InterfaceName& name_;
   const std::string_view text_;
@@ -521,7 +541,8 @@ std::optional<InterfaceName> split_name(std::string_view full_name) {
   if (first == std::string_view::npos || last == first) return std::nullopt;
   const std::optional<InterfaceKind> kind = interface_kind_of(full_name.substr(first + 1, last - first - 1));
   if (!kind) return std::nullopt;
-  return InterfaceName{std::string(full_name.substr(0, first)), *kind, std::string(full_name.substr(last + 1))};
+  return InterfaceName{std::string(full_name.substr(0, first)), *kind,
+                       std::string(full_name.substr(last + 1))};
 }
 
 void refuse(const Place& place, std::string_view what) {
@@ -530,7 +551,8 @@ void refuse(const Place& place, std::string_view what) {
   throw BadInput(one_line(text.append(": ").append(what)));
 }
 
-std::vector<Definition> parse_interface(const InterfaceName& name, std::string_view text, const std::string& source) {
+std::vector<Definition> parse_interface(const InterfaceName& name, std::string_view text,
+                                        const std::string& source) {
   return Parser(name, text, source).run();
 }
 

@@ -1,10 +1,11 @@
 // Reads the text of a .msg, .srv or .action file: the grammar of ROS 2 Jazzy (rosidl_adapter), line by line.
 //
-// Beyond ROS 2: `@key` in the comment behind a field or directly above it makes the field a key; `pkg/msg/Name` means
-// `pkg/Name`. A file that ROS 2 accepts and that cannot work (a text above its bound in bytes) is refused.
+// Beyond ROS 2: `@key` in the comment behind a field or directly above it makes the field a key;
+// `pkg/msg/Name` means `pkg/Name`. A file that ROS 2 accepts and that cannot work (a text above its bound in
+// bytes) is refused.
 //
 // Example:
-//   for (const Definition& part : parse_interface({"std_srvs", InterfaceKind::kService, "SetBool"}, text, path)) ...
+//   const auto structs = parse_interface({"std_srvs", InterfaceKind::kService, "SetBool"}, text, path);
 //   // std_srvs/srv/SetBool_Request, SetBool_Response, SetBool_Event, SetBool
 #pragma once
 
@@ -19,7 +20,7 @@
 
 namespace perflab::message {
 
-// An interface file has at most 1 MiB: the largest of ROS 2 has 30 KiB.
+// Bytes of an interface file: the largest of the common interfaces of ROS 2 has 6350.
 inline constexpr std::size_t kMaxTextBytes = std::size_t{1} << 20;
 // Names of types, fields and constants: file names have no more.
 inline constexpr std::size_t kMaxNameBytes = 255;
@@ -40,7 +41,8 @@ struct InterfaceName {
   [[nodiscard]] std::string full() const;  // "std_srvs/srv/SetBool"
 };
 
-// The parts of "package/kind/Name"; nothing where it is not of that form. Says nothing of the parts' spelling.
+// The parts of "package/kind/Name"; nothing where it is not of that form. Says nothing of the parts'
+// spelling.
 [[nodiscard]] std::optional<InterfaceName> split_name(std::string_view full_name);
 
 // Throws BadInput with one line, "FILE:LINE:COLUMN: <what>".
@@ -51,18 +53,18 @@ struct InterfaceName {
 //   srv     Name_Request, Name_Response, Name_Event
 //   action  Name_Goal, Name_Result, Name_Feedback, Name_FeedbackMessage, and the structs of the services
 //           Name_SendGoal and Name_GetResult
-// and last of all what is no message but has a hash: each service and the action as a struct of its parts. Structs
-// without fields have `uint8 structure_needs_at_least_one_member`. A struct within that stands by its name alone
-// ("Point") keeps it, because what it means depends on which interfaces are known. `source` is what messages call the
-// text. Throws BadInput.
+// and last of all what is no message but has a hash: each service and the action as a struct of its parts.
+// Structs without fields have `uint8 structure_needs_at_least_one_member`. A struct within that stands by its
+// name alone ("Point") keeps it, because what it means depends on which interfaces are known. `source` is
+// what messages call the text. Throws BadInput.
 [[nodiscard]] std::vector<Definition> parse_interface(const InterfaceName& name, std::string_view text,
                                                       const std::string& source);
 
 // Whether a struct of parse_interface() is a service or action as a whole: "std_srvs/srv/SetBool".
 [[nodiscard]] bool is_aggregate(std::string_view struct_name);
 
-// The interface that a struct belongs to: "std_srvs/srv/SetBool" for "std_srvs/srv/SetBool_Request"; nothing where
-// the name is not that of a struct of parse_interface().
+// The interface that a struct belongs to: "std_srvs/srv/SetBool" for "std_srvs/srv/SetBool_Request"; nothing
+// where the name is not that of a struct of parse_interface().
 [[nodiscard]] std::optional<InterfaceName> interface_of(std::string_view struct_name);
 
 }  // namespace perflab::message

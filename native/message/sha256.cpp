@@ -31,10 +31,9 @@ constexpr State kInitial{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                          0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
 
 void add_block(State& state, Block block) noexcept {
-  std::array<std::uint32_t, kRounds.size()> w;
+  std::array<std::uint32_t, kRounds.size()> w{};
   for (std::size_t i = 0; i < 16; ++i) {
-    w[i] = static_cast<std::uint32_t>(block[4 * i]) << 24 | static_cast<std::uint32_t>(block[4 * i + 1]) << 16 |
-           static_cast<std::uint32_t>(block[4 * i + 2]) << 8 | block[4 * i + 3];
+    for (std::size_t byte = 0; byte < 4; ++byte) w[i] = w[i] << 8 | block[4 * i + byte];
   }
   for (std::size_t i = 16; i < w.size(); ++i) {
     const std::uint32_t s0 = std::rotr(w[i - 15], 7) ^ std::rotr(w[i - 15], 18) ^ (w[i - 15] >> 3);
@@ -66,7 +65,9 @@ Digest sha256(std::string_view bytes) noexcept {
   const std::span<const std::uint8_t> all(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
   State state = kInitial;
   const std::size_t whole = all.size() / kBlockBytes * kBlockBytes;
-  for (std::size_t at = 0; at < whole; at += kBlockBytes) add_block(state, all.subspan(at).first<kBlockBytes>());
+  for (std::size_t at = 0; at < whole; at += kBlockBytes) {
+    add_block(state, all.subspan(at).first<kBlockBytes>());
+  }
 
   // What is left, a one bit, zeros, and the length in bits, big-endian: one block or two.
   std::array<std::uint8_t, 2 * kBlockBytes> end{};
@@ -78,7 +79,9 @@ Digest sha256(std::string_view bytes) noexcept {
     end[padded - 1 - i] = static_cast<std::uint8_t>(std::uint64_t{all.size()} * 8 >> 8 * i);
   }
   const std::span<const std::uint8_t> padding(end);
-  for (std::size_t at = 0; at < padded; at += kBlockBytes) add_block(state, padding.subspan(at).first<kBlockBytes>());
+  for (std::size_t at = 0; at < padded; at += kBlockBytes) {
+    add_block(state, padding.subspan(at).first<kBlockBytes>());
+  }
 
   Digest digest;
   for (std::size_t i = 0; i < digest.size(); ++i) {

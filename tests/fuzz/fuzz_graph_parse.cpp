@@ -8,6 +8,7 @@
 #include "graph/describe.h"
 #include "graph/parse.h"
 #include "graph/resolved.h"
+#include "graph/text.h"
 #include "require.h"
 
 namespace {

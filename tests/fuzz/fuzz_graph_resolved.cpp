@@ -6,6 +6,7 @@
 
 #include "graph/describe.h"
 #include "graph/resolved.h"
+#include "graph/text.h"
 #include "require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
