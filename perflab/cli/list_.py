@@ -17,7 +17,6 @@ from perflab.option import one_of
 from perflab.output import write_json
 
 if TYPE_CHECKING:
-    from perflab import catalog
     from perflab.middleware.kind import Availability, MiddlewareKind
     from perflab.registry import Kind
 

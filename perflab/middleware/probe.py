@@ -5,7 +5,6 @@ loaded, or that crashes while it is loaded, must not take perflab with it.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterable

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from support import SOURCE, build_plugin
 
-from perflab.middleware.probe import Answer, probe
 from perflab.middleware.plugin_program import ABI, RUNTIME_ABI
+from perflab.middleware.probe import Answer, probe
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,7 @@ from perflab.middleware.plugin_program import ABI, RUNTIME_ABI
 def test_the_interface_is_the_one_of_the_header(header: str, name: str, known: int) -> None:
     text = (SOURCE / header).read_text()
     assert re.findall(rf"\b{name}(?: =)? (\d+)u?\b", text) == [str(known)]
+
 
 probing = importlib.import_module("perflab.middleware.probe")  # the package has the function of this name
 
