@@ -48,6 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _run(arguments)
     except KeyboardInterrupt:
         return _complain("interrupted", INTERRUPTED)
+    finally:
+        if arguments is None:  # the process ends: to look for garbage in all that is left takes a tenth of an answer
+            gc.freeze()
 
 
 def _run(arguments: Sequence[str] | None) -> int:
