@@ -106,9 +106,14 @@ def evenly(results: Sequence[Trials], count: int) -> list[Trials]:
 
 def histogram(trials: Iterable[TrialTables], figure: str) -> Histogram | None:
     """A figure merged over all edges (publishers, services) of trials; None where it has no values."""
-    parts = [h for t in trials for h in histograms(t, figure).values()]
-    merged = hg.merge(parts) if parts else None
-    return merged if merged is not None and merged.count else None
+    return merged(h for t in trials for h in histograms(t, figure).values())
+
+
+def merged(histograms: Iterable[Histogram | None]) -> Histogram | None:
+    """All values of all histograms; None where there are none."""
+    parts = [h for h in histograms if h is not None]
+    whole = hg.merge(parts) if parts else None
+    return whole if whole is not None and whole.count else None
 
 
 def histograms(trial: TrialTables, figure: str) -> dict[tuple[str, ...], Histogram]:
@@ -130,10 +135,10 @@ def numbers(trials: Sequence[TrialTables], figure: str) -> dict[tuple[str, ...],
     for trial in trials:
         for key, h in histograms(trial, figure).items():
             parts.setdefault(key, []).append(h)
-    merged = {key: hg.merge(hs) for key, hs in parts.items()}
+    whole = {key: hg.merge(hs) for key, hs in parts.items()}
     found = {
         key: Numbers(h.count, h.min, hg.mean(h), quantile(h, 50.0), quantile(h, 99.0), h.max)
-        for key, h in merged.items()
+        for key, h in whole.items()
     }
     bare: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for trial in trials:
