@@ -81,7 +81,7 @@ class Registry(Mapping[str, K], Generic[K]):
 
 
 @cache
-def _entry_points() -> metadata.EntryPoints:
+def _entry_points() -> Any:  # EntryPoints, and before Python 3.12 what can be asked like them
     """Of all that is installed: a file of each distribution, so that all sorts share one reading per process."""
     return metadata.entry_points()
 

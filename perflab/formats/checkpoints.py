@@ -76,7 +76,7 @@ def read(path: Path, figure: str) -> tuple[Snapshot, ...]:
             return ()
         if seconds:
             kept = [of for of in kept[-1:] if of[0] > seconds[-1].at_ns]
-        ends = [Snapshot(at_ns, hg.merge(map(hg.from_record, parts))) for at_ns, parts in kept]
+        ends = [Snapshot(at_ns, hg.merge(hg.from_records(parts))) for at_ns, parts in kept]
         return (begin, *seconds, *ends)
     except (KeyError, TypeError, hg.HistogramError) as error:
         raise RecordError(f"{path}: a record is damaged: {type(error).__name__}: {error}") from error

@@ -33,7 +33,7 @@ def probe(libraries: Iterable[Path]) -> dict[Path, Answer]:
     paths = list(dict.fromkeys(libraries))
     if not paths:
         return {}
-    program = (sys.executable, "-I", "-S", PROGRAM, str(PROBE_TIMEOUT_S), *paths)
+    program: list[str | Path] = [sys.executable, "-I", "-S", PROGRAM, str(PROBE_TIMEOUT_S), *paths]
     try:
         # The program ends what does not answer.
         done = ask(program, limit_s=2 * PROBE_TIMEOUT_S)

@@ -23,8 +23,7 @@ from typing import Any
 from perflab import models, page, waiting
 from perflab.columns import Cell, Column, Table
 from perflab.errors import DAMAGE, BadInput, PerflabError
-from perflab.profile import FILE as FILE
-from perflab.profile import MOST_FUNCTIONS, TOP, flamegraph, perf_data, record
+from perflab.profile import FILE, MOST_FUNCTIONS, TOP, flamegraph, perf_data, record
 from perflab.profile.families import (
     CONFIDENCE,
     LEAST_SAMPLES,

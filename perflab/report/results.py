@@ -12,7 +12,7 @@ from perflab.errors import BadInput
 from perflab.formats import checkpoints
 from perflab.formats.checkpoints import Interval
 from perflab.formats.records import RecordError
-from perflab.formats.tables import histogram_of
+from perflab.formats.tables import histogram_of, histograms_of
 from perflab.report.label import labels
 from perflab.results import trial as records
 from perflab.results.run import UNKNOWN, RunData, TrialTables
@@ -119,14 +119,19 @@ def merged(histograms: Iterable[Histogram | None]) -> Histogram | None:
 def histograms(trial: TrialTables, figure: str) -> dict[tuple[str, ...], Histogram]:
     """The histogram of each edge (publisher, topic, subscription), publisher (node, topic) or service (client, service,
     server) that has one."""
-    found = {}
-    for row in _owners(trial, figure).iter_rows(named=True):
-        try:
-            if (made := histogram_of(row, figure)) is not None:
-                found[_key(row, figure)] = made
-        except hg.HistogramError as error:
-            raise BadInput(f"trial {trial.number} is damaged: {'/'.join(_key(row, figure))}: {error}") from error
-    return found
+    rows = list(_owners(trial, figure).iter_rows(named=True))
+    try:
+        made = histograms_of(rows, figure)
+    except hg.HistogramError:
+        made = [_histogram(trial, row, figure) for row in rows]  # which says of what it is
+    return {_key(row, figure): h for row, h in zip(rows, made, strict=True) if h is not None}
+
+
+def _histogram(trial: TrialTables, row: dict[str, Any], figure: str) -> Histogram | None:
+    try:
+        return histogram_of(row, figure)
+    except hg.HistogramError as error:
+        raise BadInput(f"trial {trial.number} is damaged: {'/'.join(_key(row, figure))}: {error}") from error
 
 
 def numbers(trials: Sequence[TrialTables], figure: str) -> dict[tuple[str, ...], Numbers]:
