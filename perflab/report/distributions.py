@@ -81,10 +81,12 @@ def _curve(plot: Plot, name: str, group: int, h: Histogram, stroke: Stroke, weig
     last, reliable = _last_percentile(h), _reliable_percentile(h)
     grid = _percentile_grid(last, reliable)
     values = np.maximum(_quantiles(h, grid), 1)
-    hover = [
-        f"{name}<br>{round(p, 6):.10g} %: {format_time(value)}"
-        for p, value in zip(grid.tolist(), values.tolist(), strict=True)
-    ]
+    hover = []
+    if weight != "thin" or reliable is None:  # of a thin line no point is told
+        hover = [
+            f"{name}<br>{round(p, 6):.10g} %: {format_time(value)}"
+            for p, value in zip(grid.tolist(), values.tolist(), strict=True)
+        ]
     split = 0
     if reliable is not None:
         split = int(np.searchsorted(grid, reliable))
