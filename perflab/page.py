@@ -8,7 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from perflab.columns import DEEPER
+from perflab.columns import DEEPER, Cell, Column
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _TURNS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _UNITS = "ns|µs|ms|s|min|h|B|KiB|MiB|GiB|MB|Hz|MHz|GHz|CPUs?"
 _WITHIN_NUMBER = re.compile(rf"(?<=\d) (?=\d|%|(?:{_UNITS})\b)")
+LONG_TEXT, SENTENCE = 18, 60  # letters of a cell, from which on it looks so
 _CODE = re.compile(r"`([^`]+)`")
 
 
@@ -53,13 +54,16 @@ def _engine() -> Environment:
     )
     made.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "allow_nan": False, "separators": (",", ":")}
     made.filters |= {"unbroken": unbroken, "inline": inline, "as_written": as_written, "sort_key": sort_key}
+    made.filters |= {"below": below, "classes": classes}
     made.globals |= {"asset": asset, "DEEPER": DEEPER}
     return made
 
 
 def _straight(value: Any) -> Any:
     """Text without what turns its direction; what is markup already is left as it is."""
-    return _TURNS.sub("\ufffd", value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+    if not isinstance(value, str) or value.isascii() or hasattr(value, "__html__"):
+        return value
+    return _TURNS.sub("\ufffd", value)
 
 
 def unbroken(value: object) -> str:
@@ -79,6 +83,20 @@ def as_written(text: str) -> Markup:
     from markupsafe import escape
 
     return escape(text)
+
+
+def below(column: Column[Any], cell: Cell) -> list[str]:
+    """The lines of a cell below its text."""
+    return [line for line in (column.interval(cell), *cell.below) if line]
+
+
+def classes(column: Column[Any], cell: Cell) -> str:
+    """How a cell looks: one of long words gets room for some of them in a line."""
+    if column.quantity.numeric:
+        return f"r {cell.tone}".rstrip()
+    longest = max(map(len, (cell.text, *below(column, cell))))
+    found = (cell.tone, "long-text" if longest > LONG_TEXT else "", "sentence" if longest > SENTENCE else "")
+    return " ".join(filter(None, found))
 
 
 def sort_key(value: float | str | None) -> str | None:

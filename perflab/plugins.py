@@ -15,6 +15,7 @@ import importlib
 import pkgutil
 import warnings
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import metadata
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -41,7 +42,7 @@ class Registry(Mapping[str, K], Generic[K]):
         """All of them; looked for once."""
         if self._found is None:
             self._found = {kind.name: kind for kind in self._own()}
-            for entry in sorted(metadata.entry_points(group=f"perflab.{self._what}s"), key=_order):
+            for entry in sorted(_entry_points().select(group=f"perflab.{self._what}s"), key=_order):
                 self._add(self._found, entry)
         return self._found
 
@@ -77,6 +78,12 @@ class Registry(Mapping[str, K], Generic[K]):
 
     def __len__(self) -> int:
         return len(self.kinds)
+
+
+@cache
+def _entry_points() -> Any:  # EntryPoints, and before Python 3.12 what can be asked like them
+    """Of all that is installed: a file of each distribution, so that all sorts share one reading per process."""
+    return metadata.entry_points()
 
 
 def _order(entry: metadata.EntryPoint) -> tuple[str, str]:

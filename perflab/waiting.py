@@ -17,7 +17,7 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from perflab.errors import one_line
@@ -26,7 +26,6 @@ ANNOUNCE_AFTER_S = 1.0
 STEP_S = 0.1
 
 _Result = TypeVar("_Result")
-_Item = TypeVar("_Item")
 
 
 def _to_stderr(text: str) -> None:
@@ -170,36 +169,34 @@ def work(function: Callable[[], _Result], what: str, *, unwanted: Callable[[_Res
     return results[0]
 
 
-def begin(function: Callable[[_Item], _Result], items: Iterable[_Item]) -> Callable[[], list[_Result]]:
-    """Begins to ask other programs about each of the items, beside each other and beside what the caller does next:
-    `function` waits for one in a thread of its own. What is returned waits for all and returns what `function` did, in
-    the order of the items; it raises what the first of them raised, and Interrupted.
+def begin(function: Callable[[], _Result]) -> Callable[[], _Result]:
+    """Begins what waits for another program, in a thread of its own, beside what the caller does next. What is returned
+    waits for it and returns what `function` did; it raises what that raised, and Interrupted.
     """
-    asked = [_InThread(function, item) for item in items]
+    asked = _InThread(function)
 
-    def finish() -> list[_Result]:
-        for one in asked:
-            while one.is_alive():
-                one.join(STEP_S)
-                raise_if_interrupted()
-        for one in asked:
-            if one.error is not None:
-                raise one.error
-        return [one.result for one in asked]
+    def finish() -> _Result:
+        while asked.is_alive():
+            asked.join(STEP_S)
+            raise_if_interrupted()
+        if asked.error is not None:
+            raise asked.error
+        result: _Result = asked.result
+        return result
 
     return finish
 
 
 class _InThread(threading.Thread):
-    def __init__(self, function: Callable[[Any], Any], item: object) -> None:
+    def __init__(self, function: Callable[[], Any]) -> None:
         super().__init__(name="perflab asks", daemon=True)
-        self._function, self._item = function, item
+        self._function = function
         self.result: Any = None
         self.error: BaseException | None = None
         self.start()
 
     def run(self) -> None:
         try:
-            self.result = self._function(self._item)
+            self.result = self._function()
         except BaseException as error:  # noqa: BLE001 - raised where it is waited for
             self.error = error

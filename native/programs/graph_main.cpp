@@ -32,6 +32,7 @@ struct Arguments {
   std::string name = "stdin";
   std::vector<std::string> message_paths;
   bool pretty = false;
+  bool each = false;
 };
 
 std::shared_ptr<perflab::message::Formats> read_messages(const Arguments& arguments) {
@@ -120,6 +121,19 @@ ordered_json message_types(const Arguments& arguments) {
   return list;
 }
 
+// Of every file by itself: its description, or null where it is no graph.
+ordered_json descriptions_of_each(const std::vector<std::string>& files) {
+  ordered_json list = ordered_json::array();
+  for (const std::string& file : files) {
+    try {
+      list.push_back(description_of(perflab::graph::parse_graph({perflab::graph::read_file(file)})));
+    } catch (const InputError&) {
+      list.push_back(nullptr);
+    }
+  }
+  return list;
+}
+
 void print(const ordered_json& json, bool pretty) { std::cout << json.dump(pretty ? 2 : -1) << '\n'; }
 
 void complain(std::string_view text) {
@@ -150,6 +164,8 @@ int run(int argc, char** argv) {
   CLI::App* types = app.add_subcommand("types", "the message types");
   add_inputs(*resolve, arguments);
   add_inputs(*describe, arguments);
+  describe->add_flag("--each", arguments.each,
+                     "each file is a graph of its own: a list, with null for what is none");
   types->add_flag("--pretty", arguments.pretty, "indent the JSON");
   for (CLI::App* const command : {resolve, describe, types}) add_message_path(*command, arguments);
   try {
@@ -162,7 +178,9 @@ int run(int argc, char** argv) {
   }
 
   if (resolve->parsed()) print(perflab::graph::graph_to_json(read_graph(arguments)), arguments.pretty);
-  if (describe->parsed()) print(description_of(read_graph(arguments)), arguments.pretty);
+  if (describe->parsed())
+    print(arguments.each ? descriptions_of_each(arguments.files) : description_of(read_graph(arguments)),
+          arguments.pretty);
   if (schema->parsed()) std::cout << kGraphSchema;
   if (types->parsed()) print(message_types(arguments), arguments.pretty);
   std::cout.flush();

@@ -54,10 +54,10 @@ def _programs() -> list[dict[str, Any]]:
 
 def _middlewares() -> list[dict[str, Any]]:
     from perflab import native as native_programs
-    from perflab.middleware import REGISTRY, available
+    from perflab.middleware import REGISTRY, all_available
 
     native = native_programs.find()
-    found = [(name, available(kind, native)) for name, kind in REGISTRY.items()]
+    found = zip(REGISTRY, all_available(REGISTRY.values(), native), strict=True)
     return [{"name": name, "available": a.usable, "version": a.version, "text": a.text} for name, a in found]
 
 

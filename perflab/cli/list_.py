@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,8 +17,7 @@ from perflab.option import one_of
 from perflab.output import write_json
 
 if TYPE_CHECKING:
-    from perflab import catalog
-    from perflab.middleware.kind import MiddlewareKind
+    from perflab.middleware.kind import Availability, MiddlewareKind
     from perflab.registry import Kind
 
 Row = dict[str, Any]
@@ -56,13 +55,14 @@ def list_(
 
 def _all() -> dict[str, list[Row]]:
     """All lists. What this machine cannot tell must not keep the others from being shown."""
-    found: dict[str, list[Row] | Rows] = {}
-    for name in (*_ASKED, *(name for name in WHAT if name not in _ASKED)):
+    asked = {name: _LISTS[name]() for name in _ASKED}
+    found = {}
+    for name in (*(name for name in WHAT if name not in asked), *asked):
         try:
-            found[name] = _LISTS[name]()
+            found[name] = _finished(asked[name] if name in asked else _LISTS[name]())
         except Unavailable:
             found[name] = []
-    return {name: _finished(found[name]) for name in WHAT}
+    return {name: found[name] for name in WHAT}
 
 
 def _finished(rows: list[Row] | Rows) -> list[Row]:
@@ -90,16 +90,20 @@ def _topologies() -> Rows:
     from perflab.errors import PerflabError
     from perflab.workload import topology
 
-    native = native_programs.find()
+    native, entries = native_programs.find(), catalog.topologies()
 
-    def row(entry: catalog.Entry) -> Row:
+    def rows() -> list[Row]:
+        abouts: Sequence[Row | None]
         try:
-            about: Row | None = topology.describe(entry.path, native)
+            abouts = topology.describe([entry.path for entry in entries], native)
         except PerflabError:
-            about = None  # the name can be listed without the native programs, its content cannot
-        return {"name": entry.name, "summary": _describe(about), "path": str(entry.path), "graph": about}
+            abouts = [None] * len(entries)  # names can be listed without the native programs, their content cannot
+        return [
+            {"name": entry.name, "summary": _describe(about), "path": str(entry.path), "graph": about}
+            for entry, about in zip(entries, abouts, strict=True)
+        ]
 
-    return waiting.begin(row, catalog.topologies())
+    return waiting.begin(rows)
 
 
 def _describe(about: Row | None) -> str:
@@ -124,12 +128,11 @@ def _describe(about: Row | None) -> str:
 
 def _middlewares() -> Rows:
     from perflab import native as native_programs
-    from perflab.middleware import REGISTRY, available
+    from perflab.middleware import REGISTRY, all_available
 
     native = native_programs.find()
 
-    def row(kind: MiddlewareKind) -> Row:
-        found = available(kind, native)
+    def row(kind: MiddlewareKind, found: Availability) -> Row:
         return {
             "name": kind.name,
             "summary": kind.summary if found.usable else f"{kind.summary} (not available: {found.text})",
@@ -140,7 +143,8 @@ def _middlewares() -> Rows:
             "options": [{"key": o.key, "help": o.help} for o in kind.options],
         }
 
-    return waiting.begin(row, REGISTRY.values())
+    kinds = list(REGISTRY.values())
+    return waiting.begin(lambda: [row(*of) for of in zip(kinds, all_available(kinds, native), strict=True)])
 
 
 def _disturbances() -> list[Row]:
@@ -155,20 +159,24 @@ def _executors() -> list[Row]:
     return [{"name": name, "summary": summary} for name, summary in EXECUTORS.items()]
 
 
-def _messages() -> list[Row]:
+def _messages() -> Rows:
     from perflab import native as native_programs
     from perflab.units import format_bytes
     from perflab.workload import topology
 
-    types = topology.message_types(native_programs.find())
-    return [
-        {
-            "name": t["name"],
-            "summary": "size as the publisher says" if t["variable"] else format_bytes(t["payload_bytes"]),
-            **t,
-        }
-        for t in types
-    ]
+    native = native_programs.find()
+
+    def rows() -> list[Row]:
+        return [
+            {
+                "name": t["name"],
+                "summary": "size as the publisher says" if t["variable"] else format_bytes(t["payload_bytes"]),
+                **t,
+            }
+            for t in topology.message_types(native)
+        ]
+
+    return waiting.begin(rows)
 
 
 def _kinds(module: str) -> list[Row]:
@@ -217,7 +225,7 @@ def _targets() -> list[Row]:
     return rows
 
 
-_ASKED = ("middlewares", "topologies")  # of other programs, which answer while the other lists are made
+_ASKED = ("middlewares", "topologies", "messages")  # of other programs, which answer while the other lists are made
 _LISTS: dict[str, Callable[[], list[Row] | Rows]] = {
     "workloads": _workloads,
     "topologies": _topologies,

@@ -52,31 +52,34 @@ def read(path: Path, figure: str) -> tuple[Snapshot, ...]:
     the last one. The first one is the start of the measured part, with no values. Empty where the process never
     started or did not measure the figure. Raises RecordError where the file is damaged, and OSError.
     """
-    snapshots: list[Snapshot] = []
+    begin: Snapshot | None = None
+    kept: list[tuple[int, list[Any]]] = []  # checkpoints: instants, and the records of histograms
     seconds: list[Snapshot] = []
     measured = False
     try:
         for record in records.lines(path):
             if record is None:
                 continue  # a last line that was cut off
-            if record.get("type") == "start" and not snapshots:
-                snapshots.append(Snapshot(int(record["measured_from_ns"]), hg.empty()))
-            elif record.get("type") == "checkpoint" and snapshots:
-                parts = [hg.from_record(h) for o in _owners(record, figure) if (h := o.get(figure)) is not None]
+            if record.get("type") == "start" and begin is None:
+                begin = Snapshot(int(record["measured_from_ns"]), hg.empty())
+            elif record.get("type") == "checkpoint" and begin is not None:
+                parts = [h for owner in _owners(record, figure) if (h := owner.get(figure)) is not None]
                 measured = measured or bool(parts)
                 at_ns = int(record["at_ns"])
-                if at_ns > snapshots[-1].at_ns:  # earlier ones were written during warm-up
-                    snapshots.append(Snapshot(at_ns, hg.merge(parts)))
-            elif record.get("type") == "progress" and snapshots and record.get(figure) is not None:
+                if at_ns > (kept[-1][0] if kept else begin.at_ns):  # earlier ones were written during warm-up
+                    kept.append((at_ns, parts))
+            elif record.get("type") == "progress" and begin is not None and record.get(figure) is not None:
                 at_ns = int(record["at_ns"])
-                if at_ns > max(snapshots[0].at_ns, seconds[-1].at_ns if seconds else 0):
+                if at_ns > (seconds[-1] if seconds else begin).at_ns:
                     seconds.append(Snapshot(at_ns, hg.decode(record[figure])))
+        if begin is None or not measured:
+            return ()
+        if seconds:
+            kept = [of for of in kept[-1:] if of[0] > seconds[-1].at_ns]
+        ends = [Snapshot(at_ns, hg.merge(hg.from_records(parts))) for at_ns, parts in kept]
+        return (begin, *seconds, *ends)
     except (KeyError, TypeError, hg.HistogramError) as error:
         raise RecordError(f"{path}: a record is damaged: {type(error).__name__}: {error}") from error
-    if seconds and measured:
-        end = [s for s in snapshots[-1:] if s.at_ns > seconds[-1].at_ns]
-        return (snapshots[0], *seconds, *end)
-    return tuple(snapshots) if measured else ()
 
 
 def _owners(checkpoint: dict[str, Any], figure: str) -> list[dict[str, Any]]:

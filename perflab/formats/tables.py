@@ -220,9 +220,18 @@ def _histogram_cells(histograms: Mapping[str, Histogram | None]) -> Row:
 
 def histogram_of(row: Mapping[str, Any], name: str) -> Histogram | None:
     """That of a row; None where it was not measured. Raises HistogramError."""
-    if row.get(f"{name}_v2") is None:
-        return None
-    return hg.from_record({side: row[f"{name}_{side}"] for side in ("v2", *hg.SIDES)})
+    return histograms_of([row], name)[0]
+
+
+def histograms_of(rows: Sequence[Mapping[str, Any]], name: str) -> list[Histogram | None]:
+    """Likewise of several rows at once. Raises HistogramError, which does not say of which."""
+    columns = {side: f"{name}_{side}" for side in ("v2", *hg.SIDES)}
+    return hg.from_each(
+        [
+            None if row.get(columns["v2"]) is None else {side: row[column] for side, column in columns.items()}
+            for row in rows
+        ]
+    )
 
 
 @functools.cache

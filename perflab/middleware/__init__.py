@@ -11,7 +11,7 @@ from perflab.errors import BadInput, Unavailable, instead
 from perflab.middleware import cyclonedds, disturbance, fastdds, rclcpp
 from perflab.middleware.kind import Availability, MiddlewareKind
 from perflab.middleware.kind import Option as MiddlewareOption
-from perflab.middleware.probe import probe
+from perflab.middleware.probe import Answer, probe
 from perflab.native import Native
 from perflab.plugins import Registry
 
@@ -111,6 +111,18 @@ def common_framing(
 
 def available(kind: MiddlewareKind, native: Native) -> Availability:
     """Whether the middleware can be used here, its version, or why not and what to do."""
+    return all_available([kind], native)[0]
+
+
+def all_available(kinds: Iterable[MiddlewareKind], native: Native) -> list[Availability]:
+    """Likewise of several, in their order: their plug-ins are asked together."""
+    found = [(kind, _plugin(kind, native)) for kind in kinds]
+    answers = probe(library for _, library in found if isinstance(library, Path))
+    return [_by_answer(kind, at, answers[at]) if isinstance(at, Path) else at for kind, at in found]
+
+
+def _plugin(kind: MiddlewareKind, native: Native) -> Path | Availability:
+    """The plug-in that must be asked, or what is known without."""
     if kind.runtime == "virtual":
         return Availability(True, None, None, "part of perflab-node")
     of_ros = kind.rmw is not None
@@ -130,7 +142,16 @@ def available(kind: MiddlewareKind, native: Native) -> Availability:
         package = kind.rmw.replace("_", "-")
         names = ", ".join(there) or "none"
         return lacks(f"this ROS 2 has no {kind.rmw} but {names}; `apt install ros-$ROS_DISTRO-{package}`")
-    answer = probe(library)
+    return library
+
+
+def _by_answer(kind: MiddlewareKind, library: Path, answer: Answer) -> Availability:
+    of_ros = kind.rmw is not None
+    plugin = kind.plugin or kind.name
+
+    def lacks(text: str) -> Availability:
+        return Availability(False, library, None, text)
+
     if answer.error is not None:
         return lacks(f"{library} cannot be used: {answer.error}; {'run `make` again' if of_ros else kind.install}")
     if of_ros:

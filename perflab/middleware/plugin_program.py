@@ -1,10 +1,11 @@
-"""Loads a plug-in, of a middleware or of a runtime, and prints as JSON what it says of itself.
+"""Loads plug-ins, of middlewares or of a runtime, and prints what they say of themselves: a list of JSON, in order.
 
-perflab/middleware/probe.py runs this in a process of its own:
+perflab/middleware/probe.py runs this:
 
-    python plugin_program.py PLUGIN
+    python plugin_program.py LIMIT_S PLUGIN...
 
-Imports little: to start Python takes longer than the question.
+Each plug-in is loaded in a process of its own, all beside each other: one that crashes or hangs takes no other with it.
+They are forked, and this imports little, for to start Python takes longer than the question.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import signal
 import sys
+from collections.abc import Sequence
 
 ABI = 5
 RUNTIME_ABI = 2
 RUNTIME_ENTRY = "perflab_runtime_plugin"
+_PR_SET_PDEATHSIG = 1
 
 
 class _Capabilities(ctypes.Structure):
@@ -84,5 +88,39 @@ def _text(raw: bytes | None) -> str | None:
     return None if raw is None else raw.decode("utf-8", errors="replace")
 
 
+def ask(paths: Sequence[str], limit_s: int) -> list[dict[str, object]]:
+    """What `load` says of each, in a process of its own that has `limit_s`."""
+    begun = [_begin(path, limit_s) for path in paths]
+    return [_finish(pid, answer, limit_s) for pid, answer in begun]
+
+
+def _begin(path: str, limit_s: int) -> tuple[int, int]:
+    """Loads a plug-in in another process: its pid, and where it writes what `load` says."""
+    answer, of_child = os.pipe()
+    parent = os.getpid()
+    if (pid := os.fork()) != 0:
+        os.close(of_child)
+        return pid, answer
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() == parent:
+        signal.alarm(limit_s)
+        os.dup2(2, 1)  # what a library prints is no answer
+        os.write(of_child, json.dumps(load(path)).encode())
+    os._exit(0)
+
+
+def _finish(pid: int, answer: int, limit_s: int) -> dict[str, object]:
+    with open(answer, "rb") as said:
+        text = said.read()
+    _, status = os.waitpid(pid, 0)
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:
+        return {"error": f"it did not answer within {limit_s} s"}
+    try:
+        found: dict[str, object] = json.loads(text)
+    except ValueError:
+        return {"error": "it crashes when it is loaded"}
+    return found
+
+
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(load(sys.argv[1])))
+    sys.stdout.write(json.dumps(ask(sys.argv[2:], int(sys.argv[1]))))

@@ -1,19 +1,19 @@
-"""Asks a plug-in, of a middleware or of a runtime, what it is, in a process of its own: a library that cannot be
+"""Asks plug-ins, of middlewares or of a runtime, what they are, each in a process of its own: a library that cannot be
 loaded, or that crashes while it is loaded, must not take perflab with it.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from perflab.programs import ask
 
-PROBE_TIMEOUT_S = 20.0
+PROBE_TIMEOUT_S = 20
 PROGRAM = Path(__file__).with_name("plugin_program.py")
 
 
@@ -28,12 +28,20 @@ class Answer:
     error: str | None = None
 
 
-def probe(library: os.PathLike[str]) -> Answer:
-    """What the plug-in at that path says of itself. Raises Interrupted alone."""
+def probe(libraries: Iterable[Path]) -> dict[Path, Answer]:
+    """What the plug-ins at these paths say of themselves. Raises Interrupted alone."""
+    paths = list(dict.fromkeys(libraries))
+    if not paths:
+        return {}
+    program: list[str | Path] = [sys.executable, "-I", "-S", PROGRAM, str(PROBE_TIMEOUT_S), *paths]
     try:
-        done = ask([sys.executable, "-I", "-S", os.fspath(PROGRAM), os.fspath(library)], limit_s=PROBE_TIMEOUT_S)
-        return Answer(**json.loads(done.stdout))
+        # The program ends what does not answer.
+        done = ask(program, limit_s=2 * PROBE_TIMEOUT_S)
+        return dict(zip(paths, (Answer(**said) for said in json.loads(done.stdout)), strict=True))
     except subprocess.TimeoutExpired:
-        return Answer(error=f"it did not answer within {PROBE_TIMEOUT_S:.0f} s")
-    except (OSError, ValueError, TypeError):
-        return Answer(error="it crashes when it is loaded")
+        failed = Answer(error=f"it did not answer within {2 * PROBE_TIMEOUT_S} s")
+    except OSError as error:
+        failed = Answer(error=f"{sys.executable} cannot be started to load it: {error.strerror}")
+    except (ValueError, TypeError):
+        failed = Answer(error=f"{PROGRAM} gave no answer about it")
+    return dict.fromkeys(paths, failed)

@@ -17,7 +17,7 @@ from perflab.errors import BadInput, NotAsExpected, Unavailable
 from perflab.host import Host
 from perflab.observer import Artifact, Observation, Observer
 from perflab.parameters import Bytes, Switch
-from perflab.profile import record
+from perflab.profile import FILE, record
 from perflab.profile.record import Attached, Plan, Settings
 from perflab.registry import Kind
 from perflab.units import format_count
@@ -126,7 +126,7 @@ class Sampled(Observation):
         pages = [folder / process.page for process in profile.processes if process.page is not None]
         raw = [folder / record.DATA] if keep_raw else []
         return [
-            Artifact(folder / result.FILE, result.KIND),
+            Artifact(folder / FILE, result.KIND),
             Artifact(folder / result.PARQUET, "table"),
             Artifact(folder / result.FOLDED, "stacks"),
             *(Artifact(path, "page") for path in (folder / result.INDEX, *pages)),

@@ -12,5 +12,6 @@ docs/profiling.md says what the figures mean and how wrong they can be.
 
 from typing import Final
 
+FILE: Final = "profile.json"  # of the folder of a profile
 MOST_FUNCTIONS: Final = 100  # of a process, the hottest, that a profile keeps
 TOP: Final = 10  # of these that are shown where nobody says otherwise

@@ -23,7 +23,7 @@ from typing import Any
 from perflab import models, page, waiting
 from perflab.columns import Cell, Column, Table
 from perflab.errors import DAMAGE, BadInput, PerflabError
-from perflab.profile import MOST_FUNCTIONS, TOP, flamegraph, perf_data, record
+from perflab.profile import FILE, MOST_FUNCTIONS, TOP, flamegraph, perf_data, record
 from perflab.profile.families import (
     CONFIDENCE,
     LEAST_SAMPLES,
@@ -42,7 +42,7 @@ from perflab.quantity import COUNT, PLAIN, SHARE
 from perflab.units import format_confidence, format_time
 
 SCHEMA = 1
-FILE, FOLDED, INDEX = "profile.json", "folded.txt", "index.html"
+FOLDED, INDEX = "folded.txt", "index.html"
 PARQUET, CSV = "families.parquet", "families.csv"
 KIND = "profile"
 

@@ -71,6 +71,14 @@ class _Watched:
 
 
 @dataclass(frozen=True)
+class Watch:
+    """The trials of which CPUs and threads are shown. `notes` say which of more results these are of."""
+
+    trials: tuple[_Watched, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class _Steps:
     """Equal steps of time, and the trials that are shown in them. `notes` say which these are."""
 
@@ -130,11 +138,11 @@ def _floats(table: pl.DataFrame, name: str) -> Floats:
 # -- CPUs --------------------------------------------------------------------------------------------------------------
 
 
-def cores(results: Sequence[Trials]) -> Figure | None:
+def cores(watch: Watch) -> Figure | None:
     """The busy share of each CPU over time, and below it the share that the workload used."""
-    steps = _watched(results)
-    if steps is None:
+    if not watch.trials:
         return None
+    steps = _Steps(watch.trials, list(watch.notes))
     per_result = max(2, MAX_ROWS // len(steps.watched))
     busy_strips: list[Strip] = []
     own_strips: list[Strip] = []
@@ -241,11 +249,11 @@ class _Thread:
         return f"{whose}: {_percent(100 * self.used_ns / max(self.length_ns, 1))}, allowed {allowed}"
 
 
-def affinity(results: Sequence[Trials]) -> Figure | None:
+def affinity(watch: Watch) -> Figure | None:
     """Which CPUs threads were allowed to use, and on which they were seen when they had used CPU time."""
-    steps = _watched(results)
-    if steps is None:
+    if not watch.trials:
         return None
+    steps = _Steps(watch.trials, list(watch.notes))
     per_result = max(3, MAX_THREAD_ROWS // len(steps.watched))
     found = [(one, _threads(one, steps)) for one in steps.watched]
     threads = [thread for _, of in found for thread in of]
@@ -334,14 +342,17 @@ def _lanes(place: int, cpus: Sequence[int], thread: _Thread) -> dict[int, tuple[
 # -- which trials ------------------------------------------------------------------------------------------------------
 
 
-def _watched(results: Sequence[Trials]) -> _Steps | None:
-    """The middle trial of each result that the monitor watched; None where it watched none."""
+def watch(results: Sequence[Trials]) -> Watch:
+    """The middle trial of each result that the monitor watched, read once for both pictures.
+
+    Raises BadInput where a monitor's file is damaged or cannot be read.
+    """
     having = [result for result in results if any(_has_records(result, trial) for trial in result.trials)]
     ordered = by_level(having)
     shown, which = (having[:MAX_RESULTS], "The first") if ordered is None else (evenly(ordered, MAX_RESULTS), "Evenly")
     notes = [f"{which} {len(shown)} of {len(having)} results."] if len(shown) < len(having) else []
-    watched = [one for result in shown if (one := _open(result, _middle(result))) is not None]
-    return _Steps(watched, notes) if watched else None
+    watched = (_open(result, _middle(result)) for result in shown)
+    return Watch(tuple(one for one in watched if one is not None), tuple(notes))
 
 
 def _folder(result: Trials, number: int) -> Path | None:

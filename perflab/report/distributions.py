@@ -9,7 +9,7 @@ import numpy as np
 from perflab.report import axes
 from perflab.report.captions import WHAT, groups, left_out, not_single, single, subtitle, words
 from perflab.report.figures import Axis, Figure, Key, Plot, Sign, Stroke, Weight, fixed, rows, times
-from perflab.report.results import ROUND_TRIP, Numbers, Trials, histogram, numbers
+from perflab.report.results import ROUND_TRIP, Numbers, Trials, histogram, merged, numbers
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import PUBLISHER_HISTOGRAMS
 from perflab.statistics.histogram import Histogram
@@ -28,33 +28,37 @@ def percentiles(results: Sequence[Trials], measured: Sequence[str]) -> Figure | 
 
     A curve goes to the last percentile with MIN_BEYOND slower messages, which is marked, and faintly on to the maximum.
     """
-    curves = [
-        (group, result, name, merged)
+    of_trials = {
+        (group, name): [histogram((trial,), name) for trial in result.trials]
         for group, result in enumerate(results)
         for name in measured
-        if (merged := histogram(result.trials, name)) is not None
+    }
+    curves = [
+        (group, results[group], name, whole)
+        for (group, name), parts in of_trials.items()
+        if (whole := merged(parts)) is not None
     ]
     if not curves:
         return None
     names = " and ".join(words(name) for name in measured)
     several = len(measured) > 1
     what = "replies" if set(measured) == {ROUND_TRIP} else "messages"
-    top = max(90.0, *(_last_percentile(merged) for *_, merged in curves))
+    top = max(90.0, *(_last_percentile(whole) for *_, whole in curves))
     x = Axis(f"percentile of {what} (%)", "nines", 0.0, top, axes.percentile_ticks(top))
     plot = Plot(fixed(x), times(names))
-    for group, result, name, merged in curves:
+    for group, result, name, whole in curves:
         stroke = _STROKES[measured.index(name)]
         label = f"{result.label}, {words(name)}" if several else result.label
-        for trial in single(result.trials):
-            if (own := histogram((trial,), name)) is not None:
+        for trial, own in single(list(zip(result.trials, of_trials[group, name], strict=True))):
+            if own is not None:
                 _curve(plot, f"{label}, trial {trial.number}", group, own, stroke, "thin")
-        _curve(plot, label, group, merged, stroke, "thick")
-        if _reliable_percentile(merged) is None:
+        _curve(plot, label, group, whole, stroke, "thick")
+        if _reliable_percentile(whole) is None:
             plot.notes.append(
-                f"{label}: {format_count(merged.count)} messages are too few for percentiles; the faint line ends at "
+                f"{label}: {format_count(whole.count)} messages are too few for percentiles; the faint line ends at "
                 "the maximum."
             )
-    if any(merged.min == 0 for *_, merged in curves):
+    if any(whole.min == 0 for *_, whole in curves):
         plot.notes.append("0 ns is drawn at 1 ns: the scale is logarithmic.")
     plot.notes += not_single(results) + left_out(results, measured)
     return plot.figure(
@@ -77,10 +81,12 @@ def _curve(plot: Plot, name: str, group: int, h: Histogram, stroke: Stroke, weig
     last, reliable = _last_percentile(h), _reliable_percentile(h)
     grid = _percentile_grid(last, reliable)
     values = np.maximum(_quantiles(h, grid), 1)
-    hover = [
-        f"{name}<br>{round(p, 6):.10g} %: {format_time(value)}"
-        for p, value in zip(grid.tolist(), values.tolist(), strict=True)
-    ]
+    hover = []
+    if weight != "thin" or reliable is None:  # of a thin line no point is told
+        hover = [
+            f"{name}<br>{round(p, 6):.10g} %: {format_time(value)}"
+            for p, value in zip(grid.tolist(), values.tolist(), strict=True)
+        ]
     split = 0
     if reliable is not None:
         split = int(np.searchsorted(grid, reliable))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeVar
 
 from perflab.report import course, cpus, distributions, executor_costs, levels, resources, timelines
@@ -49,6 +50,10 @@ class Subject:
     target: Target | None
     together: bool
     everything: Sequence[Trials]  # with the results of extra trials
+
+    @cached_property
+    def watch(self) -> cpus.Watch:
+        return cpus.watch(self.results)
 
 
 @dataclass(frozen=True)
@@ -182,8 +187,8 @@ KINDS = (
     Kind("breaking_points", "Breaking points", _breaking_points, special=True),
     Kind("executor_costs", "Executor costs", _executor_costs, special=True),
     Kind("target", "Against a target", _target, special=True, in_report=False),
-    Kind("cores", "CPUs", lambda subject: [cpus.cores(subject.results) or _UNWATCHED], special=True),
-    Kind("affinity", "Where threads ran", lambda subject: [cpus.affinity(subject.results) or _UNWATCHED], special=True),
+    Kind("cores", "CPUs", lambda subject: [cpus.cores(subject.watch) or _UNWATCHED], special=True),
+    Kind("affinity", "Where threads ran", lambda subject: [cpus.affinity(subject.watch) or _UNWATCHED], special=True),
     Kind("cpu", "CPU use", _cpu, of_results=True),
     Kind("rss", "Memory", _rss, of_results=True),
 )

@@ -12,7 +12,7 @@ from perflab.errors import BadInput
 from perflab.formats import checkpoints
 from perflab.formats.checkpoints import Interval
 from perflab.formats.records import RecordError
-from perflab.formats.tables import histogram_of
+from perflab.formats.tables import histogram_of, histograms_of
 from perflab.report.label import labels
 from perflab.results import trial as records
 from perflab.results.run import UNKNOWN, RunData, TrialTables
@@ -106,22 +106,32 @@ def evenly(results: Sequence[Trials], count: int) -> list[Trials]:
 
 def histogram(trials: Iterable[TrialTables], figure: str) -> Histogram | None:
     """A figure merged over all edges (publishers, services) of trials; None where it has no values."""
-    parts = [h for t in trials for h in histograms(t, figure).values()]
-    merged = hg.merge(parts) if parts else None
-    return merged if merged is not None and merged.count else None
+    return merged(h for t in trials for h in histograms(t, figure).values())
+
+
+def merged(histograms: Iterable[Histogram | None]) -> Histogram | None:
+    """All values of all histograms; None where there are none."""
+    parts = [h for h in histograms if h is not None]
+    whole = hg.merge(parts) if parts else None
+    return whole if whole is not None and whole.count else None
 
 
 def histograms(trial: TrialTables, figure: str) -> dict[tuple[str, ...], Histogram]:
     """The histogram of each edge (publisher, topic, subscription), publisher (node, topic) or service (client, service,
     server) that has one."""
-    found = {}
-    for row in _owners(trial, figure).iter_rows(named=True):
-        try:
-            if (made := histogram_of(row, figure)) is not None:
-                found[_key(row, figure)] = made
-        except hg.HistogramError as error:
-            raise BadInput(f"trial {trial.number} is damaged: {'/'.join(_key(row, figure))}: {error}") from error
-    return found
+    rows = list(_owners(trial, figure).iter_rows(named=True))
+    try:
+        made = histograms_of(rows, figure)
+    except hg.HistogramError:
+        made = [_histogram(trial, row, figure) for row in rows]  # which says of what it is
+    return {_key(row, figure): h for row, h in zip(rows, made, strict=True) if h is not None}
+
+
+def _histogram(trial: TrialTables, row: dict[str, Any], figure: str) -> Histogram | None:
+    try:
+        return histogram_of(row, figure)
+    except hg.HistogramError as error:
+        raise BadInput(f"trial {trial.number} is damaged: {'/'.join(_key(row, figure))}: {error}") from error
 
 
 def numbers(trials: Sequence[TrialTables], figure: str) -> dict[tuple[str, ...], Numbers]:
@@ -130,10 +140,10 @@ def numbers(trials: Sequence[TrialTables], figure: str) -> dict[tuple[str, ...],
     for trial in trials:
         for key, h in histograms(trial, figure).items():
             parts.setdefault(key, []).append(h)
-    merged = {key: hg.merge(hs) for key, hs in parts.items()}
+    whole = {key: hg.merge(hs) for key, hs in parts.items()}
     found = {
         key: Numbers(h.count, h.min, hg.mean(h), quantile(h, 50.0), quantile(h, 99.0), h.max)
-        for key, h in merged.items()
+        for key, h in whole.items()
     }
     bare: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for trial in trials:

@@ -314,7 +314,7 @@ def _read(
 def _hiccup(processes: Sequence[ProcessRecords]) -> Histogram | None:
     """Of all processes together; None where it was not observed."""
     found = [h for p in processes if p.checkpoint is not None and (h := p.checkpoint.get("hiccup")) is not None]
-    return hg.merge(hg.from_record(h) for h in found) if found else None
+    return hg.merge(hg.from_records(found)) if found else None
 
 
 def _allocations(processes: Sequence[ProcessRecords], from_ns: int | None, until_ns: int | None) -> int | None:

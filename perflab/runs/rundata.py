@@ -189,7 +189,8 @@ def _stored_tables(
             if frame is None:
                 frame = pl.read_parquet(paths[name])
             # A run of an older version may lack a column: it is not measured there.
-            lacking = [pl.lit(None, dtype).alias(c) for c, dtype in empty.schema.items() if c not in frame.columns]
+            known = set(frame.columns)
+            lacking = [pl.lit(None, empty.schema[c]).alias(c) for c in empty.columns if c not in known]
             frames[name] = frame.with_columns(lacking) if lacking else frame
         except (pl.exceptions.PolarsError, OSError) as error:
             notes.append(f"{paths[name]} cannot be read ({str(error).splitlines()[0]}); the records are read instead")

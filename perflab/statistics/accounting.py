@@ -289,7 +289,7 @@ def _publisher(record: Mapping[str, Any], final: bool) -> Publisher:
     return Publisher(
         **_picked(record, ("node", "topic")),
         **_counts(record, PUBLISHER_COUNTS),
-        histograms={name: _histogram(record.get(name)) for name in (*PUBLISHER_HISTOGRAMS, *PERIOD_HISTOGRAMS)},
+        histograms=_histograms(record, (*PUBLISHER_HISTOGRAMS, *PERIOD_HISTOGRAMS)),
         final=final,
     )
 
@@ -298,7 +298,7 @@ def _edge(record: Mapping[str, Any], final: bool, counts: Sequence[str] = _EDGE_
     return Edge(
         **_picked(record, ("publisher", "topic", "subscription", "size_bytes", "frequency_hz")),
         **{**dict.fromkeys(_ACCOUNTED), **_counts(record, counts)},
-        histograms={name: _histogram(record.get(name)) for name in EDGE_HISTOGRAMS},
+        histograms=_histograms(record, EDGE_HISTOGRAMS),
         final=final,
     )
 
@@ -319,5 +319,5 @@ def _silent_edge(key: EdgeKey) -> Edge:
     return replace(edge, histograms=edge.histograms | {"latency": hg.empty(), "response": hg.empty()})
 
 
-def _histogram(record: Mapping[str, Any] | None) -> Histogram | None:
-    return None if record is None else hg.from_record(record)
+def _histograms(record: Mapping[str, Any], names: Sequence[str]) -> dict[str, Histogram | None]:
+    return dict(zip(names, hg.from_each([record.get(name) for name in names]), strict=True))

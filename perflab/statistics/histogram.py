@@ -14,8 +14,9 @@ import base64
 import binascii
 import struct
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ _V2_COMPRESSED_COOKIE = 0x1C849304 | 0x10
 _OUTER = struct.Struct(">ii")
 _HEADER = struct.Struct(">iiiiqqd")
 _MAX_INFLATED = _HEADER.size + 9 * COUNTS_LENGTH
+_TOO_MANY = "an encoded histogram has more cells than its range"
 
 Int64s = NDArray[np.int64]
 
@@ -182,7 +184,7 @@ def decode(encoded: str) -> Histogram:
     Without the exact side values, `sum` takes each cell by its middle and `min` and `max` by its bounds, as
     HdrHistogram does; `from_record` puts the exact ones in their place. Raises HistogramError.
     """
-    indices, counts = _decode_cells(encoded)
+    ((indices, counts),) = _decode_cells([encoded])
     if not indices.size:
         return empty()
     low, high = lowest_value(indices), highest_value(indices)
@@ -204,13 +206,28 @@ def from_record(record: Mapping[str, Any]) -> Histogram:
     A record written while values were being recorded may be a few values ahead in one member (`check` tells).
     Raises HistogramError where the record is incomplete or damaged.
     """
+    return from_records([record])[0]
+
+
+def from_records(records: Sequence[Mapping[str, Any]]) -> list[Histogram]:
+    """Likewise of several, which takes a fraction of the time."""
     try:
-        indices, counts = _decode_cells(record["v2"])
-        told = {"overflowed": 0, **record}
-        whole = {name: int(told[name]) for name in ("count", "sum", *_ADDED)}
-        return Histogram(indices, counts, **whole, **{name: told[name] for name in ("min", "max", "max_at_ns")})
+        cells = _decode_cells([record["v2"] for record in records])
+        return [_of_record(record, *of) for record, of in zip(records, cells, strict=True)]
     except (KeyError, TypeError) as error:
         raise HistogramError(f"a histogram record lacks {error}") from error
+
+
+def from_each(records: Sequence[Mapping[str, Any] | None]) -> list[Histogram | None]:
+    """Likewise, with None in place of what was not measured."""
+    made = iter(from_records([record for record in records if record is not None]))
+    return [None if record is None else next(made) for record in records]
+
+
+def _of_record(record: Mapping[str, Any], indices: Int64s, counts: Int64s) -> Histogram:
+    told = {"overflowed": 0, **record}
+    whole = {name: int(told[name]) for name in ("count", "sum", *_ADDED)}
+    return Histogram(indices, counts, **whole, **{name: told[name] for name in ("min", "max", "max_at_ns")})
 
 
 def check(histogram: Histogram) -> None:
@@ -243,21 +260,26 @@ def _encode_zigzag(numbers: Int64s) -> bytes:
     return np.stack(columns, axis=1)[np.stack(used, axis=1)].tobytes()
 
 
-def _decode_zigzag(payload: bytes) -> Int64s:
-    data = np.frombuffer(payload, np.uint8)
+def _decode_zigzags(payloads: Sequence[bytes]) -> tuple[Int64s, Int64s]:
+    """The numbers of all payloads in a row, and how many each of them has."""
+    sizes = np.array([len(payload) for payload in payloads], np.int64)
+    data = np.frombuffer(b"".join(payloads), np.uint8)
     if not data.size:
-        return np.zeros(0, np.int64)
+        return np.zeros(0, np.int64), sizes
     ends = np.flatnonzero(data < 0x80)
-    if not ends.size or ends[-1] != data.size - 1:
-        return _decode_zigzag_bytewise(payload)
-    starts = np.zeros_like(ends)
-    starts[1:] = ends[:-1] + 1
-    lengths = ends - starts + 1
-    if lengths.max() > 8:
-        return _decode_zigzag_bytewise(payload)  # a nine-byte number: the ninth byte carries no mark
-    places = np.arange(data.size) - starts.repeat(lengths)
-    shifted = (data & np.uint8(0x7F)).astype(np.uint64) << (places * 7).astype(np.uint64)
-    return _unzigzag(np.add.reduceat(shifted, starts))
+    bounds = np.cumsum(sizes)
+    if (data[bounds[sizes > 0] - 1] < 0x80).all():
+        starts = np.zeros_like(ends)
+        starts[1:] = ends[:-1] + 1
+        lengths = ends - starts + 1
+        if lengths.max() <= 8:
+            places = np.arange(data.size) - starts.repeat(lengths)
+            shifted = (data & np.uint8(0x7F)).astype(np.uint64) << (places * 7).astype(np.uint64)
+            held = np.diff(np.searchsorted(ends, bounds), prepend=0)
+            return _unzigzag(np.add.reduceat(shifted, starts)), held
+    # A number of nine bytes is among them, whose ninth carries no mark; or one of them is cut off.
+    each = [_decode_zigzag_bytewise(payload) for payload in payloads]
+    return np.concatenate(each), np.array([numbers.size for numbers in each], np.int64)
 
 
 def _decode_zigzag_bytewise(payload: bytes) -> Int64s:
@@ -284,8 +306,27 @@ def _unzigzag(numbers: NDArray[np.uint64]) -> Int64s:
     return signed
 
 
-def _decode_cells(encoded: str) -> tuple[Int64s, Int64s]:
-    """Indices and counts of the non-empty cells."""
+def _decode_cells(encoded: Sequence[str]) -> list[tuple[Int64s, Int64s]]:
+    """Indices and counts of the non-empty cells of each. At once: a single one takes 40 steps of numpy, for a few cells
+    each."""
+    numbers, held = _decode_zigzags([_payload(one) for one in encoded])
+    steps = np.where(numbers < 0, -numbers, 1)
+    if numbers.size and int(numbers.min()) < -COUNTS_LENGTH:
+        raise HistogramError(_TOO_MANY)
+    bounds = np.cumsum(held)
+    passed = np.concatenate([np.zeros(1, np.int64), np.cumsum(steps)])
+    lengths = np.diff(passed[bounds], prepend=0)
+    if lengths.size and int(lengths.max()) > COUNTS_LENGTH:
+        raise HistogramError(_TOO_MANY)
+    filled = numbers > 0
+    indices = (passed[1:] - (np.cumsum(lengths) - lengths).repeat(held) - 1)[filled]
+    counts = numbers[filled]
+    until = np.concatenate([np.zeros(1, np.int64), np.cumsum(filled)])[bounds].tolist()
+    return [(indices[a:b], counts[a:b]) for a, b in pairwise([0, *until])]
+
+
+def _payload(encoded: str) -> bytes:
+    """The counts of an encoding, as they are written."""
     try:
         blob = base64.b64decode(encoded, validate=True)
         cookie, length = _OUTER.unpack_from(blob)
@@ -314,9 +355,4 @@ def _decode_cells(encoded: str) -> tuple[Int64s, Int64s]:
     payload = inflated[_HEADER.size :]
     if len(payload) != size:
         raise HistogramError(f"an encoded histogram holds {len(payload)} bytes of counts instead of {size}")
-    numbers = _decode_zigzag(payload)
-    ends = np.cumsum(np.where(numbers < 0, -numbers, 1))
-    if ends.size and (int(ends[-1]) > COUNTS_LENGTH or int(numbers.min()) < -COUNTS_LENGTH):
-        raise HistogramError("an encoded histogram has more cells than its range")
-    filled = numbers > 0
-    return ends[filled] - 1, numbers[filled]
+    return payload

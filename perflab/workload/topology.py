@@ -73,9 +73,15 @@ def _shortened(word: str) -> str:
     return word if len(word) <= 80 else f"{word[:77]}..."
 
 
-def describe(path: Path, native: Native) -> dict[str, Any]:
-    """Counts and rates of a graph file ({"nodes", "publishers", "delivered_per_s", ...}). Raises as `load` does."""
-    return _ask(native.program("perflab-graph"), "describe", [path])
+def describe(paths: Sequence[Path], native: Native) -> list[dict[str, Any] | None]:
+    """Counts and rates of graph files ({"nodes", "publishers", "delivered_per_s", ...}), each for itself; None of what
+    is no graph. Raises Unavailable and PerflabError."""
+    if not paths:
+        return []
+    found = _run(native.program("perflab-graph"), ["describe", "--each", "--", *map(str, paths)])
+    if not isinstance(found, list) or len(found) != len(paths):
+        raise PerflabError("perflab-graph printed no list of graphs; build it again with `make`")
+    return [None if about is None else _known(about) for about in found]
 
 
 def message_types(native: Native) -> list[dict[str, Any]]:
@@ -87,7 +93,10 @@ def message_types(native: Native) -> list[dict[str, Any]]:
 
 
 def _ask(program: Path, question: str, paths: Sequence[Path]) -> dict[str, Any]:
-    document = _run(program, [question, "--", *map(str, paths)])
+    return _known(_run(program, [question, "--", *map(str, paths)]))
+
+
+def _known(document: Any) -> dict[str, Any]:
     if not isinstance(document, dict) or document.get("schema") != 1:
         raise PerflabError("perflab-graph printed a graph of another version; build it again with `make`")
     return document

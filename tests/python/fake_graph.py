@@ -5,12 +5,28 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
+
+
+def described(graph: dict[str, Any]) -> dict[str, Any]:
+    nodes = [n for p in graph["processes"] for n in p["nodes"]]
+    return {
+        "schema": 1,
+        "processes": len(graph["processes"]),
+        "nodes": len(nodes),
+        "publishers": sum(len(n["publishers"]) for n in nodes),
+        "subscriptions": sum(len(n["subscriptions"]) for n in nodes),
+        "delivered_per_s": 100.0,
+    }
 
 
 def main(arguments: list[str]) -> int:
     command, *paths = [a for a in arguments if a != "--"]
     if command == "types":
         print(json.dumps([{"name": "stamped_int64", "ros_type": "x/msg/Y", "payload_bytes": 8, "variable": False}]))
+        return 0
+    if command == "describe" and paths[0] == "--each":
+        print(json.dumps([described(json.loads(Path(path).read_text())) for path in paths[1:]]))
         return 0
     graphs = []
     for path in paths:
@@ -21,15 +37,7 @@ def main(arguments: list[str]) -> int:
             return 2
     joined = {**graphs[0], "processes": [p for g in graphs for p in g["processes"]]}
     if command == "describe":
-        nodes = [n for p in joined["processes"] for n in p["nodes"]]
-        joined = {
-            "schema": 1,
-            "processes": len(joined["processes"]),
-            "nodes": len(nodes),
-            "publishers": sum(len(n["publishers"]) for n in nodes),
-            "subscriptions": sum(len(n["subscriptions"]) for n in nodes),
-            "delivered_per_s": 100.0,
-        }
+        joined = described(joined)
     print(json.dumps(joined))
     return 0
 

@@ -203,6 +203,14 @@ def test_describe_tells_services_apart_from_topics() -> None:
     }
 
 
+def test_describe_each_tells_every_file_by_itself_and_null_of_what_is_no_graph() -> None:
+    paths = [str(CATALOG / "sierra_nevada.yaml"), str(BAD[0]), "no/such.yaml", str(CATALOG / "examples/services.yaml")]
+    result = run("describe", "--each", "--", *paths)
+    assert (result.returncode, result.stderr) == (0, "")
+    alone = [json.loads(run("describe", paths[index]).stdout) for index in (0, 3)]
+    assert json.loads(result.stdout) == [alone[0], None, None, alone[1]]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [[], ["resolve"], ["resolve", "--unknown", "x"], ["unknown"], ["resolve", "no/such.yaml"], ["resolve", "."]],

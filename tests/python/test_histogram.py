@@ -120,25 +120,57 @@ def _pack(payload: bytes, *, cookie: int = 0x1C849314, inner: int = 0x1C849313, 
     return base64.b64encode(struct.pack(">ii", cookie, len(body)) + body).decode()
 
 
-@pytest.mark.parametrize(
-    "encoded",
-    [
-        "",
-        "!!!",
-        "AAAA",
-        _pack(b"\x02", cookie=1),
-        _pack(b"\x02", inner=1),
-        _pack(b"\x02", highest=10**6),
-        _pack(b"\x80"),
-        _pack(b"\xff\xff\xff\xff\xff\xff\xff\xff\xff"),
-        _pack(b"\x02" * (hg.COUNTS_LENGTH + 1)),
-        _pack(b"\x02" * 10 * hg.COUNTS_LENGTH),
-        _pack(b"\x02")[:-8],
-    ],
-)
+DAMAGED = [
+    "",
+    "!!!",
+    "AAAA",
+    _pack(b"\x02", cookie=1),
+    _pack(b"\x02", inner=1),
+    _pack(b"\x02", highest=10**6),
+    _pack(b"\x80"),
+    _pack(b"\xff\xff\xff\xff\xff\xff\xff\xff\xff"),
+    _pack(b"\x02" * (hg.COUNTS_LENGTH + 1)),
+    _pack(b"\x02" * 10 * hg.COUNTS_LENGTH),
+    _pack(b"\x02")[:-8],
+]
+
+
+@pytest.mark.parametrize("encoded", DAMAGED)
 def test_damaged_encodings_are_refused(encoded: str) -> None:
     with pytest.raises(hg.HistogramError):
         hg.decode(encoded)
+
+
+def counts_with_a_number_of_nine_bytes() -> str:
+    return _pack(b"\x02" + b"\x82\x80\x80\x80\x80\x80\x80\x80\x10" + b"\x04")
+
+
+@pytest.mark.parametrize("long", [False, True], ids=["", "nine bytes"])
+def test_many_at_once_are_what_each_is_alone(long: bool) -> None:
+    of_one = [
+        hg.empty(),
+        *(hg.from_values(samples(seed, n)) for seed, n in enumerate((1, 3, 500, 1, 2000))),
+        hg.empty(),
+    ]
+    records = [hg.to_record(h) for h in of_one]
+    if long:
+        records.insert(3, {**records[3], "v2": counts_with_a_number_of_nine_bytes()})
+    together = hg.from_records(records)
+    for record, found in zip(records, together, strict=True):
+        alone = hg.from_record(record)
+        assert (found.indices.tolist(), found.counts.tolist()) == (alone.indices.tolist(), alone.counts.tolist())
+        assert {name: getattr(found, name) for name in hg.SIDES} == {name: record[name] for name in hg.SIDES}
+    assert hg.from_records([]) == []
+    measured = hg.from_each([None, records[2], None])
+    assert [h if h is None else h.counts.tolist() for h in measured] == [None, of_one[2].counts.tolist(), None]
+
+
+@pytest.mark.parametrize("encoded", DAMAGED)
+def test_one_that_is_damaged_among_many_is_refused(encoded: str) -> None:
+    good = hg.to_record(hg.from_values([1, 5_000, 7_000_000]))
+    for place in range(3):
+        with pytest.raises(hg.HistogramError):
+            hg.from_records([{**good, "v2": encoded} if n == place else good for n in range(3)])
 
 
 def test_a_record_that_contradicts_its_counts_is_refused() -> None:

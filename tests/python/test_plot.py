@@ -461,7 +461,7 @@ def page_of_all(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A page with every shape that a figure can have, far longer than a screen."""
     folder = tmp_path_factory.mktemp("all")
     results = watched(folder / "run", {"": [100, 120], "load": [200, 220]})
-    seen = [per_trial(results, "latency.p99"), cpus.cores(results), cpus.affinity(results)]
+    seen = [per_trial(results, "latency.p99"), cpus.cores(cpus.watch(results)), cpus.affinity(cpus.watch(results))]
     swept = curves([("", made_curve()), ("", made_curve("fastdds", None))])
     searched = breaking_points([("", made_breaking_point()), ("", made_breaking_point("fastdds", 2100))])
     made = [figure for figure in seen if figure is not None] + swept + searched

@@ -22,7 +22,7 @@ from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
 from perflab.models import as_json
 from perflab.observer import cpu_profile
-from perflab.profile import counter, families, perf_data, record, result
+from perflab.profile import FILE, counter, families, perf_data, record, result
 from perflab.profile.counter import Attempt, Counter
 from perflab.profile.perf_data import Frame, Samples, Weight
 from perflab.profile.record import Plan, Recording, Settings
@@ -515,7 +515,7 @@ def test_the_folder_of_a_profile_is_read_back_as_it_was_written(tmp_path: Path) 
     result._write_stacks(tmp_path, document, samples)
     result._write_pages(tmp_path, document, samples, families.load())
     result._write_tables(tmp_path, document)
-    (tmp_path / result.FILE).write_text(json.dumps(as_json(document)))
+    (tmp_path / FILE).write_text(json.dumps(as_json(document)))
     assert result.load(tmp_path) == document
     assert sorted((tmp_path / result.FOLDED).read_text().splitlines()) == [
         "main name (7);t (7);_start;work:;dds_write 150",

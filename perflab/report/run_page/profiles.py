@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from perflab.errors import BadInput
-from perflab.profile import TOP, flamegraph, result
+from perflab.profile import FILE, TOP
 from perflab.report.run_page.blocks import Block, Flame, Heading, Known, Sheet, Text, paragraphs
 from perflab.report.runs import ReportRun
+
+if TYPE_CHECKING:
+    from perflab.profile.result import Process, Profile
 
 MOST_BYTES = 12 << 20  # of flame graphs in one page; more are named by their files
 FOLDER = "profile"
@@ -21,8 +25,10 @@ def section(runs: Sequence[ReportRun], top: int = TOP) -> Iterator[Block]:
     for run in runs:
         for label, _, trial in run.trials:
             folder = run.folders.get(trial.trial, Path()) / FOLDER
-            if trial.trial not in run.folders or not (folder / result.FILE).is_file():
+            if trial.trial not in run.folders or not (folder / FILE).is_file():
                 continue
+            from perflab.profile import result
+
             title = f"{f'{run.name}, ' if len(runs) > 1 else ''}{label}, trial {trial.trial}"
             yield Heading(title)
             try:
@@ -43,8 +49,10 @@ def section(runs: Sequence[ReportRun], top: int = TOP) -> Iterator[Block]:
                 room -= used
 
 
-def _graph(folder: Path, process: result.Process, read: result.Profile, room: int) -> tuple[Block, int]:
+def _graph(folder: Path, process: Process, read: Profile, room: int) -> tuple[Block, int]:
     """The flame graph of a process, or why there is none; and how many bytes of the page it takes."""
+    from perflab.profile import flamegraph, result
+
     name = process.title
     if process.page is None:
         return Text(f"{name}: {process.samples} samples are too few for shares.", "faint"), 0
