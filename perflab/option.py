@@ -29,6 +29,7 @@ class Group(StrEnum):
     """The headings of `perflab run --help`, in their order."""
 
     SEARCH = "What is searched"
+    GRAPH = "The graph"
     VARIANTS = "Variants (every combination of the listed values runs)"
     LENGTH = "Duration, repetition, order"
     THREADS = "Threads and nodes"

@@ -34,12 +34,21 @@ def list_(
         str | None,
         typer.Argument(metavar="WHAT", help=f"{', '.join(WHAT)}; default all.", autocompletion=one_of(WHAT)),
     ] = None,
+    message_path: Annotated[
+        list[str] | None,
+        typer.Option(metavar="DIR", help="Of messages: also those of interface files below this folder."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> int:
     """List what there is to choose from."""
     if what is not None and what not in WHAT:
         raise BadInput(f"nothing named {what!r} to list; there are {', '.join(WHAT)}")
-    lists = _all() if what is None else {what: _finished(_LISTS[what]())}
+    if message_path and what != "messages":
+        raise BadInput("--message-path is for `perflab list messages`")
+    if what is None:
+        lists = _all()
+    else:
+        lists = {what: _finished(_messages(message_path) if message_path else _LISTS[what]())}
     if as_json:
         document: Any = lists if what is None else lists[what]
         write_json(document)
@@ -49,8 +58,19 @@ def list_(
             sys.stdout.write(("\n" if number else "") + f"{name}:\n")
         if not rows:
             sys.stdout.write("  none\n" if what is None else "")
-        _print(rows if what is not None else [{**row, "options": ()} for row in rows], "  " if what is None else "")
+        _print(rows if what is not None else _brief(name, rows), "  " if what is None else "")
     return 0
+
+
+def _brief(name: str, rows: list[Row]) -> list[Row]:
+    """As the list of all has them: without options, and of messages those that can be sent by themselves."""
+    brief = [{**row, "options": ()} for row in rows]
+    if name != "messages":
+        return brief
+    others = [row for row in rows if not row["stamp"]]
+    packages = len({row["ros_type"].partition("/")[0] for row in others})
+    more = f"{len(others)} types of {packages} packages, of which others are made: `perflab list messages`"
+    return [*(row for row in brief if row["stamp"]), {"name": "...", "summary": more}]
 
 
 def _all() -> dict[str, list[Row]]:
@@ -159,24 +179,26 @@ def _executors() -> list[Row]:
     return [{"name": name, "summary": summary} for name, summary in EXECUTORS.items()]
 
 
-def _messages() -> Rows:
+def _messages(message_path: Sequence[str] = ()) -> Rows:
     from perflab import native as native_programs
-    from perflab.units import format_bytes
     from perflab.workload import topology
 
     native = native_programs.find()
 
     def rows() -> list[Row]:
-        return [
-            {
-                "name": t["name"],
-                "summary": "size as the publisher says" if t["variable"] else format_bytes(t["payload_bytes"]),
-                **t,
-            }
-            for t in topology.message_types(native)
-        ]
+        types = topology.message_types(native, message_path)
+        return [{"name": t["name"], "summary": _describe_type(t), **t} for t in types]
 
     return waiting.begin(rows)
+
+
+def _describe_type(about: Row) -> str:
+    from perflab.units import format_bytes
+
+    size = "size as the publisher says" if about["variable"] else format_bytes(about["payload_bytes"])
+    plain = ", plain" if about["plain"] else ""
+    alone = "" if about["stamp"] else "; only within other types: it has no place for the measurement"
+    return f"{about['family']}, {size}{plain}{alone}"
 
 
 def _kinds(module: str) -> list[Row]:

@@ -151,10 +151,11 @@ class FloodParameters(Parameters):
 
 @dataclass(frozen=True)
 class MessageType:
-    """`payload_bytes` is None where the publisher chooses it."""
+    """`payload_bytes` is None where the publisher chooses it. `usual`: a flood on topics of its own may choose it."""
 
     name: str
     payload_bytes: int | None
+    usual: bool = True
 
 
 @dataclass(frozen=True)
@@ -239,14 +240,15 @@ class Flood:
 
 def type_for(payload: int, types: Sequence[MessageType]) -> MessageType:
     """A type whose messages have exactly that many bytes; else one whose publisher chooses. Raises BadInput."""
-    for candidate in types:
+    usual = [candidate for candidate in types if candidate.usual]
+    for candidate in usual:
         if candidate.payload_bytes == payload:
             return candidate
-    for candidate in types:
+    for candidate in usual:
         if candidate.payload_bytes is None and payload <= LARGEST_PAYLOAD:
             return candidate
-    sizes = sorted({t.payload_bytes for t in types if t.payload_bytes is not None})
-    other = " or anything up to 64MiB" if any(t.payload_bytes is None for t in types) else ""
+    sizes = sorted({t.payload_bytes for t in usual if t.payload_bytes is not None})
+    other = " or anything up to 64MiB" if any(t.payload_bytes is None for t in usual) else ""
     raise BadInput(f"message_flood: payload: no message type has {payload} bytes; there are {_listed(sizes)}{other}")
 
 

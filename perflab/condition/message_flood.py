@@ -134,7 +134,11 @@ class Flooded(Applied):
 @functools.cache
 def known_types() -> tuple[MessageType, ...]:
     return tuple(
-        MessageType(str(entry["name"]), None if entry["variable"] else int(entry["payload_bytes"]))
+        MessageType(
+            str(entry["name"]),
+            None if entry["variable"] else int(entry["payload_bytes"]),
+            usual=entry["family"] == "Stamped",
+        )
         for entry in topology.message_types(native.find())
     )
 

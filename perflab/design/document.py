@@ -215,6 +215,10 @@ class Document(_Part):
         description="A name of the catalog, graph files that form one graph, a generated graph as NAME:key=value,... "
         "or {NAME: {key: value}}, or a mapping with the key command."
     )
+    message_path: Annotated[list[str], BeforeValidator(_many), Option(Group.GRAPH, many=True), Form("DIR")] = Field(
+        [],
+        description="A folder with interface files of your own, .../package/msg/Name.msg, whose types the graph uses.",
+    )
     middlewares: Annotated[
         Words,
         Option(Group.VARIANTS, "--middleware"),

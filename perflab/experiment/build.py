@@ -308,7 +308,7 @@ def _load(written: Written, document: Document, native: Native) -> Workload:
     if isinstance(words, GeneratedParameters):
         _check_alone(written.mapping.get("workload"), words.name)
         return generated.load(words)
-    return load(words, native)
+    return load(words, native, document.message_path)
 
 
 def _check_alone(asked: Any, name: str) -> None:

@@ -45,8 +45,10 @@ UNMATCHED_SHOWN = 3
 HEARD_WITHIN_NS = NS_PER_S // 4  # after it, perflab hears that the last message was published
 
 
-def node_configuration(plan: TrialPlan, process: str | None, records: Path) -> dict[str, Any]:
-    """docs/formats.md, section 2."""
+def node_configuration(
+    plan: TrialPlan, process: str | None, records: Path, schedule: int | None = None
+) -> dict[str, Any]:
+    """docs/formats.md, section 2. `schedule` is the descriptor of the memory that several processes share."""
     settings, variant = plan.settings, plan.variant
     graph = plan.hosted
     index = 0 if process is None else graph.processes.index(process)
@@ -75,6 +77,7 @@ def node_configuration(plan: TrialPlan, process: str | None, records: Path) -> d
         "thresholds": dict(settings.thresholds),
         "measure": list(settings.measure),
         "seed": plan.seed,
+        "schedule_fd": schedule,
         "records": str(records),
     }
     if not foreign:
@@ -135,10 +138,20 @@ class Nodes(System):
     # -- the phases ----------------------------------------------------------------------------------------------------
 
     def launch(self) -> None:
+        # Memory without a name: nothing is left of it, whoever is killed.
+        schedule = os.memfd_create("perflab_schedule") if len(self._plan.node_names) > 1 else None
+        try:
+            self._launch(schedule)
+        finally:
+            if schedule is not None:
+                os.close(schedule)
+
+    def _launch(self, schedule: int | None) -> None:
         trial, launch = self._trial, self._trial.launch
         for process, name in self._plan.node_names.items():
             config = trial.files.config(name)
-            write_json(config, node_configuration(self._plan, process, trial.files.records(name).absolute()))
+            records = trial.files.records(name).absolute()
+            write_json(config, node_configuration(self._plan, process, records, schedule))
             program = self._plan.native.program("perflab-node")
             foreign = self._of_conditions.get(name)
             node = self._supervisor.start(
@@ -147,6 +160,7 @@ class Nodes(System):
                 trial.files.log(name),
                 cpus=None if foreign else launch.cpus_of.get(process or "", launch.cpus),
                 environment=None if foreign else launch.environment,
+                descriptors=() if schedule is None else (schedule,),
             )
             trial.keeper.note_process(name, pid=node.pid, start_ticks=start_ticks(node.pid))
             self._launched_ns[name] = time.monotonic_ns()

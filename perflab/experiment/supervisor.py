@@ -101,11 +101,12 @@ class Supervisor:
         *,
         cpus: Set[int] | None = None,
         environment: Mapping[str, str] | None = None,
+        descriptors: Sequence[int] = (),
     ) -> NodeProcess:
         """Starts `command --control-fd N` with its output in `log`. Raises Unavailable and OSError.
 
         `cpus` are those that all its threads are allowed from the first instant, None: as perflab's. `environment`
-        is added to perflab's.
+        is added to perflab's. `descriptors` are inherited under the same numbers.
         """
         channel = Channel(f"process {name!r}")
         with channel.theirs as theirs, log.open("wb") as output, on_cpus(cpus):
@@ -115,7 +116,7 @@ class Supervisor:
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
-                    pass_fds=(theirs.fileno(),),
+                    pass_fds=(theirs.fileno(), *descriptors),
                     start_new_session=True,
                     env=None if not environment else {**os.environ, **environment},
                 )

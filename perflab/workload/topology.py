@@ -49,11 +49,12 @@ def find(word: str) -> Path:
     raise BadInput(f"no workload named {_shortened(word)!r}; {hint}")
 
 
-def load(words: Sequence[str], native: Native) -> Made:
-    """Resolves catalog names and paths into one graph. Raises BadInput and Unavailable."""
+def load(words: Sequence[str], native: Native, message_path: Sequence[str] = ()) -> Made:
+    """Resolves catalog names and paths into one graph, with the message types that perflab brings and those of the
+    folders. Raises BadInput and Unavailable."""
     paths = [find(word) for word in words]
     sources = tuple(_source(path) for path in paths)
-    graph = Graph(_ask(native.program("perflab-graph"), "resolve", paths))
+    graph = Graph(_ask(native.program("perflab-graph"), "resolve", paths, message_path))
     several = "+".join(dict.fromkeys(p.stem for p in paths)) if len(paths) > 1 else None
     return Made(graph, called=several, sources=sources)
 
@@ -84,16 +85,24 @@ def describe(paths: Sequence[Path], native: Native) -> list[dict[str, Any] | Non
     return [None if about is None else _known(about) for about in found]
 
 
-def message_types(native: Native) -> list[dict[str, Any]]:
-    """The message types: {"name", "ros_type", "payload_bytes", "variable"}. Raises Unavailable."""
-    types = _run(native.program("perflab-graph"), ["types"])
+def message_types(native: Native, message_path: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """The message types: {"name", "ros_type", "family", "payload_bytes", "variable", "plain", "struct_bytes", "stamp"}.
+
+    `payload_bytes` is None where the publisher chooses it; `stamp` says what a message has for its measurement: "header",
+    "time and id", None for nothing. Raises BadInput and Unavailable.
+    """
+    types = _run(native.program("perflab-graph"), ["types", *_folders(message_path)])
     if not isinstance(types, list):
         raise PerflabError("perflab-graph printed no list of types; build it again with `make`")
     return types
 
 
-def _ask(program: Path, question: str, paths: Sequence[Path]) -> dict[str, Any]:
-    return _known(_run(program, [question, "--", *map(str, paths)]))
+def _ask(program: Path, question: str, paths: Sequence[Path], message_path: Sequence[str] = ()) -> dict[str, Any]:
+    return _known(_run(program, [question, *_folders(message_path), "--", *map(str, paths)]))
+
+
+def _folders(message_path: Sequence[str]) -> list[str]:
+    return [word for folder in message_path for word in ("--message-path", folder)]
 
 
 def _known(document: Any) -> dict[str, Any]:

@@ -136,6 +136,8 @@ Config parse(const json& config) {
   result.traced = config.contains("tracing") && !config.at("tracing").is_null();
   result.seed = config.value("seed", result.seed);
   result.live.seed = result.seed;
+  if (config.contains("schedule_fd") && !config.at("schedule_fd").is_null())
+    result.live.schedule_descriptor = config.at("schedule_fd").get<int>();
   result.records = config.at("records").get<std::string>();
   if (config.contains("thresholds")) {
     const json& thresholds = config.at("thresholds");
