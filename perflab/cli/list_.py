@@ -45,10 +45,8 @@ def list_(
         raise BadInput(f"nothing named {what!r} to list; there are {', '.join(WHAT)}")
     if message_path and what != "messages":
         raise BadInput("--message-path is for `perflab list messages`")
-    if what is None:
-        lists = _all()
-    else:
-        lists = {what: _finished(_messages(message_path) if message_path else _LISTS[what]())}
+    asked = partial(_messages, message_path) if message_path else _LISTS.get(what or "")
+    lists = _all() if what is None or asked is None else {what: _finished(asked())}
     if as_json:
         document: Any = lists if what is None else lists[what]
         write_json(document)

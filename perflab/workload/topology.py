@@ -88,8 +88,8 @@ def describe(paths: Sequence[Path], native: Native) -> list[dict[str, Any] | Non
 def message_types(native: Native, message_path: Sequence[str] = ()) -> list[dict[str, Any]]:
     """The message types: {"name", "ros_type", "family", "payload_bytes", "variable", "plain", "struct_bytes", "stamp"}.
 
-    `payload_bytes` is None where the publisher chooses it; `stamp` says what a message has for its measurement: "header",
-    "time and id", None for nothing. Raises BadInput and Unavailable.
+    `payload_bytes` is None where the publisher chooses it; `stamp` says what a message has for its measurement:
+    "header", "time and id", None for nothing. Raises BadInput and Unavailable.
     """
     types = _run(native.program("perflab-graph"), ["types", *_folders(message_path)])
     if not isinstance(types, list):

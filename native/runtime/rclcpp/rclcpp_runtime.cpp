@@ -78,7 +78,8 @@ const MessageEntities& entities_of(const std::string& ros_type) {
   for (const MessageEntities& entities : all_entities()) {
     if (entities.ros_type == ros_type) return entities;
   }
-  throw Error(Error::Kind::kUnsupported, "rclcpp: perflab_msgs has no type " + ros_type);
+  throw Error(Error::Kind::kUnsupported,
+              "rclcpp: sends no " + ros_type + " yet; right would be a type of irobot_benchmark, like stamped1kb");
 }
 
 // "perflab_msgs/srv/Stamped10b" is made of the message of that name.

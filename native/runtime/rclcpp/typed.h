@@ -4,15 +4,20 @@
 // data. So what handlers read is the message itself; only the 36 bytes of the frame are copied.
 #pragma once
 
+#include <array>
 #include <cstring>
 #include <rosidl_runtime_cpp/message_initialization.hpp>
 #include <type_traits>
 
-#include "message/cdr.h"
+#include "message/header.h"
 #include "middleware/types.h"
 #include "runtime/rclcpp/entities.h"
 
 namespace perflab::runtime::ros {
+
+// What stands in front of the data of every message that this runtime sends.
+inline constexpr std::size_t kFrameBytes = message::kEncapsulationBytes + message::kHeaderBytes;
+using Frame = std::array<std::uint8_t, kFrameBytes>;
 
 // A message whose every byte is written before it is sent need not be filled with zeros first.
 inline constexpr auto kAsItIs = rosidl_runtime_cpp::MessageInitialization::SKIP;
@@ -67,15 +72,15 @@ std::span<const std::uint8_t> content_of(const Message& message) noexcept {
 }
 
 template <typename Message>
-message::Frame frame_of(const Message& message) noexcept {
-  message::Frame frame{0, message::kNativeEncapsulation, 0, 0};
+Frame frame_of(const Message& message) noexcept {
+  Frame frame{0, message::kNativeEncapsulation, 0, 0};
   std::memcpy(frame.data() + message::kEncapsulationBytes, &message.header, message::kHeaderBytes);
   return frame;
 }
 
 // `frame` is that of the message.
 template <typename Message>
-Delivery delivery_of(const Message& message, const message::Frame& frame) noexcept {
+Delivery delivery_of(const Message& message, const Frame& frame) noexcept {
   Delivery delivery;
   delivery.bytes = frame;
   delivery.content = content_of(message);
@@ -116,9 +121,9 @@ class TypedPublisher final : public Publisher {
     if (!gives_away_ && !lends_) kept_ = std::make_unique<Message>();
   }
 
-  bool prepare(std::span<const std::uint8_t> payload) noexcept override {
+  bool prepare(const Outgoing& outgoing) noexcept override {
     try {
-      set_data(next(), payload, true);
+      set_data(next(), outgoing.after, true);
       ready_ = true;
       return true;
     } catch (const std::exception& error) {
@@ -126,12 +131,13 @@ class TypedPublisher final : public Publisher {
     }
   }
 
-  bool publish(std::span<const std::uint8_t> frame, std::span<const std::uint8_t> payload) noexcept override {
+  // The header stands in front: there is nothing before the stamp.
+  bool publish(const Outgoing& outgoing) noexcept override {
     try {
       const bool ready = std::exchange(ready_, false);
       Message& message = next();
-      if (!ready) set_data(message, payload, frame.size() == message::kFrameBytes);
-      set_header(message, frame);
+      if (!ready) set_data(message, outgoing.after, outgoing.stamp.size() == kFrameBytes);
+      set_header(message, outgoing.stamp);
       send();
       return true;
     } catch (const std::exception& error) {
@@ -258,7 +264,7 @@ class TypedSubscription final : public RosSubscription {
   }
 
   void deliver(const Message& message, const rclcpp::MessageInfo& info) noexcept {
-    const message::Frame frame = frame_of(message);
+    const Frame frame = frame_of(message);
     const rmw_message_info_t& from = info.get_rmw_message_info();
     Delivery delivery = delivery_of(message, frame);
     if (!from.from_intra_process) {  // where it is, rclcpp says nothing else of the message
@@ -316,12 +322,12 @@ class TypedClient final : public RosClient {
 
   // rclcpp guards its list of requests while it sends one. A reply may come back in this very thread, and has
   // to wait until that is over.
-  bool request(std::span<const std::uint8_t> frame, std::span<const std::uint8_t> payload) noexcept override {
+  bool request(const Outgoing& outgoing) noexcept override {
     const Inline::Later later(inline_);
     try {
       auto request = std::make_shared<typename Service::Request>();
-      set_header(*request, frame);
-      set_data(*request, payload, false);
+      set_header(*request, outgoing.stamp);
+      set_data(*request, outgoing.after, false);
       made_->async_send_request(
           std::move(request),
           [this](typename rclcpp::Client<Service>::SharedFuture future) { deliver(*future.get()); });
@@ -340,7 +346,7 @@ class TypedClient final : public RosClient {
 
  private:
   void deliver(const typename Service::Response& response) noexcept {
-    const message::Frame frame = frame_of(response);
+    const Frame frame = frame_of(response);
     handler_.on_message(delivery_of(response, frame));
   }
   void listen() override { made_->set_on_new_response_callback(on_ready()); }
@@ -381,9 +387,9 @@ class TypedServer final : public RosServer {
   class Filled final : public Reply {
    public:
     explicit Filled(typename Service::Response& response) : response_(response) {}
-    bool send(std::span<const std::uint8_t> frame, std::span<const std::uint8_t> payload) noexcept override {
-      set_header(response_, frame);
-      set_data(response_, payload, false);
+    bool send(const Outgoing& outgoing) noexcept override {
+      set_header(response_, outgoing.stamp);
+      set_data(response_, outgoing.after, false);
       return true;
     }
 
@@ -392,7 +398,7 @@ class TypedServer final : public RosServer {
   };
 
   void handle(const typename Service::Request& request, typename Service::Response& response) noexcept {
-    const message::Frame frame = frame_of(request);
+    const Frame frame = frame_of(request);
     Filled reply(response);
     handler_.on_request(delivery_of(request, frame), reply);
   }
