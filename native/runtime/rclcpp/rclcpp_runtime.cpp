@@ -26,7 +26,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "message/types.h"
+#include "message/names.h"
 #include "middleware/types.h"
 #include "realtime/scheduling.h"
 #include "realtime/thread.h"
