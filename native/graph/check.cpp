@@ -75,6 +75,8 @@ void check_publisher(const Publisher& publisher, message::Formats& messages, con
   reporter.require_none(item, qualified_topic_problem(publisher.topic));
   reporter.require_none(item, type_problem(messages, publisher.type));
   reporter.require_none(item, size_problem(messages, publisher.type, publisher.length));
+  if (!messages.find(publisher.type)->variable)
+    reporter.require_none(item, size_problem(messages, publisher.type, publisher.size_bytes));
   if (publisher.pass_by == PassBy::kLoaned) reporter.require_none(item, loan_problem(messages, publisher.type));
   reporter.require_none(item, qos_problem(publisher.qos));
 }
@@ -509,8 +511,12 @@ std::string waitable_name_problem(std::string_view name) {
 
 namespace {
 
-std::string unknown(std::string_view what, std::string_view type, const std::vector<std::string>& names) {
-  const std::string_view near = closest(type, {names.begin(), names.end()});
+// `kind` is that of names in full, "msg" or "srv", which may be left out.
+std::string unknown(std::string_view what, std::string_view type, std::string_view kind,
+                    const std::vector<std::string>& names) {
+  std::string full(type);
+  if (std::ranges::count(full, '/') == 1) full.insert(full.find('/') + 1, fmt::format("{}/", kind));
+  const std::string_view near = closest(full, {names.begin(), names.end()});
   if (near.empty()) return fmt::format("{} {} is unknown; `perflab list messages` shows them", what, quote(type));
   return fmt::format("{} {} is unknown; did you mean {}?", what, quote(type), near);
 }
@@ -526,7 +532,9 @@ std::string unmeasurable(std::string_view type) {
 
 std::string type_problem(message::Formats& messages, std::string_view type) {
   const message::Format* const format = messages.find(type);
-  if (format == nullptr) return unknown("type", type, messages.names());
+  if (format == nullptr && messages.find_request(type) != nullptr)
+    return fmt::format("type {} is a service; use a message, like stamped1kb", type);
+  if (format == nullptr) return unknown("type", type, "msg", messages.names());
   return format->stamp == message::Stamp::kNone ? unmeasurable(type) : std::string();
 }
 
@@ -534,7 +542,7 @@ std::string service_type_problem(message::Formats& messages, std::string_view ty
   const message::Format* const request = messages.find_request(type);
   if (request == nullptr && messages.find(type) != nullptr)
     return fmt::format("type {} is no service; use one, like stamped1kb", type);
-  if (request == nullptr) return unknown("service type", type, messages.names(true));
+  if (request == nullptr) return unknown("service type", type, "srv", messages.names(true));
   const bool measured = request->stamp != message::Stamp::kNone &&
                         messages.find_response(type)->stamp != message::Stamp::kNone;
   return measured ? std::string() : unmeasurable(type);
@@ -585,12 +593,16 @@ std::string size_problem(message::Formats& messages, std::string_view type, std:
   if (known == nullptr) return type_problem(messages, type);
   if (!known->variable) {
     const std::size_t bytes = known->payload_bytes(0);
-    if (size == bytes) return {};
-    return fmt::format("size {} does not fit type {}, which always has {} bytes; remove it", size, type, bytes);
+    if (size != bytes)
+      return fmt::format("size {} does not fit type {}, which always has {} bytes; remove it", size, type, bytes);
+    if (bytes > message::kMaxPayloadBytes)
+      return fmt::format("messages of {} have {} bytes, which is too large; at most {} bytes (64MiB)", type, bytes,
+                         message::kMaxPayloadBytes);
+    return {};
   }
-  if (size == 0) return fmt::format("size is 0; a {} needs at least 1 {}", type, known->unit());
+  if (size == 0) return fmt::format("size is 0; {} needs at least 1 {}", type, known->unit());
   if (known->longest > 0 && size > known->longest)
-    return fmt::format("size {} is too large for {}; at most {}", size, type, known->longest);
+    return fmt::format("size {} is too large for {}; at most {} {}s", size, type, known->longest, known->unit());
   if (known->largest_bytes(size) > message::kMaxPayloadBytes) {
     return fmt::format("size {} is too large; at most {} bytes (64MiB)", size, message::kMaxPayloadBytes);
   }

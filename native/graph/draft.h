@@ -34,6 +34,7 @@ struct ProcessOrigin {
 
 struct Draft {
   std::string name;
+  Serialization serialization = Serialization::kUnspecified;
   std::vector<Process> processes;
   std::vector<ProcessOrigin> origins;  // of the processes
   std::vector<WrittenKeyFigure> key_figures;

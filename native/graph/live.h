@@ -34,6 +34,7 @@ struct LiveSettings {
   measure::ThresholdSettings thresholds{};
   bool measure_dispatch = false;
   bool measure_work = false;
+  bool structs = false;  // every message is encoded from a struct and decoded into one; else encoded once, before the start
   std::optional<runtime::ExecutorKind> executor{};  // replaces the kind of every executor; likewise below
   std::optional<int> executor_threads{};
   std::optional<PassBy> pass_by{};        // of every publisher

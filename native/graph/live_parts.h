@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <set>
 
 #include "graph/live.h"
@@ -79,15 +80,17 @@ inline measure::EdgeFigures figures_of(const LiveSettings& settings, const Node&
                                        bool work) {
   return {.dispatch = settings.measure_dispatch,
           .work = settings.measure_work && work,
+          .deserialize = settings.structs,
           .events = condition_between(from, to).empty()};
 }
 
 struct LiveGraph::Shared {
   Shared(const Graph& graph, std::optional<std::size_t> process, const measure::Clock& the_clock,
-         measure::MessageEventQueue& event_queue, int schedule_descriptor)
+         measure::MessageEventQueue& event_queue, const LiveSettings& settings)
       : messages(*graph.messages),
+        structs(settings.structs),
         index(graph, process),
-        schedule(index.scheduled.size(), schedule_descriptor),
+        schedule(index.scheduled.size(), settings.schedule_descriptor),
         memory(index.edges + index.clients, index.publishers + index.clients),
         clock(the_clock),
         events(event_queue),
@@ -112,7 +115,24 @@ struct LiveGraph::Shared {
     return false;
   }
 
+  // Puts the message of a delivery into `object`, unless it has come as a struct, in which it then is. False, and counted,
+  // where the bytes are no message of that type. `deserialize_ns`: how long it took, kUnknownTime where it was a struct.
+  [[nodiscard]] bool decode(const message::Format& format, message::Object& object, runtime::Delivery& delivery,
+                            Nanoseconds& deserialize_ns) noexcept {
+    deserialize_ns = kUnknownTime;
+    if (delivery.object != nullptr) return true;
+    const Nanoseconds begin = clock.now();
+    if (!format.codec.decode(delivery.bytes, object.data())) {
+      malformed.fetch_add(1, std::memory_order_relaxed);
+      return false;
+    }
+    deserialize_ns = clock.now() - begin;
+    delivery.object = object.data();
+    return true;
+  }
+
   message::Formats& messages;
+  bool structs;
   GraphIndex index;
   Schedule schedule;
   measure::RecorderMemory memory;
@@ -141,6 +161,17 @@ struct StampRegion {
   std::size_t end;
 };
 
+// False if there is no memory.
+[[nodiscard]] inline bool encode(const message::Codec& codec, const void* object,
+                                 std::vector<std::uint8_t>& bytes) noexcept {
+  try {
+    bytes.resize(codec.encoded_size(object));
+    return codec.encode(object, bytes) > 0;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
 // Stamps and numbers the messages of one publisher or client, and records their sending.
 class Sender {
  public:
@@ -151,6 +182,7 @@ class Sender {
     bool concurrent = false;
     std::size_t source = 0;  // which of its topic's publishers this is
     Nanoseconds period_ns = 0;
+    bool structs = false;
     Schedule* schedule = nullptr;  // where messages leave behind when they were due; null: they say so themselves
     std::size_t scheduled = 0;     // where in it
   };
@@ -160,10 +192,14 @@ class Sender {
       : clock_(clock),
         format_(format),
         settings_(settings),
-        recorder_(memory, settings.period_ns),
+        recorder_(memory, settings.period_ns, settings.structs),
         message_(message::encode_filled(format, settings.length)),
         region_(format, message_.stamp_at),
-        guard_(settings.concurrent) {}
+        guard_(settings.concurrent) {
+    if (!settings.structs) return;
+    object_.emplace(*format.type);
+    message::fill(*object_, settings.length);
+  }
 
   // Sends the sender's own message. `prepare(message)` and `publish(message)` are those of the endpoint.
   template <typename Prepare, typename Publish>
@@ -171,6 +207,23 @@ class Sender {
     const auto lock = guard_.lock();
     send_stamped(intended_ns, settings_.size_bytes, region_.split(message_.bytes), false,
                  message_.bytes.data() + message_.stamp_at, prepare, publish);
+  }
+
+  // The same as a struct. `prepare(object)` and `publish(codec, object, serialize_ns)` are those of the endpoint.
+  template <typename Prepare, typename Publish>
+  void send_object(Nanoseconds intended_ns, const Prepare& prepare, const Publish& publish) noexcept {
+    const auto lock = guard_.lock();
+    send_prepared(intended_ns, prepare, publish);
+  }
+
+  // Sends a struct of this type that was received. False if there is no memory for a copy of it.
+  template <typename Prepare, typename Publish>
+  bool relay_object(const message::Header& header, const void* received, const Prepare& prepare,
+                    const Publish& publish) noexcept {
+    const auto lock = guard_.lock();
+    if (!message::assign(*format_.type, received, object_->data())) return false;
+    send_prepared(header.intended_ns, prepare, publish);
+    return true;
   }
 
   // Sends a message of this type that was received, with a stamp of its own. False if the bytes are none.
@@ -214,16 +267,8 @@ class Sender {
   template <typename Prepare, typename Publish>
   void send_stamped(Nanoseconds intended_ns, std::uint32_t size_bytes, const runtime::Outgoing& message, bool swapped,
                     std::uint8_t* stamp, const Prepare& prepare, const Publish& publish) noexcept {
-    message::Header header{.intended_ns = intended_ns,
-                           .size_bytes = size_bytes,
-                           .frequency_hz = static_cast<float>(settings_.frequency_hz)};
     const std::uint64_t sequence = recorder_.next_sequence(intended_ns);
-    std::uint64_t number = sequence;
-    if (settings_.schedule != nullptr) {
-      if (!recorder_.measures(intended_ns)) number |= message::kWarmUpBit;
-      settings_.schedule->put(settings_.scheduled, number, intended_ns);
-    }
-    header.sequence = message::with_source(number, settings_.source);
+    message::Header header = next_header(intended_ns, size_bytes, sequence);
     if (!prepare(message)) {
       recorder_.record_write_error(intended_ns);
       return;
@@ -238,12 +283,46 @@ class Sender {
     recorder_.record_sent({intended_ns, header.published_ns, sequence}, returned_ns);
   }
 
+  template <typename Prepare, typename Publish>
+  void send_prepared(Nanoseconds intended_ns, const Prepare& prepare, const Publish& publish) noexcept {
+    const std::uint64_t sequence = recorder_.next_sequence(intended_ns);
+    message::Header header = next_header(intended_ns, settings_.size_bytes, sequence);
+    void* const object = prepare(*object_);
+    if (object == nullptr) {
+      recorder_.record_write_error(intended_ns);
+      return;
+    }
+    header.published_ns = clock_.now();
+    format_.stamp_object(header, object);
+    Nanoseconds serialize_ns = kUnknownTime;
+    if (!publish(format_.codec, object, serialize_ns)) {
+      recorder_.record_write_error(intended_ns);
+      return;
+    }
+    const Nanoseconds returned_ns = clock_.now();
+    recorder_.record_sent({intended_ns, header.published_ns, sequence}, returned_ns, serialize_ns);
+  }
+
+  // That of the message with this number, but for the instant of publication; its schedule is left behind.
+  message::Header next_header(Nanoseconds intended_ns, std::uint32_t size_bytes, std::uint64_t sequence) noexcept {
+    std::uint64_t number = sequence;
+    if (settings_.schedule != nullptr) {
+      if (!recorder_.measures(intended_ns)) number |= message::kWarmUpBit;
+      settings_.schedule->put(settings_.scheduled, number, intended_ns);
+    }
+    return {.intended_ns = intended_ns,
+            .sequence = message::with_source(number, settings_.source),
+            .size_bytes = size_bytes,
+            .frequency_hz = static_cast<float>(settings_.frequency_hz)};
+  }
+
   const measure::Clock& clock_;
   const message::Format& format_;
   const Settings settings_;
   measure::PublisherRecorder recorder_;
   message::Encoded message_;
   StampRegion region_;
+  std::optional<message::Object> object_;
   Guard guard_;
 };
 
@@ -254,6 +333,14 @@ class LiveGraph::LivePublisher {
   }
   auto send() noexcept {
     return [this](const runtime::Outgoing& message) { return endpoint_.publish(message); };
+  }
+  auto prepare_object() noexcept {
+    return [this](message::Object& own) { return endpoint_.prepare_object(own); };
+  }
+  auto send_object() noexcept {
+    return [this](const message::Codec& codec, void* object, Nanoseconds& serialize_ns) {
+      return endpoint_.publish_object(codec, object, serialize_ns);
+    };
   }
 
  public:
@@ -271,15 +358,25 @@ class LiveGraph::LivePublisher {
                  .concurrent = concurrent,
                  .source = shared.index.topics.at(publisher.topic).source_of(publisher),
                  .period_ns = node.condition.empty() ? node.period_of(publisher) : 0,
+                 .structs = shared.structs,
                  .schedule = shared.index.schedule_of(publisher) ? &shared.schedule : nullptr,
                  .scheduled = shared.index.schedule_of(publisher).value_or(0)}) {}
 
   // Sends the publisher's own message.
-  void publish(Nanoseconds intended_ns) noexcept { sender_.send(intended_ns, prepare(), send()); }
+  void publish(Nanoseconds intended_ns) noexcept {
+    if (shared_.structs) {
+      sender_.send_object(intended_ns, prepare_object(), send_object());
+    } else {
+      sender_.send(intended_ns, prepare(), send());
+    }
+  }
 
   // Sends another message of the same type.
   void relay(const message::Header& header, const runtime::Delivery& delivery) noexcept {
-    if (delivery.content.data() != nullptr) {
+    if (shared_.structs) {
+      if (!sender_.relay_object(header, delivery.object, prepare_object(), send_object()))
+        sender_.recorder().record_write_error(header.intended_ns);
+    } else if (delivery.content.data() != nullptr) {
       sender_.relay_content(header, delivery.content, [](const auto&) { return true; }, send());
     } else if (!sender_.relay(header, delivery.bytes, prepare(), send())) {
       shared_.malformed.fetch_add(1, std::memory_order_relaxed);
@@ -382,6 +479,7 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
           measure::EdgeRecorder(shared.memory, shared.events, shared.edges++, settings.thresholds,
                                 end.publisher->frequency_hz, figures_of(settings, *end.node, node, true))}));
     }
+    if (shared.structs) object_.emplace(*format_.type);
   }
 
   void attach(runtime::Subscription& endpoint) noexcept { endpoint_ = &endpoint; }
@@ -405,21 +503,17 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
   }
 
   void on_message(const runtime::Delivery& delivery) noexcept override {
-    const Nanoseconds callback_ns = shared_.clock.now();
-    message::Header header;
-    if (!shared_.read(format_, delivery, header)) return;
-    Edge* const edge = find(delivery.writer, header);
-    if (edge == nullptr) {
-      shared_.foreign.fetch_add(1, std::memory_order_relaxed);
+    if (object_) {
+      // An application's callback begins when its message is there.
+      runtime::Delivery decoded = delivery;
+      Nanoseconds deserialize_ns = kUnknownTime;
+      if (shared_.decode(format_, *object_, decoded, deserialize_ns))
+        on_header(format_.stamp_in(decoded.object), decoded, shared_.clock.now(), deserialize_ns);
       return;
     }
-    if (!shared_.look_up(shared_.schedule, edge->scheduled, header)) return;
-    const bool recorded = edge->recorder.record_callback(
-        {header.intended_ns, header.published_ns, message::sequence_of(header)}, callback_ns,
-        delivery.arrived_ns);
-    for (const Input& input : reactions_) input.reaction->on_input(input.index, header, delivery);
-    if (recorded && edge->recorder.wants_done()) edge->recorder.record_done(callback_ns, shared_.clock.now());
-    if (recorded && edge->own) measure::detail::add<std::uint64_t>(completed_, 1);
+    const Nanoseconds callback_ns = shared_.clock.now();
+    message::Header header;
+    if (shared_.read(format_, delivery, header)) on_header(header, delivery, callback_ns, kUnknownTime);
   }
 
   [[nodiscard]] std::size_t expected() const { return edges_.size(); }
@@ -435,6 +529,23 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
   }
 
  private:
+  void on_header(message::Header header, const runtime::Delivery& delivery, Nanoseconds callback_ns,
+                 Nanoseconds deserialize_ns) noexcept {
+    Edge* const edge = find(delivery.writer, header);
+    if (edge == nullptr) {
+      shared_.foreign.fetch_add(1, std::memory_order_relaxed);
+      return;
+    }
+    if (!shared_.look_up(shared_.schedule, edge->scheduled, header)) return;
+    const bool recorded = edge->recorder.record_callback(
+        {header.intended_ns, header.published_ns, message::sequence_of(header)}, callback_ns,
+        delivery.arrived_ns);
+    if (recorded && deserialize_ns != kUnknownTime) edge->recorder.record_deserialized(deserialize_ns, callback_ns);
+    for (const Input& input : reactions_) input.reaction->on_input(input.index, header, delivery);
+    if (recorded && edge->recorder.wants_done()) edge->recorder.record_done(callback_ns, shared_.clock.now());
+    if (recorded && edge->own) measure::detail::add<std::uint64_t>(completed_, 1);
+  }
+
   struct Edge {
     TopicEnds::End end;
     bool own;  // the workload's
@@ -468,6 +579,7 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
   const Node& node_;
   const Subscription& subscription_;
   const message::Format& format_;
+  std::optional<message::Object> object_;  // into which messages are decoded
   runtime::Subscription* endpoint_ = nullptr;
   // Behind pointers: a recorder stays where it is, and two edges do not share cache lines.
   std::vector<std::unique_ptr<Edge>> edges_;
@@ -487,15 +599,18 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler {
         client_(client),
         request_(*shared.messages.find_request(client.type)),
         reply_(*shared.messages.find_response(client.type)),
-        schedule_(request_.stamp == message::Stamp::kTimeAndId ? 1 : 0, -1),
+        schedule_(scheduled() ? 1 : 0, -1),
         sender_(shared.memory, shared.clock, request_,
                 {.length = message::kServiceLength,
                  .size_bytes = static_cast<std::uint32_t>(request_.payload_bytes(message::kServiceLength)),
                  .frequency_hz = client.frequency_hz,
                  .concurrent = concurrent,
-                 .schedule = request_.stamp == message::Stamp::kTimeAndId ? &schedule_ : nullptr}),
+                 .structs = shared.structs,
+                 .schedule = scheduled() ? &schedule_ : nullptr}),
         replies_(shared.memory, shared.events, shared.clients++, settings.thresholds, client.frequency_hz,
-                 figures_of(settings, node, *ends().server, false)) {}
+                 figures_of(settings, node, *ends().server, false)) {
+    if (shared.structs) object_.emplace(*reply_.type);
+  }
 
   void attach(runtime::Client& endpoint) noexcept { endpoint_ = &endpoint; }
   void measure_from(Nanoseconds instant) noexcept {
@@ -504,18 +619,38 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler {
   }
 
   void request(Nanoseconds intended_ns) noexcept {
-    sender_.send(
-        intended_ns, [](const auto&) { return true; },
-        [this](const runtime::Outgoing& message) { return endpoint_->request(message); });
+    if (!shared_.structs) {
+      sender_.send(
+          intended_ns, [](const auto&) { return true; },
+          [this](const runtime::Outgoing& message) { return endpoint_->request(message); });
+      return;
+    }
+    sender_.send_object(
+        intended_ns, [](message::Object& own) { return own.data(); },
+        [this](const message::Codec& codec, const void* object, Nanoseconds& serialize_ns) {
+          const Nanoseconds begin = shared_.clock.now();
+          if (!encode(codec, object, encoded_)) return false;
+          serialize_ns = shared_.clock.now() - begin;
+          return endpoint_->request({{}, encoded_, {}});
+        });
   }
 
   void on_message(const runtime::Delivery& reply) noexcept override {
-    const Nanoseconds callback_ns = shared_.clock.now();
+    Nanoseconds deserialize_ns = kUnknownTime;
     message::Header header;
-    if (!shared_.read(reply_, reply, header) || !shared_.look_up(schedule_, 0, header)) return;
+    if (object_) {
+      runtime::Delivery decoded = reply;
+      if (!shared_.decode(reply_, *object_, decoded, deserialize_ns)) return;
+      header = reply_.stamp_in(decoded.object);
+    } else if (!shared_.read(reply_, reply, header)) {
+      return;
+    }
+    const Nanoseconds callback_ns = shared_.clock.now();
+    if (!shared_.look_up(schedule_, 0, header)) return;
     const bool recorded =
         replies_.record_callback({header.intended_ns, header.published_ns, message::sequence_of(header)},
                                  callback_ns, reply.arrived_ns);
+    if (recorded && deserialize_ns != kUnknownTime) replies_.record_deserialized(deserialize_ns, callback_ns);
     if (recorded) measure::detail::add<std::uint64_t>(completed_, 1);
   }
 
@@ -530,12 +665,19 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler {
   }
 
  private:
+  // Whether replies do not say when their requests were due, since one of the messages has no place for it.
+  [[nodiscard]] bool scheduled() const noexcept {
+    return request_.stamp == message::Stamp::kTimeAndId || reply_.stamp == message::Stamp::kTimeAndId;
+  }
+
   Shared& shared_;
   const Node& node_;
   const Client& client_;
   const message::Format& request_;
   const message::Format& reply_;
   Schedule schedule_;  // of its own requests
+  std::optional<message::Object> object_;  // into which replies are decoded
+  std::vector<std::uint8_t> encoded_;      // the last request
   runtime::Client* endpoint_ = nullptr;
   Sender sender_;
   measure::EdgeRecorder replies_;
@@ -553,11 +695,19 @@ class LiveGraph::LiveServer final : public runtime::RequestHandler {
         request_(*shared.messages.find_request(server.type)),
         reply_(*shared.messages.find_response(server.type)),
         message_(message::encode_filled(reply_, message::kServiceLength)),
-        region_(reply_, message_.stamp_at) {}
+        region_(reply_, message_.stamp_at) {
+    if (!shared.structs) return;
+    object_.emplace(*reply_.type);
+    message::fill(*object_, message::kServiceLength);
+  }
 
   void attach(runtime::Server& endpoint) noexcept { endpoint_ = &endpoint; }
 
   void on_request(const runtime::Delivery& request, runtime::Reply& reply) noexcept override {
+    if (object_) {
+      answer_struct(request, reply);
+      return;
+    }
     message::Header header;
     if (!shared_.read(request_, request, header)) return;
     runtime_.work(server_.work_ns);
@@ -576,6 +726,22 @@ class LiveGraph::LiveServer final : public runtime::RequestHandler {
   [[nodiscard]] std::string name() const { return node_.qualified_name() + " server " + server_.service; }
 
  private:
+  // Callbacks of a server may run at the same time; each has a request and a response of its own, as in an application.
+  void answer_struct(const runtime::Delivery& request, runtime::Reply& reply) noexcept {
+    try {
+      message::Object asked(*request_.type), answer(*reply_.type, object_->data());
+      runtime::Delivery decoded = request;
+      Nanoseconds deserialize_ns = kUnknownTime;
+      if (!shared_.decode(request_, asked, decoded, deserialize_ns)) return;
+      runtime_.work(server_.work_ns);
+      reply_.stamp_object(request_.stamp_in(decoded.object), answer.data());
+      std::vector<std::uint8_t> encoded;
+      if (encode(reply_.codec, answer.data(), encoded)) static_cast<void>(reply.send({{}, encoded, {}}));
+    } catch (const std::bad_alloc&) {
+      shared_.malformed.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+
   Shared& shared_;
   const Node& node_;
   const Server& server_;
@@ -585,6 +751,7 @@ class LiveGraph::LiveServer final : public runtime::RequestHandler {
   const message::Format& reply_;
   message::Encoded message_;
   StampRegion region_;
+  std::optional<message::Object> object_;  // the response as a struct
 };
 
 // Counts its triggers and what came of them, each once.

@@ -192,8 +192,17 @@ struct Process {
   std::vector<Node> nodes;
 };
 
+// How often a message is encoded.
+enum class Serialization {
+  kUnspecified,  // as the runtime does by itself
+  kOnce,         // before the start; then the same bytes are sent, whose stamp alone changes: the middleware without an
+                 // application
+  kEvery         // each message is encoded from a struct and decoded into one, as an application does
+};
+
 struct Graph {
   std::string name;
+  Serialization serialization = Serialization::kUnspecified;
   std::vector<Process> processes;
   std::vector<KeyFigure> key_figures;
   // Never null. The types that the graph may use: what perflab brings, unless its reader was given more.

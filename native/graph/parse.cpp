@@ -107,6 +107,7 @@ Graph parse_graph(const std::vector<Input>& inputs, const std::shared_ptr<messag
   graph.name = joined_name(drafts);
   Draft all;
   for (Draft& draft : drafts) {
+    if (draft.serialization != Serialization::kUnspecified) graph.serialization = draft.serialization;
     std::ranges::move(draft.processes, std::back_inserter(graph.processes));
     std::ranges::move(draft.origins, std::back_inserter(all.origins));
     std::ranges::move(draft.key_figures, std::back_inserter(all.key_figures));

@@ -431,7 +431,10 @@ constexpr auto keys_of(Tag<KeyFigure> /*of*/) {
 }
 
 constexpr auto keys_of(Tag<Graph> /*of*/) {
-  return std::tuple{key("name", &Graph::name, Text{}), key("processes", &Graph::processes, List<Object>{}),
+  return std::tuple{key("name", &Graph::name, Text{}),
+                    key("serialization", &Graph::serialization,
+                        OrNull<OneOf<kSerializationWords>, Serialization::kUnspecified>{}, Absent::kNullOmitted),
+                    key("processes", &Graph::processes, List<Object>{}),
                     key("key_figures", &Graph::key_figures, List<Object>{}, Absent::kNullOmitted)};
 }
 

@@ -31,6 +31,8 @@ inline constexpr std::array kPolicyWords{Word{"OTHER", realtime::Policy::kOther}
                                          Word{"RR", realtime::Policy::kRoundRobin}};
 inline constexpr std::array kPassByWords{Word{"shared", PassBy::kShared}, Word{"unique", PassBy::kUnique},
                                          Word{"loaned", PassBy::kLoaned}};
+inline constexpr std::array kSerializationWords{Word{"once", Serialization::kOnce},
+                                                Word{"every", Serialization::kEvery}};
 inline constexpr std::array kFramingWords{Word{"rmw_fastrtps", runtime::ServiceFraming::kRmwFastrtps},
                                           Word{"rmw_cyclonedds", runtime::ServiceFraming::kRmwCyclonedds}};
 inline constexpr std::array kOverrunWords{Word{"catch_up", Overrun::kCatchUp}, Word{"skip", Overrun::kSkip}};

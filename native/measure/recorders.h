@@ -4,6 +4,8 @@
 //   latency = callback - published      response = callback - intended    dispatch = callback - arrived
 //   work = done - callback              publish_delay = published - intended
 //   publish_call = duration of publish()
+//   serialize = duration of encoding a message from its struct, within publish()
+//   deserialize = duration of decoding it into one, before the callback
 //   period = published - published of the message before     period_jitter = |period - what it should be|
 // A message belongs to the measured part if its intended time lies after `measured_from`; everything before
 // is warm-up, counted apart and recorded nowhere. Duplicates enter no histogram.
@@ -35,7 +37,7 @@ struct MessageTimes {
 class RecorderMemory {
  public:
   RecorderMemory(std::size_t edges, std::size_t publishers)
-      : histograms(4 * edges + 4 * publishers), windows(edges) {}
+      : histograms(5 * edges + 5 * publishers), windows(edges) {}
 
   // Before the start of a run of that duration (HistogramMemory::prefault). Long ones come through all windows.
   void prefault(Nanoseconds duration) noexcept {
@@ -54,6 +56,7 @@ class RecorderMemory {
 struct EdgeFigures {
   bool dispatch = false;
   bool work = false;
+  bool deserialize = false;
   bool events = true;  // late, too late and lost messages are also handed over one by one
 };
 
@@ -70,6 +73,7 @@ class EdgeRecorder {
         edge_(edge) {
     if (figures.dispatch) dispatch_ = std::make_unique<Histogram>(memory.histograms);
     if (figures.work) work_ = std::make_unique<Histogram>(memory.histograms);
+    if (figures.deserialize) deserialize_ = std::make_unique<Histogram>(memory.histograms);
   }
 
   // Before the first message: the instant after which messages count.
@@ -110,6 +114,11 @@ class EdgeRecorder {
     return true;
   }
 
+  // How long a recorded message took to be decoded; only where that is a figure.
+  void record_deserialized(Nanoseconds duration_ns, Nanoseconds at_ns) noexcept {
+    deserialize_->record(duration_ns, at_ns);
+  }
+
   [[nodiscard]] bool wants_done() const noexcept { return work_ != nullptr; }
   // When the user callback of a recorded message has returned; only if wants_done().
   void record_done(Nanoseconds callback_ns, Nanoseconds done_ns) noexcept {
@@ -121,6 +130,7 @@ class EdgeRecorder {
   // Null where not asked for; dispatch also stays empty where arrival times are not known.
   [[nodiscard]] const Histogram* dispatch() const noexcept { return dispatch_.get(); }
   [[nodiscard]] const Histogram* work() const noexcept { return work_.get(); }
+  [[nodiscard]] const Histogram* deserialize() const noexcept { return deserialize_.get(); }
   [[nodiscard]] const SequenceTracker& sequence() const noexcept { return sequence_; }
   [[nodiscard]] std::uint64_t on_time() const noexcept { return detail::load(on_time_); }
   [[nodiscard]] std::uint64_t late() const noexcept { return detail::load(late_); }
@@ -136,6 +146,7 @@ class EdgeRecorder {
   Histogram response_;
   std::unique_ptr<Histogram> dispatch_;
   std::unique_ptr<Histogram> work_;
+  std::unique_ptr<Histogram> deserialize_;
   SequenceTracker sequence_;
   Thresholds thresholds_;
   MessageEventQueue* events_;  // null: counts alone
@@ -151,8 +162,10 @@ class PublisherRecorder {
  public:
   // The memory outlives the recorder. `period_ns` is that of whoever publishes; 0: there is none, or it is
   // not asked for, and neither `period` nor `period_jitter` is recorded.
-  explicit PublisherRecorder(RecorderMemory& memory, Nanoseconds period_ns = 0)
+  // `serialize`: that is a figure.
+  explicit PublisherRecorder(RecorderMemory& memory, Nanoseconds period_ns = 0, bool serialize = false)
       : publish_delay_(memory.histograms), publish_call_(memory.histograms), period_ns_(period_ns) {
+    if (serialize) serialize_ = std::make_unique<Histogram>(memory.histograms);
     if (period_ns == 0) return;
     period_ = std::make_unique<Histogram>(memory.histograms);
     period_jitter_ = std::make_unique<Histogram>(memory.histograms);
@@ -166,8 +179,10 @@ class PublisherRecorder {
     return intended_ns <= measured_from_ ? warmup_sent_ : sent_;
   }
   [[nodiscard]] bool measures(Nanoseconds intended_ns) const noexcept { return intended_ns > measured_from_; }
-  // After a successful write; `returned_ns` is when publish() came back.
-  void record_sent(const MessageTimes& message, Nanoseconds returned_ns) noexcept {
+  // After a successful write; `returned_ns` is when publish() came back, `serialize_ns` how long encoding took, kUnknownTime
+  // where nothing was encoded.
+  void record_sent(const MessageTimes& message, Nanoseconds returned_ns,
+                   Nanoseconds serialize_ns = kUnknownTime) noexcept {
     if (message.intended_ns <= measured_from_) [[unlikely]] {
       detail::add<std::uint64_t>(warmup_sent_, 1);
       return;
@@ -176,6 +191,7 @@ class PublisherRecorder {
       detail::store(first_sequence_, message.sequence);
     publish_delay_.record(message.published_ns - message.intended_ns, message.published_ns);
     publish_call_.record(returned_ns - message.published_ns, message.published_ns);
+    if (serialize_ && serialize_ns != kUnknownTime) serialize_->record(serialize_ns, message.published_ns);
     if (period_) {
       if (last_published_ != kUnknownTime) [[likely]] {
         const Nanoseconds period = message.published_ns - last_published_;
@@ -197,6 +213,8 @@ class PublisherRecorder {
 
   [[nodiscard]] const Histogram& publish_delay() const noexcept { return publish_delay_; }
   [[nodiscard]] const Histogram& publish_call() const noexcept { return publish_call_; }
+  // Null where messages are not encoded one by one.
+  [[nodiscard]] const Histogram* serialize() const noexcept { return serialize_.get(); }
   // Between successive measured messages; null where the publisher has no period.
   [[nodiscard]] const Histogram* period() const noexcept { return period_.get(); }
   [[nodiscard]] const Histogram* period_jitter() const noexcept { return period_jitter_.get(); }
@@ -213,6 +231,7 @@ class PublisherRecorder {
  private:
   Histogram publish_delay_;
   Histogram publish_call_;
+  std::unique_ptr<Histogram> serialize_;
   std::unique_ptr<Histogram> period_;
   std::unique_ptr<Histogram> period_jitter_;
   Nanoseconds period_ns_;

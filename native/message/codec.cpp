@@ -14,11 +14,11 @@ constexpr std::uint8_t kNative = std::endian::native == std::endian::little ? 1 
 constexpr std::size_t kMaxAlignment = 8;
 
 // What is known of a place on the wire: it is `residue` modulo `modulus`, a power of two up to eight.
-struct Place {
+struct Alignment {
   std::size_t modulus = kMaxAlignment;
   std::size_t residue = 0;
 
-  bool operator==(const Place&) const = default;
+  bool operator==(const Alignment&) const = default;
 
   // Bytes of padding before something of that alignment, where they are known.
   [[nodiscard]] bool knows(std::size_t alignment) const noexcept { return alignment <= modulus; }
@@ -34,8 +34,8 @@ struct Place {
     }
   }
   // What is known where either holds.
-  [[nodiscard]] Place join(const Place& other) const noexcept {
-    Place both{std::min(modulus, other.modulus), 0};
+  [[nodiscard]] Alignment join(const Alignment& other) const noexcept {
+    Alignment both{std::min(modulus, other.modulus), 0};
     while (residue % both.modulus != other.residue % both.modulus) both.modulus /= 2;
     both.residue = residue % both.modulus;
     return both;
@@ -165,7 +165,7 @@ class Compiler {
     const Compiler before = *this;
     one(element, offset);
     const std::size_t block = block_;
-    const Place first = place_;
+    const Alignment first = place_;
     const std::size_t size = block == kNone ? 0 : code_[block].size;
     one(element, offset + element.stride());
     const std::size_t alignment = element.alignment();
@@ -185,7 +185,7 @@ class Compiler {
     Instruction text{.kind = wide ? Kind::kWideText : Kind::kText, .offset = offset, .count = element.text_bound};
     pad(text, sizeof(std::uint32_t));
     push(text);
-    place_ = wide ? Place{sizeof(std::uint32_t), 0} : Place{1, 0};
+    place_ = wide ? Alignment{sizeof(std::uint32_t), 0} : Alignment{1, 0};
   }
 
   void sequence(const Member& member, std::size_t offset) {
@@ -199,7 +199,7 @@ class Compiler {
                          .element = element};
     pad(sequence, sizeof(std::uint32_t));
     place_.advance(sizeof(std::uint32_t));
-    const Place behind_length = place_;
+    const Alignment behind_length = place_;
     if (as_they_are(sequence)) {
       // One instruction pads twice: for its length by itself, then for its elements.
       push(sequence);
@@ -214,11 +214,11 @@ class Compiler {
   }
 
   // Where the last element ends, however many there are.
-  static Place after_elements(Place first, const Instruction& elements) {
-    Place end = first;
+  static Alignment after_elements(Alignment first, const Instruction& elements) {
+    Alignment end = first;
     end.advance(elements.last);
     for (std::size_t i = 1; i < kMaxAlignment; ++i) {
-      Place other = first;
+      Alignment other = first;
       other.advance(elements.size * i + elements.last);
       end = end.join(other);
     }
@@ -259,13 +259,13 @@ class Compiler {
 
   // The instructions of one element, for whatever place the one before it ends at.
   void body(std::size_t head, const Element& element) {
-    Place begin = place_;
+    Alignment begin = place_;
     for (;;) {
       const Compiler before = *this;
       place_ = begin;
       block_ = kNone;
       one(element, 0);
-      const Place joined = begin.join(place_);
+      const Alignment joined = begin.join(place_);
       if (joined == begin) break;
       *this = before;
       begin = joined;
@@ -292,7 +292,7 @@ class Compiler {
 
   bool swapped_;
   Instructions code_;
-  Place place_;
+  Alignment place_;
   std::size_t block_ = kNone;  // the kBytes at whose end we are
 };
 

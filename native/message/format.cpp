@@ -128,6 +128,22 @@ void Format::write_stamp(const Header& header, bool swapped, std::uint8_t* to) c
   }
 }
 
+Header Format::stamp_in(const void* object) const noexcept {
+  const auto* const from = static_cast<const std::uint8_t*>(object) + stamp_offset;
+  Header header;
+  if (stamp == Stamp::kHeader) std::memcpy(&header, from, kHeaderBytes);
+  if (stamp == Stamp::kTimeAndId) {
+    header.intended_ns = kUnknownTime;
+    get(get(from, header.published_ns, false), header.sequence, false);
+  }
+  return header;
+}
+
+// In memory it stands as on the wire, in the byte order of this machine.
+void Format::stamp_object(const Header& header, void* object) const noexcept {
+  write_stamp(header, false, static_cast<std::uint8_t*>(object) + stamp_offset);
+}
+
 Encoded encode_filled(const Format& format, std::uint32_t length) {
   Object object(*format.type);
   fill(object, length);

@@ -63,6 +63,9 @@ struct Format {
   [[nodiscard]] bool read_stamp(std::span<const std::uint8_t> bytes, Header& header) const noexcept;
   // Writes a stamp, stamp_bytes long; `swapped`: not in the byte order of this machine.
   void write_stamp(const Header& header, bool swapped, std::uint8_t* to) const noexcept;
+  // The same of a struct.
+  [[nodiscard]] Header stamp_in(const void* object) const noexcept;
+  void stamp_object(const Header& header, void* object) const noexcept;
   // Where it begins in encoded bytes; 0 where they are no such message.
   [[nodiscard]] std::size_t stamp_at(std::span<const std::uint8_t> bytes) const noexcept;
 };

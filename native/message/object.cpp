@@ -195,6 +195,37 @@ bool equal(const Type& type, const void* a, const void* b) noexcept {
   });
 }
 
+// ---- copies ----
+
+bool assign(const Element& element, const std::byte* from, std::byte* to, std::size_t count) noexcept {
+  if (element.plain()) {
+    if (count > 0) std::memcpy(to, from, count * element.stride());
+    return true;
+  }
+  for (std::size_t i = 0; i < count; ++i, from += element.stride(), to += element.stride()) {
+    if (element.type != nullptr) {
+      if (!message::assign(*element.type, from, to)) return false;
+      continue;
+    }
+    const auto& text = *reinterpret_cast<const Sequence*>(from);
+    auto& copy = *reinterpret_cast<Sequence*>(to);
+    if (!resize_text(copy, text.size, element.primitive)) return false;
+    std::memcpy(copy.data, text.data, text.size * character_size(element.primitive));
+  }
+  return true;
+}
+
+bool assign(const Member& member, const void* from, void* to) noexcept {
+  const std::byte* source = at(from, member.offset);
+  std::byte* target = at(to, member.offset);
+  if (!member.is_sequence()) return assign(member.element, source, target, member.in_place());
+  const auto& sequence = *reinterpret_cast<const Sequence*>(source);
+  auto& copy = *reinterpret_cast<Sequence*>(target);
+  return resize(copy, sequence.size, member.element) &&
+         assign(member.element, static_cast<const std::byte*>(sequence.data), static_cast<std::byte*>(copy.data),
+                sequence.size);
+}
+
 // ---- fill ----
 
 bool is_octet(const Element& element) noexcept {
@@ -346,6 +377,10 @@ Object::Object(const Type& type) : type_(&type), memory_(std::calloc(1, std::max
   throw std::bad_alloc();
 }
 
+Object::Object(const Type& type, const void* of) : Object(type) {
+  if (!assign(type, of, memory_)) throw std::bad_alloc();
+}
+
 Object::~Object() {
   if (memory_ == nullptr) return;
   finalise(*type_, memory_);
@@ -361,6 +396,15 @@ Object& Object::operator=(Object&& other) noexcept {
 }
 
 bool Object::operator==(const Object& other) const noexcept { return equal(*type_, memory_, other.memory_); }
+
+bool assign(const Type& type, const void* from, void* to) noexcept {
+  if (type.plain) {
+    std::memcpy(to, from, type.size);
+    return true;
+  }
+  return std::ranges::all_of(type.members,
+                             [&](const Member& member) { return assign(member, from, to); });
+}
 
 bool has_bulk(const Type& type) noexcept { return bulk_of(type) != Bulk::kNone; }
 

@@ -27,6 +27,8 @@ class Object {
   // With the defaults of its definition, else zero; texts and sequences empty. Padding is zero and stays so. Throws
   // std::bad_alloc.
   explicit Object(const Type& type);
+  // A copy of a struct of that type. Throws std::bad_alloc.
+  Object(const Type& type, const void* of);
   ~Object();
   Object(Object&& other) noexcept;
   Object& operator=(Object&& other) noexcept;
@@ -44,6 +46,10 @@ class Object {
   const Type* type_;
   void* memory_;
 };
+
+// Makes a struct equal to another one of its type, in memory that is used again where it is large enough. False if there
+// is no memory; it then holds some of it.
+[[nodiscard]] bool assign(const Type& type, const void* from, void* to) noexcept;
 
 // The least bulk of a message that a receiver can tell from an empty one.
 inline constexpr std::size_t kFewElements = 3;

@@ -14,6 +14,10 @@ struct Capabilities {
   bool intra_process = true;
   // Tracepoints `ros2:*` of its own; those of perflab are not loaded.
   bool own_tracepoints = false;
+  // Messages may be given and taken as structs, which the runtime encodes and decodes where they leave the process.
+  bool structs = false;
+  // Every message is one, whatever is asked for, and the runtime does not say what encoding it costs.
+  bool always_structs = false;
   // A library brings it, runtime/plugin.h.
   bool loaded = false;
 };

@@ -24,7 +24,7 @@
 
 namespace perflab::runtime {
 
-inline constexpr std::uint32_t kPluginAbi = 2;
+inline constexpr std::uint32_t kPluginAbi = 3;
 inline constexpr const char* kPluginEntry = "perflab_runtime_plugin";
 
 struct PluginSettings {
@@ -53,7 +53,8 @@ struct PluginApi {
 class Plugin {
  public:
   // Of the runtimes on ROS 2.
-  static constexpr Capabilities kCapabilities{.own_tracepoints = true, .loaded = true};
+  static constexpr Capabilities kCapabilities{
+      .own_tracepoints = true, .always_structs = true, .loaded = true};
 
   // Throws Error (kUnsupported) with one line that names the file and what is wrong with it. The library stays
   // in memory until the process ends.

@@ -23,6 +23,8 @@
 
 #include "base/error.h"
 #include "measure/clock.h"
+#include "message/codec.h"
+#include "message/object.h"
 #include "middleware/middleware.h"
 #include "realtime/scheduling.h"
 
@@ -62,6 +64,8 @@ struct Delivery {
   // The payload where it does not follow the frame, because the message was decoded; of a variable type
   // without its length. An empty one is not null: null says that there is none.
   std::span<const std::uint8_t> content{};
+  // The message as a struct of its type where it came without being encoded, from within the process; `bytes` are empty.
+  const void* object = nullptr;
 };
 
 class MessageHandler {
@@ -150,6 +154,19 @@ class Publisher {
   // Sends it; with prepare() before it, the same message but for its stamp. False if it was not sent. May run
   // handlers of the `inline` executor.
   virtual bool publish(const Outgoing& message) noexcept = 0;
+  // The same for a message that is a struct, where Capabilities::structs. `own` is the sender's; what is returned will go
+  // out, and the caller stamps it: `own` itself, or a copy that will be given away. Null if there is no memory, which has
+  // been reported.
+  virtual void* prepare_object(message::Object& own) noexcept {
+    static_cast<void>(own);
+    return nullptr;
+  }
+  // Sends that struct, encoded for readers in other processes; how long that took goes into `serialize_ns`, kUnknownTime
+  // where nothing was encoded.
+  virtual bool publish_object(const message::Codec& codec, void* object, Nanoseconds& serialize_ns) noexcept {
+    static_cast<void>(codec), static_cast<void>(object), static_cast<void>(serialize_ns);
+    return false;
+  }
   // For services. Sends any parts as one message, which says what it answers to (may be null). Puts the
   // middleware's number of the message into `sequence` (may be null; 0 where there is none).
   virtual bool publish_related(std::span<const perflab_bytes> parts, const perflab_sample_identity* related,

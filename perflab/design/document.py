@@ -219,6 +219,12 @@ class Document(_Part):
         [],
         description="A folder with interface files of your own, .../package/msg/Name.msg, whose types the graph uses.",
     )
+    serialization: Annotated[Literal["once", "every"] | None, Option(Group.GRAPH)] = Field(
+        None,
+        description="every: each message is encoded from a struct and decoded into one, as an application does; once: "
+        "the same bytes are sent again and again, the middleware alone. Default: as the graph says, else once; rclcpp "
+        "always does every.",
+    )
     middlewares: Annotated[
         Words,
         Option(Group.VARIANTS, "--middleware"),

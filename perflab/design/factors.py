@@ -19,6 +19,8 @@ OF_ALL = (MIDDLEWARE, disturbance.NAME)  # what options of every middleware are 
 TIMER_SPEED = "timer_speed"
 FORMER_TIMER_SPEED = "rate"  # so it was called; runs that were recorded then are read
 PHASE = "phase"
+SERIALIZATION = "serialization"
+Serialization = Literal["once", "every"]
 
 
 class Qos(BaseModel):
@@ -32,10 +34,12 @@ class Qos(BaseModel):
 
 
 class GraphLevels(Qos):
-    """Likewise how many times as often all timers fire, and where in their periods they do."""
+    """Likewise how many times as often all timers fire, where in their periods they do, and how often a message is
+    encoded."""
 
     timer_speed: float = Field(1.0, ge=0.001, le=1000.0)
     phase: Literal[PHASES] = ALIGNED  # type: ignore[valid-type]
+    serialization: Serialization = "once"
 
 
 QOS_LEVELS, GRAPH_LEVELS = Qos.model_fields, GraphLevels.model_fields

@@ -28,6 +28,7 @@ from perflab.design.factors import (
     OF_ALL,
     PHASE,
     QOS_LEVELS,
+    SERIALIZATION,
     TIMER_SPEED,
     WORKLOAD,
     GraphLevels,
@@ -582,13 +583,16 @@ def _graphs(document: Document, workload: Workload) -> list[tuple[dict[str, Scal
     for chosen in workload_levels(document):
         keys = {k.partition(".")[2]: v for k, v in chosen.items()}
         levels = {k: v for k, v in keys.items() if k in GRAPH_LEVELS and k not in workload.own_factors}
+        if document.serialization is not None:
+            levels = {SERIALIZATION: document.serialization, **levels}
         found.append((chosen, with_levels(workload.at(chosen).graph, levels)))
     return found
 
 
 def with_levels(graph: Graph, levels: Mapping[str, Scalar]) -> Graph:
     """The graph with these levels of GRAPH_LEVELS: QoS policies on every publisher and subscription, where a depth
-    implies keep_last; the phase of all timers and cyclic reactions; and these so many times as often.
+    implies keep_last; the phase of all timers and cyclic reactions; these so many times as often; and how often a
+    message is encoded.
     """
     qos = {key: level for key, level in levels.items() if key in QOS_LEVELS}
     times, phase = float(levels.get(TIMER_SPEED, 1)), levels.get(PHASE)
@@ -596,9 +600,11 @@ def with_levels(graph: Graph, levels: Mapping[str, Scalar]) -> Graph:
     def shorter(period_ns: float) -> int:
         return max(1, round(period_ns / times))
 
-    if not qos and times == 1 and phase is None:
+    serialization = levels.get(SERIALIZATION)
+    if not qos and times == 1 and phase is None and serialization is None:
         return graph
     document = copy.deepcopy(graph.document)
+    document |= {} if serialization is None else {SERIALIZATION: serialization}
     for node in (node for process in document["processes"] for node in process["nodes"]):
         for endpoint in (*node["publishers"], *node["subscriptions"]) if qos else ():
             endpoint["qos"] |= qos | ({"history": "keep_last"} if "depth" in qos else {})

@@ -372,6 +372,7 @@ def _check_executors(variants: Sequence[tuple[Variant, Mapping[str, Scalar]]]) -
 # What is said of a graph or of its processes, and of nothing else.
 _OF_GRAPHS = (
     "executors", "ipc", "pass_by", "service_framing", "threads", "lock_memory", "name_threads", "measure", "thresholds",
+    "message_path", "serialization",
 )  # fmt: skip
 
 

@@ -18,6 +18,8 @@ WHAT = {
     "publish_call": "Publish call, the duration of publish()",
     "dispatch": "Dispatch, from arrival to the callback",
     "work": "Work, the duration of the callback",
+    "serialize": "Serialize, encoding a message from its struct",
+    "deserialize": "Deserialize, decoding it into one",
     "round_trip": "Round trip, from a request to the callback of its reply",
 }
 

@@ -213,6 +213,10 @@ class Counts:
     publish_call_ns: Distribution | None = None
     dispatch_ns: Distribution | None = None
     work_ns: Distribution | None = None
+    serialize_ns: Distribution | None = None
+    """Encoding a message, within publish(); null where messages are encoded once, or the middleware does it."""
+    deserialize_ns: Distribution | None = None
+    """Decoding it, before the callback; likewise."""
 
     @property
     def times_ns(self) -> Distribution | None:

@@ -23,8 +23,8 @@ from typing import Any
 from perflab.statistics import histogram as hg
 from perflab.statistics.histogram import Histogram
 
-EDGE_HISTOGRAMS = ("latency", "response", "dispatch", "work")
-PUBLISHER_HISTOGRAMS = ("publish_delay", "publish_call")
+EDGE_HISTOGRAMS = ("latency", "response", "dispatch", "work", "deserialize")
+PUBLISHER_HISTOGRAMS = ("publish_delay", "publish_call", "serialize")
 PERIOD_HISTOGRAMS = ("period", "period_jitter")  # of publishers that a timer or a cyclic reaction drives
 
 PublisherKey = tuple[str, str]

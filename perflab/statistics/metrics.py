@@ -220,6 +220,8 @@ def _own() -> Iterator[Metric]:
     yield from _times("publish_call", "how long the call that sends took")
     yield from _times("dispatch", "from the arrival of a message to its callback; `--measure dispatch`")
     yield from _times("work", "how long callbacks ran; `--measure work`")
+    yield from _times("serialize", "how long encoding a message took; `--serialization every`")
+    yield from _times("deserialize", "how long decoding a message took; `--serialization every`")
     yield from _times("round_trip", "from request to reply, of the slowest service (the mean: of all)", _round_trip)
     yield from _times("hiccup", "how late a thread that only sleeps wakes up; observer `hiccup`", _hiccup)
     of_received = "of the messages and replies that were received"

@@ -92,6 +92,18 @@ std::optional<std::string> tracing_library(const json& config, const runtime::Ca
   return tracing.at("library").get<std::string>();
 }
 
+// Whether messages are handed to the runtime as structs. Throws where it cannot do what is asked.
+bool every_message_is_encoded(graph::Serialization asked, const RuntimeKind& runtime) {
+  const bool every = asked == graph::Serialization::kEvery;
+  const runtime::Capabilities& can = runtime.can;
+  const bool refused = can.always_structs ? asked == graph::Serialization::kOnce : every && !can.structs;
+  if (refused)
+    throw std::invalid_argument("serialization: the runtime " + std::string(runtime.name) + " cannot do '" +
+                                std::string(word_of(graph::kSerializationWords, asked)) + "'; right would be " +
+                                (every ? "once" : "every"));
+  return every && can.structs;
+}
+
 Config parse(const json& config) {
   Config result;
   if (config.at("schema").get<int>() != 1)
@@ -147,6 +159,7 @@ Config parse(const json& config) {
     to.too_late_percent = thresholds.value("too_late_percent", to.too_late_percent);
     to.too_late_ns = thresholds.value("too_late_ns", to.too_late_ns);
   }
+  result.live.structs = every_message_is_encoded(result.graph.serialization, *result.runtime);
   for (const json& name : config.value("measure", json::array())) {
     if (name == "dispatch") {
       result.live.measure_dispatch = true;

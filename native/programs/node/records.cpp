@@ -138,6 +138,11 @@ json cost_record(const measure::CpuTimes& times, const measure::ProcessCounter& 
 
 namespace {
 
+// One without values was not measured: nothing was encoded.
+json or_nothing(const measure::Histogram* histogram) {
+  return histogram != nullptr && histogram->count() > 0 ? histogram_record(*histogram) : json(nullptr);
+}
+
 // What publishers and the requests of a client have in common.
 json sending_record(const measure::PublisherRecorder& recorder) {
   return {{"sent", recorder.sent()},
@@ -146,7 +151,8 @@ json sending_record(const measure::PublisherRecorder& recorder) {
           {"warmup_sent", recorder.warmup_sent()},
           {"first_sequence", or_null(recorder.first_sequence())},
           {"publish_delay", histogram_record(recorder.publish_delay())},
-          {"publish_call", histogram_record(recorder.publish_call())}};
+          {"publish_call", histogram_record(recorder.publish_call())},
+          {"serialize", or_nothing(recorder.serialize())}};
 }
 
 // Whose a publisher, edge or service is; the workload's own do not say so.
@@ -186,7 +192,8 @@ json receiving_record(const measure::EdgeRecorder& recorder) {
           {"latency", histogram_record(recorder.latency())},
           {"response", histogram_record(recorder.response())},
           {"dispatch", dispatch ? histogram_record(*recorder.dispatch()) : json(nullptr)},
-          {"work", recorder.work() != nullptr ? histogram_record(*recorder.work()) : json(nullptr)}};
+          {"work", recorder.work() != nullptr ? histogram_record(*recorder.work()) : json(nullptr)},
+          {"deserialize", or_nothing(recorder.deserialize())}};
 }
 
 json edge_record(const graph::EdgeView& view) {

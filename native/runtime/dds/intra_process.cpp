@@ -22,10 +22,21 @@ MessageRef Message::make(std::size_t size) noexcept {
   return memory == nullptr ? MessageRef() : MessageRef(new (memory) Message(size));
 }
 
+MessageRef Message::make(const message::Type& type, const void* object) noexcept {
+  try {
+    auto copied = std::make_unique<message::Object>(type, object);
+    MessageRef made = make(0);
+    if (made) made->object_ = std::move(copied);
+    return made;
+  } catch (const std::bad_alloc&) {
+    return {};
+  }
+}
+
 MessageRef Message::copy() const noexcept {
-  MessageRef made = make(size_);
+  MessageRef made = object_ ? make(object_->type(), object_->data()) : make(size_);
   if (!made) return made;
-  std::memcpy(made->data(), bytes().data(), size_);
+  if (size_ > 0) std::memcpy(made->data(), bytes().data(), size_);
   made->writer = writer;
   made->sequence = sequence;
   made->related = related;

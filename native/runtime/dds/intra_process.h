@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/queue.h"
+#include "message/object.h"
 #include "middleware/middleware.h"
 #include "runtime/runtime.h"
 #include "tracing/ros/tracepoints.h"
@@ -57,12 +58,17 @@ class Message {
  public:
   // With arbitrary content; nothing if there is no memory.
   [[nodiscard]] static MessageRef make(std::size_t size) noexcept;
+  // A struct instead of bytes: a copy of this one.
+  [[nodiscard]] static MessageRef make(const message::Type& type, const void* object) noexcept;
   [[nodiscard]] MessageRef copy() const noexcept;
 
   [[nodiscard]] std::span<std::uint8_t> bytes() noexcept { return {data(), size_}; }
   [[nodiscard]] std::span<const std::uint8_t> bytes() const noexcept {
     return {const_cast<Message*>(this)->data(), size_};
   }
+
+  // The struct, or null.
+  [[nodiscard]] message::Object* object() const noexcept { return object_.get(); }
 
   perflab_identity writer{};
   std::int64_t sequence = 0;
@@ -77,6 +83,7 @@ class Message {
   [[nodiscard]] std::uint8_t* data() noexcept { return reinterpret_cast<std::uint8_t*>(this + 1) + kLead; }
 
   std::size_t size_;
+  std::unique_ptr<message::Object> object_;
   std::atomic<std::uint32_t> references_{1};
 };
 

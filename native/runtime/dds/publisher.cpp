@@ -1,6 +1,7 @@
 #include "runtime/dds/publisher.h"
 
 #include <cstring>
+#include <new>
 
 #include "runtime/parts.h"
 
@@ -98,6 +99,80 @@ bool DdsRuntime::DdsPublisher::publish_locally(const Outgoing& outgoing) noexcep
   return true;
 }
 
+void* DdsRuntime::DdsPublisher::prepare_object(message::Object& own) noexcept {
+  if (lends() && !borrow()) return nullptr;
+  if (!gives_away() || takers_.empty()) return own.data();
+  prepared_ = Message::make(own.type(), own.data());
+  if (prepared_) return prepared_->object()->data();
+  failed(kNoMemory);
+  return nullptr;
+}
+
+bool DdsRuntime::DdsPublisher::publish_object(const message::Codec& codec, void* object,
+                                              Nanoseconds& serialize_ns) noexcept {
+  serialize_ns = kUnknownTime;
+  if (!takers_.empty()) return publish_object_locally(codec, object, serialize_ns);
+  if (lends()) return publish_object_loaned(codec, object, serialize_ns);
+  if (trace_ != nullptr) [[unlikely]]
+    tell_write(object);
+  const auto bytes = encode(codec, object, serialize_ns);
+  const perflab_bytes whole{bytes.data(), bytes.size()};
+  return !bytes.empty() && write({&whole, 1});
+}
+
+// Within the process the struct itself is handed over, as rclcpp does it; only what leaves the process is encoded.
+bool DdsRuntime::DdsPublisher::publish_object_locally(const message::Codec& codec, void* object,
+                                                      Nanoseconds& serialize_ns) noexcept {
+  MessageRef message = std::exchange(prepared_, {});
+  if (!message) message = Message::make(codec.type(), object);
+  if (!message) return failed(kNoMemory);
+  message->sequence = ++local_sequence_;
+  const bool others = writer_->matched_readers() > 0;
+  const void* const address = message.get();
+  if (trace_ != nullptr) [[unlikely]]
+    trace_->rclcpp_intra_publish(this, address);
+  MessageRef kept;
+  if (!give(std::move(message), others, kept)) return false;
+  if (!others) return true;
+  if (trace_ != nullptr) [[unlikely]]
+    tell_write(address);
+  const auto bytes = encode(codec, kept->object()->data(), serialize_ns);
+  const perflab_bytes whole{bytes.data(), bytes.size()};
+  if (!bytes.empty()) static_cast<void>(write({&whole, 1}));  // as in publish_locally()
+  return true;
+}
+
+bool DdsRuntime::DdsPublisher::publish_object_loaned(const message::Codec& codec, const void* object,
+                                                     Nanoseconds& serialize_ns) noexcept {
+  if (!borrow()) return false;
+  if (trace_ != nullptr) [[unlikely]]
+    tell_write(loan_);
+  const Nanoseconds begin = clock_.now();
+  const std::size_t size =
+      codec.encode(object, {static_cast<std::uint8_t*>(loan_), settings_.fixed_size});
+  serialize_ns = clock_.now() - begin;
+  if (size == 0) return failed("the message is not of the size of its type, which is lent");
+  perflab_error error;
+  if (writer_->write_loaned(std::exchange(loan_, nullptr), error) == PERFLAB_OK) [[likely]]
+    return true;
+  return failed(error.text);
+}
+
+std::span<const std::uint8_t> DdsRuntime::DdsPublisher::encode(const message::Codec& codec, const void* object,
+                                                               Nanoseconds& serialize_ns) noexcept {
+  try {
+    const Nanoseconds begin = clock_.now();
+    const std::size_t size = codec.encoded_size(object);
+    if (encoded_.size() < size) encoded_.resize(size);
+    codec.encode(object, encoded_);
+    serialize_ns = clock_.now() - begin;
+    return std::span(encoded_).first(size);
+  } catch (const std::bad_alloc&) {
+    failed(kNoMemory);
+    return {};
+  }
+}
+
 bool DdsRuntime::DdsPublisher::publish_related(std::span<const perflab_bytes> parts,
                                                const perflab_sample_identity* related,
                                                std::int64_t* sequence) noexcept {
@@ -138,14 +213,17 @@ Passing DdsRuntime::DdsPublisher::passing() noexcept {
           .loaned = lends()};
 }
 
+bool DdsRuntime::DdsPublisher::borrow() noexcept {
+  perflab_error error;
+  if (loan_ != nullptr || writer_->loan(loan_, error) == PERFLAB_OK) return true;
+  loan_ = nullptr;
+  return failed(error.text);
+}
+
 bool DdsRuntime::DdsPublisher::prepare_loan(const Outgoing& message) noexcept {
   if (message.size() != settings_.fixed_size)
     return failed("the message is not of the size of its type, which is lent");
-  perflab_error error;
-  if (loan_ == nullptr && writer_->loan(loan_, error) != PERFLAB_OK) {
-    loan_ = nullptr;
-    return failed(error.text);
-  }
+  if (!borrow()) return false;
   put_around(message, static_cast<std::uint8_t*>(loan_));
   return true;
 }

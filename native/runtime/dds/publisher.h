@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "middleware/host/plugin.h"
 #include "runtime/dds/dds_runtime.h"
@@ -25,6 +26,8 @@ class DdsRuntime::DdsPublisher final : public Publisher {
 
   bool prepare(const Outgoing& message) noexcept override;
   bool publish(const Outgoing& message) noexcept override;
+  void* prepare_object(message::Object& own) noexcept override;
+  bool publish_object(const message::Codec& codec, void* object, Nanoseconds& serialize_ns) noexcept override;
   bool publish_related(std::span<const perflab_bytes> parts, const perflab_sample_identity* related,
                        std::int64_t* sequence) noexcept override;
   [[nodiscard]] Passing passing() noexcept override;
@@ -43,9 +46,15 @@ class DdsRuntime::DdsPublisher final : public Publisher {
  private:
   [[nodiscard]] bool gives_away() const noexcept { return settings_.pass_by == PassBy::kUnique; }
   [[nodiscard]] bool lends() const noexcept { return settings_.pass_by == PassBy::kLoaned; }
+  bool borrow() noexcept;
   bool prepare_loan(const Outgoing& message) noexcept;
   bool publish_loaned(const Outgoing& message) noexcept;
   bool publish_locally(const Outgoing& outgoing) noexcept;
+  bool publish_object_locally(const message::Codec& codec, void* object, Nanoseconds& serialize_ns) noexcept;
+  bool publish_object_loaned(const message::Codec& codec, const void* object, Nanoseconds& serialize_ns) noexcept;
+  // Empty if there is no memory, which has been reported. Valid until the next call.
+  std::span<const std::uint8_t> encode(const message::Codec& codec, const void* object,
+                                       Nanoseconds& serialize_ns) noexcept;
   bool give(MessageRef message, bool keep, MessageRef& kept) noexcept;
   bool write(std::span<const perflab_bytes> parts) noexcept;
   bool failed(const char* text) noexcept;
@@ -62,6 +71,7 @@ class DdsRuntime::DdsPublisher final : public Publisher {
   MessageRef prepared_;
   void* loan_ = nullptr;
   std::int64_t local_sequence_ = 0;
+  std::vector<std::uint8_t> encoded_;  // the last struct; grows to the largest
   std::optional<middleware::Writer> writer_;
 };
 

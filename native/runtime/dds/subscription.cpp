@@ -101,8 +101,10 @@ DdsRuntime::MessageSource::Turn DdsRuntime::DdsSubscription::FromProcess::run_on
   const Ring::Popped popped = ring.pop(entry);
   if (popped == Ring::Popped::kNothing) return Turn::kNothing;
   const Message& message = *entry.message;
-  subscription.handle(*this, {message.bytes(), message.writer, message.sequence, message.related,
-                              entry.arrived_ns, kUnknownTime});
+  Delivery delivery{message.bytes(), message.writer,   message.sequence,
+                    message.related, entry.arrived_ns, kUnknownTime};
+  if (message.object() != nullptr) delivery.object = message.object()->data();
+  subscription.handle(*this, delivery);
   return popped == Ring::Popped::kLast ? Turn::kLast : Turn::kMore;
 }
 

@@ -262,6 +262,7 @@ def _of_histograms(row: Of[Result], count_of: Callable[[Distribution], int | Non
 
 def _distributions(part: Counts) -> list[Distribution | None]:
     found = [part.times_ns, part.publish_delay_ns, part.publish_call_ns, part.dispatch_ns, part.work_ns]
+    found += [part.serialize_ns, part.deserialize_ns]
     return [*found, part.response_ns] if isinstance(part, Totals) else found
 
 
@@ -283,7 +284,7 @@ def hiccups(rows: Sequence[Of[Result]]) -> Table[Of[Result]]:
 
 # -- one result ------------------------------------------------------------------------------------------------------
 
-_FIGURES = ("latency", "response", "publish_delay", "publish_call", "dispatch", "work")
+_FIGURES = ("latency", "response", "publish_delay", "publish_call", "serialize", "deserialize", "dispatch", "work")
 
 
 def distributions(totals: Totals) -> Table[Of[Distribution]]:
