@@ -34,7 +34,7 @@ TEST_P(AnyExecutor, LosesNoWakeUpWhenManySendAtOnce) {
   for (std::uint64_t i = 0; i < kThreads; ++i) writers.push_back(&publisher("/conformance", kOfPeers, qos));
   Peer peer(dds().file(), domain());
   if (remote) {
-    peer.ask("writer w rt/conformance " + message::dds_type_name(kTypeOfPeers.ros_type) +
+    peer.ask("writer w rt/conformance " + message::dds_type_name(kOfPeers.ros_type()) +
              (intra_process() ? " keep_last reliable volatile " + std::to_string(kAll)
                               : " keep_all reliable volatile 1"));
     ASSERT_EQ(peer.ask("wait_matched w 2"), "ok");
@@ -53,7 +53,7 @@ TEST_P(AnyExecutor, LosesNoWakeUpWhenManySendAtOnce) {
   }
   std::uint64_t expected = kThreads * kMessages;
   if (remote) {
-    const std::string size = std::to_string(message::fixed_encoded_size(kTypeOfPeers));
+    const std::string size = std::to_string(kOfPeers.fixed_size());
     for (std::uint64_t i = 0; i < kRemote; i += 100) {
       EXPECT_EQ(peer.ask("write w " + std::to_string(9 * kPerWriter + i) + " 100 " + size), "wrote 100");
     }

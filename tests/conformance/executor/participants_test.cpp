@@ -43,14 +43,14 @@ TEST_P(SeveralParticipants, EveryMessageReachesEveryNode) {
 }
 
 TEST_P(SeveralParticipants, RequestsAndRepliesCrossThem) {
-  const Kind kind = fixed("stamped10b");
+  const ServiceKind kind = service_kind("stamped10b");
   const std::array<Node, kParticipants> nodes = this->nodes();
   Server* server = nullptr;
   serve(nodes[0], "/echo", kind, &server);
   std::vector<Inbox*> replies;
   std::vector<Client*> clients;
   for (const Node& asking : {nodes[1], nodes[2]}) {
-    replies.push_back(&inbox(kind));
+    replies.push_back(&inbox(kind.reply));
     clients.push_back(&client(asking, "/echo", kind, *replies.back()));
   }
   ASSERT_TRUE(eventually([&] {

@@ -63,7 +63,7 @@ TEST_F(Passes, WithinTheProcessAndToAnotherOne) {
                            PassBy::kUnique);
   Publisher& writer = publisher("/conformance", kOfPeers, keep_last(100), PassBy::kUnique);
   Peer peer(dds().file(), domain());
-  peer.ask("reader r rt/conformance " + message::dds_type_name(kTypeOfPeers.ros_type) +
+  peer.ask("reader r rt/conformance " + message::dds_type_name(kOfPeers.ros_type()) +
            " keep_all reliable volatile 1");
   ASSERT_EQ(peer.ask("wait_matched r 1"), "ok");
   ASSERT_TRUE(eventually([&] { return writer.matched() == 2; }));
@@ -73,7 +73,7 @@ TEST_F(Passes, WithinTheProcessAndToAnotherOne) {
   EXPECT_EQ(passing.copies, 1u);  // given away, and still needed for the middleware
   start();
   for (std::uint64_t i = 0; i < 50; ++i) ASSERT_TRUE(send_prepared(writer, kOfPeers, i));
-  EXPECT_EQ(peer.ask("take r 50 " + std::to_string(message::fixed_encoded_size(kTypeOfPeers))),
+  EXPECT_EQ(peer.ask("take r 50 " + std::to_string(kOfPeers.fixed_size())),
             "took 50 intact 50 ordered 1 first 0 last 49");
   EXPECT_TRUE(eventually([&] { return inbox.count() == 50; }));
   runtime().stop();

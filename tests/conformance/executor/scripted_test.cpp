@@ -41,9 +41,11 @@ TEST_F(ScriptedLoans, ThatCannotBeHadAreFailedWrites) {
 
 TEST_F(ScriptedLoans, ThatAreTooSmallAreFailedWritesAndAllAreGivenBackAtTheEnd) {
   Publisher& writer = lender("/a");
-  EXPECT_FALSE(writer.prepare(std::vector<std::uint8_t>(message::fixed_encoded_size(kSmall.type) + 1)));
+  const Parts parts(kSmall, 1);
+  const std::vector<std::uint8_t> larger(parts.bytes.size() + 1);
+  EXPECT_FALSE(writer.prepare(parts.outgoing(larger)));
   EXPECT_EQ(sink_.take_write_failures().size(), 1u);
-  EXPECT_TRUE(writer.prepare(std::vector<std::uint8_t>(kSmall.bytes)));
+  EXPECT_TRUE(writer.prepare(parts.outgoing()));
   close();  // the double sees to it that this one has been ended
 }
 

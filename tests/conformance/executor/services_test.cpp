@@ -9,19 +9,18 @@ class Services : public AnyService {};
 
 // What is not framed as ours is no request, nor a reply to one.
 TEST_P(Services, IgnoreWhatIsNotTheirs) {
-  const Kind kind = fixed("stamped100b");
+  const ServiceKind kind = service_kind("stamped100b");
   const Node on = node();
-  Inbox& replies = inbox(kind);
+  Inbox& replies = inbox(kind.reply);
   serve(on, "/add", kind);
   Client& asking = client(on, "/add", kind, replies);
-  EndpointSettings foreign = endpoint(on, "/add", kind, keep_last(10));
+  EndpointSettings foreign = endpoint(on, "/add", kind.reply, keep_last(10));
   foreign.kind = TopicKind::kReply;
-  foreign.ros_type = message::service_ros_type(kind.type) + "_Response";
   foreign.fixed_size = 0;
   Publisher& stranger = runtime().create_publisher(foreign);
   ASSERT_TRUE(eventually([&] { return asking.matched() == 1 && stranger.matched() == 1; }));
   start();
-  ASSERT_TRUE(send(stranger, kind, 99));
+  ASSERT_TRUE(send(stranger, kind.reply, 99));
   const std::array<std::uint8_t, 4> tiny{0, 1, 0, 0};
   const perflab_bytes part{tiny.data(), tiny.size()};
   ASSERT_TRUE(stranger.publish_related({&part, 1}, nullptr, nullptr));

@@ -36,7 +36,7 @@ class Groups : public AnyExecutor {};
 TEST_P(Groups, CallbacksOfOneNodeExcludeEachOther) {
   ASSERT_FALSE(concurrent_callbacks(GetParam().kind));
   constexpr std::uint64_t kMessages = 60;
-  const Kind kind = fixed("stamped10b");
+  const ServiceKind kind = service_kind("stamped10b");
   const Node on = node(4);
   const Node other = node_on(on.executor);
   const Node asking = Lab::node(ExecutorKind::kSingleThreaded);
@@ -53,7 +53,7 @@ TEST_P(Groups, CallbacksOfOneNodeExcludeEachOther) {
   }
   Echo& echo = serve(on, "/add", kind);
   echo.on_each = work;
-  Inbox& replies = inbox(kind);
+  Inbox& replies = inbox(kind.reply);
   Client& asker = client(asking, "/add", kind, replies);
   timer(asking, 10ms, 1, 1).on_each = [&](Nanoseconds) {
     for (std::uint64_t i = 0; i < kMessages; ++i) EXPECT_TRUE(request(asker, kind, i));

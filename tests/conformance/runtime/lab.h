@@ -36,8 +36,8 @@
 #include "../middleware/domain_lock.h"
 #include "../middleware/eventually.h"
 #include "../middleware/messages.h"
-#include "message/cdr.h"
-#include "message/types.h"
+#include "message/format.h"
+#include "message/object.h"
 #include "middleware/host/plugin.h"
 #include "middleware/types.h"
 #include "subject.h"
@@ -51,27 +51,83 @@ using perflab::conformance::kPatience;
 
 // ---- messages that can be recognised ----
 
-// A type and how much payload its messages have.
-struct Kind {
-  const message::MessageType& type;
-  std::uint32_t bytes;
-};
-inline Kind fixed(const char* name) {
-  const message::MessageType& type = *message::find_type(name);
-  return {type, type.payload_bytes};
+// Types of a user's own, beside those that perflab brings.
+inline message::Formats& formats() {
+  static message::Formats all({
+      {"conformance_msgs/msg/Part", "string name\nfloat64[] values\nuint16[<=5] few\nstring[] words\n"},
+      // Nested sequences of any length before the stamp, which stands at another place in each message.
+      {"conformance_msgs/msg/Scan", "bool good\nPart[] parts\nuint8[] data\nint64 time\nuint64 id\nint8 last\n"},
+      {"conformance_msgs/msg/Framed", "uint8 kind\nperflab_msgs/Header header\nwstring text\nPart[] parts\n"},
+      {"conformance_msgs/msg/Within", "int16 before\nperflab_msgs/Header header\nfloat64[3] behind\n"},
+      {"conformance_msgs/srv/Ask",
+       "string question\nint64 time\nuint64 id\n---\nbool known\nfloat32[] answers\nint64 time\nuint64 id\n"},
+      {"conformance_msgs/srv/Mixed",
+       "perflab_msgs/Header header\nstring question\n---\nint64 time\nuint64 id\nuint8[] answer\n"},
+  });
+  return all;
 }
-inline Kind variable(std::uint32_t bytes) { return {*message::find_type("stamped_vector"), bytes}; }
+
+// A type, and the length of its messages where that can be chosen. The other process of the middleware's tests makes and
+// checks messages of its own (../middleware/messages.h), which have no type; `format` is null for them. They have no stamp,
+// so no runtime that decodes messages can carry them.
+struct Kind {
+  const message::Format* format;
+  std::uint32_t length = 0;
+
+  [[nodiscard]] std::string ros_type() const {
+    return format == nullptr ? "perflab_msgs/msg/Conformance" : format->type->name;
+  }
+  // Bytes of every message with its encapsulation, or 0.
+  [[nodiscard]] std::size_t fixed_size() const { return format == nullptr ? 100 : format->codec.fixed_size(); }
+  [[nodiscard]] std::size_t bytes() const {
+    return format == nullptr ? fixed_size() - message::kEncapsulationBytes : format->payload_bytes(length);
+  }
+  [[nodiscard]] std::string name() const { return format == nullptr ? "of peers" : format->name; }
+};
+inline Kind kind_of(const char* name, std::uint32_t length = 0) { return {formats().find(name), length}; }
+inline Kind fixed(const char* name) { return kind_of(name); }
+inline Kind variable(std::uint32_t bytes) { return kind_of("stamped_vector", bytes); }
 inline const Kind kSmall = fixed("stamped100b");
 inline const Kind kLarge = fixed("stamped1mb");
-// As the other process of the middleware's tests makes and checks them (../middleware/messages.h), for tests
-// that have one. They have no header of perflab's, so no runtime that decodes messages can carry them.
-inline constexpr message::MessageType kTypeOfPeers{"conformance", "perflab_msgs/msg/Conformance", 64, false};
-inline const Kind kOfPeers{kTypeOfPeers, kTypeOfPeers.payload_bytes};
-inline bool is_of_peers(const Kind& kind) { return &kind.type == &kTypeOfPeers; }
+inline const Kind kOfPeers{nullptr};
 
-// Differs from message to message, and from one kind of rest to the next.
-inline std::uint8_t pattern(std::uint64_t number, std::size_t at) {
-  return static_cast<std::uint8_t>(number * 31 + at * 7 + (at >> 8) * 13 + (at >> 16) * 3 + 1);
+// One of each family, some as long as their sender likes.
+inline std::vector<Kind> kinds_of_any_runtime() {
+  return {kSmall,
+          fixed("stamped10b"),
+          fixed("stamped_int64"),
+          fixed("stamped9_float32"),
+          fixed("stamped4_int32"),
+          fixed("stamped10kb")};
+}
+// ... and those of all families and of users, which only some runtimes take.
+inline std::vector<Kind> kinds() {
+  std::vector<Kind> all = kinds_of_any_runtime();
+  if (!subject().abilities().any_type) return all;
+  all.insert(all.end(), {fixed("array1k"),
+                         fixed("radar_track"),
+                         fixed("struct4k"),
+                         fixed("nav_sat_fix"),
+                         kind_of("stamped_vector", 77),
+                         kind_of("bounded_sequence1k", 301),
+                         kind_of("unbounded_sequence", 5'000),
+                         kind_of("unbounded_string", 30),
+                         fixed("conformance_msgs/msg/Within"),
+                         kind_of("conformance_msgs/msg/Framed", 9),
+                         kind_of("conformance_msgs/msg/Scan", 1'003)});
+  return all;
+}
+
+// Both messages of a service.
+struct ServiceKind {
+  std::string ros_type;
+  Kind request;
+  Kind reply;
+};
+inline ServiceKind service_kind(const char* name, std::uint32_t length = message::kServiceLength) {
+  return {formats().full_service_name(name).value(),
+          {formats().find_request(name), length},
+          {formats().find_response(name), length}};
 }
 
 inline message::Header header_of(const Kind& kind, std::uint64_t number) {
@@ -79,48 +135,46 @@ inline message::Header header_of(const Kind& kind, std::uint64_t number) {
   header.intended_ns = static_cast<std::int64_t>(number) * 1'000'003 + 17;
   header.published_ns = header.intended_ns + 5;
   header.sequence = message::with_source(number, 3);
-  header.size_bytes = kind.bytes;
+  header.size_bytes = static_cast<std::uint32_t>(kind.bytes());
   header.frequency_hz = 12.5F;
   return header;
 }
 
-inline std::vector<std::uint8_t> content_of(const Kind& kind, std::uint64_t number) {
-  std::vector<std::uint8_t> content(kind.bytes);
-  for (std::size_t at = 0; at < content.size(); ++at) content[at] = pattern(number, at);
-  return content;
-}
-
-// Frame and payload; the length of a variable type stands before the payload or, with `length_in_frame`, at
-// the end of the frame.
+// A message whose content differs from number to number. A variable type's length goes with what is behind the stamp or,
+// with `length_in_stamp`, with the stamp, as one that was decoded is relayed.
 struct Parts {
-  Parts(const Kind& kind, std::uint64_t number, bool length_in_frame = false) {
-    if (is_of_peers(kind)) {
-      payload = perflab::conformance::make_message(number, message::kFrameBytes + kind.bytes);
-      const auto end = payload.begin() + message::kFrameBytes;
-      frame.assign(payload.begin(), end);
-      payload.erase(payload.begin(), end);
+  Parts(const Kind& kind, std::uint64_t number, bool length_in_stamp = false) {
+    if (kind.format == nullptr) {
+      bytes = perflab::conformance::make_message(number, kind.fixed_size());
+      stamp_end = perflab::conformance::kSmallest;
       return;
     }
-    message::Frame encoded;
-    message::encode_frame(header_of(kind, number), encoded);
-    frame.assign(encoded.begin(), encoded.end());
-    payload = content_of(kind, number);
-    if (!kind.type.variable) return;
-    std::array<std::uint8_t, sizeof(std::uint32_t)> length;
-    std::memcpy(length.data(), &kind.bytes, length.size());
-    std::vector<std::uint8_t>& to = length_in_frame ? frame : payload;
-    to.insert(length_in_frame ? to.end() : to.begin(), length.begin(), length.end());
+    const message::Format& format = *kind.format;
+    message::Object object(*format.type);
+    message::fill(object, kind.length, number + 1);
+    bytes.resize(format.codec.encoded_size(object.data()));
+    format.codec.encode(object.data(), bytes);
+    stamp_begin = format.codec.position_of(object.data(), format.stamp_offset);
+    format.write_stamp(header_of(kind, number), false, bytes.data() + stamp_begin);
+    stamp_end = stamp_begin + format.stamp_bytes + (length_in_stamp ? sizeof(std::uint32_t) : 0);
+    if (stamp_begin == message::kEncapsulationBytes) stamp_begin = 0;
   }
-  std::vector<std::uint8_t> frame;
-  std::vector<std::uint8_t> payload;
+  // Of these bytes, or of others of the same length.
+  [[nodiscard]] Outgoing outgoing(std::span<const std::uint8_t> of) const {
+    return {of.first(stamp_begin), of.subspan(stamp_begin, stamp_end - stamp_begin), of.subspan(stamp_end)};
+  }
+  [[nodiscard]] Outgoing outgoing() const { return outgoing(bytes); }
+
+  std::vector<std::uint8_t> bytes;
+  std::size_t stamp_begin = 0;
+  std::size_t stamp_end = 0;
 };
 
 inline bool send(Publisher& publisher, const Kind& kind, std::uint64_t number) {
-  const Parts parts(kind, number);
-  return publisher.publish(parts.frame, parts.payload);
+  return publisher.publish(Parts(kind, number).outgoing());
 }
 inline bool send_prepared(Publisher& publisher, const Parts& parts) {
-  return publisher.prepare(parts.payload) && publisher.publish(parts.frame, parts.payload);
+  return publisher.prepare(parts.outgoing()) && publisher.publish(parts.outgoing());
 }
 inline bool send_prepared(Publisher& publisher, const Kind& kind, std::uint64_t number) {
   return send_prepared(publisher, Parts(kind, number));
@@ -131,9 +185,8 @@ inline std::vector<Parts> make_all(const Kind& kind, std::uint64_t count) {
   for (std::uint64_t i = 0; i < count; ++i) all.emplace_back(kind, i);
   return all;
 }
-inline bool request(Client& client, const Kind& kind, std::uint64_t number) {
-  const Parts parts(kind, number);
-  return client.request(parts.frame, parts.payload);
+inline bool request(Client& client, const ServiceKind& kind, std::uint64_t number) {
+  return client.request(Parts(kind.request, number).outgoing());
 }
 
 inline bool is_none(const perflab_identity& identity) { return middleware::same(identity, {}); }
@@ -141,7 +194,7 @@ inline bool is_none(const perflab_identity& identity) { return middleware::same(
 // A message as a handler got it.
 struct Received {
   std::uint64_t number = 0;
-  bool intact = false;    // header and every byte
+  bool intact = false;    // every byte, and of a decoded one its header and content
   std::size_t bytes = 0;  // of the payload
   const std::uint8_t* place = nullptr;  // where the message was; it is there no more
   perflab_identity writer{};
@@ -153,23 +206,18 @@ struct Received {
   Nanoseconds end_ns = 0;
 };
 
-// The payload without its length, and whether the message has the form that its type asks for.
-inline std::pair<std::span<const std::uint8_t>, bool> content_in(const Delivery& delivery, const Kind& kind,
-                                                                 const message::Header& header) {
-  if (delivery.content.data() != nullptr)
-    return {delivery.content, delivery.content.size() == header.size_bytes};
-  auto rest = delivery.bytes.subspan(message::kFrameBytes);
-  if (kind.type.variable) {
-    std::uint32_t length = 0;
-    if (rest.size() < sizeof length) return {{}, false};
-    std::memcpy(&length, rest.data(), sizeof length);
-    if (length != header.size_bytes) return {{}, false};
-    rest = rest.subspan(sizeof length);
-  }
-  // RTPS pads messages to 4 bytes.
-  const std::size_t size = header.size_bytes;
-  if (rest.size() < size || rest.size() > size + 3) return {{}, false};
-  return {rest.first(size), true};
+// Whether bytes are the message, and nothing but RTPS's padding to 4 bytes behind it.
+inline bool is_message(std::span<const std::uint8_t> bytes, const Parts& sent) {
+  const std::size_t size = sent.bytes.size();
+  return bytes.size() >= size && bytes.size() <= size + 3 && std::ranges::equal(bytes.first(size), sent.bytes);
+}
+// The same of a decoded message, which begins with a header: of that and of its content.
+inline bool is_decoded(const Delivery& delivery, const message::Format& format, const Parts& sent) {
+  const std::size_t frame = message::kEncapsulationBytes + message::kHeaderBytes;
+  const std::span<const std::uint8_t> whole(sent.bytes);
+  const auto content = whole.subspan(frame + (format.variable ? sizeof(std::uint32_t) : 0));
+  return delivery.bytes.size() >= frame && std::ranges::equal(delivery.bytes.first(frame), whole.first(frame)) &&
+         std::ranges::equal(delivery.content, content);
 }
 
 inline Received read(const Delivery& delivery, const Kind& kind) {
@@ -180,24 +228,31 @@ inline Received read(const Delivery& delivery, const Kind& kind) {
   received.related = delivery.related;
   received.arrived_ns = delivery.arrived_ns;
   received.source_timestamp_ns = delivery.source_timestamp_ns;
-  if (is_of_peers(kind)) {
+  if (kind.format == nullptr) {
     received.number = perflab::conformance::number_of(delivery.bytes);
-    received.bytes = kind.bytes;
-    received.intact = perflab::conformance::intact(delivery.bytes, message::kFrameBytes + kind.bytes);
+    received.bytes = kind.bytes();
+    received.intact = perflab::conformance::intact(delivery.bytes, kind.fixed_size());
     return received;
   }
+  const message::Format& format = *kind.format;
   message::Header header;
-  if (!message::decode_header(delivery.bytes, header)) {
-    ADD_FAILURE() << "no header in " << delivery.bytes.size() << " bytes";
+  if (!format.read_stamp(delivery.bytes, header)) {
+    ADD_FAILURE() << "no stamp in " << delivery.bytes.size() << " bytes of " << format.name;
     return received;
   }
   received.number = message::sequence_of(header);
-  const auto [content, well_formed] = content_in(delivery, kind, header);
-  received.bytes = content.size();
-  const message::Header sent = header_of({kind.type, header.size_bytes}, received.number);
-  received.intact = well_formed && std::memcmp(&header, &sent, sizeof header) == 0;
-  for (std::size_t at = 0; at < content.size() && received.intact; ++at)
-    received.intact = content[at] == pattern(received.number, at);
+  // Messages of one topic may differ in their length; then their headers say it.
+  const bool says_length = format.variable && format.stamp == message::Stamp::kHeader && format.unit() == "byte";
+  const Parts sent({kind.format, says_length ? header.size_bytes : kind.length}, received.number);
+  const std::size_t behind_header = message::kHeaderBytes + (format.variable ? sizeof(std::uint32_t) : 0);
+  if (delivery.content.data() != nullptr) {
+    received.bytes = delivery.content.size();
+    received.intact = is_decoded(delivery, format, sent);
+  } else {
+    received.bytes = format.codec.extent(delivery.bytes) - message::kEncapsulationBytes -
+                     (format.stamp == message::Stamp::kHeader ? behind_header : 0);
+    received.intact = is_message(delivery.bytes, sent);
+  }
   return received;
 }
 
@@ -330,19 +385,18 @@ class Ticks final : public TimerHandler {
   std::atomic<bool> running_{false};
 };
 
-// Answers with what it got; the reply has the number of the request.
+// Answers each request; the reply has its number.
 class Echo final : public RequestHandler {
  public:
-  Echo(const measure::Clock& clock, const Kind& kind) : clock_(clock), kind_(kind) {}
+  Echo(const measure::Clock& clock, const ServiceKind& kind) : clock_(clock), kind_(kind) {}
 
   void on_request(const Delivery& delivery, Reply& reply) noexcept override {
     const Alone alone(running_);
-    Received received = read(delivery, kind_);
+    Received received = read(delivery, kind_.request);
     received.begin_ns = clock_.now();
     EXPECT_TRUE(received.intact) << "request " << received.number;
     if (on_each) on_each();
-    const Parts parts(kind_, received.number);
-    EXPECT_TRUE(reply.send(parts.frame, parts.payload));
+    EXPECT_TRUE(reply.send(Parts(kind_.reply, received.number).outgoing()));
     received.end_ns = clock_.now();
     {
       const std::lock_guard lock(mutex_);
@@ -360,7 +414,7 @@ class Echo final : public RequestHandler {
 
  private:
   const measure::Clock& clock_;
-  const Kind kind_;
+  const ServiceKind kind_;
   mutable std::mutex mutex_;
   std::vector<Received> requests_;
   std::atomic<std::size_t> count_{0};
@@ -580,8 +634,8 @@ class Lab : public testing::Test {
     settings.participant = on.participant;
     settings.group = on.group;
     settings.topic = topic;
-    settings.ros_type = std::string(kind.type.ros_type);
-    settings.fixed_size = message::fixed_encoded_size(kind.type);
+    settings.ros_type = kind.ros_type();
+    settings.fixed_size = kind.fixed_size();
     settings.qos = qos;
     settings.pass_by = pass_by;
     return settings;
@@ -603,22 +657,22 @@ class Lab : public testing::Test {
                        PassBy pass_by = PassBy::kUnspecified) {
     return publisher_of(source(), topic, kind, qos, pass_by);
   }
-  static ServiceSettings service(const Node& on, const std::string& name, const Kind& kind) {
+  static ServiceSettings service(const Node& on, const std::string& name, const ServiceKind& kind) {
     ServiceSettings settings;
     settings.participant = on.participant;
     settings.group = on.group;
     settings.service = name;
-    settings.ros_type = message::service_ros_type(kind.type);
+    settings.ros_type = kind.ros_type;
     settings.qos = keep_last(1'000);
     return settings;
   }
-  Echo& serve(const Node& on, const std::string& name, const Kind& kind, Server** server = nullptr) {
+  Echo& serve(const Node& on, const std::string& name, const ServiceKind& kind, Server** server = nullptr) {
     Echo& echo = echoes_.emplace_back(runtime_->clock(), kind);
     Server& made = runtime_->create_server(on.executor, service(on, name, kind), echo);
     if (server != nullptr) *server = &made;
     return echo;
   }
-  Client& client(const Node& on, const std::string& name, const Kind& kind, Inbox& replies) {
+  Client& client(const Node& on, const std::string& name, const ServiceKind& kind, Inbox& replies) {
     return runtime_->create_client(on.executor, service(on, name, kind), replies);
   }
   Ticks& timer(const Node& on, std::chrono::nanoseconds period, std::int64_t first, std::int64_t last,

@@ -17,13 +17,13 @@ class Life : public AnyExecutor {
   };
   // One of everything.
   System make() {
-    const Kind kind = fixed("stamped10b");
+    const ServiceKind kind = service_kind("stamped10b");
     const Node on = node();
     System system{};
     system.inbox = &subscribe(on, "/a", kSmall);
     system.publisher = &publisher_of(on, "/a", kSmall);
     serve(on, "/add", kind);
-    system.replies = &inbox(kind);
+    system.replies = &inbox(kind.reply);
     const Node asking = node();
     system.client = &client(asking, "/add", kind, *system.replies);
     system.ticks = &timer(on, 1ms, 1, 1'000'000'000);
@@ -49,7 +49,7 @@ TEST_P(Life, EndsWithoutAStartOrAStop) {
 
 TEST_P(Life, NothingRunsAfterTheStop) {
   const System system = make();
-  const Kind kind = fixed("stamped10b");
+  const ServiceKind kind = service_kind("stamped10b");
   std::atomic<bool> stopped{false};
   std::atomic<bool> late{false};
   const auto note = [&] {
@@ -182,12 +182,12 @@ TEST_F(Refusals, TypesThatDoNotExist) {
   if (!abilities().checks_types) return;  // then any name will do
   const Node on = node(ExecutorKind::kSingleThreaded);
   EndpointSettings unknown = endpoint(on, "/a", kSmall, keep_last(10));
-  ServiceSettings service_of_unknown = service(on, "/add", fixed("stamped10b"));
+  ServiceSettings service_of_unknown = service(on, "/add", service_kind("stamped10b"));
   for (const char* package : {"perflab_msgs", "no_such_package"}) {
     unknown.ros_type = std::string(package) + "/msg/NoSuchType";
     service_of_unknown.ros_type = std::string(package) + "/srv/NoSuchType";
     Inbox& handler = inbox(kSmall);
-    Echo echo(runtime().clock(), kSmall);
+    Echo echo(runtime().clock(), service_kind("stamped10b"));
     for (const std::function<void()>& create : std::vector<std::function<void()>>{
              [&] { runtime().create_publisher(unknown); },
              [&] { runtime().create_subscription(on.executor, unknown, handler); },

@@ -46,17 +46,17 @@ TEST_P(Matching, PublishersAndSubscriptionsCountEachOtherAndStrangersToo) {
 }
 
 TEST_P(Matching, ClientsAndServersCountEachOtherAndStrangersToo) {
-  const Kind kind = fixed("stamped10b");
+  const ServiceKind kind = service_kind("stamped10b");
   const Node serving = node(ExecutorKind::kSingleThreaded);
   const Node asking = node(ExecutorKind::kSingleThreaded);
-  Client& first = client(asking, "/add", kind, inbox(kind));
-  Client& elsewhere = client(asking, "/subtract", kind, inbox(kind));
+  Client& first = client(asking, "/add", kind, inbox(kind.reply));
+  Client& elsewhere = client(asking, "/subtract", kind, inbox(kind.reply));
   EXPECT_EQ(first.matched(), 0u);
   Server* server = nullptr;
   serve(serving, "/add", kind, &server);
   EXPECT_TRUE(meets(first, 1));
   EXPECT_TRUE(meets(*server, 1));
-  Client& second = client(asking, "/add", kind, inbox(kind));
+  Client& second = client(asking, "/add", kind, inbox(kind.reply));
   EXPECT_TRUE(meets(second, 1));
   EXPECT_TRUE(meets(*server, 2));
   Server* stranger = nullptr;
@@ -77,8 +77,8 @@ TEST_P(Matching, IdentitiesDiffer) {
     if (!is_none(identity)) identities.push_back(identity);
   };
   for (int i = 0; i < 3; ++i) add(publisher("/a", kSmall).identity());
-  const Kind kind = fixed("stamped10b");
-  for (int i = 0; i < 2; ++i) add(client(on, "/add", kind, inbox(kind)).identity());
+  const ServiceKind kind = service_kind("stamped10b");
+  for (int i = 0; i < 2; ++i) add(client(on, "/add", kind, inbox(kind.reply)).identity());
   for (int i = 0; i < 3; ++i)
     add(runtime()
             .create_subscription(on.executor, endpoint(on, "/a", kSmall, keep_last(10)), inbox(kSmall))

@@ -31,6 +31,7 @@ class RclcppSubject final : public Subject {
     abilities.tells_writers = false;       // not where a message did not pass the middleware
     abilities.tells_arrivals = false;
     abilities.checks_types = true;
+    abilities.any_type = false;
     abilities.loans = rmw_ == "rmw_fastrtps_cpp";
     abilities.participants = 4;
     abilities.framings = {ServiceFraming::kRmwCyclonedds, ServiceFraming::kRmwFastrtps};

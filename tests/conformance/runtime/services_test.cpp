@@ -10,7 +10,7 @@ TEST_P(Services, AnswerEveryRequestToTheOneWhoAsked) {
   constexpr std::uint64_t kClients = 4;
   constexpr std::uint64_t kRequests = 50;
   EXPECT_EQ(runtime().service_framing(), GetParam().framing);
-  const Kind kind = fixed("stamped10b");
+  const ServiceKind kind = service_kind("stamped10b");
   const Node serving = node();
   const Node asking = node();
   Server* server = nullptr;
@@ -20,7 +20,7 @@ TEST_P(Services, AnswerEveryRequestToTheOneWhoAsked) {
   for (std::uint64_t c = 0; c < kClients; ++c) {
     // One of them in the node that serves.
     const Node& on = c == 0 ? serving : c == 1 ? asking : node_on(asking.executor);
-    replies.push_back(&inbox(kind));
+    replies.push_back(&inbox(kind.reply));
     clients.push_back(&client(on, "/add", kind, *replies.back()));
     Client& asker = *clients.back();
     timer(Lab::node(ExecutorKind::kSingleThreaded), 10ms, 1, 1).on_each = [&asker, kind, c](Nanoseconds) {
@@ -46,12 +46,12 @@ TEST_P(Services, AnswerEveryRequestToTheOneWhoAsked) {
 TEST_P(Services, WorkWhileTheyAreAsked) {
   constexpr Nanoseconds kWork = 1'000'000;
   constexpr std::uint64_t kRequests = 10;
-  const Kind kind = fixed("stamped1kb");
+  const ServiceKind kind = service_kind("stamped1kb");
   const Node serving = node();
   const Node asking = node();
   Echo& echo = serve(serving, "/one/two/add", kind);
   echo.on_each = [&] { runtime().work(kWork); };
-  Inbox& replies = inbox(kind);
+  Inbox& replies = inbox(kind.reply);
   Client& asker = client(asking, "/one/two/add", kind, replies);
   std::array<Nanoseconds, 2 * kRequests> asked{};
   const auto ask = [&](std::uint64_t number) {
@@ -73,6 +73,42 @@ TEST_P(Services, WorkWhileTheyAreAsked) {
   EXPECT_TRUE(replies.all_intact());
   for (const Received& reply : replies.messages()) {
     EXPECT_GE(reply.begin_ns - asked[reply.number], kWork) << "request " << reply.number;
+  }
+}
+
+TEST_P(Services, OfEveryTypeAreAskedAndAnsweredInFull) {
+  constexpr std::uint64_t kRequests = 10;
+  std::vector<ServiceKind> kinds{service_kind("stamped9_float32"), service_kind("stamped10kb")};
+  if (abilities().any_type) {
+    for (const std::uint32_t length : {1u, 3u, 1'003u}) kinds.push_back(service_kind("conformance_msgs/srv/Ask", length));
+    kinds.push_back(service_kind("conformance_msgs/srv/Mixed"));
+  }
+  const Node serving = node();
+  const Node asking = node();
+  std::vector<Inbox*> replies;
+  std::vector<Echo*> echoes;
+  std::vector<Client*> clients;
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const std::string name = "/service_" + std::to_string(i);
+    echoes.push_back(&serve(serving, name, kinds[i]));
+    replies.push_back(&inbox(kinds[i].reply));
+    clients.push_back(&client(asking, name, kinds[i], *replies.back()));
+  }
+  at(10ms, [&] {
+    for (std::uint64_t n = 0; n < kRequests; ++n) {
+      for (std::size_t i = 0; i < kinds.size(); ++i) EXPECT_TRUE(request(*clients[i], kinds[i], n));
+    }
+  });
+  for (Client* const one : clients) ASSERT_TRUE(eventually([&] { return one->matched() == 1; }));
+  start();
+  for (const Inbox* inbox : replies)
+    EXPECT_TRUE(eventually([&] { return inbox->count() >= kRequests; })) << inbox->count();
+  runtime().stop();
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    SCOPED_TRACE(kinds[i].ros_type);
+    EXPECT_EQ(echoes[i]->count(), kRequests);  // which compare the requests
+    EXPECT_EQ(replies[i]->numbers(), range(0, kRequests));
+    EXPECT_TRUE(replies[i]->all_intact());
   }
 }
 

@@ -175,11 +175,11 @@ TEST_F(Traced, NoTwoObjectsOfALayerHaveOneHandle) {
 class TracedService : public Traced, public testing::WithParamInterface<bool> {};
 
 TEST_P(TracedService, AndItsClientsAreToldAndTheirTopicsAreNot) {
-  const Kind kind = fixed("stamped10b");
+  const ServiceKind kind = service_kind("stamped10b");
   open(GetParam());
   const Node on = node(ExecutorKind::kSingleThreaded);
   Recorded::clear();
-  Inbox& replies = inbox(kind);
+  Inbox& replies = inbox(kind.reply);
   Server* server = nullptr;
   serve(on, "/add", kind, &server);
   Client& asking = client(on, "/add", kind, replies);
