@@ -5,6 +5,7 @@ Its own imports are few, so that Ctrl-C is met by `main` already while the other
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import errno
 import functools
@@ -35,6 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Importing makes many objects that stay. Python looks for garbage after every 700 of them, which takes 5 % of a
     # start; for the whole process 100,000 will do.
     gc.set_threshold(100_000)
+    # Nor at its end, where it would go through all of them several times: that takes as long as many an answer.
+    atexit.register(gc.freeze)
     try:
         _prepare_streams()
         with output.guarded(), warnings.catch_warnings():
