@@ -36,12 +36,12 @@ class Column {
  public:
   using Value = T;
 
-  void push(T value) {
+  [[gnu::always_inline]] void push(T value) {
     if (has_nulls_) grow(true);
     append(value);
   }
-  void push_null() {
-    if (!has_nulls_) begin_nulls();
+  [[gnu::always_inline]] void push_null() {
+    if (!has_nulls_) [[unlikely]] begin_nulls();
     grow(false);
     append(T{});
     ++null_count_;
@@ -49,7 +49,7 @@ class Column {
   void push(std::optional<T> value) { value ? push(*value) : push_null(); }
 
   // Replaces what is at that row.
-  void set(std::size_t row, T value) {
+  [[gnu::always_inline]] void set(std::size_t row, T value) {
     if (has_nulls_ && !valid(row)) {
       bits_[row / 8] = static_cast<std::uint8_t>(bits_[row / 8] | (1u << (row % 8)));
       --null_count_;
@@ -85,21 +85,21 @@ class Column {
   void reserve(std::size_t rows) { values_.reserve(rows); }
 
  private:
-  void append(T value) {
+  [[gnu::always_inline]] void append(T value) {
     if (kept_) {
       values_.push_back(value);
     } else {
       ++counted_;
     }
   }
-  void begin_nulls() {
+  [[gnu::noinline]] void begin_nulls() {
     has_nulls_ = true;
     const std::size_t rows = size();
     bits_.assign((rows + 7) / 8, 0xff);
     if (rows % 8 != 0) bits_[rows / 8] = static_cast<std::uint8_t>((1u << (rows % 8)) - 1);
   }
   // Bits behind the last row are 0.
-  void grow(bool is_valid) {
+  [[gnu::always_inline]] void grow(bool is_valid) {
     const std::size_t row = size();
     if (row % 8 == 0) bits_.push_back(0);
     if (is_valid) bits_[row / 8] = static_cast<std::uint8_t>(bits_[row / 8] | (1u << (row % 8)));
