@@ -35,5 +35,7 @@ def probe(library: os.PathLike[str]) -> Answer:
         return Answer(**json.loads(done.stdout))
     except subprocess.TimeoutExpired:
         return Answer(error=f"it did not answer within {PROBE_TIMEOUT_S:.0f} s")
-    except (OSError, ValueError, TypeError):
+    except OSError as error:
+        return Answer(error=f"{sys.executable}, which would ask it, cannot be started: {error.strerror}")
+    except (ValueError, TypeError):
         return Answer(error="it crashes when it is loaded")

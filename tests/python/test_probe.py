@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+import sys
+from pathlib import Path
 
 import pytest
 from support import SOURCE
 
 from perflab.middleware.plugin_program import ABI, RUNTIME_ABI
+
+
+def test_a_python_that_may_not_be_started_is_no_plug_in_that_crashes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "python"
+    program.write_text("")
+    monkeypatch.setattr(sys, "executable", str(program))
+    answer = importlib.import_module("perflab.middleware.probe").probe(tmp_path / "x.so")
+    assert answer.error == f"{program}, which would ask it, cannot be started: Permission denied"
 
 
 @pytest.mark.parametrize(
