@@ -135,11 +135,13 @@ template <typename E>
 void export_columns(std::vector<ArrowColumn> columns, std::shared_ptr<const void> owner,
                     ArrowArrayStream* out);
 
-// The columns of `table`, which `owner` keeps alive and nobody changes any more.
+// The columns of `table` whose values are kept; `owner` keeps them alive and nobody changes them any more.
 template <typename Table>
 void export_table(const Table& table, std::shared_ptr<const void> owner, ArrowArrayStream* out) {
   std::vector<ArrowColumn> columns;
-  table.columns([&](const char* name, const auto& column) { columns.push_back(describe(name, column)); });
+  table.columns([&](const char* name, const auto& column) {
+    if (column.kept()) columns.push_back(describe(name, column));
+  });
   export_columns(std::move(columns), std::move(owner), out);
 }
 

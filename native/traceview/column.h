@@ -28,39 +28,45 @@ inline constexpr std::int32_t kNone = -1;  // no row
 }
 
 // Fixed-width values. T is std::int32_t, std::int64_t, std::uint8_t, std::uint32_t, std::uint64_t or double.
+//
+// Of a column whose values nobody will read (`keep_no_values`) it is known how many rows there are and which of them are null,
+// and no more.
 template <typename T>
 class Column {
  public:
   using Value = T;
 
-  void push(T value) {
+  [[gnu::always_inline]] void push(T value) {
     if (has_nulls_) grow(true);
-    values_.push_back(value);
+    append(value);
   }
-  void push_null() {
-    if (!has_nulls_) begin_nulls();
+  [[gnu::always_inline]] void push_null() {
+    if (!has_nulls_) [[unlikely]] begin_nulls();
     grow(false);
-    values_.push_back(T{});
+    append(T{});
     ++null_count_;
   }
   void push(std::optional<T> value) { value ? push(*value) : push_null(); }
 
   // Replaces what is at that row.
-  void set(std::size_t row, T value) {
+  [[gnu::always_inline]] void set(std::size_t row, T value) {
     if (has_nulls_ && !valid(row)) {
       bits_[row / 8] = static_cast<std::uint8_t>(bits_[row / 8] | (1u << (row % 8)));
       --null_count_;
     }
-    values_[row] = value;
+    if (kept_) values_[row] = value;
   }
 
   void set_null(std::size_t row) {
     if (!valid(row)) return;
     if (!has_nulls_) begin_nulls();
     bits_[row / 8] = static_cast<std::uint8_t>(bits_[row / 8] & ~(1u << (row % 8)));
-    values_[row] = T{};
+    if (kept_) values_[row] = T{};
     ++null_count_;
   }
+  // To be said before the first row.
+  void keep_no_values() noexcept { kept_ = false; }
+  [[nodiscard]] bool kept() const noexcept { return kept_; }
 
   [[nodiscard]] bool valid(std::size_t row) const noexcept {
     return !has_nulls_ || ((bits_[row / 8] >> (row % 8)) & 1u) != 0;
@@ -69,7 +75,7 @@ class Column {
   [[nodiscard]] std::optional<T> at(std::size_t row) const {
     return valid(row) ? std::optional<T>(values_[row]) : std::nullopt;
   }
-  [[nodiscard]] std::size_t size() const noexcept { return values_.size(); }
+  [[nodiscard]] std::size_t size() const noexcept { return kept_ ? values_.size() : counted_; }
   [[nodiscard]] std::size_t null_count() const noexcept { return null_count_; }
   [[nodiscard]] const T* data() const noexcept { return values_.data(); }
   // One bit per row, least significant first, 1 is valid; null where no row is null.
@@ -79,15 +85,22 @@ class Column {
   void reserve(std::size_t rows) { values_.reserve(rows); }
 
  private:
-  void begin_nulls() {
+  [[gnu::always_inline]] void append(T value) {
+    if (kept_) {
+      values_.push_back(value);
+    } else {
+      ++counted_;
+    }
+  }
+  [[gnu::noinline]] void begin_nulls() {
     has_nulls_ = true;
-    const std::size_t rows = values_.size();
+    const std::size_t rows = size();
     bits_.assign((rows + 7) / 8, 0xff);
     if (rows % 8 != 0) bits_[rows / 8] = static_cast<std::uint8_t>((1u << (rows % 8)) - 1);
   }
   // Bits behind the last row are 0.
-  void grow(bool is_valid) {
-    const std::size_t row = values_.size();
+  [[gnu::always_inline]] void grow(bool is_valid) {
+    const std::size_t row = size();
     if (row % 8 == 0) bits_.push_back(0);
     if (is_valid) bits_[row / 8] = static_cast<std::uint8_t>(bits_[row / 8] | (1u << (row % 8)));
   }
@@ -95,7 +108,9 @@ class Column {
   GrowingArray<T> values_;
   GrowingArray<std::uint8_t> bits_;
   std::size_t null_count_ = 0;
+  std::size_t counted_ = 0;  // rows whose values are not kept
   bool has_nulls_ = false;
+  bool kept_ = true;
 };
 
 using Int32 = Column<std::int32_t>;
@@ -117,6 +132,7 @@ class TextColumn {
     offsets_.push_back(static_cast<std::int64_t>(bytes_.size()));
   }
   void push(const std::optional<std::string>& value) { value ? push(std::string_view(*value)) : push_null(); }
+  [[nodiscard]] static constexpr bool kept() noexcept { return true; }
   [[nodiscard]] std::size_t size() const noexcept { return offsets_.size() - 1; }
   [[nodiscard]] std::size_t null_count() const noexcept { return present_.null_count(); }
   [[nodiscard]] const std::int64_t* offsets() const noexcept { return offsets_.data(); }
@@ -144,6 +160,8 @@ class EnumColumn {
   void push_null() { codes_.push_null(); }
   void push(std::optional<E> value) { value ? push(*value) : push_null(); }
   void set(std::size_t row, E value) { codes_.set(row, static_cast<std::uint8_t>(value)); }
+  void keep_no_values() noexcept { codes_.keep_no_values(); }
+  [[nodiscard]] bool kept() const noexcept { return codes_.kept(); }
   [[nodiscard]] bool valid(std::size_t row) const noexcept { return codes_.valid(row); }
   [[nodiscard]] E operator[](std::size_t row) const noexcept { return static_cast<E>(codes_[row]); }
   [[nodiscard]] std::size_t size() const noexcept { return codes_.size(); }
@@ -159,6 +177,10 @@ class EnumColumn {
   auto all() const { return std::tie(__VA_ARGS__); } \
   static constexpr std::string_view column_names() { return #__VA_ARGS__; }
 
+// Those of them that making the table does not read again: their values are needed by nobody but who asks for them.
+#define PERFLAB_ONLY_WRITTEN(...) \
+  static constexpr std::string_view only_written() { return #__VA_ARGS__; }
+
 // What tables can do, which derive from it and name their columns by PERFLAB_COLUMNS.
 template <typename Derived>
 struct Table {
@@ -166,13 +188,23 @@ struct Table {
   template <typename Visitor>
   void columns(Visitor&& visitor) const {
     std::string_view rest = Derived::column_names();
-    const auto visit = [&](const auto& column) {
-      const std::string name(rest.substr(0, rest.find(',')));
-      rest.remove_prefix(std::min(rest.size(), name.size() + 2));  // ", "
-      visitor(name.c_str(), column);
-    };
+    const auto visit = [&](const auto& column) { visitor(std::string(first_of(rest)).c_str(), column); };
     std::apply([&](const auto&... column) { (visit(column), ...); },
                static_cast<const Derived&>(*this).all());
+  }
+
+  // Keeps the values of those columns alone that are wanted(name), or that making the table reads again. To be said before
+  // the first row.
+  template <typename Wanted>
+  void keep(Wanted&& wanted) {
+    std::string_view rest = Derived::column_names();
+    const auto keep = [&](auto& column) {
+      const std::string_view name = first_of(rest);
+      for (std::string_view left = Derived::only_written(); !left.empty();) {
+        if (first_of(left) == name && !wanted(name)) column.keep_no_values();
+      }
+    };
+    std::apply([&](auto&... column) { (keep(column), ...); }, static_cast<Derived&>(*this).all());
   }
 
   // Adds a row: a value for each column, std::nullopt where it is null.
@@ -187,6 +219,14 @@ struct Table {
   }
   [[nodiscard]] std::size_t rows() const {
     return std::get<0>(static_cast<const Derived&>(*this).all()).size();
+  }
+
+ private:
+  // Takes the first of names that stand between commas.
+  static std::string_view first_of(std::string_view& names) {
+    const std::string_view name = names.substr(0, names.find(','));
+    names.remove_prefix(std::min(names.size(), name.size() + 2));  // ", "
+    return name;
   }
 };
 

@@ -28,8 +28,8 @@ class GrowingArray {
   GrowingArray(const GrowingArray&) = delete;
   GrowingArray& operator=(const GrowingArray&) = delete;
 
-  void push_back(T value) {
-    if (size_ == capacity_) grow(capacity_ == 0 ? 16 : 2 * capacity_);
+  [[gnu::always_inline]] void push_back(T value) {
+    if (size_ == capacity_) [[unlikely]] grow(capacity_ == 0 ? 16 : 2 * capacity_);
     data_[size_++] = value;
   }
   void assign(std::size_t count, T value) {
@@ -54,7 +54,7 @@ class GrowingArray {
   }
   [[nodiscard]] static bool is_mapped(std::size_t capacity) noexcept { return capacity * sizeof(T) >= kMapped; }
 
-  void grow(std::size_t capacity) {
+  [[gnu::noinline]] void grow(std::size_t capacity) {
     const std::size_t bytes = capacity * sizeof(T);
     void* made = nullptr;
     if (is_mapped(capacity_)) {

@@ -109,6 +109,14 @@ void Ros::add(const BoundEvent& bound, const ctf::Event& event, std::int32_t hos
   }
 }
 
+void Ros::keep(const std::set<std::string, std::less<>>& wanted) {
+  const auto keep_of = [&wanted](std::string_view name, auto& table) {
+    table.keep([&](std::string_view column) { return wanted.contains(fmt::format("{}.{}", name, column)); });
+  };
+  keep_of("callback_instances", callback_instances), keep_of("publications", publications);
+  keep_of("takes", takes), keep_of("intra_deliveries", intra_deliveries), keep_of("phases", phases);
+}
+
 void Ros::lost(std::int32_t host) {
   if (at(host) >= losses_.size()) losses_.resize(at(host) + 1);
   ++losses_[at(host)];

@@ -1,7 +1,6 @@
 // Messages on their way: publications, takes, deliveries within a process, requests and responses.
 #include <algorithm>
 #include <map>
-#include <tuple>
 
 #include "traceview/ros.h"
 
@@ -267,7 +266,7 @@ void Ros::match_takes() {
     std::int64_t timestamp = 0;
     std::int32_t topic = kNone, publication = kNone;
     bool operator<(const Sent& other) const noexcept {
-      return std::tie(timestamp, topic) < std::tie(other.timestamp, other.topic);
+      return timestamp != other.timestamp ? timestamp < other.timestamp : topic < other.topic;
     }
   };
   std::vector<Sent> sent;

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <stdexcept>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -64,7 +65,9 @@ class ViewBuilder {
       : paths_(paths),
         threads_(options.threads != 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency())),
         set_(ctf::TraceSet::open(paths)),
-        view_(new View()) {}
+        view_(new View()) {
+    if (options.columns) check(*options.columns);
+  }
 
   std::shared_ptr<const View> build() {
     for (const auto& trace : set_.traces()) add_trace(*trace);
@@ -75,6 +78,7 @@ class ViewBuilder {
     note_missing_begins();
     note_missing_streams();
     find_breaks();
+    keep_wanted();
     run(Pass::user_space);
     run(Pass::scheduler);
     run(Pass::counting);
@@ -95,6 +99,25 @@ class ViewBuilder {
   }
 
  private:
+  void check(const std::set<std::string, std::less<>>& columns) {
+    std::set<std::string, std::less<>> known;
+    view_->tables([&known](std::string_view name, const auto& table) {
+      table.columns([&](const char* column, const auto&) { known.insert(fmt::format("{}.{}", name, column)); });
+    });
+    for (const std::string& column : columns) {
+      if (!known.contains(column)) throw std::invalid_argument(fmt::format("no table has the column {}", column));
+    }
+    wanted_ = columns;
+  }
+
+  // What is known of threads from events of user space may have to say when they ran (RunTimes).
+  void keep_wanted() {
+    const auto is_scheduled = [](const TraceFacts& trace) { return trace.has_scheduler(); };
+    if (!wanted_ || std::any_of(traces_.begin(), traces_.end(), is_scheduled)) return;
+    view_->ros_.keep(*wanted_);
+    view_->is_whole_ = false;
+  }
+
   struct StreamFacts {
     bool user_space = false, scheduler = false, read = false;
     bool lossy = false;  // scheduler events of it are missing
@@ -601,6 +624,7 @@ class ViewBuilder {
 
   std::span<const std::filesystem::path> paths_;
   unsigned threads_;
+  std::optional<std::set<std::string, std::less<>>> wanted_;  // columns
   ctf::TraceSet set_;
   std::shared_ptr<View> view_;
   std::vector<TraceFacts> traces_;

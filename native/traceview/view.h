@@ -6,7 +6,10 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 
@@ -18,6 +21,9 @@ namespace perflab::traceview {
 
 struct ViewOptions {
   unsigned threads = 0;  // that decode; 0 is one per CPU
+  // Of the tables of what happened (instances, messages, phases) the columns that will be read: "takes.match"; none: all of
+  // them. What nobody reads need not be kept, and takes its share of the time of reading.
+  std::optional<std::set<std::string, std::less<>>> columns{};
 };
 
 class View {
@@ -28,6 +34,9 @@ class View {
   // What was read and what was not, as JSON (docs/formats.md).
   [[nodiscard]] const std::string& facts() const noexcept { return facts_; }
   [[nodiscard]] const Scheduler& scheduler() const noexcept { return scheduler_; }
+
+  // Whether every column of every table is kept.
+  [[nodiscard]] bool is_whole() const noexcept { return is_whole_; }
 
   // visitor(name, table) for every table.
   template <typename F>
@@ -54,6 +63,7 @@ class View {
   Processes processes_;
   Threads threads_;
   std::string facts_;
+  bool is_whole_ = true;
 };
 
 }  // namespace perflab::traceview

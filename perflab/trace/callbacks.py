@@ -13,7 +13,7 @@ from perflab.trace import names
 from perflab.trace.answer import Answer, Section
 from perflab.trace.columns import Table, because, count, distribution, identity, percent, symbol, text, time
 from perflab.trace.names import HANDLE, HOST, PID, PROCESS
-from perflab.trace.quality import Quality, migration_reason, quality_of, scheduler_reason, wake_up_reason
+from perflab.trace.quality import Quality, and_reads, migration_reason, quality_of, scheduler_reason, wake_up_reason
 from perflab.trace.quantiles import MAX_AT, REASON_SD, TIMED, columns_of, describe, quantile
 from perflab.trace.scope import EVERYTHING, Scope, since_begin
 from perflab.trace.source import Source
@@ -130,6 +130,7 @@ PREEMPTED_BY = Table(
 )
 
 TABLES = (CALLBACKS, SPLIT, PREEMPTED_BY)
+READS = and_reads({"callback_instances": ("thread", "start_ns", "intra_process", "parent")})
 
 
 def callbacks(trace: Source, scope: Scope = EVERYTHING) -> Answer:
@@ -155,14 +156,12 @@ def instances_of(trace: Source, quality: Quality) -> pl.DataFrame:
     That time is null across a gap of the trace: an instance in between may have been lost. So are the end and the
     duration of an instance into which a gap reaches (`duration_left_out`): the end may be that of a later one.
     """
-    frame = (
-        trace.table("callback_instances")
-        .rename({"callback": "callback_row"})
-        .sort("start_ns", maintain_order=True)
-        .with_columns(
-            duration_ns=pl.col("end_ns") - pl.col("start_ns"),
-            previous_ns=pl.col("start_ns").shift(1).over("callback_row"),
-        )
+    frame = trace.table("callback_instances").rename({"callback": "callback_row"})
+    if not frame["start_ns"].is_sorted():  # they are, but where the clock of a stream went back
+        frame = frame.sort("start_ns", maintain_order=True)
+    frame = frame.with_columns(
+        duration_ns=pl.col("end_ns") - pl.col("start_ns"),
+        previous_ns=pl.col("start_ns").shift(1).over("callback_row"),
     )
     lost = quality.touched(frame["previous_ns"], frame["start_ns"]).fill_null(False)
     since = pl.col("start_ns") - pl.col("previous_ns")
@@ -195,7 +194,8 @@ def _named(table: Table, frame: pl.DataFrame, known: pl.DataFrame, *longest: str
 
 
 def _durations(trace: Source, instances: pl.DataFrame, known: pl.DataFrame, quality: Quality, scope: Scope) -> Section:
-    periods = known.select("callback_row", "period_ns")
+    every = names.callbacks(trace)
+    periods = every["period_ns"].gather(instances["callback_row"])
     figures = {"duration": pl.col("duration_ns"), "inter_arrival": pl.col("inter_arrival_ns")}
     others = [
         pl.len().alias("n"),
@@ -208,7 +208,7 @@ def _durations(trace: Source, instances: pl.DataFrame, known: pl.DataFrame, qual
         quantile((pl.col("inter_arrival_ns") - pl.col("period_ns")).abs(), 990).alias("period_error_p99_ns"),
     ]
     at = {"duration": since_begin(trace, "start_ns"), "inter_arrival": since_begin(trace, "start_ns")}
-    frame = describe(instances.join(periods, on="callback_row", how="left"), ["callback_row"], figures, others, at=at)
+    frame = describe(instances.with_columns(periods), ["callback_row"], figures, others, at=at)
     begin, end = scope.begin_ns, scope.end_ns
     span = pl.min_horizontal("last_ns", pl.lit(end, pl.Int64)) - pl.max_horizontal("first_ns", pl.lit(begin, pl.Int64))
     used = pl.when((span > 0) & (pl.col("duration_n") > 0)).then(100.0 * pl.col("total_ns") / span)
@@ -273,6 +273,8 @@ def _where_time_went(trace: Source, instances: pl.DataFrame, known: pl.DataFrame
         reason(facts) for reason in (scheduler_reason, wake_up_reason, migration_reason)
     )
     is_known = pl.col("on_cpu_ns").is_not_null()
+    if no_scheduler is not None:
+        instances = instances.clear()
     frame = describe(
         instances.filter(pl.col("duration_ns").is_not_null()),
         ["callback_row"],
@@ -298,8 +300,6 @@ def _where_time_went(trace: Source, instances: pl.DataFrame, known: pl.DataFrame
     why = {column: reason for column, reason in unseen.items() if reason is not None}
     frame = frame.with_columns(pl.lit(None).cast(frame.schema[column]).alias(column) for column in why)
     frame = _named(SPLIT, frame, known, "known_ns", "callback")
-    if no_scheduler is not None:
-        frame = frame.clear()
     notes = no_scheduler or (
         "of instances whose thread's states are known throughout (coverage); waiting: preempted, or woken and not yet"
         " running"
@@ -315,7 +315,7 @@ def _preempted_by(trace: Source, instances: pl.DataFrame, known: pl.DataFrame) -
     }  # fmt: skip
     reason = scheduler_reason(trace.facts)
     if reason is not None or instances.is_empty():
-        holds = pl.DataFrame(schema=schema)
+        instances, holds = instances.clear(), pl.DataFrame(schema=schema)
     else:
         holds = trace.holds(instances["thread"], instances["start_ns"], instances["end_ns"])
         holds = holds.select("interval", pl.col("state").cast(pl.String), "holder", "held_ns")

@@ -17,7 +17,7 @@ from perflab.trace.answer import Answer, Section
 from perflab.trace.columns import Table, because, count, flag, identity, percent, text, time
 from perflab.trace.names import HANDLE, HOST, NO_SCHEDULER, PID, PROCESS, SILENT_EXECUTORS
 from perflab.trace.scope import EVERYTHING, Scope
-from perflab.trace.source import Source
+from perflab.trace.source import Reads, Source
 from perflab.units import format_count, format_time, plural
 
 Json = dict[str, Any]
@@ -66,6 +66,20 @@ _COUNTER_WORDS = {
     "events_without_thread": "events that do not say their thread (context vtid)",
     "events_without_process": "events that do not say their process (context vpid)",
 }
+
+# What is read of the tables of what happened, where an answer is about all of a trace without a scheduler's events.
+READS: Reads = {
+    "callback_instances": ("callback", "end_ns"),
+    "takes": ("subscription", "rmw_ns", "match", "callback_instance"),
+    "intra_deliveries": ("publication",),
+    "phases": ("end_ns",),
+}
+
+
+def and_reads(more: Reads) -> Reads:
+    """What an answer reads, and what its data quality does."""
+    return {table: (*READS.get(table, ()), *more.get(table, ())) for table in (*READS, *more)}
+
 
 # Whether it is known whose a callback is; a waitable's is its own.
 _OWNED = pl.col("owner").is_not_null() | (pl.col("kind").cast(pl.String) == "waitable")

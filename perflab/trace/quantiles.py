@@ -61,12 +61,14 @@ def describe(
         for name, instant in (at or {}).items()
     )
     others = [*others, *first_maxima]
-    sorted_lists = [values.drop_nulls().sort().alias(_list(name)) for name, values in figures.items()]
+    lists = [values.drop_nulls().alias(_list(name)) for name, values in figures.items()]
     lazy = frame.lazy()
     if keys:
-        grouped = lazy.group_by(keys, maintain_order=True).agg(*others, *sorted_lists)
+        grouped = lazy.group_by(keys, maintain_order=True).agg(*others, *lists)
     else:
-        grouped = lazy.select(*others, *(values.implode() for values in sorted_lists))
+        grouped = lazy.select(*others, *(values.implode() for values in lists))
+    # Sorted as lists, values alone are moved; within groups their places would be, too, which takes twice as long.
+    grouped = grouped.with_columns(pl.col(_list(name)).list.sort() for name in figures)
     statistics = [statistic for statistic in statistics if statistic != MAX_AT]  # made above
     columns = [column for name in figures for column in _statistics(name, statistics, unit)]
     found = grouped.with_columns(columns).drop([_list(name) for name in figures]).collect()

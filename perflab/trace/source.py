@@ -19,6 +19,9 @@ Tables and their columns are those of native/traceview/tables.h, which docs/trac
     texts            String
 
 What is not known is null.
+
+Tables of HAPPENED are long, and whoever opens a trace says what will be read of them (`Reads`), which takes less time
+and memory than all of them do.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ import ctypes
 import json
 import os
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from types import TracebackType
@@ -46,6 +49,10 @@ TABLES = (
     *("phases", "functions", "function_calls"),
     *("thread_states", "wake_ups", "migrations", "holds"),
 )
+
+# The tables that may be kept in part, and what of them is read: the names of columns by that of the table.
+HAPPENED = ("callback_instances", "publications", "takes", "intra_deliveries", "phases")
+Reads = Mapping[str, Sequence[str]]
 
 LIBRARY = "libperflab_trace.so"
 _ERROR_SIZE = 4096
@@ -133,7 +140,7 @@ class Library:
 
         try:
             library = ctypes.CDLL(os.fspath(path))
-            self._open = declared("open", pointer, texts, size, ctypes.c_uint, *said)
+            self._open = declared("open", pointer, texts, size, ctypes.c_uint, texts, size, *said)
             self._close = declared("close", None, pointer)
             self.facts = declared("facts", text, pointer)  # of a handle, as JSON
             self.table = partial(_stream, declared("table", ctypes.c_int, pointer, text, out, *said))
@@ -146,11 +153,14 @@ class Library:
                 f"{path} cannot be used: {line}; build it anew with `make` in the perflab source folder"
             ) from None
 
-    def open(self, paths: Sequence[Path], threads: int) -> Handle:
-        """Reads these traces. Raises BadInput with the reader's line."""
-        encoded = (ctypes.c_char_p * len(paths))(*map(os.fsencode, paths))
+    def open(self, paths: Sequence[Path], threads: int, columns: Sequence[str] | None = None) -> Handle:
+        """Reads these traces, and of them these columns ("takes.match"). Raises BadInput with the reader's line."""
+        encoded = _texts(map(os.fsencode, paths))
+        wanted = None if columns is None else _texts(map(str.encode, columns))
         error = ctypes.create_string_buffer(_ERROR_SIZE)
-        arguments = (encoded, len(paths), ctypes.c_uint(threads), error, _ERROR_SIZE)
+        arguments = (
+            encoded, len(paths), ctypes.c_uint(threads), wanted, len(columns or ()), error, _ERROR_SIZE,
+        )  # fmt: skip
         address: int | None = waiting.work(
             lambda: self._open(*arguments), f"{', '.join(map(str, paths))} to be read", unwanted=self._close
         )
@@ -174,6 +184,11 @@ def _stream(function: Callable[..., Any], *arguments: object) -> Stream:
     if status != 0:
         raise PerflabError(_line(error))
     return Stream(stream)
+
+
+def _texts(texts: Iterable[bytes]) -> ctypes.Array[ctypes.c_char_p]:
+    found = list(texts)
+    return (ctypes.c_char_p * len(found))(*found)
 
 
 def _line(error: ctypes.Array[ctypes.c_char]) -> str:
@@ -214,13 +229,18 @@ class Source(Protocol):
 
 
 class NativeTrace:
-    """A trace read by libperflab_trace.so. Frames stay valid after `close`; reading the same table again is free."""
+    """A trace read by libperflab_trace.so. Frames stay valid after `close`; reading the same table again is free.
+
+    `reads`: what will be read of the tables of HAPPENED; None: all of it.
+    """
 
     facts: dict[str, Any]
 
-    def __init__(self, paths: Sequence[Path], threads: int = 0) -> None:
+    def __init__(self, paths: Sequence[Path], threads: int = 0, reads: Reads | None = None) -> None:
         self._library = load()
-        self._open: Handle | None = self._library.open(paths, threads)
+        self._reads = reads
+        columns = None if reads is None else [f"{table}.{column}" for table in reads for column in reads[table]]
+        self._open: Handle | None = self._library.open(paths, threads, columns)
         self.facts = json.loads(self._library.facts(self._open))
         self._tables: dict[str, pl.DataFrame] = {}
 
@@ -239,10 +259,12 @@ class NativeTrace:
         self.close()
 
     def table(self, name: str) -> pl.DataFrame:
-        """One of TABLES, not copied."""
+        """One of TABLES, not copied. Raises ValueError for one that was not to be read."""
         if name not in self._tables:
             import polars as pl
 
+            if self._reads is not None and name in HAPPENED and not self._reads.get(name):
+                raise ValueError(f"this trace was not opened to read {name}")
             self._tables[name] = pl.DataFrame(self._library.table(self._handle, name.encode()))
         return self._tables[name]
 

@@ -12,7 +12,7 @@ from perflab.trace import quality as data_quality
 from perflab.trace.answer import Answer, Section
 from perflab.trace.columns import Table, because, count, identity, percent, rate, size, text, time
 from perflab.trace.names import HANDLE, HOST, NO_SCHEDULER, PID, PROCESS
-from perflab.trace.quality import quality_of
+from perflab.trace.quality import and_reads, quality_of
 from perflab.trace.scope import EVERYTHING, Scope
 from perflab.trace.source import Source
 from perflab.units import plural
@@ -162,6 +162,9 @@ STREAMS = Table(
 TABLES = (OVERVIEW, PROCESSES, NODES, EVENTS, TRACES, STREAMS, *data_quality.TABLES)
 
 
+READS = and_reads({"publications": ("publisher",)})
+
+
 def summary(trace: Source, scope: Scope = EVERYTHING) -> Answer:
     """Processes, nodes, events, streams, and the data quality ledger. The scope is of counts of what ran and was sent,
     and of the nodes and processes that are listed; events, streams and losses are those of the whole trace.
@@ -225,8 +228,9 @@ def _ran(trace: Source, scope: Scope) -> dict[str, int]:
         if scope.has_names:
             ends = scope.of_topics(scope.of_nodes(names.objects(trace, f"{end}s"), "node"))
             frame = frame.filter(pl.col(end).is_in(ends["row"].to_list()))
-        frame = frame.select(pl.min_horizontal(*instants).alias("at_ns"))
-        found[name] = scope.within(frame, "at_ns").height
+        if scope.has_window:
+            frame = scope.within(frame.select(at_ns=pl.min_horizontal(*instants)), "at_ns")
+        found[name] = frame.height
     return found
 
 

@@ -7,7 +7,7 @@
 // Example:
 //   char error[1024];
 //   const char* paths[] = {"traces/session"};
-//   perflab_trace* trace = perflab_trace_open(paths, 1, 0, error, sizeof error);
+//   perflab_trace* trace = perflab_trace_open(paths, 1, 0, NULL, 0, error, sizeof error);
 //   struct ArrowArrayStream takes;
 //   if (trace != NULL && perflab_trace_table(trace, "takes", &takes, error, sizeof error) == 0) { ...;
 //   takes.release(&takes); } perflab_trace_close(trace);
@@ -26,9 +26,13 @@ extern "C" {
 struct ArrowArrayStream;
 typedef struct perflab_trace perflab_trace;
 
-// Reads the traces in these directories. `threads`: how many decode, 0 is one per CPU. NULL on failure.
+// Reads the traces in these directories. `threads`: how many decode, 0 is one per CPU. `columns`: which will be read of the
+// tables of what happened (callback_instances, publications, takes, intra_deliveries, phases), "takes.match"; NULL:
+// all of them. A table has those that nobody wants only where they are needed all the same; the other tables are always whole.
+// NULL on failure.
 PERFLAB_TRACE_EXPORT perflab_trace* perflab_trace_open(const char* const* paths, size_t count,
-                                                       unsigned threads, char* error, size_t error_size);
+                                                       unsigned threads, const char* const* columns,
+                                                       size_t column_count, char* error, size_t error_size);
 
 // NULL is allowed.
 PERFLAB_TRACE_EXPORT void perflab_trace_close(perflab_trace* trace);
@@ -55,7 +59,7 @@ PERFLAB_TRACE_EXPORT int perflab_trace_holds(perflab_trace* trace, const int32_t
                                              const int64_t* begins, const int64_t* ends, size_t n,
                                              struct ArrowArrayStream* out, char* error, size_t error_size);
 
-// Writes the trace to the file at `path`, which it replaces, as `format`: "perfetto" or "folded". `options`: a JSON object of
+// Writes the trace, which was opened for all columns, to the file at `path`, which it replaces, as `format`: "perfetto" or "folded". `options`: a JSON object of
 // what only the caller knows, all of it optional; names are by row of their tables.
 //   begin_ns, end_ns, epoch_offset_ns               of the trace, as in its facts
 //   processes, threads, callbacks, publishers, subscriptions, functions   what they are called

@@ -177,6 +177,7 @@ ExportCounts export_to(const View& view, std::string_view format, const char* pa
   if (!is_perfetto && format != "folded") {
     throw std::invalid_argument("no format " + std::string(format) + "; there are perfetto, folded");
   }
+  if (!view.is_whole()) throw std::invalid_argument("the trace was opened for some of its columns only");
   const ExportOptions parsed = parse_export_options(options);
   OutputFile file(path);
   const auto sink = [&file](std::string_view bytes) { file.write(bytes); };
@@ -199,12 +200,15 @@ std::string json_of(const ExportCounts& counts) {
 
 extern "C" {
 
-perflab_trace* perflab_trace_open(const char* const* paths, size_t count, unsigned threads, char* error,
+perflab_trace* perflab_trace_open(const char* const* paths, size_t count, unsigned threads,
+                                  const char* const* columns, size_t column_count, char* error,
                                   size_t error_size) {
   return guarded<perflab_trace*>(nullptr, error, error_size, [&] {
     const std::vector<std::filesystem::path> all(paths, paths + count);
     auto trace = std::make_unique<perflab_trace>();
-    trace->view = View::open(all, ViewOptions{.threads = threads});
+    ViewOptions options{.threads = threads};
+    if (columns != nullptr) options.columns.emplace(columns, columns + column_count);
+    trace->view = View::open(all, options);
     trace->view->tables([&](std::string_view name, const auto& table) {
       if (name != "threads") return;
       table.columns([&](const char*, const auto& column) { trace->threads = column.size(); });

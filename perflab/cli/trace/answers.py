@@ -25,7 +25,7 @@ from perflab.units import format_count, format_time, parse_duration
 if TYPE_CHECKING:
     from perflab.trace.answer import Answer, Section
     from perflab.trace.scope import Scope
-    from perflab.trace.source import NativeTrace
+    from perflab.trace.source import NativeTrace, Reads
 
 Paths = Annotated[
     list[Path],
@@ -78,8 +78,10 @@ class Asked:
             ]
         )
 
-    def open(self, paths: Sequence[Path]) -> NativeTrace:
-        return opened(paths, self.threads)
+    def open(self, paths: Sequence[Path], reads: Reads | None = None) -> NativeTrace:
+        """`reads`: what an answer about all of the trace reads; one about a part of it may read everything."""
+        in_part = any(option is not None for option in (self.begin, self.end, self.node, self.topic))
+        return opened(paths, self.threads, None if in_part else reads)
 
     def scope(self, trace: NativeTrace) -> Scope:
         """What --begin, --end, --node and --topic leave of a trace. Raises BadInput."""
@@ -88,9 +90,13 @@ class Asked:
         return Scope.of(trace, begin=self.begin, end=self.end, nodes=self.node or (), topics=self.topic or ())
 
     def answer(
-        self, paths: Sequence[Path], ask: Callable[[NativeTrace, Scope], Answer], trees: Collection[str] = ()
+        self,
+        paths: Sequence[Path],
+        ask: Callable[[NativeTrace, Scope], Answer],
+        trees: Collection[str] = (),
+        reads: Reads | None = None,
     ) -> int:
-        trace = self.open(paths)
+        trace = self.open(paths, reads)
         return self.show(ask(trace, self.scope(trace)), trees)
 
     def show(self, answer: Answer, trees: Collection[str] = ()) -> int:
@@ -108,8 +114,8 @@ class Asked:
         return 0
 
 
-def opened(paths: Sequence[Path], threads: int = 0) -> NativeTrace:
-    """Reads traces of one session. Raises BadInput where there is none, or no event in it can be read."""
+def opened(paths: Sequence[Path], threads: int = 0, reads: Reads | None = None) -> NativeTrace:
+    """Reads (`reads` of) traces of one session. Raises BadInput where there is none, or no event in it can be read."""
     from perflab.trace import open_trace
 
     for path in paths:
@@ -121,7 +127,7 @@ def opened(paths: Sequence[Path], threads: int = 0) -> NativeTrace:
     # Takes a tenth of a second: beside the reading, not after it.
     threading.Thread(target=importlib.import_module, args=("polars",), name="polars", daemon=True).start()
     with phase(f"reading {', '.join(map(str, paths))}"):
-        trace = open_trace(paths, threads)
+        trace = open_trace(paths, threads, reads)
     if not any(part["events"] for part in trace.facts["traces"]):
         raise BadInput(f"{', '.join(map(str, paths))}: no event can be read")
     return trace
@@ -143,9 +149,9 @@ def summary(paths: Paths, **options: Any) -> int:
     \b
         perflab trace summary ~/.ros/tracing/session
     """
-    from perflab.trace.summary import summary
+    from perflab.trace.summary import READS, summary
 
-    return Asked(**options).answer(paths, summary)
+    return Asked(**options).answer(paths, summary, reads=READS)
 
 
 @Asked.options()
@@ -157,9 +163,9 @@ def callbacks(paths: Paths, **options: Any) -> int:
     \b
         perflab trace callbacks ~/.ros/tracing/session --top 10
     """
-    from perflab.trace.callbacks import callbacks
+    from perflab.trace.callbacks import READS, callbacks
 
-    return Asked(**options).answer(paths, callbacks)
+    return Asked(**options).answer(paths, callbacks, reads=READS)
 
 
 @Asked.options()
@@ -171,9 +177,9 @@ def messages(paths: Paths, **options: Any) -> int:
     \b
         perflab trace messages ~/.ros/tracing/session --json
     """
-    from perflab.trace.messages import messages
+    from perflab.trace.messages import READS, messages
 
-    return Asked(**options).answer(paths, lambda trace, scope: messages(trace, scope=scope))
+    return Asked(**options).answer(paths, lambda trace, scope: messages(trace, scope=scope), reads=READS)
 
 
 @Asked.options()

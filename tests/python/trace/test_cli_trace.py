@@ -26,6 +26,7 @@ from support import SOURCE
 import perflab.trace
 from perflab.cli import main
 from perflab.errors import BadInput
+from perflab.trace.source import Reads
 from tests.marks import long_but
 
 VERBS = ("summary", "callbacks", "messages", "executor", "scheduling", "compare", "export", "why")
@@ -60,7 +61,7 @@ def made(threads: int = 1) -> MadeSource:
 def opened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A folder that is read as the trace of `made`."""
 
-    def open_trace(paths: Sequence[Path], threads: int = 0) -> Any:
+    def open_trace(paths: Sequence[Path], threads: int = 0, reads: Reads | None = None) -> Any:
         return made(3)
 
     monkeypatch.setattr(perflab.trace, "open_trace", open_trace)
@@ -174,14 +175,14 @@ def test_a_path_that_is_not_there_is_one_line(capsys: pytest.CaptureFixture[str]
 def test_what_the_reader_says_is_the_line(
     capsys: pytest.CaptureFixture[str], opened: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(paths: Sequence[Path], threads: int = 0) -> Any:
+    def refuse(paths: Sequence[Path], threads: int = 0, reads: Reads | None = None) -> Any:
         raise BadInput(f"{paths[0]}: no event can be read")
 
     monkeypatch.setattr(perflab.trace, "open_trace", refuse)
     code, out, err = run(capsys, "trace", "summary", opened)
     assert (code, out, err) == (2, "", f"perflab: {opened}: no event can be read\n")
 
-    def empty(paths: Sequence[Path], threads: int = 0) -> Any:
+    def empty(paths: Sequence[Path], threads: int = 0, reads: Reads | None = None) -> Any:
         return MadeSource({})
 
     monkeypatch.setattr(perflab.trace, "open_trace", empty)
@@ -193,7 +194,7 @@ def test_ctrl_c_is_met_while_the_reader_is_at_work(
 ) -> None:
     released = threading.Event()
 
-    def slow(paths: Sequence[Path], threads: int = 0) -> Any:
+    def slow(paths: Sequence[Path], threads: int = 0, reads: Reads | None = None) -> Any:
         signal.raise_signal(signal.SIGINT)  # its handler runs in the main thread
         released.wait(60)
         return made()

@@ -180,6 +180,35 @@ TEST(Arrow, EnumerationsAreDictionariesThatPolarsKnowsAsEnumerations) {
   EXPECT_EQ(at<std::uint8_t>(read.column(kColour), 1, 1), 1);
 }
 
+// A table that reads one of its columns again.
+struct Rows : Table<Rows> {
+  Int32 read_again, wanted, unwanted;
+  Int64 ended_ns;
+  PERFLAB_COLUMNS(read_again, wanted, unwanted, ended_ns)
+  PERFLAB_ONLY_WRITTEN(wanted, unwanted, ended_ns)
+};
+
+TEST(Arrow, ColumnsThatNobodyWantsAreCountedAndNotHandedOut) {
+  const auto rows = std::make_shared<Rows>();
+  rows->keep([](std::string_view column) { return column == "wanted"; });
+  for (int i = 0; i < 9; ++i) rows->push(i, i, i, std::nullopt);
+  rows->ended_ns.set(3, 5);
+  rows->ended_ns.set(3, 6);
+  rows->ended_ns.set(4, 7);
+  rows->ended_ns.set_null(4);
+  EXPECT_EQ(rows->unwanted.size(), 9U);
+  EXPECT_EQ(rows->ended_ns.size(), 9U);
+  EXPECT_EQ(rows->ended_ns.null_count(), 8U);
+  EXPECT_TRUE(rows->ended_ns.valid(3));
+  EXPECT_FALSE(rows->ended_ns.valid(4));
+  Read read;
+  export_table(*rows, rows, &read.stream.c);
+  read.all();
+  ASSERT_EQ(read.batch.c.n_children, 2);
+  EXPECT_EQ(at<std::int32_t>(read.column(0), 1, 8), 8);
+  EXPECT_EQ(at<std::int32_t>(read.column(1), 1, 8), 8);
+}
+
 TEST(Arrow, AnEmptyTableIsABatchWithoutRowsWhoseBuffersExist) {
   const auto sample = std::make_shared<Sample>();
   Read read;

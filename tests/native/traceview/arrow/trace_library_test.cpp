@@ -22,7 +22,7 @@ class TraceLibrary : public testing::Test {
   }
   perflab_trace* open(const char* path) {
     const char* const paths[] = {path};
-    trace_ = perflab_trace_open(paths, 1, 3, error_.data(), error_.size());
+    trace_ = perflab_trace_open(paths, 1, 3, nullptr, 0, error_.data(), error_.size());
     return trace_;
   }
   void close() {
@@ -61,9 +61,9 @@ TEST_F(TraceLibrary, WhatCannotBeOpenedIsOneLine) {
 TEST_F(TraceLibrary, ErrorsAreCutToSizeBetweenCharacters) {
   const char* const paths[] = {"\xc3\xbc\xc3\xbc/missing"};  // two characters of two bytes
   std::array<char, 4> small{};
-  EXPECT_EQ(perflab_trace_open(paths, 1, 0, small.data(), small.size()), nullptr);
+  EXPECT_EQ(perflab_trace_open(paths, 1, 0, nullptr, 0, small.data(), small.size()), nullptr);
   EXPECT_STREQ(small.data(), "\xc3\xbc");
-  EXPECT_EQ(perflab_trace_open(paths, 1, 0, nullptr, 0), nullptr);
+  EXPECT_EQ(perflab_trace_open(paths, 1, 0, nullptr, 0, nullptr, 0), nullptr);
 }
 
 TEST_F(TraceLibrary, UnknownTablesAreRefusedWithTheirNames) {

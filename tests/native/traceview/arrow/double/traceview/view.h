@@ -10,8 +10,10 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -24,6 +26,7 @@ namespace perflab::traceview {
 
 struct ViewOptions {
   unsigned threads = 0;
+  std::optional<std::set<std::string, std::less<>>> columns{};
 };
 
 class DoubleScheduler {
@@ -79,7 +82,13 @@ class View {
     return std::make_shared<const View>(paths.empty() ? "" : paths.front().filename().string(), options);
   }
 
-  View(const std::string& name, const ViewOptions& options) : scheduler_(name == "silent") {
+  View(const std::string& name, const ViewOptions& options)
+      : scheduler_(name == "silent"), is_whole_(!options.columns) {
+    if (options.columns) {
+      takes_.keep([&](std::string_view column) {
+        return options.columns->contains("takes." + std::string(column));
+      });
+    }
     facts_ = R"({"paths": [")" + name + R"("], "threads": )" + std::to_string(options.threads) +
              R"(, "scheduler": )" + (name == "silent" ? "null" : R"({"events": 5})") + "}";
     hosts_.name.push(std::string_view("größe"));
@@ -126,6 +135,7 @@ class View {
 
   [[nodiscard]] const std::string& facts() const { return facts_; }
   [[nodiscard]] const DoubleScheduler& scheduler() const { return scheduler_; }
+  [[nodiscard]] bool is_whole() const { return is_whole_; }
 
   template <typename F>
   void tables(F&& f) const {
@@ -137,6 +147,7 @@ class View {
  private:
   std::string facts_;
   DoubleScheduler scheduler_;
+  bool is_whole_;
   Hosts hosts_;
   Processes processes_;
   Threads threads_;
