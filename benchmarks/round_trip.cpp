@@ -18,7 +18,7 @@
 
 #include "graph/live.h"
 #include "measure/recorders.h"
-#include "message/cdr.h"
+#include "message/format.h"
 #include "middleware/host/plugin.h"
 #include "runtime/dds/dds_runtime.h"
 
@@ -59,10 +59,15 @@ runtime::ExecutorKind executor_kind(const std::string& name) {
   return name == "events" ? runtime::ExecutorKind::kEvents : runtime::ExecutorKind::kSingleThreaded;
 }
 
-const message::MessageType& vector_type() { return *message::find_type("stamped_vector"); }
+constexpr const char* kType = "stamped_vector";
+
+const message::Format& vector_format() {
+  static message::Formats formats;
+  return *formats.find(kType);
+}
 
 runtime::EndpointSettings endpoint(const std::string& topic) {
-  return {.topic = topic, .ros_type = std::string(vector_type().ros_type), .qos = ping_qos()};
+  return {.topic = topic, .ros_type = vector_format().type->name, .qos = ping_qos()};
 }
 
 class Ping final : public runtime::TimerHandler, public runtime::MessageHandler {
@@ -71,24 +76,25 @@ class Ping final : public runtime::TimerHandler, public runtime::MessageHandler 
       : clock_(clock),
         memory_(1, 0),
         recorder_(memory_, events_, 0, {}, settings.rate_hz),
-        payload_(message::make_payload(vector_type(), settings.size_bytes)),
+        message_(message::encode_filled(format_, settings.size_bytes)),
         size_bytes_(settings.size_bytes) {}
 
   void connect(runtime::Publisher& publisher) { publisher_ = &publisher; }
 
   void on_tick(Nanoseconds) noexcept override {
-    message::Frame frame;
     const Nanoseconds now = clock_.now();
     // Intended is published: what comes back as `response` is then the round trip.
-    message::encode_frame({now, now, sequence_++, size_bytes_, 0.0F}, frame);
-    publisher_->publish(frame, payload_);
+    format_.write_stamp({now, now, sequence_++, size_bytes_, 0.0F}, false, message_.bytes.data() + message_.stamp_at);
+    const std::span<const std::uint8_t> bytes(message_.bytes);
+    const std::size_t stamp_end = message_.stamp_at + format_.stamp_bytes;
+    publisher_->publish({{}, bytes.first(stamp_end), bytes.subspan(stamp_end)});
   }
   void on_skipped(Nanoseconds, std::uint64_t) noexcept override {}
 
   void on_message(const runtime::Delivery& delivery) noexcept override {
     const Nanoseconds callback_ns = clock_.now();
     message::Header header;
-    if (!message::decode_header(delivery.bytes, header)) return;
+    if (!format_.read_stamp(delivery.bytes, header)) return;
     recorder_.record_callback({header.intended_ns, header.published_ns, header.sequence}, callback_ns,
                               kUnknownTime);
   }
@@ -110,7 +116,8 @@ class Ping final : public runtime::TimerHandler, public runtime::MessageHandler 
   measure::MessageEventQueue events_;
   measure::RecorderMemory memory_;
   measure::EdgeRecorder recorder_;
-  std::vector<std::uint8_t> payload_;
+  const message::Format& format_ = vector_format();
+  message::Encoded message_;
   std::uint32_t size_bytes_;
   runtime::Publisher* publisher_ = nullptr;
   std::uint64_t sequence_ = 0;
@@ -155,22 +162,29 @@ int run_ping(const Settings& settings, runtime::DdsRuntime& runtime) {
   return 0;
 }
 
+graph::Publisher publisher(const std::string& topic, const Settings& settings, double frequency_hz) {
+  return {.topic = topic,
+          .type = kType,
+          .length = settings.size_bytes,
+          .size_bytes = settings.size_bytes,
+          .frequency_hz = frequency_hz,
+          .qos = ping_qos()};
+}
+
 int run_pong(const Settings& settings, runtime::DdsRuntime& runtime) {
   graph::Graph graph;
   graph.name = "round_trip";
   graph::Node node;
   node.name = "pong";
   node.node_namespace = "/";
-  node.subscriptions.push_back({"/ping", "stamped_vector", graph::PassBy::kUnspecified, ping_qos()});
-  node.publishers.push_back(
-      {"/pong", "stamped_vector", settings.size_bytes, 0.0, graph::PassBy::kUnspecified, ping_qos()});
+  node.subscriptions.push_back({.topic = "/ping", .type = kType, .qos = ping_qos()});
+  node.publishers.push_back(publisher("/pong", settings, 0.0));
   node.reactions.push_back({graph::ReactionKind::kRelay, {0}, {0}, 0, 0});
   graph::Node ping;  // the other process
   ping.name = "ping";
   ping.node_namespace = "/";
-  ping.publishers.push_back({"/ping", "stamped_vector", settings.size_bytes, settings.rate_hz,
-                             graph::PassBy::kUnspecified, ping_qos()});
-  ping.subscriptions.push_back({"/pong", "stamped_vector", graph::PassBy::kUnspecified, ping_qos()});
+  ping.publishers.push_back(publisher("/ping", settings, settings.rate_hz));
+  ping.subscriptions.push_back({.topic = "/pong", .type = kType, .qos = ping_qos()});
   graph.processes.push_back({.name = "pong", .executors = {{}}, .nodes = {node}});
   graph.processes.push_back({.name = "ping", .executors = {{}}, .nodes = {ping}});
   measure::MessageEventQueue events;

@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/error.h"
 #include "graph/describe.h"
 #include "graph/parse.h"
 #include "graph/resolved.h"
-#include "graph/text.h"
 #include "require.h"
 
 namespace {
@@ -19,7 +19,7 @@ void parse(const char* label, const std::string& text) {
   perflab::graph::Graph graph;
   try {
     graph = perflab::graph::parse_graph({{label, text, "fuzz"}});
-  } catch (const perflab::graph::InputError& error) {
+  } catch (const perflab::BadInput& error) {
     perflab::fuzz::require_one_line(error.what());
     require(std::string_view(error.what()).starts_with(label), "a rejection begins with its place");
     return;

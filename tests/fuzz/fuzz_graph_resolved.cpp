@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/error.h"
 #include "graph/describe.h"
 #include "graph/resolved.h"
-#include "graph/text.h"
 #include "require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   perflab::graph::Graph graph;
   try {
     graph = perflab::graph::read_resolved(text);
-  } catch (const perflab::graph::InputError& error) {
+  } catch (const perflab::BadInput& error) {
     perflab::fuzz::require_one_line(error.what());
     return 0;
   }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "graph/describe.h"
-#include "message/messages.h"
+#include "message/header.h"
 #include "support.h"
 
 namespace perflab::graph {

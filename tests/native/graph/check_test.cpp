@@ -85,7 +85,7 @@ INSTANTIATE_TEST_SUITE_P(
          {"WithoutASlash", [](Graph& g) { node(g).clients[0].service = "add"; },
           "service 'add' does not begin with '/'"},
          {"OfVariableSize", [](Graph& g) { node(g).servers[0].type = "stamped_vector"; },
-          "type stamped_vector has no fixed size, which services need; use one that has, like stamped1kb"},
+          "type stamped_vector is no service; use one, like stamped1kb"},
          {"WithWorkBelowZero", [](Graph& g) { node(g).servers[0].work_ns = -1; },
           "work is -1ns; it must be at least 0 and at most one day"},
          {"WithoutHistory", [](Graph& g) { node(g).clients[0].qos.depth = 0; },

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "graph/resolved.h"
+#include "message/definitions.h"
 #include "support.h"
 
 namespace perflab::graph {
@@ -68,6 +69,45 @@ TEST_P(BadFile, IsRefusedWithTheExpectedLine) {
 INSTANTIATE_TEST_SUITE_P(
     Corpus, BadFile,
     testing::ValuesIn(files_below({"tests/data/graphs/bad", "tests/data/graphs/irobot/bad"})), test_name);
+
+// With the types of the folder that the file is in.
+Graph parse_with_messages(const Path& path) {
+  auto library = std::make_shared<message::Library>(message::brought());
+  library->add_folder(path.parent_path());
+  Input input = read_file(path);
+  input.label = path.filename();
+  return parse_graph({input}, std::make_shared<message::Formats>(std::move(library)));
+}
+
+class GoodMessages : public testing::TestWithParam<Path> {};
+
+// The process that reads it needs no file.
+TEST_P(GoodMessages, GoWithTheResolvedGraph) {
+  const Graph graph = parse_with_messages(GetParam());
+  const nlohmann::json resolved = graph_to_json(graph);
+  const Graph again = read_resolved(resolved.dump());
+  EXPECT_EQ(nlohmann::json(graph_to_json(again)), resolved);
+  std::vector<std::string> names;
+  for (const auto& [name, text] : resolved.at("interfaces").items()) names.push_back(name);
+  EXPECT_EQ(names, (std::vector<std::string>{"my_msgs/msg/Part", "my_msgs/msg/Scan", "my_msgs/srv/Ask"}));
+  EXPECT_EQ(again.processes[0].nodes[0].publishers[0].length, 10'000U);
+  EXPECT_GT(again.processes[0].nodes[0].publishers[0].size_bytes, 10'000U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Corpus, GoodMessages,
+                         testing::ValuesIn(files_below({"tests/data/graphs_with_messages/good"})), test_name);
+
+class WrongMessages : public testing::TestWithParam<Path> {};
+
+TEST_P(WrongMessages, AreRefusedWithTheExpectedLine) {
+  std::string line = test::error_of([&] { parse_with_messages(GetParam()); });
+  const std::string folder = GetParam().parent_path().string() + "/";
+  for (std::size_t at = line.find(folder); at != std::string::npos; at = line.find(folder)) line.erase(at, folder.size());
+  EXPECT_EQ(line + "\n", contents(GetParam().string() + ".expected"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Corpus, WrongMessages,
+                         testing::ValuesIn(files_below({"tests/data/graphs_with_messages/wrong"})), test_name);
 
 }  // namespace
 }  // namespace perflab::graph

@@ -23,7 +23,7 @@ template <typename Action>
 std::string error_of(Action action) {
   try {
     action();
-  } catch (const InputError& error) {
+  } catch (const BadInput& error) {
     return error.what();
   }
   ADD_FAILURE() << "nothing was refused";

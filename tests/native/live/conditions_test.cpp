@@ -201,9 +201,7 @@ class CountingRuntime final : public runtime::Runtime {
  public:
   class Endpoint final : public runtime::Publisher, public runtime::Subscription {
    public:
-    bool publish(std::span<const std::uint8_t>, std::span<const std::uint8_t>) noexcept override {
-      return false;
-    }
+    bool publish(const runtime::Outgoing&) noexcept override { return false; }
     bool publish_related(std::span<const perflab_bytes>, const perflab_sample_identity*,
                          std::int64_t*) noexcept override {
       return false;
@@ -215,9 +213,7 @@ class CountingRuntime final : public runtime::Runtime {
   };
   class Ends final : public runtime::Client, public runtime::Server {
    public:
-    bool request(std::span<const std::uint8_t>, std::span<const std::uint8_t>) noexcept override {
-      return false;
-    }
+    bool request(const runtime::Outgoing&) noexcept override { return false; }
     [[nodiscard]] perflab_identity identity() const noexcept override { return {}; }
     [[nodiscard]] std::size_t matched() noexcept override { return peers; }
     std::size_t peers = 0;

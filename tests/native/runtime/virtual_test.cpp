@@ -47,7 +47,7 @@ class Burst final : public TimerHandler {
   explicit Burst(std::vector<Publisher*> order) : order_(std::move(order)) {}
   void on_tick(Nanoseconds) noexcept override {
     const std::array<std::uint8_t, 8> frame{0, 1, 0, 0, 1, 2, 3, 4};
-    for (Publisher* const publisher : order_) EXPECT_TRUE(publisher->publish(frame, {}));
+    for (Publisher* const publisher : order_) EXPECT_TRUE(publisher->publish({{}, frame, {}}));
   }
   void on_skipped(Nanoseconds, std::uint64_t) noexcept override {}
 
@@ -238,7 +238,7 @@ class Echo final : public RequestHandler {
   void on_request(const Delivery& request, Reply& reply) noexcept override {
     runtime_.work(2 * kMs);
     numbers.push_back(request.sequence);
-    EXPECT_TRUE(reply.send(request.bytes, {}));
+    EXPECT_TRUE(reply.send({{}, request.bytes, {}}));
   }
   std::vector<std::int64_t> numbers;
 
@@ -250,8 +250,9 @@ class Asking final : public TimerHandler {
  public:
   explicit Asking(Client& client, std::uint8_t name) : client_(client), name_(name) {}
   void on_tick(Nanoseconds) noexcept override {
-    const std::array<std::uint8_t, 8> frame{0, 1, 0, 0, name_, 2, 3, 4};
-    EXPECT_TRUE(client_.request(frame, std::array<std::uint8_t, 1>{9}));
+    const std::array<std::uint8_t, 9> message{0, 1, 0, 0, name_, 2, 3, 4, 9};
+    const std::span<const std::uint8_t> bytes(message);
+    EXPECT_TRUE(client_.request({bytes.first(5), bytes.subspan(5, 2), bytes.subspan(7)}));
   }
   void on_skipped(Nanoseconds, std::uint64_t) noexcept override {}
 

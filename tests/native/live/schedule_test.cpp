@@ -1,0 +1,141 @@
+// When messages were due, left behind by their senders: found by those who receive them, or not found, and never wrong.
+#include "graph/schedule.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <thread>
+
+#include "base/descriptor.h"
+#include "base/error.h"
+#include "message/header.h"
+
+namespace perflab::graph {
+namespace {
+
+constexpr std::uint64_t kKept = Schedule::kKept;
+
+// Differs from sequence to sequence.
+Nanoseconds due_of(std::uint64_t sequence) { return static_cast<Nanoseconds>(sequence) * 1'000'003 + 17; }
+
+Descriptor shared_memory() {
+  Descriptor memory(memfd_create("schedule", MFD_CLOEXEC));
+  EXPECT_TRUE(memory.open());
+  return memory;
+}
+
+TEST(Schedules, FindWhatWasPut) {
+  Schedule schedule(2, -1);
+  EXPECT_EQ(schedule.find(0, 0), kUnknownTime);
+  for (const std::uint64_t sequence : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{77}, kKept - 1}) {
+    EXPECT_EQ(schedule.find(1, sequence), kUnknownTime);
+    schedule.put(1, sequence, due_of(sequence));
+    EXPECT_EQ(schedule.find(1, sequence), due_of(sequence));
+    EXPECT_EQ(schedule.find(0, sequence), kUnknownTime) << "another publisher's";
+  }
+  schedule.put(1, 0, -5);
+  EXPECT_EQ(schedule.find(1, 0), -5);
+}
+
+TEST(Schedules, KeepTheLastMessagesOfEachPublisher) {
+  Schedule schedule(2, -1);
+  for (std::uint64_t sequence = 0; sequence < 2 * kKept + 5; ++sequence) {
+    schedule.put(0, sequence, due_of(sequence));
+    if (sequence < kKept) schedule.put(1, sequence, -due_of(sequence));
+  }
+  for (std::uint64_t sequence = 0; sequence < 2 * kKept + 5; ++sequence) {
+    const bool kept = sequence >= kKept + 5;
+    ASSERT_EQ(schedule.find(0, sequence), kept ? due_of(sequence) : kUnknownTime) << sequence;
+    ASSERT_EQ(schedule.find(1, sequence), sequence < kKept ? -due_of(sequence) : kUnknownTime) << sequence;
+  }
+  EXPECT_EQ(schedule.find(0, 2 * kKept + 5), kUnknownTime) << "not put yet";
+}
+
+TEST(Schedules, TellMessagesOfTheWarmUpApart) {
+  Schedule schedule(1, -1);
+  schedule.put(0, 3 | message::kWarmUpBit, 30);
+  EXPECT_EQ(schedule.find(0, 3), kUnknownTime);
+  EXPECT_EQ(schedule.find(0, 3 | message::kWarmUpBit), 30);
+  schedule.put(0, 3, 31);
+  EXPECT_EQ(schedule.find(0, 3), 31);
+}
+
+TEST(Schedules, OfNoPublishersNeedNoMemory) {
+  const Descriptor memory = shared_memory();
+  const Schedule schedule(0, memory.number());
+  struct stat file{};
+  ASSERT_EQ(fstat(memory.number(), &file), 0);
+  EXPECT_EQ(file.st_size, 0);
+}
+
+// As two processes do that have the same file in memory.
+TEST(Schedules, OfOneFileInMemoryAreTheSame) {
+  const Descriptor memory = shared_memory();
+  Schedule sender(3, memory.number());
+  const Schedule receiver(3, memory.number());
+  for (std::size_t publisher = 0; publisher < 3; ++publisher) sender.put(publisher, 7, due_of(publisher));
+  const Schedule later(3, memory.number());
+  for (std::size_t publisher = 0; publisher < 3; ++publisher) {
+    EXPECT_EQ(receiver.find(publisher, 7), due_of(publisher));
+    EXPECT_EQ(later.find(publisher, 7), due_of(publisher)) << "by one who came when it was there already";
+  }
+}
+
+TEST(Schedules, OfTheProcessAloneAreItsOwn) {
+  Schedule first(1, -1);
+  const Schedule second(1, -1);
+  first.put(0, 7, 1);
+  EXPECT_EQ(second.find(0, 7), kUnknownTime);
+}
+
+TEST(Schedules, SayWhyThereIsNoMemory) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const Descriptor reading(ends[0]), writing(ends[1]);
+  try {
+    const Schedule schedule(1, writing.number());
+    ADD_FAILURE() << "a pipe is no memory";
+  } catch (const Failed& error) {
+    EXPECT_NE(std::string(error.what()).find("the schedule"), std::string::npos) << error.what();
+  }
+}
+
+// One writes on and on into few slots, others read meanwhile: what they find is what was put, however often it was
+// overwritten since.
+TEST(Schedules, NeverTellAnotherMessagesTime) {
+  const Descriptor memory = shared_memory();
+  Schedule sender(1, memory.number());
+  constexpr std::uint64_t kRounds = 200'000;
+  constexpr std::uint64_t kSlots = 4;
+  const auto sequence_at = [](std::uint64_t i) { return (i / kSlots) * kKept + i % kSlots; };
+  std::atomic<std::uint64_t> written{0};
+  const auto read = [&] {
+    const Schedule receiver(1, memory.number());
+    std::uint64_t found = 0;
+    for (std::uint64_t i = 0; i < kRounds;) {
+      const std::uint64_t now = written.load(std::memory_order_acquire);
+      // What was written last, what is being written, what is overwritten.
+      for (const std::uint64_t at : {now == 0 ? 0 : now - 1, now, now > kSlots ? now - kSlots : 0}) {
+        const std::uint64_t sequence = sequence_at(at);
+        const Nanoseconds due = receiver.find(0, sequence);
+        if (due == kUnknownTime) continue;
+        ++found;
+        ASSERT_EQ(due, due_of(sequence));
+      }
+      i = now;
+    }
+    EXPECT_GT(found, 0u);
+  };
+  std::thread one(read), two(read);
+  for (std::uint64_t i = 0; i < kRounds; ++i) {
+    const std::uint64_t sequence = sequence_at(i);
+    sender.put(0, sequence, due_of(sequence));
+    written.store(i + 1, std::memory_order_release);
+  }
+  one.join();
+  two.join();
+}
+
+}  // namespace
+}  // namespace perflab::graph
