@@ -7,6 +7,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
+STAMPED_INT64 = {
+    "name": "stamped_int64",
+    "ros_type": "perflab_msgs/msg/StampedInt64",
+    "family": "Stamped",
+    "payload_bytes": 8,
+    "variable": False,
+    "plain": True,
+    "struct_bytes": 40,
+    "stamp": "header",
+}
+
 
 def described(graph: dict[str, Any]) -> dict[str, Any]:
     nodes = [n for p in graph["processes"] for n in p["nodes"]]
@@ -23,7 +34,7 @@ def described(graph: dict[str, Any]) -> dict[str, Any]:
 def main(arguments: list[str]) -> int:
     command, *paths = [a for a in arguments if a != "--"]
     if command == "types":
-        print(json.dumps([{"name": "stamped_int64", "ros_type": "x/msg/Y", "payload_bytes": 8, "variable": False}]))
+        print(json.dumps([STAMPED_INT64]))
         return 0
     if command == "describe" and paths[0] == "--each":
         print(json.dumps([described(json.loads(Path(path).read_text())) for path in paths[1:]]))

@@ -46,6 +46,8 @@ S = 1_000 * MS
 KEYS: dict[str, list[tuple[Any, Any]]] = {
     "name": [("lunch", "lunch")],
     "workload": [("a", ["a"]), (["a", "b"], ["a", "b"]), ("a, b", ["a", "b"])],
+    "message_path": [("my_ws/src", ["my_ws/src"]), (["a", "b"], ["a", "b"])],
+    "serialization": [("every", "every"), ("once", "once"), (None, None)],
     "middlewares": [("fastdds", ["fastdds"]), (["sim", "fastdds+sim"], ["sim", "fastdds+sim"])],
     "middleware_options": [({"fastdds.transport": "udp", "loss": 0.1}, {"fastdds.transport": "udp", "loss": 0.1})],
     "executors": [("events,inline", ["events", "inline"]), (["multi_threaded:4"], ["multi_threaded:4"])],
