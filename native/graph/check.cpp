@@ -523,8 +523,8 @@ std::string unknown(std::string_view what, std::string_view type, std::string_vi
 
 std::string unmeasurable(std::string_view type) {
   return fmt::format(
-      "messages of {} have no place for what is measured; a type needs a member of type perflab_msgs/Header, or "
-      "`int64 time` and behind it `uint64 id`",
+      "requests or replies of {} have no place for what is measured; they need a member of type perflab_msgs/Header, "
+      "or `int64 time` and behind it `uint64 id`",
       type);
 }
 
@@ -534,8 +534,7 @@ std::string type_problem(message::Formats& messages, std::string_view type) {
   const message::Format* const format = messages.find(type);
   if (format == nullptr && messages.find_request(type) != nullptr)
     return fmt::format("type {} is a service; use a message, like stamped1kb", type);
-  if (format == nullptr) return unknown("type", type, "msg", messages.names());
-  return format->stamp == message::Stamp::kNone ? unmeasurable(type) : std::string();
+  return format == nullptr ? unknown("type", type, "msg", messages.names()) : std::string();
 }
 
 std::string service_type_problem(message::Formats& messages, std::string_view type) {

@@ -164,7 +164,8 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
                                      .ros_type = format.type->name,
                                      .fixed_size = format.codec.fixed_size(),
                                      .qos = end.qos,
-                                     .pass_by = pass_by};
+                                     .pass_by = pass_by,
+                                     .known_by_stamp = format.stamp == message::Stamp::kNone};
   };
   const std::size_t first_publisher = publishers_.size();
   std::vector<Nanoseconds> publishers_made;

@@ -99,18 +99,25 @@ struct LiveGraph::Shared {
   // False, and counted, where the bytes are no message of that type.
   [[nodiscard]] bool read(const message::Format& format, const runtime::Delivery& delivery,
                           message::Header& header) noexcept {
-    if (format.read_stamp(delivery.bytes, header)) return true;
+    if (format.stamp == message::Stamp::kNone || format.read_stamp(delivery.bytes, header)) return true;
     malformed.fetch_add(1, std::memory_order_relaxed);
     return false;
   }
-  // Completes a header that does not say when its message was due. False, and counted, where that is not known any more:
-  // too many messages came between.
-  [[nodiscard]] bool look_up(const Schedule& kept, std::optional<std::size_t> where, message::Header& header) noexcept {
-    if (header.intended_ns != kUnknownTime) return true;
-    const std::uint64_t number = message::sequence_of(header);
-    header.sequence &= ~message::kWarmUpBit;
-    if (where) header.intended_ns = kept.find(*where, number);
-    if (header.intended_ns != kUnknownTime) return true;
+  // Completes a header that does not say all. False, and counted, where that is not known any more: too many messages
+  // came between. `source_timestamp_ns` is that of the delivery.
+  [[nodiscard]] bool look_up(const message::Format& format, const Schedule& kept, std::optional<std::size_t> where,
+                             std::int64_t source_timestamp_ns, message::Header& header) noexcept {
+    if (format.stamp == message::Stamp::kHeader) return true;
+    if (where && format.stamp == message::Stamp::kTimeAndId) {
+      header.intended_ns = kept.find(*where, message::sequence_of(header)).due_ns;
+      header.sequence &= ~message::kWarmUpBit;
+    } else if (where) {
+      const Schedule::Entry entry = kept.find(*where, static_cast<std::uint64_t>(source_timestamp_ns));
+      header.intended_ns = entry.due_ns;
+      header.published_ns = entry.published_ns;
+      header.sequence = entry.sequence;
+    }
+    if (where && header.intended_ns != kUnknownTime) return true;
     malformed.fetch_add(1, std::memory_order_relaxed);
     return false;
   }
@@ -209,7 +216,8 @@ class Sender {
                  message_.bytes.data() + message_.stamp_at, prepare, publish);
   }
 
-  // The same as a struct. `prepare(object)` and `publish(codec, object, serialize_ns)` are those of the endpoint.
+  // The same as a struct. `prepare(object)` and `publish(codec, object, source_timestamp_ns,
+  // serialize_ns)` are those of the endpoint.
   template <typename Prepare, typename Publish>
   void send_object(Nanoseconds intended_ns, const Prepare& prepare, const Publish& publish) noexcept {
     const auto lock = guard_.lock();
@@ -265,7 +273,7 @@ class Sender {
 
  private:
   template <typename Prepare, typename Publish>
-  void send_stamped(Nanoseconds intended_ns, std::uint32_t size_bytes, const runtime::Outgoing& message, bool swapped,
+  void send_stamped(Nanoseconds intended_ns, std::uint32_t size_bytes, runtime::Outgoing message, bool swapped,
                     std::uint8_t* stamp, const Prepare& prepare, const Publish& publish) noexcept {
     const std::uint64_t sequence = recorder_.next_sequence(intended_ns);
     message::Header header = next_header(intended_ns, size_bytes, sequence);
@@ -275,6 +283,7 @@ class Sender {
     }
     header.published_ns = clock_.now();
     format_.write_stamp(header, swapped, stamp);
+    message.source_timestamp_ns = leave_behind(header, sequence);
     if (!publish(message)) {
       recorder_.record_write_error(intended_ns);
       return;
@@ -294,8 +303,9 @@ class Sender {
     }
     header.published_ns = clock_.now();
     format_.stamp_object(header, object);
+    const std::int64_t source_timestamp_ns = leave_behind(header, sequence);
     Nanoseconds serialize_ns = kUnknownTime;
-    if (!publish(format_.codec, object, serialize_ns)) {
+    if (!publish(format_.codec, object, source_timestamp_ns, serialize_ns)) {
       recorder_.record_write_error(intended_ns);
       return;
     }
@@ -303,12 +313,22 @@ class Sender {
     recorder_.record_sent({intended_ns, header.published_ns, sequence}, returned_ns, serialize_ns);
   }
 
+  // Of a message that says nothing of itself: leaves all of it behind, and returns the source time stamp by which it is
+  // found. Else 0.
+  std::int64_t leave_behind(const message::Header& header, std::uint64_t sequence) noexcept {
+    if (format_.stamp != message::Stamp::kNone || settings_.schedule == nullptr) return 0;
+    const std::int64_t stamp_ns = Schedule::stamp_for(read_clock(CLOCK_REALTIME), stamps_++);
+    settings_.schedule->put(settings_.scheduled, static_cast<std::uint64_t>(stamp_ns),
+                            {header.intended_ns, header.published_ns, sequence});
+    return stamp_ns;
+  }
+
   // That of the message with this number, but for the instant of publication; its schedule is left behind.
   message::Header next_header(Nanoseconds intended_ns, std::uint32_t size_bytes, std::uint64_t sequence) noexcept {
     std::uint64_t number = sequence;
-    if (settings_.schedule != nullptr) {
+    if (settings_.schedule != nullptr && format_.stamp == message::Stamp::kTimeAndId) {
       if (!recorder_.measures(intended_ns)) number |= message::kWarmUpBit;
-      settings_.schedule->put(settings_.scheduled, number, intended_ns);
+      settings_.schedule->put(settings_.scheduled, number, {.due_ns = intended_ns});
     }
     return {.intended_ns = intended_ns,
             .sequence = message::with_source(number, settings_.source),
@@ -323,6 +343,7 @@ class Sender {
   message::Encoded message_;
   StampRegion region_;
   std::optional<message::Object> object_;
+  std::uint64_t stamps_ = 0;  // source time stamps given
   Guard guard_;
 };
 
@@ -338,8 +359,9 @@ class LiveGraph::LivePublisher {
     return [this](message::Object& own) { return endpoint_.prepare_object(own); };
   }
   auto send_object() noexcept {
-    return [this](const message::Codec& codec, void* object, Nanoseconds& serialize_ns) {
-      return endpoint_.publish_object(codec, object, serialize_ns);
+    return [this](const message::Codec& codec, void* object, std::int64_t source_timestamp_ns,
+                  Nanoseconds& serialize_ns) {
+      return endpoint_.publish_object(codec, object, source_timestamp_ns, serialize_ns);
     };
   }
 
@@ -536,7 +558,7 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
       shared_.foreign.fetch_add(1, std::memory_order_relaxed);
       return;
     }
-    if (!shared_.look_up(shared_.schedule, edge->scheduled, header)) return;
+    if (!shared_.look_up(format_, shared_.schedule, edge->scheduled, delivery.source_timestamp_ns, header)) return;
     const bool recorded = edge->recorder.record_callback(
         {header.intended_ns, header.published_ns, message::sequence_of(header)}, callback_ns,
         delivery.arrived_ns);
@@ -627,7 +649,8 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler {
     }
     sender_.send_object(
         intended_ns, [](message::Object& own) { return own.data(); },
-        [this](const message::Codec& codec, const void* object, Nanoseconds& serialize_ns) {
+        [this](const message::Codec& codec, const void* object, std::int64_t /*source_timestamp_ns*/,
+               Nanoseconds& serialize_ns) {
           const Nanoseconds begin = shared_.clock.now();
           if (!encode(codec, object, encoded_)) return false;
           serialize_ns = shared_.clock.now() - begin;
@@ -646,7 +669,7 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler {
       return;
     }
     const Nanoseconds callback_ns = shared_.clock.now();
-    if (!shared_.look_up(schedule_, 0, header)) return;
+    if (!shared_.look_up(reply_, schedule_, 0, kUnknownTime, header)) return;
     const bool recorded =
         replies_.record_callback({header.intended_ns, header.published_ns, message::sequence_of(header)},
                                  callback_ns, reply.arrived_ns);

@@ -1,12 +1,13 @@
-// When messages were due, for those whose type has no place for it: the sender leaves it behind, the receiver looks it up
-// by the message's sequence. In memory that all processes of a graph share, as they share a clock.
+// What messages do not say of themselves, for types that have no place for it: the sender leaves it behind, the receiver
+// looks it up by what it knows of the message. In memory that all processes of a graph share, as they share a clock.
 //
-// A publisher has room for its last kKept messages; one that is received after as many others is not found.
+// A key is a sequence, or a source time stamp made by stamp_for(). A publisher has room for its last kKept messages; one
+// that is received after as many others is not found.
 //
 // Example:
 //   Schedule schedule(publishers, descriptor);
-//   schedule.put(0, sequence, due_ns);
-//   schedule.find(0, sequence);   // due_ns, or kUnknownTime
+//   schedule.put(0, sequence, {.due_ns = due_ns});
+//   schedule.find(0, sequence).due_ns;   // or kUnknownTime
 #pragma once
 
 #include <atomic>
@@ -31,32 +32,53 @@ class Schedule {
   Schedule(const Schedule&) = delete;
   Schedule& operator=(const Schedule&) = delete;
 
-  // By one thread at a time for each publisher.
-  void put(std::size_t publisher, std::uint64_t sequence, Nanoseconds due_ns) noexcept {
-    Slot& slot = slot_of(publisher, sequence);
-    // Who reads the new instant sees at least that the old sequence is gone.
-    slot.key.store(0, std::memory_order_relaxed);
-    slot.due_ns.store(due_ns, std::memory_order_release);
-    slot.key.store(sequence + 1, std::memory_order_release);
+  struct Entry {
+    Nanoseconds due_ns = kUnknownTime;
+    Nanoseconds published_ns = kUnknownTime;
+    std::uint64_t sequence = 0;
+  };
+
+  // A source time stamp that is unique among the last kKept of a publisher: the instant, but for 16 µs, and in their place
+  // the number of the message, by which its slot is found.
+  static constexpr std::int64_t stamp_for(std::int64_t wall_clock_ns, std::uint64_t number) noexcept {
+    constexpr auto kLow = static_cast<std::int64_t>(kKept - 1);
+    return (wall_clock_ns & ~kLow) | (static_cast<std::int64_t>(number) & kLow);
   }
 
-  [[nodiscard]] Nanoseconds find(std::size_t publisher, std::uint64_t sequence) const noexcept {
-    const Slot& slot = slot_of(publisher, sequence);
-    if (slot.key.load(std::memory_order_acquire) != sequence + 1) return kUnknownTime;
-    const Nanoseconds due_ns = slot.due_ns.load(std::memory_order_acquire);
-    return slot.key.load(std::memory_order_relaxed) == sequence + 1 ? due_ns : kUnknownTime;
+  // By one thread at a time for each publisher.
+  void put(std::size_t publisher, std::uint64_t key, const Entry& entry) noexcept {
+    Slot& slot = slot_of(publisher, key);
+    // Who reads anything of the new entry sees at least that the old key is gone.
+    slot.key.store(0, std::memory_order_relaxed);
+    slot.due_ns.store(entry.due_ns, std::memory_order_release);
+    slot.published_ns.store(entry.published_ns, std::memory_order_release);
+    slot.sequence.store(entry.sequence, std::memory_order_release);
+    slot.key.store(key + 1, std::memory_order_release);
+  }
+
+  // All unknown where it is not there, or not any more.
+  [[nodiscard]] Entry find(std::size_t publisher, std::uint64_t key) const noexcept {
+    const Slot& slot = slot_of(publisher, key);
+    if (slot.key.load(std::memory_order_acquire) != key + 1) return {};
+    const Entry entry{slot.due_ns.load(std::memory_order_acquire), slot.published_ns.load(std::memory_order_acquire),
+                      slot.sequence.load(std::memory_order_acquire)};
+    return slot.key.load(std::memory_order_relaxed) == key + 1 ? entry : Entry{};
   }
 
  private:
   struct Slot {
-    std::atomic<std::uint64_t> key;  // the sequence and 1; 0: nothing is here, or it is being written
+    std::atomic<std::uint64_t> key;  // and 1; 0: nothing is here, or it is being written
     std::atomic<Nanoseconds> due_ns;
+    std::atomic<Nanoseconds> published_ns;
+    std::atomic<std::uint64_t> sequence;
   };
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<Nanoseconds>::is_always_lock_free,
                 "processes share no lock");
 
-  [[nodiscard]] Slot& slot_of(std::size_t publisher, std::uint64_t sequence) const noexcept {
-    return slots_[publisher * kKept + sequence % kKept];
+  static_assert((kKept & (kKept - 1)) == 0, "stamp_for() takes its low bits");
+
+  [[nodiscard]] Slot& slot_of(std::size_t publisher, std::uint64_t key) const noexcept {
+    return slots_[publisher * kKept + key % kKept];
   }
 
   std::size_t bytes_ = 0;

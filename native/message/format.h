@@ -3,6 +3,7 @@
 //   header       a member of type perflab_msgs/msg/Header has all of it: irobot_benchmark's types, and any other with it
 //   time and id  `int64 time` and behind it `uint64 id`, as performance_test's types have them: the instant of publication
 //                and the sequence. When the message was due is looked up at its sender (graph/schedule.h).
+//   neither      the message goes out with a source time stamp of its own, by which all of it is looked up there.
 //
 // Example:
 //   Formats formats(library);

@@ -18,6 +18,8 @@ struct Capabilities {
   bool structs = false;
   // Every message is one, whatever is asked for, and the runtime does not say what encoding it costs.
   bool always_structs = false;
+  // Endpoints may be known_by_stamp (EndpointSettings).
+  bool source_timestamps = true;
   // A library brings it, runtime/plugin.h.
   bool loaded = false;
 };

@@ -118,6 +118,9 @@ struct EndpointSettings {
   perflab_qos qos{};
   PassBy pass_by = PassBy::kUnspecified;
   std::string user_data{};  // for peers, see middleware.h
+  // Messages say nothing of themselves: the sender gives each its source time stamp, which deliveries tell, also within
+  // the process.
+  bool known_by_stamp = false;
 };
 
 // How the messages of a publisher really go, once everything is matched.
@@ -134,7 +137,11 @@ struct Outgoing {
   std::span<const std::uint8_t> before;
   std::span<const std::uint8_t> stamp;
   std::span<const std::uint8_t> after;
+  // The source time stamp with which it goes out, ns of the wall clock, where EndpointSettings::known_by_stamp; else 0.
+  std::int64_t source_timestamp_ns = 0;
 
+  // Of the piece that is made anew for each message, where there is one.
+  [[nodiscard]] const void* address() const noexcept { return stamp.empty() ? after.data() : stamp.data(); }
   [[nodiscard]] std::size_t size() const noexcept { return before.size() + stamp.size() + after.size(); }
 };
 
@@ -162,9 +169,11 @@ class Publisher {
     return nullptr;
   }
   // Sends that struct, encoded for readers in other processes; how long that took goes into `serialize_ns`, kUnknownTime
-  // where nothing was encoded.
-  virtual bool publish_object(const message::Codec& codec, void* object, Nanoseconds& serialize_ns) noexcept {
-    static_cast<void>(codec), static_cast<void>(object), static_cast<void>(serialize_ns);
+  // where nothing was encoded. `source_timestamp_ns` as in Outgoing.
+  virtual bool publish_object(const message::Codec& codec, void* object, std::int64_t source_timestamp_ns,
+                              Nanoseconds& serialize_ns) noexcept {
+    static_cast<void>(codec), static_cast<void>(object);
+    static_cast<void>(source_timestamp_ns), static_cast<void>(serialize_ns);
     return false;
   }
   // For services. Sends any parts as one message, which says what it answers to (may be null). Puts the

@@ -61,13 +61,13 @@ def list_(
 
 
 def _brief(name: str, rows: list[Row]) -> list[Row]:
-    """As the list of all has them: without options, and of messages those that can be sent by themselves."""
+    """As the list of all has them: without options, and of messages those that are made to be measured."""
     brief = [{**row, "options": ()} for row in rows]
     if name != "messages":
         return brief
     others = [row for row in rows if not row["stamp"]]
     packages = len({row["ros_type"].partition("/")[0] for row in others})
-    more = f"{len(others)} types of {packages} packages, of which others are made: `perflab list messages`"
+    more = f"{len(others)} more types of {packages} packages: `perflab list messages`"
     return [*(row for row in brief if row["stamp"]), {"name": "...", "summary": more}]
 
 
@@ -195,7 +195,7 @@ def _describe_type(about: Row) -> str:
 
     size = "size as the publisher says" if about["variable"] else format_bytes(about["payload_bytes"])
     plain = ", plain" if about["plain"] else ""
-    alone = "" if about["stamp"] else "; only within other types: it has no place for the measurement"
+    alone = "" if about["stamp"] else "; known by its source time stamp"
     return f"{about['family']}, {size}{plain}{alone}"
 
 

@@ -92,6 +92,21 @@ std::optional<std::string> tracing_library(const json& config, const runtime::Ca
   return tracing.at("library").get<std::string>();
 }
 
+// Throws where the runtime cannot give messages source time stamps, and the graph has a type that needs them.
+void refuse_types_known_by_stamp(const graph::Graph& graph, const std::string& process) {
+  for (const graph::Process& one : graph.processes) {
+    if (one.name != process) continue;
+    for (const graph::Node& node : one.nodes) {
+      for (const graph::Publisher& publisher : node.publishers) {
+        if (graph.messages->find(publisher.type)->stamp == message::Stamp::kNone)
+          throw std::invalid_argument(publisher.topic + ": messages of " + publisher.type +
+                                      " are told apart by source time stamps, which this runtime does not give; right "
+                                      "would be a type with a perflab_msgs/Header, or time and id");
+      }
+    }
+  }
+}
+
 // Whether messages are handed to the runtime as structs. Throws where it cannot do what is asked.
 bool every_message_is_encoded(graph::Serialization asked, const RuntimeKind& runtime) {
   const bool every = asked == graph::Serialization::kEvery;
@@ -159,6 +174,7 @@ Config parse(const json& config) {
     to.too_late_percent = thresholds.value("too_late_percent", to.too_late_percent);
     to.too_late_ns = thresholds.value("too_late_ns", to.too_late_ns);
   }
+  if (!can.source_timestamps) refuse_types_known_by_stamp(result.graph, result.process_name);
   result.live.structs = every_message_is_encoded(result.graph.serialization, *result.runtime);
   for (const json& name : config.value("measure", json::array())) {
     if (name == "dispatch") {

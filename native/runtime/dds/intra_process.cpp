@@ -40,6 +40,7 @@ MessageRef Message::copy() const noexcept {
   made->writer = writer;
   made->sequence = sequence;
   made->related = related;
+  made->source_timestamp_ns = source_timestamp_ns;
   return made;
 }
 

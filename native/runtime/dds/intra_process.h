@@ -73,6 +73,7 @@ class Message {
   perflab_identity writer{};
   std::int64_t sequence = 0;
   perflab_sample_identity related{};
+  std::int64_t source_timestamp_ns = kUnknownTime;  // where the sender gave one
 
  private:
   friend class MessageRef;

@@ -55,19 +55,18 @@ bool DdsRuntime::DdsPublisher::prepare(const Outgoing& message) noexcept {
 bool DdsRuntime::DdsPublisher::publish(const Outgoing& message) noexcept {
   if (!takers_.empty()) return publish_locally(message);
   if (lends()) return publish_loaned(message);
-  if (trace_ != nullptr) [[unlikely]]
-    tell_write(message.stamp.data());
+  before_write(message.address(), message.source_timestamp_ns);
   return write(Parts(message).span());
 }
 
 // The layers above the middleware, one after the other, as each hands the message to the next. The time stamp
 // is told before the message is written with it, as rmw does.
-void DdsRuntime::DdsPublisher::tell_write(const void* message) noexcept {
+void DdsRuntime::DdsPublisher::tell_write(const void* message, std::int64_t source_timestamp_ns) noexcept {
   trace_->rclcpp_publish(message);
   trace_->rcl_publish(this, message);
-  std::int64_t stamp_ns = 0;
+  std::int64_t stamp_ns = source_timestamp_ns;
   if (can_stamp_) {
-    stamp_ns = read_clock(CLOCK_REALTIME);
+    if (stamp_ns == 0) stamp_ns = read_clock(CLOCK_REALTIME);
     writer_->stamp_next(stamp_ns);
   }
   trace_->rmw_publish(rmw_handle(), message, stamp_ns);
@@ -81,6 +80,7 @@ bool DdsRuntime::DdsPublisher::publish_locally(const Outgoing& outgoing) noexcep
     put_around(outgoing, message->bytes().data());
   }
   put_stamp(outgoing, message->bytes().data());
+  if (outgoing.source_timestamp_ns != 0) message->source_timestamp_ns = outgoing.source_timestamp_ns;
   message->sequence = ++local_sequence_;
   const bool others = writer_->matched_readers() > 0;
   // By this address the trace knows the message in all layers, also where the middleware gets a copy.
@@ -90,8 +90,7 @@ bool DdsRuntime::DdsPublisher::publish_locally(const Outgoing& outgoing) noexcep
   MessageRef kept;
   if (!give(std::move(message), others, kept)) return false;
   if (!others) return true;
-  if (trace_ != nullptr) [[unlikely]]
-    tell_write(address);
+  before_write(address, outgoing.source_timestamp_ns);
   const perflab_bytes whole{kept->bytes().data(), kept->bytes().size()};
   // A failure is reported, and those behind the middleware miss the message; it was sent all the same, for
   // others have it.
@@ -109,12 +108,13 @@ void* DdsRuntime::DdsPublisher::prepare_object(message::Object& own) noexcept {
 }
 
 bool DdsRuntime::DdsPublisher::publish_object(const message::Codec& codec, void* object,
+                                              std::int64_t source_timestamp_ns,
                                               Nanoseconds& serialize_ns) noexcept {
   serialize_ns = kUnknownTime;
-  if (!takers_.empty()) return publish_object_locally(codec, object, serialize_ns);
+  if (!takers_.empty()) return publish_object_locally(codec, object, source_timestamp_ns, serialize_ns);
+  if (lends() && !borrow()) return false;
+  before_write(lends() ? loan_ : object, source_timestamp_ns);
   if (lends()) return publish_object_loaned(codec, object, serialize_ns);
-  if (trace_ != nullptr) [[unlikely]]
-    tell_write(object);
   const auto bytes = encode(codec, object, serialize_ns);
   const perflab_bytes whole{bytes.data(), bytes.size()};
   return !bytes.empty() && write({&whole, 1});
@@ -122,11 +122,13 @@ bool DdsRuntime::DdsPublisher::publish_object(const message::Codec& codec, void*
 
 // Within the process the struct itself is handed over, as rclcpp does it; only what leaves the process is encoded.
 bool DdsRuntime::DdsPublisher::publish_object_locally(const message::Codec& codec, void* object,
+                                                      std::int64_t source_timestamp_ns,
                                                       Nanoseconds& serialize_ns) noexcept {
   MessageRef message = std::exchange(prepared_, {});
   if (!message) message = Message::make(codec.type(), object);
   if (!message) return failed(kNoMemory);
   message->sequence = ++local_sequence_;
+  if (source_timestamp_ns != 0) message->source_timestamp_ns = source_timestamp_ns;
   const bool others = writer_->matched_readers() > 0;
   const void* const address = message.get();
   if (trace_ != nullptr) [[unlikely]]
@@ -134,8 +136,7 @@ bool DdsRuntime::DdsPublisher::publish_object_locally(const message::Codec& code
   MessageRef kept;
   if (!give(std::move(message), others, kept)) return false;
   if (!others) return true;
-  if (trace_ != nullptr) [[unlikely]]
-    tell_write(address);
+  before_write(address, source_timestamp_ns);
   const auto bytes = encode(codec, kept->object()->data(), serialize_ns);
   const perflab_bytes whole{bytes.data(), bytes.size()};
   if (!bytes.empty()) static_cast<void>(write({&whole, 1}));  // as in publish_locally()
@@ -144,9 +145,6 @@ bool DdsRuntime::DdsPublisher::publish_object_locally(const message::Codec& code
 
 bool DdsRuntime::DdsPublisher::publish_object_loaned(const message::Codec& codec, const void* object,
                                                      Nanoseconds& serialize_ns) noexcept {
-  if (!borrow()) return false;
-  if (trace_ != nullptr) [[unlikely]]
-    tell_write(loan_);
   const Nanoseconds begin = clock_.now();
   const std::size_t size =
       codec.encode(object, {static_cast<std::uint8_t*>(loan_), settings_.fixed_size});
@@ -231,8 +229,7 @@ bool DdsRuntime::DdsPublisher::prepare_loan(const Outgoing& message) noexcept {
 bool DdsRuntime::DdsPublisher::publish_loaned(const Outgoing& message) noexcept {
   if (loan_ == nullptr && !prepare_loan(message)) return false;
   put_stamp(message, static_cast<std::uint8_t*>(loan_));
-  if (trace_ != nullptr) [[unlikely]]
-    tell_write(loan_);
+  before_write(loan_, message.source_timestamp_ns);
   perflab_error error;
   // Ends the loan, also where it fails.
   if (writer_->write_loaned(std::exchange(loan_, nullptr), error) == PERFLAB_OK) [[likely]]

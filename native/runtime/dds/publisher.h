@@ -27,7 +27,8 @@ class DdsRuntime::DdsPublisher final : public Publisher {
   bool prepare(const Outgoing& message) noexcept override;
   bool publish(const Outgoing& message) noexcept override;
   void* prepare_object(message::Object& own) noexcept override;
-  bool publish_object(const message::Codec& codec, void* object, Nanoseconds& serialize_ns) noexcept override;
+  bool publish_object(const message::Codec& codec, void* object, std::int64_t source_timestamp_ns,
+                      Nanoseconds& serialize_ns) noexcept override;
   bool publish_related(std::span<const perflab_bytes> parts, const perflab_sample_identity* related,
                        std::int64_t* sequence) noexcept override;
   [[nodiscard]] Passing passing() noexcept override;
@@ -50,7 +51,8 @@ class DdsRuntime::DdsPublisher final : public Publisher {
   bool prepare_loan(const Outgoing& message) noexcept;
   bool publish_loaned(const Outgoing& message) noexcept;
   bool publish_locally(const Outgoing& outgoing) noexcept;
-  bool publish_object_locally(const message::Codec& codec, void* object, Nanoseconds& serialize_ns) noexcept;
+  bool publish_object_locally(const message::Codec& codec, void* object, std::int64_t source_timestamp_ns,
+                              Nanoseconds& serialize_ns) noexcept;
   bool publish_object_loaned(const message::Codec& codec, const void* object, Nanoseconds& serialize_ns) noexcept;
   // Empty if there is no memory, which has been reported. Valid until the next call.
   std::span<const std::uint8_t> encode(const message::Codec& codec, const void* object,
@@ -58,7 +60,15 @@ class DdsRuntime::DdsPublisher final : public Publisher {
   bool give(MessageRef message, bool keep, MessageRef& kept) noexcept;
   bool write(std::span<const perflab_bytes> parts) noexcept;
   bool failed(const char* text) noexcept;
-  void tell_write(const void* message) noexcept;
+  // Before a write, in a trace or with a source time stamp of the sender's (0: none).
+  void before_write(const void* message, std::int64_t source_timestamp_ns) noexcept {
+    if (trace_ != nullptr) [[unlikely]] {
+      tell_write(message, source_timestamp_ns);
+    } else if (source_timestamp_ns != 0) {
+      writer_->stamp_next(source_timestamp_ns);
+    }
+  }
+  void tell_write(const void* message, std::int64_t source_timestamp_ns) noexcept;
 
   const measure::Clock& clock_;
   EventSink& sink_;

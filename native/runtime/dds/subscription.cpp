@@ -102,7 +102,7 @@ DdsRuntime::MessageSource::Turn DdsRuntime::DdsSubscription::FromProcess::run_on
   if (popped == Ring::Popped::kNothing) return Turn::kNothing;
   const Message& message = *entry.message;
   Delivery delivery{message.bytes(), message.writer,   message.sequence,
-                    message.related, entry.arrived_ns, kUnknownTime};
+                    message.related, entry.arrived_ns, message.source_timestamp_ns};
   if (message.object() != nullptr) delivery.object = message.object()->data();
   subscription.handle(*this, delivery);
   return popped == Ring::Popped::kLast ? Turn::kLast : Turn::kMore;

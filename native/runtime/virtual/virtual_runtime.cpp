@@ -36,6 +36,7 @@ struct VirtualRuntime::Message {
   perflab_identity writer{};
   std::int64_t sequence = 0;
   perflab_sample_identity related{};
+  std::int64_t source_timestamp_ns = kUnknownTime;  // where the sender gave one
   Nanoseconds sent_ns = 0;
 };
 
@@ -86,7 +87,7 @@ struct VirtualRuntime::Reader final : Subscription, Source {
     history.pop_front();
     const Message& message = *arrived.message;
     handler->on_message(
-        {message.bytes, message.writer, message.sequence, message.related, arrived.at, kUnknownTime});
+        {message.bytes, message.writer, message.sequence, message.related, arrived.at, message.source_timestamp_ns});
   }
 
   MessageHandler* handler = nullptr;
@@ -114,12 +115,14 @@ struct VirtualRuntime::Guarded final : Waitable, Source {
 
 struct VirtualRuntime::Writer final : Publisher {
   bool publish(const Outgoing& message) noexcept override {
-    return publish_related(Parts(message).span(), nullptr, nullptr);
+    ++sent;
+    runtime->send(*this, Parts(message).span(), {}, message.source_timestamp_ns);
+    return true;
   }
   bool publish_related(std::span<const perflab_bytes> parts, const perflab_sample_identity* related,
                        std::int64_t* sequence) noexcept override {
     ++sent;
-    runtime->send(*this, parts, related != nullptr ? *related : perflab_sample_identity{});
+    runtime->send(*this, parts, related != nullptr ? *related : perflab_sample_identity{}, 0);
     if (sequence != nullptr) *sequence = sent;
     return true;
   }
@@ -512,8 +515,9 @@ std::shared_ptr<VirtualRuntime::Message> VirtualRuntime::make_message(std::span<
 }
 
 void VirtualRuntime::send(Writer& writer, std::span<const perflab_bytes> parts,
-                          const perflab_sample_identity& related) noexcept {
+                          const perflab_sample_identity& related, std::int64_t source_timestamp_ns) noexcept {
   const std::shared_ptr<Message> message = make_message(parts, writer.id);
+  if (source_timestamp_ns != 0) message->source_timestamp_ns = source_timestamp_ns;
   message->sequence = writer.sent;
   message->related = related;
   message->sent_ns = clock_.now();

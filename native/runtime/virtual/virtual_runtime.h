@@ -102,7 +102,7 @@ class VirtualRuntime final : public Runtime {
   void connect(Writer& writer, Reader& reader);
   void simulate() noexcept;
   void send(Writer& writer, std::span<const perflab_bytes> parts,
-            const perflab_sample_identity& related) noexcept;
+            const perflab_sample_identity& related, std::int64_t source_timestamp_ns) noexcept;
   void offer(Writer& writer, const std::shared_ptr<Message>& message);
   void schedule_arrivals(Link& link, const std::shared_ptr<Message>& offered);
   void release_held(Link& link);
