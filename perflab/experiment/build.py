@@ -126,6 +126,8 @@ def build(
     _check_pins(written, document, loaded)
     with written.at("executors"):
         _check_executors(variants)
+    with written.at("serialization"):
+        _check_messages(document, loaded.graph, variants)
     runtimes = dict.fromkeys("command" if loaded.command is not None else v.runtime for v, _ in variants)
     document, not_recorded = design.recordable(document, Host(), runtimes)
     variant_of = _variant_of(loaded, native)
@@ -367,6 +369,21 @@ def _check_executors(variants: Sequence[tuple[Variant, Mapping[str, Scalar]]]) -
                 f"--executor {executor.name} is rclcpp's, and every executor runs on every middleware that is listed: "
                 f"{lacking} has none; leave it out here, and run it {apart}; perflab compare shows both"
             )
+
+
+def _check_messages(document: Document, graph: Graph, variants: Sequence[tuple[Variant, Mapping[str, Scalar]]]) -> None:
+    """Whether each runtime can send the graph's messages in the way that is asked. Raises BadInput."""
+    factor = f"{factors.WORKLOAD}.{factors.SERIALIZATION}"
+    asked = {document.serialization, graph.document.get(factors.SERIALIZATION), *document.factors.get(factor, ())}
+    types = {end["type"] for _, node in graph.nodes() for end in node["publishers"]}
+    others = sorted(name for name in types if not name.startswith("stamped"))
+    for runtime in dict.fromkeys(m.runtime for variant, _ in variants for m in variant.middlewares):
+        if runtime == "virtual" and "every" in asked:
+            raise BadInput("serialization every: virtual time does not pass while a message is encoded; use once")
+        if runtime == ROS and "once" in asked:
+            raise BadInput("serialization once: rclcpp encodes every message; use every")
+        if runtime == ROS and others:
+            raise BadInput(f"rclcpp sends types of irobot_benchmark alone, like stamped1kb; {others[0]} is none")
 
 
 # What is said of a graph or of its processes, and of nothing else.
