@@ -123,11 +123,7 @@ def build(
     with written.at("statistics"):
         chosen(document.statistics.metrics, metrics, figures)
     variants = _variants(written, document, native, loaded)
-    _check_pins(written, document, loaded)
-    with written.at("executors"):
-        _check_executors(variants)
-    with written.at("serialization"):
-        _check_messages(document, loaded.graph, variants)
+    _check_variants(written, document, loaded, variants)
     runtimes = dict.fromkeys("command" if loaded.command is not None else v.runtime for v, _ in variants)
     document, not_recorded = design.recordable(document, Host(), runtimes)
     variant_of = _variant_of(loaded, native)
@@ -355,6 +351,17 @@ def _check_pins(written: Written, document: Document, workload: Workload) -> Non
             with written.at(f"{key}s"):
                 if None not in demanded and word not in demanded:
                     raise BadInput(f"--{key} {word}: {pins[0].why}; leave it out")
+
+
+def _check_variants(
+    written: Written, document: Document, loaded: Workload, variants: Sequence[tuple[Variant, Mapping[str, Scalar]]]
+) -> None:
+    """Whether the workload runs in all of these ways. Raises BadInput."""
+    _check_pins(written, document, loaded)
+    with written.at("executors"):
+        _check_executors(variants)
+    with written.at("serialization"):
+        _check_messages(document, loaded.graph, variants)
 
 
 def _check_executors(variants: Sequence[tuple[Variant, Mapping[str, Scalar]]]) -> None:
