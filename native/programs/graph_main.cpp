@@ -127,7 +127,7 @@ ordered_json descriptions_of_each(const std::vector<std::string>& files) {
   for (const std::string& file : files) {
     try {
       list.push_back(description_of(perflab::graph::parse_graph({perflab::graph::read_file(file)})));
-    } catch (const InputError&) {
+    } catch (const perflab::BadInput&) {
       list.push_back(nullptr);
     }
   }
@@ -149,7 +149,8 @@ void add_inputs(CLI::App& command, Arguments& arguments) {
 
 void add_message_path(CLI::App& command, Arguments& arguments) {
   command.add_option("--message-path", arguments.message_paths,
-                     "a folder with interface files, .../package/msg/Name.msg; may be given several times");
+                     "a folder with interface files, .../package/msg/Name.msg; may be given several times")
+      ->allow_extra_args(false);  // what follows the folder is a graph file
 }
 
 int run(int argc, char** argv) {
@@ -196,7 +197,8 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return run(argc, argv);
-  } catch (const InputError& error) {
+  } catch (const perflab::BadInput& error) {
+    // It says where: in a graph file, or in an interface file.
     complain(error.what());
     return perflab::exit_code(error.kind());
   } catch (const std::exception& error) {
