@@ -32,6 +32,7 @@ class DdsSubject final : public Subject {
     abilities.framings = {ServiceFraming::kRmwCyclonedds, ServiceFraming::kRmwFastrtps};
     if (file_.empty()) return abilities;
     abilities.loans = capabilities().loans;
+    abilities.known_by_stamp = capabilities().source_timestamps;
     if (!capabilities().related_samples) abilities.framings.pop_back();
     return abilities;
   }

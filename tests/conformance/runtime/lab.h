@@ -82,6 +82,8 @@ struct Kind {
   [[nodiscard]] std::size_t bytes() const {
     return format == nullptr ? fixed_size() - message::kEncapsulationBytes : format->payload_bytes(length);
   }
+  // Its messages say nothing of themselves: a source time stamp has their number.
+  [[nodiscard]] bool known_by_stamp() const { return format != nullptr && format->stamp == message::Stamp::kNone; }
   [[nodiscard]] std::string name() const { return format == nullptr ? "of peers" : format->name; }
 };
 inline Kind kind_of(const char* name, std::uint32_t length = 0) { return {formats().find(name), length}; }
@@ -104,6 +106,11 @@ inline std::vector<Kind> kinds_of_any_runtime() {
 inline std::vector<Kind> kinds() {
   std::vector<Kind> all = kinds_of_any_runtime();
   if (!subject().abilities().any_type) return all;
+  if (subject().abilities().known_by_stamp) {
+    all.insert(all.end(), {fixed("geometry_msgs/msg/Twist"),
+                           kind_of("sensor_msgs/msg/Image", 1'003),
+                           kind_of("std_msgs/msg/String", 40)});
+  }
   all.insert(all.end(), {fixed("array1k"),
                          fixed("radar_track"),
                          fixed("struct4k"),
@@ -130,6 +137,9 @@ inline ServiceKind service_kind(const char* name, std::uint32_t length = message
           {formats().find_response(name), length}};
 }
 
+// The source time stamp of the message with number 0, where that is how it is known.
+inline constexpr std::int64_t kFirstStamp = 1'700'000'000'000'000'000;
+
 inline message::Header header_of(const Kind& kind, std::uint64_t number) {
   message::Header header;
   header.intended_ns = static_cast<std::int64_t>(number) * 1'000'003 + 17;
@@ -154,6 +164,10 @@ struct Parts {
     message::fill(object, kind.length, number + 1);
     bytes.resize(format.codec.encoded_size(object.data()));
     format.codec.encode(object.data(), bytes);
+    if (kind.known_by_stamp()) {
+      source_timestamp_ns = kFirstStamp + static_cast<std::int64_t>(number);
+      return;
+    }
     stamp_begin = format.codec.position_of(object.data(), format.stamp_offset);
     format.write_stamp(header_of(kind, number), false, bytes.data() + stamp_begin);
     stamp_end = stamp_begin + format.stamp_bytes + (length_in_stamp ? sizeof(std::uint32_t) : 0);
@@ -161,13 +175,15 @@ struct Parts {
   }
   // Of these bytes, or of others of the same length.
   [[nodiscard]] Outgoing outgoing(std::span<const std::uint8_t> of) const {
-    return {of.first(stamp_begin), of.subspan(stamp_begin, stamp_end - stamp_begin), of.subspan(stamp_end)};
+    return {of.first(stamp_begin), of.subspan(stamp_begin, stamp_end - stamp_begin), of.subspan(stamp_end),
+            source_timestamp_ns};
   }
   [[nodiscard]] Outgoing outgoing() const { return outgoing(bytes); }
 
   std::vector<std::uint8_t> bytes;
   std::size_t stamp_begin = 0;
   std::size_t stamp_end = 0;
+  std::int64_t source_timestamp_ns = 0;
 };
 
 inline bool send(Publisher& publisher, const Kind& kind, std::uint64_t number) {
@@ -236,7 +252,9 @@ inline Received read(const Delivery& delivery, const Kind& kind) {
   }
   const message::Format& format = *kind.format;
   message::Header header;
-  if (!format.read_stamp(delivery.bytes, header)) {
+  if (kind.known_by_stamp()) {
+    header.sequence = static_cast<std::uint64_t>(delivery.source_timestamp_ns - kFirstStamp);
+  } else if (!format.read_stamp(delivery.bytes, header)) {
     ADD_FAILURE() << "no stamp in " << delivery.bytes.size() << " bytes of " << format.name;
     return received;
   }
@@ -638,6 +656,7 @@ class Lab : public testing::Test {
     settings.fixed_size = kind.fixed_size();
     settings.qos = qos;
     settings.pass_by = pass_by;
+    settings.known_by_stamp = kind.known_by_stamp();
     return settings;
   }
   // A handler that nothing calls yet.

@@ -14,6 +14,11 @@ class Relay final : public MessageHandler {
 
   void on_message(const Delivery& delivery) noexcept override {
     message::Header header;
+    if (format_.stamp == message::Stamp::kNone) {
+      const Outgoing message{{}, {}, delivery.bytes.first(format_.codec.extent(delivery.bytes)), delivery.source_timestamp_ns};
+      EXPECT_TRUE(publisher_.prepare(message) && publisher_.publish(message));
+      return;
+    }
     ASSERT_TRUE(format_.read_stamp(delivery.bytes, header));
     constexpr std::size_t kFrame = message::kEncapsulationBytes + message::kHeaderBytes;
     std::array<std::uint8_t, kFrame + sizeof(std::uint32_t)> stamp{0, message::kNativeEncapsulation};

@@ -159,7 +159,8 @@ class Loans : public Lab, public testing::WithParamInterface<const char*> {};
 TEST_P(Loans, AreRefusedOrSaidAndCarryTheWholeMessage) {
   open();
   const Kind kind = fixed(GetParam());
-  const bool has_it = kind.format->stamp_position == message::kEncapsulationBytes || abilities().any_type;
+  const bool has_it = kind.known_by_stamp() ? abilities().known_by_stamp
+                                            : kind.format->stamp_position == message::kEncapsulationBytes || abilities().any_type;
   if (!has_it) GTEST_SKIP() << "the runtime has no such type";
   Inbox& inbox = subscribe(node(ExecutorKind::kSingleThreaded), "/a", kind);
   Publisher* writer = nullptr;
@@ -189,7 +190,7 @@ TEST_P(Loans, AreRefusedOrSaidAndCarryTheWholeMessage) {
 
 INSTANTIATE_TEST_SUITE_P(, Loans,
                          testing::Values("stamped_int64", "array1k", "radar_track", "struct4k",
-                                         "conformance_msgs/msg/Within"),
+                                         "conformance_msgs/msg/Within", "geometry_msgs/msg/Twist"),
                          [](const auto& info) {
                            const std::string name = info.param;
                            return name.substr(name.rfind('/') + 1);

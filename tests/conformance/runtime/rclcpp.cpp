@@ -32,6 +32,7 @@ class RclcppSubject final : public Subject {
     abilities.tells_arrivals = false;
     abilities.checks_types = true;
     abilities.any_type = false;
+    abilities.known_by_stamp = false;
     abilities.loans = rmw_ == "rmw_fastrtps_cpp";
     abilities.participants = 4;
     abilities.framings = {ServiceFraming::kRmwCyclonedds, ServiceFraming::kRmwFastrtps};

@@ -5,6 +5,10 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <atomic>
+#include <cstdlib>
+#include <set>
+#include <string>
 #include <thread>
 
 #include "base/descriptor.h"
@@ -16,8 +20,11 @@ namespace {
 
 constexpr std::uint64_t kKept = Schedule::kKept;
 
-// Differs from sequence to sequence.
+// Differ from sequence to sequence.
 Nanoseconds due_of(std::uint64_t sequence) { return static_cast<Nanoseconds>(sequence) * 1'000'003 + 17; }
+Schedule::Entry entry_of(std::uint64_t sequence) {
+  return {.due_ns = due_of(sequence), .published_ns = due_of(sequence) + 5, .sequence = sequence * 7 + 1};
+}
 
 Descriptor shared_memory() {
   Descriptor memory(memfd_create("schedule", MFD_CLOEXEC));
@@ -27,38 +34,59 @@ Descriptor shared_memory() {
 
 TEST(Schedules, FindWhatWasPut) {
   Schedule schedule(2, -1);
-  EXPECT_EQ(schedule.find(0, 0), kUnknownTime);
+  EXPECT_EQ(schedule.find(0, 0).due_ns, kUnknownTime);
   for (const std::uint64_t sequence : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{77}, kKept - 1}) {
-    EXPECT_EQ(schedule.find(1, sequence), kUnknownTime);
-    schedule.put(1, sequence, due_of(sequence));
-    EXPECT_EQ(schedule.find(1, sequence), due_of(sequence));
-    EXPECT_EQ(schedule.find(0, sequence), kUnknownTime) << "another publisher's";
+    EXPECT_EQ(schedule.find(1, sequence).due_ns, kUnknownTime);
+    schedule.put(1, sequence, entry_of(sequence));
+    EXPECT_EQ(schedule.find(1, sequence).due_ns, due_of(sequence));
+    EXPECT_EQ(schedule.find(0, sequence).due_ns, kUnknownTime) << "another publisher's";
   }
-  schedule.put(1, 0, -5);
-  EXPECT_EQ(schedule.find(1, 0), -5);
+  schedule.put(1, 0, {.due_ns = -5});
+  EXPECT_EQ(schedule.find(1, 0).due_ns, -5);
+}
+
+TEST(Schedules, TellAllOfAMessageThatSaysNothingOfItself) {
+  Schedule schedule(1, -1);
+  constexpr std::int64_t kWallClock = 1'700'000'000'123'456'789;
+  // Many in one instant: each stamp is another one, and near the clock.
+  std::set<std::int64_t> stamps;
+  for (std::uint64_t number = 0; number < kKept; ++number) {
+    const std::int64_t stamp = Schedule::stamp_for(kWallClock, number);
+    EXPECT_LE(std::abs(stamp - kWallClock), static_cast<std::int64_t>(kKept));
+    stamps.insert(stamp);
+    schedule.put(0, static_cast<std::uint64_t>(stamp), entry_of(number));
+  }
+  EXPECT_EQ(stamps.size(), kKept);
+  for (std::uint64_t number = 0; number < kKept; ++number) {
+    const Schedule::Entry entry =
+        schedule.find(0, static_cast<std::uint64_t>(Schedule::stamp_for(kWallClock, number)));
+    ASSERT_EQ(entry.due_ns, due_of(number));
+    ASSERT_EQ(entry.published_ns, entry_of(number).published_ns);
+    ASSERT_EQ(entry.sequence, entry_of(number).sequence);
+  }
 }
 
 TEST(Schedules, KeepTheLastMessagesOfEachPublisher) {
   Schedule schedule(2, -1);
   for (std::uint64_t sequence = 0; sequence < 2 * kKept + 5; ++sequence) {
-    schedule.put(0, sequence, due_of(sequence));
-    if (sequence < kKept) schedule.put(1, sequence, -due_of(sequence));
+    schedule.put(0, sequence, {.due_ns = due_of(sequence)});
+    if (sequence < kKept) schedule.put(1, sequence, {.due_ns = -due_of(sequence)});
   }
   for (std::uint64_t sequence = 0; sequence < 2 * kKept + 5; ++sequence) {
     const bool kept = sequence >= kKept + 5;
-    ASSERT_EQ(schedule.find(0, sequence), kept ? due_of(sequence) : kUnknownTime) << sequence;
-    ASSERT_EQ(schedule.find(1, sequence), sequence < kKept ? -due_of(sequence) : kUnknownTime) << sequence;
+    ASSERT_EQ(schedule.find(0, sequence).due_ns, kept ? due_of(sequence) : kUnknownTime) << sequence;
+    ASSERT_EQ(schedule.find(1, sequence).due_ns, sequence < kKept ? -due_of(sequence) : kUnknownTime) << sequence;
   }
-  EXPECT_EQ(schedule.find(0, 2 * kKept + 5), kUnknownTime) << "not put yet";
+  EXPECT_EQ(schedule.find(0, 2 * kKept + 5).due_ns, kUnknownTime) << "not put yet";
 }
 
 TEST(Schedules, TellMessagesOfTheWarmUpApart) {
   Schedule schedule(1, -1);
-  schedule.put(0, 3 | message::kWarmUpBit, 30);
-  EXPECT_EQ(schedule.find(0, 3), kUnknownTime);
-  EXPECT_EQ(schedule.find(0, 3 | message::kWarmUpBit), 30);
-  schedule.put(0, 3, 31);
-  EXPECT_EQ(schedule.find(0, 3), 31);
+  schedule.put(0, 3 | message::kWarmUpBit, {.due_ns = 30});
+  EXPECT_EQ(schedule.find(0, 3).due_ns, kUnknownTime);
+  EXPECT_EQ(schedule.find(0, 3 | message::kWarmUpBit).due_ns, 30);
+  schedule.put(0, 3, {.due_ns = 31});
+  EXPECT_EQ(schedule.find(0, 3).due_ns, 31);
 }
 
 TEST(Schedules, OfNoPublishersNeedNoMemory) {
@@ -74,19 +102,19 @@ TEST(Schedules, OfOneFileInMemoryAreTheSame) {
   const Descriptor memory = shared_memory();
   Schedule sender(3, memory.number());
   const Schedule receiver(3, memory.number());
-  for (std::size_t publisher = 0; publisher < 3; ++publisher) sender.put(publisher, 7, due_of(publisher));
+  for (std::size_t publisher = 0; publisher < 3; ++publisher) sender.put(publisher, 7, {.due_ns = due_of(publisher)});
   const Schedule later(3, memory.number());
   for (std::size_t publisher = 0; publisher < 3; ++publisher) {
-    EXPECT_EQ(receiver.find(publisher, 7), due_of(publisher));
-    EXPECT_EQ(later.find(publisher, 7), due_of(publisher)) << "by one who came when it was there already";
+    EXPECT_EQ(receiver.find(publisher, 7).due_ns, due_of(publisher));
+    EXPECT_EQ(later.find(publisher, 7).due_ns, due_of(publisher)) << "by one who came when it was there already";
   }
 }
 
 TEST(Schedules, OfTheProcessAloneAreItsOwn) {
   Schedule first(1, -1);
   const Schedule second(1, -1);
-  first.put(0, 7, 1);
-  EXPECT_EQ(second.find(0, 7), kUnknownTime);
+  first.put(0, 7, {.due_ns = 1});
+  EXPECT_EQ(second.find(0, 7).due_ns, kUnknownTime);
 }
 
 TEST(Schedules, SayWhyThereIsNoMemory) {
@@ -118,10 +146,12 @@ TEST(Schedules, NeverTellAnotherMessagesTime) {
       // What was written last, what is being written, what is overwritten.
       for (const std::uint64_t at : {now == 0 ? 0 : now - 1, now, now > kSlots ? now - kSlots : 0}) {
         const std::uint64_t sequence = sequence_at(at);
-        const Nanoseconds due = receiver.find(0, sequence);
-        if (due == kUnknownTime) continue;
+        const Schedule::Entry entry = receiver.find(0, sequence);
+        if (entry.due_ns == kUnknownTime) continue;
         ++found;
-        ASSERT_EQ(due, due_of(sequence));
+        ASSERT_EQ(entry.due_ns, due_of(sequence));
+        ASSERT_EQ(entry.published_ns, entry_of(sequence).published_ns);
+        ASSERT_EQ(entry.sequence, entry_of(sequence).sequence);
       }
       i = now;
     }
@@ -130,7 +160,7 @@ TEST(Schedules, NeverTellAnotherMessagesTime) {
   std::thread one(read), two(read);
   for (std::uint64_t i = 0; i < kRounds; ++i) {
     const std::uint64_t sequence = sequence_at(i);
-    sender.put(0, sequence, due_of(sequence));
+    sender.put(0, sequence, entry_of(sequence));
     written.store(i + 1, std::memory_order_release);
   }
   one.join();

@@ -1,5 +1,5 @@
-// What is measured does not depend on the type: messages that do not say when they were due are measured as those that do,
-// since the sender leaves it behind.
+// What is measured does not depend on the type: messages that do not say when they were due, or nothing at all, are
+// measured as those that do, since the sender leaves it behind.
 #include <sys/mman.h>
 
 #include <cstring>
@@ -175,7 +175,10 @@ INSTANTIATE_TEST_SUITE_P(, TypesOf,
                                            {"unbounded_string", "77"},
                                            {"stamped_vector", "77"},
                                            {"my_msgs/msg/Scan", "20"},
-                                           {"my_msgs/msg/Framed", "5"}}),
+                                           {"my_msgs/msg/Framed", "5"},
+                                           {"geometry_msgs/msg/Twist", ""},
+                                           {"sensor_msgs/msg/Image", "1000"},
+                                           {"std_msgs/msg/String", "40"}}),
                          rows::by_text);
 
 // ---- what a relay sends
@@ -184,8 +187,10 @@ class Mailbox final : public runtime::MessageHandler {
  public:
   void on_message(const runtime::Delivery& delivery) noexcept override {
     messages.emplace_back(delivery.bytes.begin(), delivery.bytes.end());
+    stamps.push_back(static_cast<std::uint64_t>(delivery.source_timestamp_ns));
   }
   std::vector<std::vector<std::uint8_t>> messages;
+  std::vector<std::uint64_t> stamps;  // source time stamps
 };
 
 // A relay whose input another process publishes: the test does, and has that process's schedule.
@@ -218,7 +223,7 @@ processes:
         live_(graph_, 0, runtime_, events_,
               {.duration_ns = kNanosecondsPerSecond, .schedule_descriptor = memory_.number()}) {
     const std::size_t executor = runtime_.add_executor({.process = 1, .name = "there"});
-    const runtime::EndpointSettings in{.process = 1, .group = 7, .topic = "/in", .ros_type = format_.type->name, .qos = default_qos()};
+    const runtime::EndpointSettings in{.process = 1, .group = 7, .topic = "/in", .ros_type = format_.type->name, .qos = default_qos(), .known_by_stamp = format_.stamp == message::Stamp::kNone};
     runtime::EndpointSettings out = in;
     out.topic = "/out";
     out.qos.depth = 100;
@@ -226,20 +231,26 @@ processes:
     runtime_.create_subscription(executor, out, mailbox_);
     live_.set_writers(std::vector<WriterName>{{"/source", "/in", source_->identity()}});
     // The publishers without a header in the order of the graph: /out, /in.
-    if (format_.stamp == message::Stamp::kTimeAndId) schedule_.emplace(2, memory_.number());
+    if (format_.stamp != message::Stamp::kHeader) schedule_.emplace(2, memory_.number());
   }
 
   // A message of the source's with that sequence.
   std::vector<std::uint8_t> make(std::uint64_t sequence, bool little_endian, bool known = true) {
     const message::Header header{.intended_ns = due_of(sequence), .published_ns = kSourcePublished, .sequence = sequence, .size_bytes = size_bytes(), .frequency_hz = 100.0F};
-    if (schedule_ && known) schedule_->put(1, sequence, header.intended_ns);
+    const bool says_nothing = format_.stamp == message::Stamp::kNone;
+    stamp_ = says_nothing ? Schedule::stamp_for(1'700'000'000'000'000'000, sequence) : 0;
+    if (schedule_ && known) {
+      schedule_->put(1, says_nothing ? static_cast<std::uint64_t>(stamp_) : sequence,
+                     {header.intended_ns, header.published_ns, sequence});
+    }
     message::Object object(*format_.type);
     message::fill(object, graph_.processes[1].nodes[0].publishers[0].length, sequence + 1);
     std::vector<std::uint8_t> bytes = message::PlainCdr::encode(*format_.type, object.data(), little_endian);
     format_.write_stamp(header, !little_endian, bytes.data() + format_.stamp_at(bytes));
     return bytes;
   }
-  void send(const std::vector<std::uint8_t>& bytes) { EXPECT_TRUE(source_->publish({{}, {}, bytes})); }
+  // The message that was made last.
+  void send(const std::vector<std::uint8_t>& bytes) { EXPECT_TRUE(source_->publish({{}, {}, bytes, stamp_})); }
   void run() {
     live_.start(kBase);
     while (!runtime_.timers_done()) std::this_thread::yield();
@@ -257,6 +268,7 @@ processes:
   runtime::Publisher* source_ = nullptr;
   Mailbox mailbox_;
   std::optional<Schedule> schedule_;
+  std::int64_t stamp_ = 0;
 };
 
 TEST_P(Relayed, IsTheMessageAsItCameWithAStampOfItsOwn) {
@@ -274,6 +286,14 @@ TEST_P(Relayed, IsTheMessageAsItCameWithAStampOfItsOwn) {
   for (std::uint64_t i = 0; i < sent.size(); ++i) {
     SCOPED_TRACE(i);
     std::vector<std::uint8_t>& got = mailbox_.messages[i];
+    if (format_.stamp == message::Stamp::kNone) {
+      const Schedule::Entry entry = schedule_->find(0, mailbox_.stamps[i]);
+      EXPECT_EQ(entry.due_ns, due_of(i));
+      EXPECT_EQ(entry.sequence, i);
+      EXPECT_NE(entry.published_ns, kSourcePublished);
+      EXPECT_EQ(got, sent[i]);
+      continue;
+    }
     message::Header header;
     ASSERT_TRUE(format_.read_stamp(got, header));
     EXPECT_EQ(message::sequence_of(header), i);
@@ -284,7 +304,7 @@ TEST_P(Relayed, IsTheMessageAsItCameWithAStampOfItsOwn) {
       EXPECT_EQ(header.size_bytes, size_bytes());
       EXPECT_EQ(header.frequency_hz, 0.0F) << "a relay has no period";
     } else {
-      EXPECT_EQ(schedule_->find(0, i), due_of(i)) << "left behind by the relay";
+      EXPECT_EQ(schedule_->find(0, i).due_ns, due_of(i)) << "left behind by the relay";
     }
     // All the rest is as it was, in its byte order.
     const std::size_t at = format_.stamp_at(got);
@@ -302,7 +322,7 @@ TEST_P(Relayed, AreNotWhatIsNoMessageOrHasNoKnownTime) {
   foreign[1] = 7;
   send(foreign);
   std::uint64_t bad = 2;
-  if (format_.stamp == message::Stamp::kTimeAndId) {
+  if (format_.stamp != message::Stamp::kHeader) {
     send(make(2, true, false));
     ++bad;
   }
@@ -320,7 +340,9 @@ INSTANTIATE_TEST_SUITE_P(, Relayed,
                                            {"bounded_sequence1k", "301"},
                                            {"unbounded_string", "78"},
                                            {"my_msgs/msg/Scan", "20"},
-                                           {"my_msgs/msg/Framed", "5"}}),
+                                           {"my_msgs/msg/Framed", "5"},
+                                           {"geometry_msgs/msg/Twist", ""},
+                                           {"sensor_msgs/msg/Image", "1001"}}),
                          rows::by_text);
 
 // ---- services
