@@ -99,7 +99,10 @@ struct LiveGraph::Shared {
   // False, and counted, where the bytes are no message of that type.
   [[nodiscard]] bool read(const message::Format& format, const runtime::Delivery& delivery,
                           message::Header& header) noexcept {
-    if (format.stamp == message::Stamp::kNone || format.read_stamp(delivery.bytes, header)) return true;
+    const bool is_one = format.stamp == message::Stamp::kNone
+                            ? message::is_cdr(delivery.bytes) && delivery.bytes.size() >= format.codec.fixed_size()
+                            : format.read_stamp(delivery.bytes, header);
+    if (is_one) return true;
     malformed.fetch_add(1, std::memory_order_relaxed);
     return false;
   }
@@ -107,8 +110,9 @@ struct LiveGraph::Shared {
   // came between. `source_timestamp_ns` is that of the delivery.
   [[nodiscard]] bool look_up(const message::Format& format, const Schedule& kept, std::optional<std::size_t> where,
                              std::int64_t source_timestamp_ns, message::Header& header) noexcept {
-    if (format.stamp == message::Stamp::kHeader) return true;
-    if (where && format.stamp == message::Stamp::kTimeAndId) {
+    // A reply has a header and yet says nothing where the request, which it repeats, had none.
+    if (format.stamp == message::Stamp::kHeader && header.intended_ns != kUnknownTime) return true;
+    if (where && format.stamp != message::Stamp::kNone) {
       header.intended_ns = kept.find(*where, message::sequence_of(header)).due_ns;
       header.sequence &= ~message::kWarmUpBit;
     } else if (where) {
@@ -326,7 +330,7 @@ class Sender {
   // That of the message with this number, but for the instant of publication; its schedule is left behind.
   message::Header next_header(Nanoseconds intended_ns, std::uint32_t size_bytes, std::uint64_t sequence) noexcept {
     std::uint64_t number = sequence;
-    if (settings_.schedule != nullptr && format_.stamp == message::Stamp::kTimeAndId) {
+    if (settings_.schedule != nullptr && format_.stamp != message::Stamp::kNone) {
       if (!recorder_.measures(intended_ns)) number |= message::kWarmUpBit;
       settings_.schedule->put(settings_.scheduled, number, {.due_ns = intended_ns});
     }

@@ -86,7 +86,7 @@ std::size_t Format::stamp_at(std::span<const std::uint8_t> bytes) const noexcept
   std::size_t at = stamp_position;
   if (at == 0) {
     at = codec.position_in(bytes, stamp_offset);
-  } else if (bytes.size() < kEncapsulationBytes || bytes[0] != 0 || bytes[1] > 1) {
+  } else if (!is_cdr(bytes)) {
     return 0;
   }
   return at + stamp_bytes <= bytes.size() ? at : 0;

@@ -71,6 +71,11 @@ struct Format {
   [[nodiscard]] std::size_t stamp_at(std::span<const std::uint8_t> bytes) const noexcept;
 };
 
+// Whether bytes begin as CDR of either byte order does.
+[[nodiscard]] inline bool is_cdr(std::span<const std::uint8_t> bytes) noexcept {
+  return bytes.size() >= kEncapsulationBytes && bytes[0] == 0 && bytes[1] <= 1;
+}
+
 // True if an encoded message, at least its first two bytes, has not the byte order of this machine.
 [[nodiscard]] inline bool is_swapped(std::span<const std::uint8_t> bytes) noexcept {
   return bytes[1] != kNativeEncapsulation;
