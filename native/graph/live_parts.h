@@ -533,8 +533,9 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
       // An application's callback begins when its message is there.
       runtime::Delivery decoded = delivery;
       Nanoseconds deserialize_ns = kUnknownTime;
-      if (shared_.decode(format_, *object_, decoded, deserialize_ns))
-        on_header(format_.stamp_in(decoded.object), decoded, shared_.clock.now(), deserialize_ns);
+      if (!shared_.decode(format_, *object_, decoded, deserialize_ns)) return;
+      message::Header header = format_.stamp_in(decoded.object);
+      on_header(header, decoded, shared_.clock.now(), deserialize_ns);
       return;
     }
     const Nanoseconds callback_ns = shared_.clock.now();
@@ -555,7 +556,7 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
   }
 
  private:
-  void on_header(message::Header header, const runtime::Delivery& delivery, Nanoseconds callback_ns,
+  void on_header(message::Header& header, const runtime::Delivery& delivery, Nanoseconds callback_ns,
                  Nanoseconds deserialize_ns) noexcept {
     Edge* const edge = find(delivery.writer, header);
     if (edge == nullptr) {
