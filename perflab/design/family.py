@@ -53,13 +53,22 @@ def _each(entering: Entering) -> int:
     return min(Counter(t.block for t in entering.result.trials_detail).values())
 
 
+def enough(pairs: Sequence[PlannedPair], metrics: int, alpha: float) -> int:
+    """Repetitions with which every comparison could show something at this level of all together."""
+    return max(_needed(pairs, metrics, alpha))
+
+
+def _needed(pairs: Sequence[PlannedPair], metrics: int, alpha: float) -> list[int]:
+    level = alpha / (len(pairs) * metrics)
+    return [needed_repetitions(level, math.comb(a + b, b)) for _, a, b in pairs]
+
+
 def too_few(pairs: Sequence[PlannedPair], metrics: int, repetitions: int, alpha: float) -> str | None:
     """What to say before a run whose trials are too few to show anything of some comparison; None where there is none.
 
     `metrics` of each pair are compared; `alpha` is that of all comparisons together at this look.
     """
-    family = len(pairs) * metrics
-    needed = [needed_repetitions(alpha / family, math.comb(a + b, b)) for _, a, b in pairs]
+    family, needed = len(pairs) * metrics, _needed(pairs, metrics, alpha)
     lacking = metrics * sum(n > repetitions for n in needed)
     if not lacking:
         return None

@@ -20,7 +20,8 @@ from perflab.workload import Source, Workload
 
 if TYPE_CHECKING:
     from perflab.design.breaking_point import Goal
-    from perflab.design.until_decided import Judge
+    from perflab.design.until_decided import Foreseen, Judge
+    from perflab.results.comparison import Looks
 
 CHECKPOINT_NS = 5 * NS_PER_S
 
@@ -122,18 +123,33 @@ class Experiment:
         return replace(self, name=name)
 
     def course(
-        self, judge: Judge | None = None, added: Callable[[Sequence[Planned]], None] = lambda _: None, seen: int = 0
+        self,
+        judge: Judge | None = None,
+        added: Callable[[Sequence[Planned]], None] = lambda _: None,
+        seen: int = 0,
+        enough: Callable[[Looks], int] | None = None,
+        begins: Callable[[Foreseen], None] = lambda _: None,
     ) -> Course:
         """Which trials run, from the first on; without one who judges the results the plan alone. The others are those
         of `UntilDecided`."""
         if self.rule is not None and judge is not None:
+            from perflab.design.quick import BESIDE_S
             from perflab.design.until_decided import UntilDecided
 
             block = [p for p in self.order if p.block == 1 and p.treatment.purpose != EXTRA]
             real = [p for p in block if p.treatment.variant.runtime != "virtual"]
-            block_s = len(real) * (self.settings.warmup_ns + self.settings.duration_ns) / NS_PER_S
+            block_s = len(real) * (BESIDE_S + (self.settings.warmup_ns + self.settings.duration_ns) / NS_PER_S)
             return UntilDecided(
-                self.document, self.treatments, self.order, self.rule, judge, block_s=block_s, seen=seen, added=added
+                self.document,
+                self.treatments,
+                self.order,
+                self.rule,
+                judge,
+                block_s=block_s,
+                seen=seen,
+                enough=enough,
+                begins=begins,
+                added=added,
             )
         if self.search is None:
             return AsPlanned(self.order)

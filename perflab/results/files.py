@@ -378,6 +378,18 @@ class TrialFile(Asked, TrialEnd):
         return self.status == FINISHED
 
     @property
+    def span(self) -> tuple[datetime, datetime] | None:
+        """From its start, with the wait for a quiet machine, to its end; None where that is not recorded."""
+        try:
+            return (
+                None
+                if self.started_utc is None or self.ended_utc is None
+                else (datetime.fromisoformat(self.started_utc), datetime.fromisoformat(self.ended_utc))
+            )
+        except ValueError:
+            return None
+
+    @property
     def ended(self) -> TrialFile:
         """The same; of a trial that was not closed an interrupted one, whose place a resumed run takes again."""
         if self.finished:

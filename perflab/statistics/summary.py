@@ -55,6 +55,8 @@ class TrialData(Circumstances, TrialFacts):
     block: int = 1
     purpose: Purpose | None = MEASURED
     duration_s: float
+    took_s: float | None = None
+    """From its start, with the wait for a quiet machine, to its end."""
     started_ns: int | None
     accounts: Accounts | None
     """None where nothing was recorded."""
