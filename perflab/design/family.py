@@ -53,14 +53,13 @@ def _each(entering: Entering) -> int:
     return min(Counter(t.block for t in entering.result.trials_detail).values())
 
 
-def enough(pairs: Sequence[PlannedPair], metrics: int, alpha: float) -> int:
-    """Repetitions with which every comparison could show something at this level of all together."""
-    return max(_needed(pairs, metrics, alpha))
+def enough(pairs: Sequence[PlannedPair], comparisons: int, alpha: float) -> int:
+    """Repetitions with which each of so many could show something at this level of all together."""
+    return max(_needed(pairs, comparisons, alpha))
 
 
-def _needed(pairs: Sequence[PlannedPair], metrics: int, alpha: float) -> list[int]:
-    level = alpha / (len(pairs) * metrics)
-    return [needed_repetitions(level, math.comb(a + b, b)) for _, a, b in pairs]
+def _needed(pairs: Sequence[PlannedPair], comparisons: int, alpha: float) -> list[int]:
+    return [needed_repetitions(alpha / comparisons, math.comb(a + b, b)) for _, a, b in pairs]
 
 
 def too_few(pairs: Sequence[PlannedPair], metrics: int, repetitions: int, alpha: float) -> str | None:
@@ -68,7 +67,8 @@ def too_few(pairs: Sequence[PlannedPair], metrics: int, repetitions: int, alpha:
 
     `metrics` of each pair are compared; `alpha` is that of all comparisons together at this look.
     """
-    family, needed = len(pairs) * metrics, _needed(pairs, metrics, alpha)
+    family = len(pairs) * metrics
+    needed = _needed(pairs, family, alpha)
     lacking = metrics * sum(n > repetitions for n in needed)
     if not lacking:
         return None

@@ -122,7 +122,7 @@ class UntilDecided:
         *,
         block_s: float = 0.0,
         seen: int = 0,
-        enough: Callable[[Looks], int] | None = None,
+        enough: Callable[[Looks, int | None], int] | None = None,
         begins: Callable[[Foreseen], None] = lambda _: None,
         added: Callable[[Sequence[Planned]], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
@@ -136,6 +136,7 @@ class UntilDecided:
         self._planned_block_s = block_s
         self._longest_block_s = 0.0  # of this session
         self._begun = False
+        self._compared: int | None = None  # by the last judgement
         self._adding_since_s: float | None = None
         self._block_began_s = 0.0
         self._told: list[TrialData] = []
@@ -148,7 +149,8 @@ class UntilDecided:
 
     def next(self) -> Planned | None:
         if len(self._told) == len(self._order) and self._goes_on():
-            self._begin()
+            if len(self._told) >= self._seen:
+                self._begin()
             block = further_block(self._document, self._treatments, self._order)
             self._order += block
             self._added(block)
@@ -209,11 +211,11 @@ class UntilDecided:
         """Trials of a further block."""
         return len(further_block(self._document, self._treatments, self._order))
 
-    def _foreseen(self, enough: Callable[[Looks], int]) -> Foreseen:
+    def _foreseen(self, enough: Callable[[Looks, int | None], int]) -> Foreseen:
         looks, trials = self.rule.looks, len(self._order)
         there = max(planned.block for planned in self._order)
         number = len(looks) + 1
-        needed = enough(Looks(number=number, from_start=self.rule.from_start))
+        needed = enough(Looks(number=number, from_start=self.rule.from_start), self._compared)
         lacking = next_look(looks[-1]) - trials if looks else 0
         repetitions = max(needed, there + max(0, math.ceil(lacking / self._per_block)))
         return Foreseen(number, there, repetitions, needed, self._block_s(), self.rule.at_most_s)
@@ -230,6 +232,7 @@ class UntilDecided:
         if not trials or (not new and (trials < looks[-1] or self._left is not None)):
             return
         judged = self._judge(self._told, rule)
+        self._compared = len(judged) or None
         nothing = all(one.too_few for one in judged)
         if new and (nothing or (to_stop and any(one.too_few for one in judged if one.decidable))):
             return

@@ -103,11 +103,12 @@ def too_few(experiment: Experiment) -> list[str]:
     return [] if words is None else [words]
 
 
-def enough(experiment: Experiment, looks: Looks) -> int:
-    """Repetitions of the plan that can decide every comparison at this look."""
+def enough(experiment: Experiment, looks: Looks, compared: int | None = None) -> int:
+    """Repetitions of the plan that can decide every comparison at this look; `compared`: how many there are, where
+    trials have shown it."""
     pairs, metrics = _planned(experiment)
     alpha = experiment.document.statistics.alpha * looks.share
-    return family.enough(pairs, metrics, alpha) if pairs and metrics else 1
+    return family.enough(pairs, compared or len(pairs) * metrics, alpha) if pairs and metrics else 1
 
 
 def _planned(experiment: Experiment) -> tuple[list[family.PlannedPair], int]:

@@ -162,7 +162,7 @@ def _at_look(asked: Sequence[_Asked], alpha: float, margin: float, looks: Looks)
     correction = len(designs) / looks.share
     found: dict[int, tuple[Verdict, bool]] = {}
     for n, made in designs.items():
-        pair, metric, baseline, treatment, floor = asked[n]
+        _, metric, baseline, treatment, floor = asked[n]
         verdict = verdict_alone(metric, baseline, treatment, alpha, margin, correction, floor)
         found[n] = verdict, (attainable_p(made) or 1.0) * correction > alpha
     return found

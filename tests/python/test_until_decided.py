@@ -11,7 +11,6 @@ import itertools
 import json
 import math
 import os
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
@@ -86,7 +85,7 @@ class Watched:
         rule: StoppingRule = FROM_START,
         trials: Sequence[TrialData] = (),
         plan: Experiment | None = None,
-        needed: Mapping[int, int] = defaultdict(lambda: 1),  # noqa: B008 - is only read
+        needed: int = 1,
         block_s: float = 0.0,
         trial_s: float = 1.0,
         counts: int = 0,
@@ -113,7 +112,7 @@ class Watched:
             judge,
             block_s=block_s,
             seen=len(trials),
-            enough=lambda looks: needed[looks.number],
+            enough=lambda looks, compared: needed,
             begins=self.foreseen.append,
             added=lambda block: self.blocks.append([p.order for p in block]),
             clock=lambda: self.now_s,
@@ -282,7 +281,8 @@ def words(needed: int, at_most_s: float, looks: tuple[int, ...] = (), seen: int 
     plan = experiment(trials=2)  # of three trials each
     trials = [trial(p, 1.0) for p in plan.order][:seen]
     rule = replace(ADDED if seen else FROM_START, at_most_s=at_most_s, looks=looks)
-    made = Watched(not_before(10_000), rule, trials, plan, defaultdict(lambda: needed), block_s=40.0)
+    made = Watched(not_before(10_000), rule, trials, plan, needed, block_s=40.0)
+    assert made.foreseen == []
     made.run(most=seen + 1)
     (foreseen,) = made.foreseen
     return foreseen.words
@@ -299,6 +299,15 @@ def test_it_says_before_the_first_trial_when_it_looks_and_whether_there_is_time_
     # half as many more as at the last look, though fewer could show it
     assert words(3, 130, looks=(18,), seen=6).startswith("look 2 comes with 9 repetitions")
     assert words(3, 130, looks=(18,), seen=6).endswith("is shorter: it comes when that is up, with about 5")
+
+
+def test_of_one_that_was_resumed_the_blocks_count_that_were_added_before() -> None:
+    first = Watched(not_before(10_000), replace(FROM_START, at_most_s=20), block_s=3.0)
+    rule = first.run()
+    again = Watched(not_before(10_000), rule, first.trials, block_s=3.0)
+    again.run()
+    (foreseen,) = again.foreseen
+    assert (foreseen.number, foreseen.there, foreseen.repetitions) == (len(rule.looks) + 1, 8, 12)
 
 
 def test_as_many_as_are_foreseen_can_show_it_and_one_less_cannot() -> None:
