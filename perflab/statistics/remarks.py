@@ -14,7 +14,7 @@ from perflab.results.comparison import (
     Remark,
     Verdict,
 )
-from perflab.results.outcome import FAILED, HARNESS_ERROR, INVALID, Outcome
+from perflab.results.outcome import FAILED, HARNESS_ERROR, INTERRUPTED, INVALID, Outcome
 from perflab.statistics.metrics import NOT_MEASURED, Metric, named
 from perflab.statistics.pairs import Pair, Place, observers_of
 from perflab.statistics.proportion import wilson
@@ -96,7 +96,7 @@ def _troubles(places: Sequence[Place], alpha: float) -> Iterator[Remark]:
         outcomes, trials = result.result.outcomes, result.result.trials_detail
         of = f"of {plural(result.result.trials, 'trial')}"
         others = "; what is said here is of the others" if result.trials else ""
-        interrupted = sum(t.interrupted for t in trials)
+        interrupted = outcomes.interrupted
         failed = outcomes.harness_error - interrupted
         early = sum(t.outcome == FAILED for t in trials) - sum(t.outcome == FAILED for t in result.trials)
         were, them = ("was", "it") if interrupted == 1 else ("were", "them")
@@ -105,7 +105,7 @@ def _troubles(places: Sequence[Place], alpha: float) -> Iterator[Remark]:
             between = f" ({format_confidence(1 - alpha)} interval {100 * interval[0]:.0f}–{100 * interval[1]:.0f} %)"
         succeeded = f"{outcomes.success} of {plural(outcomes.judged, 'trial')} succeeded{between}"
         found: tuple[tuple[str, int, str, Outcome | None], ...] = (
-            (HARNESS_ERROR, interrupted, f"{interrupted} {of} {were} interrupted; `--resume` runs {them}", None),
+            (HARNESS_ERROR, interrupted, f"{interrupted} {of} {were} {INTERRUPTED}; `--resume` runs {them}", None),
             (HARNESS_ERROR, failed, f"{failed} {of} {HARNESS_ERROR.counted}, not by what it measures", HARNESS_ERROR),
             (INVALID, outcomes.invalid, f"{outcomes.invalid} {of} invalid, so neither success nor failure", INVALID),
             (

@@ -35,7 +35,7 @@ from perflab.results.comparison import (
     SuccessRate,
 )
 from perflab.results.curve import BreakingPoint, Curve, CurveMetric
-from perflab.results.outcome import FAILED, HARNESS_ERROR, Outcomes
+from perflab.results.outcome import FAILED, Outcomes
 from perflab.results.trial import CONTROL, MEASURED, Result
 from perflab.statistics.breaking_point_verdicts import STATES
 from perflab.statistics.metrics import LOWER, Metric, chosen, find
@@ -113,14 +113,11 @@ def _not_whole(run: ReportRun) -> str:
 def verdict(runs: Sequence[ReportRun]) -> str:
     """One line: how many trials, with which outcomes, and what was found."""
     outcomes = Outcomes.together([result.outcomes for run in runs for result in run.results])
-    cut = sum(len(run.interrupted) for run in runs)
     total = outcomes.total
     if not total:
         return "No trial was recorded."
-    counts = [(n - cut if o == HARNESS_ERROR else n, o.counted + outcomes.cases(o)) for o, n in outcomes]
     trials = plural(total, "trial")
-    parts = _counted((*counts, (cut, "interrupted")))
-    head = f"{trials}, all successful" if outcomes.success == total > 1 else f"{trials}: {parts}"
+    head = f"{trials}, all successful" if outcomes.success == total > 1 else f"{trials}: {outcomes.words}"
     curves = [curve for run in runs for curve in run.summary.curves]
     said = [head, *_courses(curves), *(words for run in runs for words in _searched(run))]
     if len(runs) > 1:
