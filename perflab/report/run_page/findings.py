@@ -106,7 +106,7 @@ def _not_whole(run: ReportRun) -> str:
     during = f" during trial {run.interrupted[-1].trial}" if run.interrupted else ""
     return (
         f"This run was ended before it was complete{during}: {here} "
-        f"`perflab {run.verb} --resume {shlex.quote(str(run.data.path))}` goes on with the rest."
+        f"`perflab {run.verb} --resume {shlex.quote(run.data.path.resolve().name)}` goes on with the rest."
     )
 
 
