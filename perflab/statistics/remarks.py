@@ -96,7 +96,7 @@ def _troubles(places: Sequence[Place], alpha: float) -> Iterator[Remark]:
         outcomes, trials = result.result.outcomes, result.result.trials_detail
         of = f"of {plural(result.result.trials, 'trial')}"
         others = "; what is said here is of the others" if result.trials else ""
-        interrupted = outcomes.interrupted
+        interrupted = sum(t.interrupted for t in trials)
         failed = outcomes.harness_error - interrupted
         early = sum(t.outcome == FAILED for t in trials) - sum(t.outcome == FAILED for t in result.trials)
         were, them = ("was", "it") if interrupted == 1 else ("were", "them")
