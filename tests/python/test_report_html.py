@@ -497,7 +497,7 @@ def test_no_text_names_a_folder_of_the_machine(tmp_path: Path) -> None:
     (run / "manifest.json").write_text(json.dumps({**manifest, "not_recorded": [missing]}))
     runs = open_all([str(run)])
     for text in (report(runs).page, markdown(runs)):
-        assert "/home/me" not in text and "/opt/me" not in text
+        assert "/home/me/" not in text and "/opt/me/" not in text
         assert "trials/0002_x/p.jsonl: No space left on device" in text
         assert str(tmp_path) not in text
     assert "cap_bpf+ep perflab-monitor" in report(runs).page
