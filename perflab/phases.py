@@ -153,11 +153,12 @@ def phase(what: str) -> Iterator[None]:
         yield
 
 
-def check(mode: str) -> None:
-    """Raises BadInput where there is no such mode."""
+def check(mode: str, *, from_environment: bool = False) -> None:
+    """Raises BadInput where there is no such mode; that names the option, or the variable that says so instead."""
     if mode not in MODES:
         *first, last = MODES
-        raise BadInput(f"{OPTION} {mode!r} is not {', '.join(first)} or {last}")
+        said = f"{ENVIRONMENT}={mode!r} in the environment" if from_environment else f"{OPTION} {mode!r}"
+        raise BadInput(f"{said} is not {', '.join(first)} or {last}")
 
 
 def choose(mode: str) -> None:

@@ -155,9 +155,10 @@ def _progress(beside: Sequence[inspect.Parameter]) -> inspect.Parameter:
     )
 
 
-def _choose(mode: str) -> str:
+def _choose(context: typer.Context, mode: str) -> str:
     """Raises BadInput."""
-    phases.check(mode)
+    source = context.get_parameter_source(_PROGRESS)
+    phases.check(mode, from_environment=source is not None and source.name == "ENVIRONMENT")
     phases.choose(mode)
     return mode
 

@@ -53,13 +53,22 @@ def _each(entering: Entering) -> int:
     return min(Counter(t.block for t in entering.result.trials_detail).values())
 
 
+def enough(pairs: Sequence[PlannedPair], comparisons: int, alpha: float) -> int:
+    """Repetitions with which each of so many could show something at this level of all together."""
+    return max(_needed(pairs, comparisons, alpha))
+
+
+def _needed(pairs: Sequence[PlannedPair], comparisons: int, alpha: float) -> list[int]:
+    return [needed_repetitions(alpha / comparisons, math.comb(a + b, b)) for _, a, b in pairs]
+
+
 def too_few(pairs: Sequence[PlannedPair], metrics: int, repetitions: int, alpha: float) -> str | None:
     """What to say before a run whose trials are too few to show anything of some comparison; None where there is none.
 
     `metrics` of each pair are compared; `alpha` is that of all comparisons together at this look.
     """
     family = len(pairs) * metrics
-    needed = [needed_repetitions(alpha / family, math.comb(a + b, b)) for _, a, b in pairs]
+    needed = _needed(pairs, family, alpha)
     lacking = metrics * sum(n > repetitions for n in needed)
     if not lacking:
         return None

@@ -10,17 +10,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from perflab.design.document import Written, validate
-from perflab.design.settings import Experiment
+from perflab.design.settings import BESIDE_S, Experiment
 from perflab.design.treatments import CONTROL
 
 WHOLE_S = 60.0
 MOST_TRIALS = 5  # with as many of each treatment a difference can be told
 LEAST_S = 1.0  # of a trial's measured part
 COOL_DOWN = "1s"
-
-# What a trial takes beside warm-up and measured part, until one has shown it: on two CPUs 1.3 to 1.7 s in trials of
-# sierra_nevada, for processes to start and to find each other, the last messages, and the records.
-BESIDE_S = 2.0
 
 
 def as_quick(written: Written, build: Callable[[Written], Experiment]) -> Written:

@@ -20,9 +20,14 @@ from perflab.workload import Source, Workload
 
 if TYPE_CHECKING:
     from perflab.design.breaking_point import Goal
-    from perflab.design.until_decided import Judge
+    from perflab.design.until_decided import Foreseen, Judge
+    from perflab.results.comparison import Looks
 
 CHECKPOINT_NS = 5 * NS_PER_S
+
+# What a trial takes beside warm-up and measured part, until one has shown it: on two CPUs 1.3 to 1.7 s in trials of
+# sierra_nevada, for processes to start and to find each other, the last messages, and the records.
+BESIDE_S = 2.0
 
 
 def _default(key: str, model: type[BaseModel] = Document) -> Any:
@@ -122,7 +127,12 @@ class Experiment:
         return replace(self, name=name)
 
     def course(
-        self, judge: Judge | None = None, added: Callable[[Sequence[Planned]], None] = lambda _: None, seen: int = 0
+        self,
+        judge: Judge | None = None,
+        added: Callable[[Sequence[Planned]], None] = lambda _: None,
+        seen: int = 0,
+        enough: Callable[[Looks, int | None], int] | None = None,
+        begins: Callable[[Foreseen], None] = lambda _: None,
     ) -> Course:
         """Which trials run, from the first on; without one who judges the results the plan alone. The others are those
         of `UntilDecided`."""
@@ -131,9 +141,18 @@ class Experiment:
 
             block = [p for p in self.order if p.block == 1 and p.treatment.purpose != EXTRA]
             real = [p for p in block if p.treatment.variant.runtime != "virtual"]
-            block_s = len(real) * (self.settings.warmup_ns + self.settings.duration_ns) / NS_PER_S
+            block_s = len(real) * (BESIDE_S + (self.settings.warmup_ns + self.settings.duration_ns) / NS_PER_S)
             return UntilDecided(
-                self.document, self.treatments, self.order, self.rule, judge, block_s=block_s, seen=seen, added=added
+                self.document,
+                self.treatments,
+                self.order,
+                self.rule,
+                judge,
+                block_s=block_s,
+                seen=seen,
+                enough=enough,
+                begins=begins,
+                added=added,
             )
         if self.search is None:
             return AsPlanned(self.order)

@@ -1,8 +1,9 @@
 """Further repetitions until every comparison is decided, or the time is up (docs/statistics.md, "Until decided").
 
-The trials are judged at looks: as soon as their number can decide everything, and whenever there are half as many more
-as at the last look. Each look spends its share of alpha (`Looks`), so that looking again and again makes no more false
-claims. What a look says may not move the next one: it comes at a number of trials that is known beforehand.
+The trials are judged at looks: as soon as their number can decide everything at what the look may spend of alpha, and
+not before there are half as many more as at the last look. Each look spends its share (`Looks`), so that looking again
+and again makes no more false claims, and what a look has shown stays shown. What a look says may not move the next one:
+it comes at a number of trials that is known beforehand.
 """
 
 from __future__ import annotations
@@ -11,18 +12,67 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from perflab.design.document import Document
 from perflab.design.treatments import EXTRA, Planned, Treatment, further_block
 from perflab.results.comparison import CLAIMS, Looks, Verdict
 from perflab.results.files import Ending, StoppingRule
 from perflab.statistics.summary import TrialData
-from perflab.units import plural
+from perflab.units import format_duration, plural
 
+MINUTE_S = 60.0
 GROWTH = 1.5  # trials of a look, of those of the look before it
 
-# The verdicts of those comparisons that trials can decide, as the last look of the rule finds them.
-Judge = Callable[[Sequence[TrialData], StoppingRule], Sequence[Verdict]]
+
+class Judged(NamedTuple):
+    """A comparison at a look. `verdict` counts what earlier looks have shown; `too_few`: at this one the numbers of
+    trials could show nothing. `decidable`: further trials can decide it."""
+
+    verdict: Verdict
+    too_few: bool = False
+    decidable: bool = True
+
+
+# The comparisons as the last look of the rule finds them.
+Judge = Callable[[Sequence[TrialData], StoppingRule], Sequence[Judged]]
+
+
+class Foreseen(NamedTuple):
+    """The next look that can decide everything, by the numbers of repetitions alone."""
+
+    number: int
+    there: int  # repetitions that there are, or are planned
+    repetitions: int  # at the look
+    at_time_up: int  # with which there is one too once the time is up
+    block_s: float  # what a repetition takes
+    at_most_s: float
+
+    @property
+    def words(self) -> str:
+        """ "look 2 comes with 8 repetitions, 3 more than there are: about 4 min"."""
+        more = self.repetitions - self.there
+        look = f"look {self.number} comes with {plural(self.repetitions, 'repetition')}"
+        if more <= 0:
+            return f"{look}, which are planned"
+        lasts_s = more * self.block_s
+        said = f"{look}, {more} more than there are"
+        if not lasts_s:
+            return said
+        said = f"{said}: about {format_duration(_rounded(lasts_s))}"
+        if lasts_s <= self.at_most_s:
+            return said
+        shorter = f"{said}, and --at-most {format_duration(self.at_most_s)} is shorter"
+        fits = self.there + int(self.at_most_s // self.block_s)
+        if fits >= self.at_time_up and fits > self.there:
+            return f"{shorter}: it comes when that is up, with about {fits}"
+        return f"{shorter}: until then nothing more can be shown"
+
+
+def _rounded(seconds: float) -> float:
+    """What is foreseen is not known to the second."""
+    step = 1.0 if seconds < MINUTE_S else 10.0
+    return max(step, round(seconds / step) * step)
 
 
 def looks_of(rule: StoppingRule | None, trials: int) -> Looks:
@@ -30,7 +80,7 @@ def looks_of(rule: StoppingRule | None, trials: int) -> Looks:
     if rule is None:
         return Looks()
     number = len(rule.looks) + (not rule.looks or trials > rule.looks[-1])
-    return Looks(number=number, from_start=rule.from_start)
+    return Looks(number=number, from_start=rule.from_start, earlier=rule.looks[: number - 1])
 
 
 def next_look(trials: int) -> int:
@@ -38,19 +88,18 @@ def next_look(trials: int) -> int:
     return math.ceil(GROWTH * trials)
 
 
-def undecided(verdicts: Sequence[Verdict]) -> int:
-    return sum(verdict not in CLAIMS for verdict in verdicts)
+def undecided(judged: Sequence[Judged]) -> int:
+    return sum(one.decidable and one.verdict not in CLAIMS for one in judged)
 
 
-def look_in_words(rule: StoppingRule, verdicts: Sequence[Verdict]) -> str:
+def look_in_words(rule: StoppingRule, judged: Sequence[Judged]) -> str:
     """ "look 2, after 24 trials: 3 of 8 comparisons are not decided"; where trials are too few they are no look."""
-    left, trials = undecided(verdicts), plural(rule.looks[-1], "trial")
-    if "too_few_trials" in verdicts:
-        return f"{trials} are too few to decide everything"
+    left, trials = undecided(judged), plural(rule.looks[-1], "trial")
+    if any(one.too_few for one in judged if one.decidable):
+        return f"{trials} are too few for look {len(rule.looks)} to decide everything"
     are = "is" if left == 1 else "are"
-    what = (
-        f"{left} of {plural(len(verdicts), 'comparison')} {are} not decided" if left else "every comparison is decided"
-    )
+    of = plural(sum(one.decidable for one in judged), "comparison")
+    what = f"{left} of {of} {are} not decided" if left else "every comparison is decided"
     return f"look {len(rule.looks)}, after {trials}: {what}"
 
 
@@ -59,7 +108,8 @@ class UntilDecided:
 
     `rule` has the looks that were made in earlier sessions; the first `seen` trials are of those. Somebody may have
     looked at them, and goes on because they decided too little: so they are judged by a look too. `judge` is asked at
-    each look, with the rule as it is then; `added` is told of each further block.
+    each look, with the rule as it is then; `enough` says how many repetitions can decide everything at a look; `begins`
+    is told before the first new trial what is foreseen, `added` of each further block.
     """
 
     def __init__(
@@ -72,16 +122,21 @@ class UntilDecided:
         *,
         block_s: float = 0.0,
         seen: int = 0,
+        enough: Callable[[Looks, int | None], int] | None = None,
+        begins: Callable[[Foreseen], None] = lambda _: None,
         added: Callable[[Sequence[Planned]], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`block_s`: what a block takes at least, in seconds."""
+        """`block_s`: what a block takes, in seconds, as far as that is known before a trial has run."""
         self._document = document
         self._treatments = [t for t in treatments if t.purpose != EXTRA]
         self._order = list(order)
         self._judge, self._added, self._clock = judge, added, clock
-        self._seen = seen
-        self._block_s = block_s
+        self._seen, self._enough, self._begins = seen, enough, begins
+        self._planned_block_s = block_s
+        self._longest_block_s = 0.0  # of this session
+        self._begun = False
+        self._compared: int | None = None  # by the last judgement
         self._adding_since_s: float | None = None
         self._block_began_s = 0.0
         self._told: list[TrialData] = []
@@ -94,18 +149,24 @@ class UntilDecided:
 
     def next(self) -> Planned | None:
         if len(self._told) == len(self._order) and self._goes_on():
+            if len(self._told) >= self._seen:
+                self._begin()
             block = further_block(self._document, self._treatments, self._order)
             self._order += block
             self._added(block)
             self._block_began_s = self._clock()
-        return self._order[len(self._told)] if len(self._told) < len(self._order) else None
+        if len(self._told) >= len(self._order):
+            return None
+        if len(self._told) >= self._seen:
+            self._begin()
+        return self._order[len(self._told)]
 
     def ended(self, planned: Planned, data: TrialData) -> None:
         self._told.append(data)
         if len(self._told) == self._seen:
             self._look()
         elif len(self._told) == len(self._order) and self._adding_since_s is not None:
-            self._block_s = max(self._block_s, self._clock() - self._block_began_s)
+            self._longest_block_s = max(self._longest_block_s, self._clock() - self._block_began_s)
 
     def close(self) -> StoppingRule:
         """The rule as the run ends, whyever. Trials that came after the last look are judged now, which is a look."""
@@ -126,10 +187,38 @@ class UntilDecided:
             return self._end("decided")
         now_s = self._clock()
         self._adding_since_s = now_s if self._adding_since_s is None else self._adding_since_s
-        if now_s - self._adding_since_s + self._block_s > self.rule.at_most_s:
+        if now_s - self._adding_since_s + self._block_s() > self.rule.at_most_s:
             self._look()
             return self._end("decided" if self._is_decided() else "time_up")
         return True
+
+    def _begin(self) -> None:
+        """Says before the first new trial what is foreseen."""
+        if not self._begun and self._enough is not None:
+            self._begins(self._foreseen(self._enough))
+        self._begun = True
+
+    def _block_s(self) -> float:
+        """What a further block takes, as far as can be foreseen: as long as the trials took on the average that there
+        are, and not less than one took in this session."""
+        took = [data.took_s for data in self._told if data.took_s is not None]
+        mean_s = sum(took) / len(took) if took else 0.0
+        known_s = mean_s * self._per_block if took else self._planned_block_s
+        return max(known_s, self._longest_block_s)
+
+    @property
+    def _per_block(self) -> int:
+        """Trials of a further block."""
+        return len(further_block(self._document, self._treatments, self._order))
+
+    def _foreseen(self, enough: Callable[[Looks, int | None], int]) -> Foreseen:
+        looks, trials = self.rule.looks, len(self._order)
+        there = max(planned.block for planned in self._order)
+        number = len(looks) + 1
+        needed = enough(Looks(number=number, from_start=self.rule.from_start), self._compared)
+        lacking = next_look(looks[-1]) - trials if looks else 0
+        repetitions = max(needed, there + max(0, math.ceil(lacking / self._per_block)))
+        return Foreseen(number, there, repetitions, needed, self._block_s(), self.rule.at_most_s)
 
     def _is_decided(self) -> bool:
         return self._left == 0 and self.rule.looks[-1:] == (len(self._told),)
@@ -142,11 +231,12 @@ class UntilDecided:
         rule = replace(self.rule, looks=(*looks, trials)) if new else self.rule
         if not trials or (not new and (trials < looks[-1] or self._left is not None)):
             return
-        verdicts = self._judge(self._told, rule)
-        short = [verdict == "too_few_trials" for verdict in verdicts]
-        if new and (all(short) or (to_stop and any(short))):
+        judged = self._judge(self._told, rule)
+        self._compared = len(judged) or None
+        nothing = all(one.too_few for one in judged)
+        if new and (nothing or (to_stop and any(one.too_few for one in judged if one.decidable))):
             return
-        self.rule, self._left = rule, undecided(verdicts)
+        self.rule, self._left = rule, undecided(judged)
 
     def _end(self, ended: Ending) -> bool:
         self.rule = replace(self.rule, ended=ended)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from perflab.design import family
 from perflab.design.settings import Experiment
 from perflab.design.treatments import Course, Planned, planned_trials
-from perflab.design.until_decided import UntilDecided, look_in_words, looks_of
-from perflab.results.comparison import Looks, Verdict
+from perflab.design.until_decided import Judged, UntilDecided, look_in_words, looks_of
+from perflab.results.comparison import Looks
 from perflab.results.files import Manifest, StoppingRule
 from perflab.runs.collect import metrics_of
 from perflab.runs.rundir import RunDirectory
@@ -35,7 +36,13 @@ class Deciding:
         self._experiment, self._directory, self._trials = experiment, directory, trials
         self._told, self._planned = told, planned
         self._said = ""
-        self.course: Course = experiment.course(self._judge, self._added, seen=len(trials))
+        self.course: Course = experiment.course(
+            self._judge,
+            self._added,
+            seen=len(trials),
+            enough=partial(enough, experiment),
+            begins=lambda foreseen: told(foreseen.words),
+        )
 
     def close(self, manifest: Manifest) -> Manifest:
         """The manifest as it is now, with how the rule ended; `manifest` of a run without one."""
@@ -47,8 +54,8 @@ class Deciding:
                 return self._keep(rule=rule)
         return manifest
 
-    def _judge(self, trials: Sequence[TrialData], rule: StoppingRule) -> list[Verdict]:
-        found = verdicts(self._experiment, trials, looks_of(rule, len(trials)))
+    def _judge(self, trials: Sequence[TrialData], rule: StoppingRule) -> list[Judged]:
+        found = judged(self._experiment, trials, looks_of(rule, len(trials)))
         if (words := look_in_words(rule, found)) != self._said:
             self._said = words
             self._told(words)
@@ -70,8 +77,8 @@ class Deciding:
         return manifest
 
 
-def verdicts(experiment: Experiment, trials: Sequence[TrialData], looks: Looks) -> list[Verdict]:
-    """Of those comparisons that further trials can decide."""
+def judged(experiment: Experiment, trials: Sequence[TrialData], looks: Looks) -> list[Judged]:
+    """All comparisons that have trials."""
     from perflab.statistics import findings  # scipy takes a second to import
 
     asked = experiment.document.statistics
@@ -79,7 +86,7 @@ def verdicts(experiment: Experiment, trials: Sequence[TrialData], looks: Looks) 
     metrics = metrics_of(results, asked.metrics, key_figures.kinds(trials[0].key_figures if trials else ()))
     rules = {"alpha": asked.alpha, "margin": asked.margin / 100}
     found = findings.verdicts(results, metrics, **rules, seed=experiment.settings.seed, looks=looks)
-    return [quick.verdict for quick in found if quick.decidable]
+    return [Judged(quick.verdict, quick.too_few, quick.decidable) for quick in found]
 
 
 def too_few(experiment: Experiment) -> list[str]:
@@ -90,12 +97,25 @@ def too_few(experiment: Experiment) -> list[str]:
         return []
     if document.trials == 1 or document.quick:
         return []
-    graph = workload.graph
+    pairs, metrics = _planned(experiment)
+    alpha = document.statistics.alpha * Looks().share
+    words = family.too_few(pairs, metrics, document.trials, alpha) if pairs and metrics else None
+    return [] if words is None else [words]
+
+
+def enough(experiment: Experiment, looks: Looks, compared: int | None = None) -> int:
+    """Repetitions of the plan that can decide every comparison at this look; `compared`: how many there are, where
+    trials have shown it."""
+    pairs, metrics = _planned(experiment)
+    alpha = experiment.document.statistics.alpha * looks.share
+    return family.enough(pairs, compared or len(pairs) * metrics, alpha) if pairs and metrics else 1
+
+
+def _planned(experiment: Experiment) -> tuple[list[family.PlannedPair], int]:
+    """What will be compared, and in how many metrics."""
+    document, graph = experiment.document, experiment.workload.graph
     figures = key_figures.kinds(key_figures.declared(graph.document))
     there = {"round_trip": graph.services(), "latency": graph.edges(), "response": graph.edges()}
     wanted = chosen(document.statistics.metrics, figures=figures)
     metrics = sum(bool(there.get(metric.name.partition(".")[0], True)) for metric in wanted)
-    pairs = family.planned_pairs(experiment.order, workload.name)
-    alpha = document.statistics.alpha * Looks().share
-    words = family.too_few(pairs, metrics, document.trials, alpha) if pairs and metrics else None
-    return [] if words is None else [words]
+    return family.planned_pairs(experiment.order, experiment.workload.name), metrics

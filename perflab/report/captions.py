@@ -83,7 +83,7 @@ def _outcomes(trials: Sequence[TrialTables]) -> str:
 
 def left_out_words(outcomes: Outcomes) -> str:
     """ "1 trial was invalid and 2 trials were stopped by a perflab error: left out.", or nothing."""
-    parts = [f"{n} {'trial was' if n == 1 else 'trials were'} {outcome.counted}" for outcome, n in outcomes]
+    parts = [f"{n} {'trial was' if n == 1 else 'trials were'} {words}" for _, n, _, words in outcomes.counts]
     return f"{' and '.join(parts)}: left out." if parts else ""
 
 

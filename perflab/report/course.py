@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from perflab.report import axes
 from perflab.report.figures import Axis, Figure, Key, Plot, Span, Spans, fixed, rows
@@ -23,7 +22,7 @@ TOP, BOTTOM = -0.2, 0.4  # of a bar from the middle of its row
 
 @dataclass(frozen=True)
 class _Ran:
-    """A trial, from when to when it ran in seconds since the first one began to wait, and since when it waited."""
+    """A trial, from when to when it ran in seconds since the first one began to wait; since when it waited."""
 
     trial: TrialTables
     waits: float
@@ -66,18 +65,22 @@ def course(results: Sequence[Trials]) -> Figure | None:
             if trial.quiet is False:
                 busy.append((begin, place + (TOP + BOTTOM) / 2, f"{words}<br>began on a busy machine"))
     plot = Plot(
-        fixed(Axis("time since the run began (s)", "linear", 0.0, latest * 1.01, axes.linear_ticks(0.0, latest, 8))),
+        fixed(
+            Axis(
+                "time since the first trial began (s)", "linear", 0.0, latest * 1.01, axes.linear_ticks(0.0, latest, 8)
+            )
+        ),
         rows([result.label for result in shown]),
     )
     plot.points("not successful", WRONG, signs, sign="cross")
     plot.points("began on a busy machine", BUSY, busy, sign="ring")
     if rest := len(own) - len(shown):
         plot.notes.append(f"{plural(rest, 'result')} of which every trial was successful: not drawn.")
-    trials = sum(map(len, ran.values()))
+    trials, lasting = sum(map(len, ran.values())), None if run is None else run.lasted_s
     return plot.figure(
         "course",
         "What ran when",
-        f"{shown[0].workload}: {plural(trials, 'trial')} in {format_duration(latest)}",
+        f"{shown[0].workload}: {plural(trials, 'trial')}{f' in {format_duration(lasting)}' if lasting else ''}",
         enumerate(NAMES),
         [
             Key("waiting for a quiet machine", None, sign="ground"),
@@ -103,14 +106,10 @@ def _ran(result: Trials) -> list[_Ran]:
     for trial in (*result.trials, *result.left_out):
         if (times := _times(trial)) is not None:
             begin, end = times
-            found.append(_Ran(trial, begin - (trial.waited_s or 0.0), begin, end))
+            found.append(_Ran(trial, begin, min(end, begin + (trial.waited_s or 0.0)), end))
     return found
 
 
 def _times(trial: TrialTables) -> tuple[float, float] | None:
-    """Seconds of the time of day at which it began and ended; None where that is not recorded."""
-    try:
-        begin, end = (datetime.fromisoformat(text or "").timestamp() for text in (trial.started_utc, trial.ended_utc))
-    except ValueError:
-        return None
-    return begin, end
+    """Seconds of the time of day at which it began, to wait at first, and ended; None where that is not recorded."""
+    return None if trial.span is None else (trial.span[0].timestamp(), trial.span[1].timestamp())

@@ -15,7 +15,7 @@ from perflab.columns import Cell, Column
 from perflab.phases import AUTO, OFF
 from perflab.quantity import COUNT, PLAIN, TIME
 from perflab.report.progress import RECENT, LiveLine, Pace, RunProgress
-from perflab.results.outcome import SUCCESS
+from perflab.results.outcome import SUCCESS, Outcomes
 from perflab.results.trial import Distribution, least_lost
 from perflab.runs.display import Display, FinishedTrial, LiveProgress, PlannedTrial, RunPlan
 
@@ -202,9 +202,10 @@ def render(run: RunProgress, state: str, width: int, height: int) -> RenderableT
     if run.plan.total == 1 and run.current is not None:
         return _cut(Text(f"{run.current.variant}: {state}"), width)
     rows: list[RenderableType] = [_bar(run, width)]
-    bad = [f.trial.outcome for f in run.finished if f.trial.outcome != SUCCESS]
+    bad = [f.trial for f in run.finished if f.trial.outcome != SUCCESS]
     if bad:
-        counts = [(f"{bad.count(o)} {o.counted}", STYLES[o.tone]) for o in dict.fromkeys(bad)]
+        outcomes = Outcomes.of([t.outcome for t in bad], interrupted=sum(t.interrupted for t in bad))
+        counts = [(f"{n} {words}", STYLES[outcome.tone]) for outcome, n, _, words in outcomes.counts]
         rows.append(_cut(Text("      ").append_text(Text(", ").join(Text(*count) for count in counts)), width))
     if run.current is not None:
         rows.append(_named("now", run.current, width))

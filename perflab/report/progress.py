@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from perflab.design.quick import BESIDE_S
+from perflab.design.settings import BESIDE_S
 from perflab.results.outcome import HARNESS_ERROR
 from perflab.runs.display import FinishedTrial, LiveProgress, PlannedTrial, RunPlan
 from perflab.statistics import histogram as hg

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from perflab.errors import BadInput, PerflabError
 from perflab.report.label import labels
+from perflab.report.places import mapped, names_like_paths, without_folders
 from perflab.report.tables.trials import TrialOf
 from perflab.results.comparison import Finding, Remark
 from perflab.results.files import Manifest, TrialFile
@@ -112,13 +114,20 @@ class ReportRun:
 
 
 def read(data: RunData) -> ReportRun:
-    """What a report needs beside the data."""
+    """What a report needs beside the data; no text in it names a folder of the machine of the run."""
     results = data.summary.results
     names = labels(results, [data.name] * len(results)) if results else []
     notes: list[str] = list(data.notes)
     found = list(_files(data, notes)) if data.origin == PERFLAB else []
     files, folders = {file.trial: file for _, file in found}, {file.trial: path for path, file in found}
-    return ReportRun(data, tuple(names), files, folders, tuple(dict.fromkeys(notes)))
+    graph = names_like_paths(data.manifest.workload.graph)
+    change = partial(without_folders, runs=(data.manifest.run, data.path.resolve().name), kept=graph)
+    data = replace(
+        data,
+        summary=mapped(data.summary, change),
+        manifest=replace(data.manifest, not_recorded=mapped(data.manifest.not_recorded, change)),
+    )
+    return ReportRun(data, tuple(names), mapped(files, change), folders, tuple(dict.fromkeys(map(change, notes))))
 
 
 def _files(data: RunData, notes: list[str]) -> Iterator[tuple[Path, TrialFile]]:

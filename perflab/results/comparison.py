@@ -308,6 +308,15 @@ class Spread:
 
 
 @dataclass(frozen=True)
+class EarlierLook:
+    """A look at a run before the last one."""
+
+    number: Count
+    trials: Count
+    """That the run had then."""
+
+
+@dataclass(frozen=True)
 class Comparison:
     """A treatment against its baseline. Positive, or a ratio above 1: the treatment's values are larger."""
 
@@ -359,6 +368,8 @@ class Comparison:
     spread_influence: SpreadInfluence
     lattice: Lattice | None
     """Of both samples together."""
+    look: EarlierLook | None = field(default=None, kw_only=True)
+    """Of whose trials, and at whose level, all of this is; null: of all trials, at the level of the last look."""
 
     @property
     def excluded(self) -> float | None:
@@ -461,6 +472,8 @@ class Looks:
     number: Count = 1
     from_start: bool = False
     """Whether the rule that asks for further looks was there before the first trial."""
+    earlier: tuple[Count, ...] = ()
+    """How many trials the run had at each look before this one."""
 
     @property
     def share(self) -> float:
@@ -471,6 +484,14 @@ class Looks:
     @property
     def next(self) -> Looks:
         return dataclasses.replace(self, number=self.number + 1)
+
+    @property
+    def before(self) -> list[tuple[Looks, EarlierLook]]:
+        """The looks before this one, the latest first."""
+        return [
+            (Looks(number=n, from_start=self.from_start, earlier=self.earlier[: n - 1]), EarlierLook(n, trials))
+            for n, trials in reversed(list(enumerate(self.earlier, 1)))
+        ]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -64,6 +64,19 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
+def instant(text: str | None) -> datetime | None:
+    """None where it is not recorded."""
+    try:
+        return None if text is None else datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def span_of(started_utc: str | None, ended_utc: str | None) -> tuple[datetime, datetime] | None:
+    begin, end = instant(started_utc), instant(ended_utc)
+    return None if begin is None or end is None else (begin, end)
+
+
 # -- manifest.json ---------------------------------------------------------------------------------------------------
 
 
@@ -376,6 +389,11 @@ class TrialFile(Asked, TrialEnd):
     @property
     def finished(self) -> bool:
         return self.status == FINISHED
+
+    @property
+    def span(self) -> tuple[datetime, datetime] | None:
+        """From its start, with the wait for a quiet machine, to its end; None where that is not recorded."""
+        return span_of(self.started_utc, self.ended_utc)
 
     @property
     def ended(self) -> TrialFile:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from perflab.models import Count
 
@@ -51,6 +51,7 @@ class Outcome(StrEnum):
 
 
 SUCCESS, FAILED, INVALID, HARNESS_ERROR = Outcome
+INTERRUPTED = "interrupted"  # said of one, and after a number, that a signal to perflab cut off
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,20 +71,32 @@ class CountedOutcome(OwnOutcome):
     trials: Count = 1
 
 
+class Counted(NamedTuple):
+    """How many trials ended so; `words` stand after their number in a table, `counted` in a sentence."""
+
+    outcome: Outcome
+    n: int
+    words: str
+    counted: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Outcomes:
     success: Count = 0
     failed: Count = 0
     invalid: Count = 0
     harness_error: Count = 0
+    interrupted: Count = 0
+    """How many of harness_error a signal to perflab cut off, which is nobody's fault."""
     own: tuple[CountedOutcome, ...] = ()
     """How many of these ended as only this kind of workload can."""
 
     @staticmethod
-    def of(outcomes: Iterable[Outcome], own: Iterable[OwnOutcome | None] = ()) -> Outcomes:
+    def of(outcomes: Iterable[Outcome], own: Iterable[OwnOutcome | None] = (), interrupted: int = 0) -> Outcomes:
         counted = Counter(one for one in own if one is not None)
         return Outcomes(
             **Counter(map(str, outcomes)),
+            interrupted=interrupted,
             own=tuple(CountedOutcome(name=o.name, words=o.words, of=o.of, trials=n) for o, n in counted.items()),
         )
 
@@ -94,7 +107,7 @@ class Outcomes:
         for one in (one for outcomes in several for one in outcomes.own):
             before = own.get(one.name)
             own[one.name] = one if before is None else replace(one, trials=one.trials + before.trials)
-        return Outcomes(**counts, own=tuple(own.values()))
+        return Outcomes(**counts, interrupted=sum(o.interrupted for o in several), own=tuple(own.values()))
 
     def __iter__(self) -> Iterator[tuple[Outcome, int]]:
         """Those that there are, and how many of each."""
@@ -112,6 +125,18 @@ class Outcomes:
         return replace(self, **judged)
 
     @property
+    def counts(self) -> list[Counted]:
+        """Those that there are; trials that were cut off stand apart."""
+        found = []
+        for outcome, n in self:
+            cut = self.interrupted if outcome == HARNESS_ERROR else 0
+            if n > cut:
+                found.append(Counted(outcome, n - cut, outcome.words, f"{outcome.counted}{self.cases(outcome)}"))
+            if cut:
+                found.append(Counted(outcome, cut, INTERRUPTED, INTERRUPTED))
+        return found
+
+    @property
     def total(self) -> int:
         return sum(n for _, n in self)
 
@@ -122,7 +147,7 @@ class Outcomes:
     @property
     def words(self) -> str:
         """ "3 successful, 2 failed (1 planning failed)"; nothing where there are none."""
-        return ", ".join(f"{n} {outcome.counted}{self.cases(outcome)}" for outcome, n in self)
+        return ", ".join(f"{n} {words}" for _, n, _, words in self.counts)
 
     def cases(self, outcome: Outcome) -> str:
         """ " (1 planning failed)": what the kind of workload says of those with this outcome."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perflab.errors import BadInput, instead
-from perflab.results.files import Manifest
+from perflab.results.files import Manifest, instant, span_of
 from perflab.results.outcome import FAILED, SUCCESS, Outcome
 from perflab.results.summary import Summary
 from perflab.results.trial import Circumstances
@@ -47,13 +48,18 @@ class TrialTables(Circumstances):
     block: int | None = None
     order: int | None = None
     after: str | None = None  # the disturbance right before it, if any
-    # When it was run, and how long it waited for a quiet machine before; None where that is not recorded. `quiet` says
-    # whether the machine became so.
+    # When it was run, and how long of that it waited for a quiet machine at first; None where that is not recorded.
+    # `quiet` says whether the machine became so.
     started_utc: str | None = None
     ended_utc: str | None = None
     waited_s: float | None = None
     quiet: bool | None = None
     missed_criterion: bool = False  # the only reason why it failed: it ran to its end with everything in effect
+
+    @property
+    def span(self) -> tuple[datetime, datetime] | None:
+        """From its start, with the wait for a quiet machine, to its end; None where that is not recorded."""
+        return span_of(self.started_utc, self.ended_utc)
 
     @property
     def measured(self) -> bool:
@@ -95,6 +101,18 @@ class RunData:
             for trial in self.trials
         ]
         return pl.concat(parts, how="diagonal_relaxed") if parts else pl.DataFrame()
+
+    @property
+    def lasted_s(self) -> float | None:
+        """From the beginning of the run to the end of its last trial; of one that was resumed the time within its
+        trials. None where that is not recorded."""
+        spans = [span for trial in self.trials if (span := trial.span) is not None]
+        if not spans:
+            return None
+        if self.manifest.earlier_controllers:
+            return sum((end - begin).total_seconds() for begin, end in spans)
+        began = instant(self.manifest.created_utc) or min(begin for begin, _ in spans)
+        return (max(end for _, end in spans) - began).total_seconds()
 
     @property
     def is_virtual(self) -> bool:

@@ -43,12 +43,21 @@ def read(document: Mapping[str, Any]) -> Summary:
     """The summary that a file holds, of older versions too. Raises models.Damaged, BadInput."""
     results = document.get("results")
     if isinstance(results, list) and all(isinstance(result, Mapping) for result in results):
-        document = {**document, "results": [as_today(result) for result in results]}
+        document = {**document, "results": [_with_interrupted(as_today(result)) for result in results]}
     summary = models.read(Summary, document)
     for name, figure in (item for result in summary.results for item in result.key_figures.items()):
         if isinstance(figure, OwnFigure):
             know(name, figure)
     return summary
+
+
+def _with_interrupted(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A result of an older version, which says of single trials alone that they were interrupted."""
+    outcomes, trials = result.get("outcomes"), result.get("trials_detail")
+    if not isinstance(outcomes, Mapping) or "interrupted" in outcomes or not isinstance(trials, list):
+        return result
+    cut = sum(bool(trial.get("interrupted")) for trial in trials if isinstance(trial, Mapping))
+    return {**result, "outcomes": {**outcomes, "interrupted": cut}}
 
 
 def json_schema() -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from perflab.errors import BadInput
 from perflab.models import Count, Ordinal, Share
-from perflab.results.outcome import SUCCESS, Outcome, Outcomes, OwnOutcome
+from perflab.results.outcome import INTERRUPTED, SUCCESS, Outcome, Outcomes, OwnOutcome
 from perflab.results.phase import ALIGNED
 from perflab.units import is_zero, level_value
 
@@ -634,7 +634,7 @@ class Trial(TrialFacts):
     @property
     def ended(self) -> str:
         """Its outcome in words, by the name of the kind of workload where that has one."""
-        return (self.own_outcome or self.outcome).words
+        return INTERRUPTED if self.interrupted else (self.own_outcome or self.outcome).words
 
 
 @dataclass(frozen=True, kw_only=True)

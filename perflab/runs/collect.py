@@ -126,6 +126,7 @@ def collect(
             "block": trial.block or 1,
             "measured_s": measured_s,
             "started_ns": from_ns,
+            "took_s": None if trial.span is None else (trial.span[1] - trial.span[0]).total_seconds(),
             "accounts": accounts,
             "resources": resources,
             "discovery_ns": Discovery(

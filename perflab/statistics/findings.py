@@ -9,7 +9,7 @@ is compared with what and why.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -17,8 +17,10 @@ from typing import NamedTuple
 from perflab.results.comparison import (
     ALPHA,
     CARRY_OVER,
+    CLAIMS,
     MARGIN,
     OBSERVER,
+    EarlierLook,
     Finding,
     Findings,
     FoundLattice,
@@ -32,12 +34,13 @@ from perflab.results.comparison import (
 from perflab.results.trial import Median, Result
 from perflab.statistics import estimate, remarks
 from perflab.statistics.comparison import Compared, compare_all, lattice_of, verdict_alone
+from perflab.statistics.difference import attainable_p
 from perflab.statistics.estimate import find_outliers
 from perflab.statistics.metrics import RATIO, Metric, chosen
 from perflab.statistics.noise import noise_floor
 from perflab.statistics.pairs import Entering, Pair, Place, pairs_of, places_of
 from perflab.statistics.proportion import wilson
-from perflab.statistics.sample import design
+from perflab.statistics.sample import Sample, design
 from perflab.statistics.selection import sample_of
 from perflab.statistics.verdicts import effect_of, in_words
 
@@ -71,8 +74,8 @@ def find(
     compared: list[Compared[Pair]] = []
     carried: list[Compared[Pair]] = []
     if max(counts, default=0) > 1:  # else there is nothing that statistics could say
-        compared = _compared(pairs_of(places), wanted, alpha, margin, seed, looks)
-        carried = _carry_over(places, wanted, alpha, seed, looks)
+        compared = _compared(results, partial(_all_pairs, wanted), alpha, margin, seed, looks)
+        carried = _compared(results, partial(_carry_over, wanted), alpha, MARGIN, seed, looks)
     lattices = _lattices(places, wanted)
     outliers = _outliers(places, wanted)
     return Findings(
@@ -92,24 +95,111 @@ def find(
     )
 
 
-def _compared(
-    pairs: Sequence[Pair], metrics: Sequence[Metric], alpha: float, margin: float, seed: int, looks: Looks
-) -> list[Compared[Pair]]:
-    """Every pair in every metric that both sides measured, as one family."""
+class _Asked(NamedTuple):
+    """A pair to be compared in one metric; `floor` says its noise floor."""
+
+    pair: Pair
+    metric: Metric
+    baseline: Sample
+    treatment: Sample
+    floor: Callable[[], NoiseFloor | None]
+
+
+# What is compared, always in the same order, whatever trials the results have.
+_Ask = Callable[[Sequence[Result], int], list[_Asked]]
+
+
+def _all_pairs(metrics: Sequence[Metric], results: Sequence[Result], seed: int) -> list[_Asked]:
+    """Every pair in every metric."""
     asked = []
-    for pair, metric in itertools.product(pairs, metrics):
+    for pair, metric in itertools.product(pairs_of(places_of(results)), metrics):
         baseline, treatment = pair.samples(metric)
-        asked.append((pair, metric, baseline, treatment, _floor(pair, metric, baseline.n, treatment.n, seed)))
-    return compare_all(asked, alpha, margin, seed, looks.share, looks.next.share)
+        floor = partial(_floor, pair, metric, baseline.n, treatment.n, seed)
+        asked.append(_Asked(pair, metric, baseline, treatment, floor))
+    return asked
+
+
+class _Stands(NamedTuple):
+    """What is said of a comparison: the verdict of the look `at`, None: the last one. `too_few`: the last look's
+    numbers of trials could show nothing of it."""
+
+    verdict: Verdict
+    at: EarlierLook | None
+    too_few: bool
+
+
+def _standing(
+    results: Sequence[Result], ask: _Ask, alpha: float, margin: float, seed: int, looks: Looks
+) -> dict[int, _Stands]:
+    """By their places in what is asked, those comparisons that have trials: what the last look claims, else what the
+    latest look claimed that did; where none did, what the latest look found whose numbers could show something.
+
+    With the chance 1 - alpha all that any look claims is so (`Looks`), so that a claim need not be made again at the
+    smaller level of a later look.
+    """
+    now = _at_look(ask(results, seed), alpha, margin, looks)
+    found = {n: _Stands(verdict, None, too_few) for n, (verdict, too_few) in now.items()}
+    for then, at in looks.before:
+        if all(stands.verdict in CLAIMS for stands in found.values()):
+            break
+        for n, (verdict, too_few) in _at_look(ask(_until(results, at.trials), seed), alpha, margin, then).items():
+            stands = found.get(n)
+            if stands is None or stands.verdict in CLAIMS:
+                continue
+            if verdict in CLAIMS or (stands.verdict == "too_few_trials" and not too_few):
+                found[n] = stands._replace(verdict=verdict, at=at)
+    return found
+
+
+def _until(results: Sequence[Result], trials: int) -> list[Result]:
+    """The results with those that were the first so many trials of the run."""
+    return [replace(r, trials_detail=tuple(t for t in r.trials_detail if t.order <= trials)) for r in results]
+
+
+def _at_look(asked: Sequence[_Asked], alpha: float, margin: float, looks: Looks) -> dict[int, tuple[Verdict, bool]]:
+    """By their places the verdicts of those that have trials, and whether these are too few to show anything."""
+    designs = {n: made for n, one in enumerate(asked) if (made := design(one.baseline, one.treatment)).blocks}
+    correction = len(designs) / looks.share
+    found: dict[int, tuple[Verdict, bool]] = {}
+    for n, made in designs.items():
+        _, metric, baseline, treatment, floor = asked[n]
+        verdict = verdict_alone(metric, baseline, treatment, alpha, margin, correction, floor)
+        found[n] = verdict, (attainable_p(made) or 1.0) * correction > alpha
+    return found
+
+
+def _compared(
+    results: Sequence[Result], ask: _Ask, alpha: float, margin: float, seed: int, looks: Looks
+) -> list[Compared[Pair]]:
+    """What both sides measured, as one family, each as it stands at the last look."""
+
+    def at_look(some: Sequence[Result], these: Looks) -> dict[int, Compared[tuple[int, Pair]]]:
+        asked = [
+            ((n, pair), metric, baseline, treatment, floor() if baseline.n and treatment.n else None)
+            for n, (pair, metric, baseline, treatment, floor) in enumerate(ask(some, seed))
+        ]
+        made = compare_all(asked, alpha, margin, seed, these.share, looks.next.share)
+        return {one.of[0]: one for one in made}
+
+    found = at_look(results, looks)
+    standing = _standing(results, ask, alpha, margin, seed, looks) if looks.before else {}
+    for then, at in looks.before:
+        mine = [n for n, stands in standing.items() if stands.at == at]
+        earlier = at_look(_until(results, at.trials), then) if mine else {}
+        for n in mine:
+            more = None if earlier[n].comparison.verdict in CLAIMS else found[n].comparison.more_trials
+            found[n] = earlier[n]._replace(comparison=replace(earlier[n].comparison, look=at, more_trials=more))
+    return [Compared(of[1], metric, comparison) for of, metric, comparison in found.values()]
 
 
 class Quick(NamedTuple):
-    """What a pair shows in one metric. `decidable`: of systems, by a factor, so that a difference can be shown and that
-    there is none."""
+    """What a pair shows in one metric. `too_few`: the numbers of trials at this look could show nothing of it.
+    `decidable`: of systems, by a factor, so that a difference can be shown and that there is none."""
 
     pair: Pair
     metric: Metric
     verdict: Verdict
+    too_few: bool
     decidable: bool
 
 
@@ -117,18 +207,14 @@ def verdicts(
     results: Sequence[Result], metrics: Sequence[Metric], *, alpha: float, margin: float, seed: int, looks: Looks
 ) -> list[Quick]:
     """The verdicts of `find`, which are had much sooner than all that it says of them."""
-    asked = [
-        (pair, metric, *pair.samples(metric))
-        for pair, metric in itertools.product(pairs_of(places_of(results)), metrics)
-    ]
-    tested = [entry for entry in asked if design(*entry[2:]).blocks]
+    ask = partial(_all_pairs, metrics)
+    asked = ask(results, seed)
     found = []
-    for pair, metric, baseline, treatment in tested:
-        floor = partial(_floor, pair, metric, baseline.n, treatment.n, seed)
-        verdict = verdict_alone(metric, baseline, treatment, alpha, margin, len(tested) / looks.share, floor)
+    for n, stands in _standing(results, ask, alpha, margin, seed, looks).items():
+        pair, metric, baseline, treatment, _ = asked[n]
         positive = baseline.positive and treatment.positive
         decidable = pair.kind != OBSERVER and metric.compared == RATIO and positive
-        found.append(Quick(pair, metric, verdict, decidable))
+        found.append(Quick(pair, metric, stands.verdict, stands.too_few, decidable))
     return found
 
 
@@ -161,19 +247,16 @@ def _noise_floors(places: Sequence[Place], metrics: Sequence[Metric], seed: int)
     return floors
 
 
-def _carry_over(
-    places: Sequence[Place], metrics: Sequence[Metric], alpha: float, seed: int, looks: Looks
-) -> list[Compared[Pair]]:
+def _carry_over(metrics: Sequence[Metric], results: Sequence[Result], _seed: int) -> list[_Asked]:
     """Baselines that ran right after a disturbing treatment against those that did not: a family of its own."""
     names = ("baselines after no disturbance", "baselines right after a disturbance")
     pairs = []
-    for place in places:
+    for place in places_of(results):
         if place.baseline is not None:
             after = Entering(place.baseline.result, [t for t in place.baseline.trials if t.after])
             others = Entering(place.baseline.result, [t for t in place.baseline.trials if not t.after])
             pairs.append(Pair(CARRY_OVER, place.words, others, after, names, (), place.only))
-    asked = ((pair, metric, *pair.samples(metric), None) for pair in pairs for metric in metrics)
-    return compare_all(asked, alpha, seed=seed, share=looks.share, next_share=looks.next.share)
+    return [_Asked(pair, metric, *pair.samples(metric), lambda: None) for pair in pairs for metric in metrics]
 
 
 def _lattices(places: Sequence[Place], metrics: Sequence[Metric]) -> tuple[FoundLattice, ...]:

@@ -14,7 +14,7 @@ from perflab.results.comparison import (
     Remark,
     Verdict,
 )
-from perflab.results.outcome import FAILED, HARNESS_ERROR, INVALID, Outcome
+from perflab.results.outcome import FAILED, HARNESS_ERROR, INTERRUPTED, INVALID, Outcome
 from perflab.statistics.metrics import NOT_MEASURED, Metric, named
 from perflab.statistics.pairs import Pair, Place, observers_of
 from perflab.statistics.proportion import wilson
@@ -105,7 +105,7 @@ def _troubles(places: Sequence[Place], alpha: float) -> Iterator[Remark]:
             between = f" ({format_confidence(1 - alpha)} interval {100 * interval[0]:.0f}–{100 * interval[1]:.0f} %)"
         succeeded = f"{outcomes.success} of {plural(outcomes.judged, 'trial')} succeeded{between}"
         found: tuple[tuple[str, int, str, Outcome | None], ...] = (
-            (HARNESS_ERROR, interrupted, f"{interrupted} {of} {were} interrupted; `--resume` runs {them}", None),
+            (HARNESS_ERROR, interrupted, f"{interrupted} {of} {were} {INTERRUPTED}; `--resume` runs {them}", None),
             (HARNESS_ERROR, failed, f"{failed} {of} {HARNESS_ERROR.counted}, not by what it measures", HARNESS_ERROR),
             (INVALID, outcomes.invalid, f"{outcomes.invalid} {of} invalid, so neither success nor failure", INVALID),
             (

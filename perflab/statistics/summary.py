@@ -55,6 +55,8 @@ class TrialData(Circumstances, TrialFacts):
     block: int = 1
     purpose: Purpose | None = MEASURED
     duration_s: float
+    took_s: float | None = None
+    """From its start, with the wait for a quiet machine, to its end."""
     started_ns: int | None
     accounts: Accounts | None
     """None where nothing was recorded."""
@@ -174,7 +176,9 @@ def _result(trials: Sequence[TrialData]) -> Result:
     return Result(
         **{f.name: getattr(first, f.name) for f in fields(Circumstances)},
         trials=len(trials),
-        outcomes=Outcomes.of([t.outcome for t in trials], [t.own_outcome for t in trials]),
+        outcomes=Outcomes.of(
+            [t.outcome for t in trials], [t.own_outcome for t in trials], sum(t.interrupted for t in trials)
+        ),
         coverage=Coverage(trials_merged=len(merged), complete=complete),
         trials_detail=tuple(map(figures_of, trials)),
         **_together(merged),

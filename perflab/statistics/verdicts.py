@@ -57,8 +57,18 @@ def in_words(comparison: Comparison, form: Form = plain) -> str:
 
 
 def caveats_in_words(comparison: Comparison) -> str:
-    """ "; it hangs on one trial: …", "; a margin of 5 % is not tested: …"; empty where there is nothing to say."""
-    return f"{_hangs(comparison)}{_no_margin(comparison)}"
+    """ "; it hangs on one trial: …", "; shown at look 1, after 30 trials"; empty where there is nothing to say."""
+    return f"{_hangs(comparison)}{_no_margin(comparison)}{look_in_words(comparison)}"
+
+
+def look_in_words(comparison: Comparison) -> str:
+    """ "; shown at look 1, after 30 trials"; empty where the last look at the run says it."""
+    at = comparison.look
+    if at is None:
+        return ""
+    said = "shown" if comparison.verdict in CLAIMS else "judged"
+    since = "" if said == "shown" else ", for those since are too few for another look"
+    return f"; {said} at look {at.number}, after {plural(at.trials, 'trial')}{since}"
 
 
 def spread_in_words(comparison: Comparison, form: Form = plain) -> str | None:

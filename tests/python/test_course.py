@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from made_run import MadeTrial, Stream, arrivals, make_run
@@ -11,6 +12,7 @@ from perflab.report.course import BUSY, DISTURBED, UNDISTURBED, WRONG, course
 from perflab.report.figures import Figure
 from perflab.report.results import results_of
 from perflab.runs.rundata import open_run
+from perflab.units import format_duration
 
 STREAMS = [Stream("a", "t", "b", 10, 100, arrivals([50] * 100))]
 TRIALS = [
@@ -21,7 +23,7 @@ TRIALS = [
 
 
 def made(path: Path, *, timed: bool = True) -> Figure | None:
-    """Trials of 4 s, one each 10 s, of which the last waited for 3 s in vain."""
+    """Trials of 4 s, one each 10 s, of which the last waited for 3 s of them in vain."""
     make_run(path, {"p": ["a", "b"]}, TRIALS, with_summary=False)
     for number, file in enumerate(sorted(path.glob("trials/*/trial.json")), start=1):
         document = json.loads(file.read_text())
@@ -39,18 +41,29 @@ def test_bars_stand_where_trials_ran_and_say_what_they_were(tmp_path: Path) -> N
     assert figure is not None
     assert [name for _, name in figure.y.ticks] == ["baseline", "cpu_load"]
     spans = {of.group: [(s.begin, s.end, round(s.top)) for s in of.spans] for of in figure.spans}
-    assert spans == {None: [(17, 20, 1)], UNDISTURBED: [(0, 4, 0)], DISTURBED: [(10, 14, 1)], WRONG: [(20, 24, 1)]}
+    assert spans == {None: [(20, 23, 1)], UNDISTURBED: [(0, 4, 0)], DISTURBED: [(10, 14, 1)], WRONG: [(23, 24, 1)]}
     assert figure.subtitle == "made: 3 trials in 24 s"
+
+
+def test_the_picture_and_the_sentence_say_the_same_length(tmp_path: Path) -> None:
+    figure = made(tmp_path / "run")
+    run = open_run(str(tmp_path / "run"))
+    assert figure is not None and run.lasted_s is not None
+    assert figure.subtitle.endswith(f" in {format_duration(run.lasted_s)}")
+    began = replace(run, manifest=replace(run.manifest, created_utc="2026-11-21T10:00:01+00:00"))
+    assert began.lasted_s == 33.0  # from the beginning of the run
+    resumed = replace(began, manifest=replace(began.manifest, earlier_controllers=(None,)))
+    assert resumed.lasted_s == 12.0  # within its trials
 
 
 def test_what_was_invalid_and_what_began_on_a_busy_machine_has_a_sign(tmp_path: Path) -> None:
     figure = made(tmp_path / "run")
     assert figure is not None
     signs = {s.sign: (s.x, s.hover) for s in figure.series}
-    assert signs["cross"][0] == (22.0,) and "trial 3: invalid" in signs["cross"][1][0]
+    assert signs["cross"][0] == (23.5,) and "trial 3: invalid" in signs["cross"][1][0]
     assert {s.sign: s.group for s in figure.series} == {"cross": WRONG, "ring": BUSY}
     assert BUSY not in dict(figure.groups), "its sign has a key"
-    assert signs["ring"][0] == (20.0,) and "began on a busy machine" in signs["ring"][1][0]
+    assert signs["ring"][0] == (23.0,) and "began on a busy machine" in signs["ring"][1][0]
 
 
 def test_where_no_time_was_recorded_there_is_no_picture(tmp_path: Path) -> None:

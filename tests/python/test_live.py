@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from support import SOURCE
 
-from perflab.design.quick import BESIDE_S
+from perflab.design.settings import BESIDE_S
 from perflab.report import live
 from perflab.report.progress import LiveLine, RunProgress
 from perflab.results.outcome import FAILED, HARNESS_ERROR, INVALID, SUCCESS, Outcome

@@ -168,6 +168,13 @@ def test_progress_off_and_quick_answers_say_nothing(perflab: Perflab) -> None:
     assert "--progress 'loud' is not auto, lines or off" in perflab("list", "--progress", "loud").stderr
 
 
+def test_a_variable_that_says_what_there_is_not_is_named(perflab: Perflab) -> None:
+    said = perflab("list", "conditions", PERFLAB_PROGRESS="loud")
+    assert said.returncode == 2
+    assert "PERFLAB_PROGRESS='loud' in the environment is not auto, lines or off" in said.stderr
+    assert perflab("list", "conditions", "--progress", "off", PERFLAB_PROGRESS="loud").returncode == 0
+
+
 def test_off_a_terminal_a_run_says_its_phases_its_plan_and_its_trials(perflab: Perflab, graph_file: Path) -> None:
     done = perflab("run", graph_file, "--time", "0.2", "--trials", "2", "--progress", "lines")
     assert done.returncode == 0, done.stderr

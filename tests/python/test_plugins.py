@@ -125,7 +125,7 @@ def test_a_workload_has_figures_and_outcomes_of_its_own_wherever_there_are_some(
     assert [r["outcomes"]["success"] for r in (*heard, unheard)] == [3, 3, 0]
     own = {"name": "too_quiet", "words": "too quiet", "of": "failed"}
     assert unheard["outcomes"] == {
-        "success": 0, "failed": 3, "invalid": 0, "harness_error": 0, "own": [{**own, "trials": 3}]
+        "success": 0, "failed": 3, "invalid": 0, "harness_error": 0, "interrupted": 0, "own": [{**own, "trials": 3}]
     }  # fmt: skip
     assert [(t["outcome"], t["own_outcome"], t["measured"]) for t in unheard["trials_detail"]] == [
         ("failed", own, True)

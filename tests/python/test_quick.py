@@ -12,8 +12,8 @@ from test_design import NATIVE, needs_native
 
 from perflab import catalog
 from perflab.design.document import Written, read, with_options
-from perflab.design.quick import BESIDE_S, LEAST_S, MOST_TRIALS, WHOLE_S
-from perflab.design.settings import Experiment
+from perflab.design.quick import LEAST_S, MOST_TRIALS, WHOLE_S
+from perflab.design.settings import BESIDE_S, Experiment
 from perflab.errors import BadInput
 from perflab.experiment.build import asked
 

@@ -17,7 +17,7 @@ from made_run import MadeTrial, Stream, arrivals, make_run
 from perflab import page as pages
 from perflab.errors import BadInput
 from perflab.host import Host
-from perflab.report.run_page.page import report
+from perflab.report.run_page.page import markdown, report
 from perflab.report.runs import open_all
 from perflab.results.curve import Bounds, BreakingPoint, Curve, CurveLevel, CurveMetric, Knee, LeftOutTrials, LevelTried
 from perflab.results.trial import Median
@@ -212,7 +212,7 @@ def test_an_interrupted_run_says_so_first_and_how_to_go_on(tmp_path: Path) -> No
     page = page_of(made(tmp_path / "run", summary, trials=[{}, {}, {}, {}]))
     first = page.said("overview")
     assert "This run was ended before it was complete during trial 2: 1 of 4 planned trials are here" in first
-    assert f"perflab run --resume {tmp_path / 'run'} goes on" in first
+    assert "perflab run --resume run goes on" in first
     assert "stopped by a perflab error" not in first
     assert "1 successful, 1 interrupted" in first
 
@@ -482,3 +482,22 @@ def test_a_run_of_irobot_benchmark_has_a_report_of_what_it_holds(name: str) -> N
     assert "there is nothing to compare within it" in page.said("findings")
     assert "This run is not one of perflab's" in page.said("repeat")
     assert any(row[0] == "publisher → subscription" for row in page.rows)
+
+
+def test_no_text_names_a_folder_of_the_machine(tmp_path: Path) -> None:
+    """Of a trial whose disk was full, and of an observer that lacks rights."""
+    run = tmp_path / "some folder" / "run"
+    reason = "process 'p' cannot write its records: /home/me/runs/run/trials/0002_x/p.jsonl: No space left on device"
+    trials = [trial(1), trial(2, outcome="harness_error", reason=reason, measured=False)]
+    grant = "`sudo setcap cap_perfmon,cap_bpf+ep /opt/me/lib/perflab/perflab-monitor` grants it"
+    missing = {"observer": "tracing", "reason": f"tracing: the scheduler's events: {grant}", "rest": None}
+    summary = {"schema": 1, "run": "run", "valid": False, "results": [result(trials)]}
+    made(run, summary, trials=[{}, {}])
+    manifest = json.loads((run / "manifest.json").read_text())
+    (run / "manifest.json").write_text(json.dumps({**manifest, "not_recorded": [missing]}))
+    runs = open_all([str(run)])
+    for text in (report(runs).page, markdown(runs)):
+        assert "/home/me/" not in text and "/opt/me/" not in text
+        assert "trials/0002_x/p.jsonl: No space left on device" in text
+        assert str(tmp_path) not in text
+    assert "cap_bpf+ep perflab-monitor" in report(runs).page

@@ -12,8 +12,12 @@ from perflab import page, registry
 from perflab.columns import Cell, Column, Table
 from perflab.condition.kinds import REGISTRY
 from perflab.quantity import COUNT
+from perflab.report.captions import left_out_words
 from perflab.report.run_page.effects import condition_in_words, in_words, plain, treatment_in_words
 from perflab.report.run_page.evidence import observed
+from perflab.report.tables.results import left_out
+from perflab.results.outcome import HARNESS_ERROR, SUCCESS, Outcomes
+from perflab.results.summary import _with_interrupted
 from perflab.results.trial import Circumstances
 
 FLOOD: dict[str, Any] = {"publishers": 4, "rate": 1000.0, "payload": 1024, "readers": "external", "churn": 0.0}
@@ -163,3 +167,19 @@ def test_a_name_does_not_turn_the_words_after_it() -> None:
 def test_a_page_of_which_something_is_missing_is_an_error() -> None:
     with pytest.raises(UndefinedError, match="title"):
         page.render("flamegraph.html", drawing={"groups": "threads"}, looks=[], facts=[])
+
+
+def test_what_was_interrupted_is_called_so_wherever_it_is_counted() -> None:
+    ended = [SUCCESS, HARNESS_ERROR, HARNESS_ERROR]
+    outcomes = Outcomes.of(ended, interrupted=1)
+    assert outcomes.words == "1 successful, 1 stopped by a perflab error, 1 interrupted"
+    assert Outcomes.together([outcomes, outcomes]).interrupted == 2
+    assert left_out(outcomes.left_out).text == "1 harness error, 1 interrupted"
+    assert left_out_words(outcomes.left_out) == (
+        "1 trial was stopped by a perflab error and 1 trial was interrupted: left out."
+    )
+
+
+def test_a_summary_from_before_knows_what_was_interrupted() -> None:
+    result = {"outcomes": {"harness_error": 2}, "trials_detail": [{"interrupted": True}, {"interrupted": False}]}
+    assert _with_interrupted(result)["outcomes"] == {"harness_error": 2, "interrupted": 1}

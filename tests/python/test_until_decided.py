@@ -11,7 +11,7 @@ import itertools
 import json
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,10 +25,10 @@ from perflab import models
 from perflab.design.document import with_options
 from perflab.design.settings import Experiment
 from perflab.design.treatments import Planned, designed
-from perflab.design.until_decided import UntilDecided, looks_of, next_look
+from perflab.design.until_decided import Foreseen, Judged, UntilDecided, looks_of, next_look
 from perflab.experiment.build import asked
-from perflab.experiment.deciding import too_few, verdicts
-from perflab.results.comparison import CLAIMS, Looks, Verdict
+from perflab.experiment.deciding import enough, judged, too_few
+from perflab.results.comparison import CLAIMS, EarlierLook, Finding, Looks, Verdict
 from perflab.results.files import StoppingRule
 from perflab.results.outcome import SUCCESS
 from perflab.results.trial import ProcessResources
@@ -85,17 +85,24 @@ class Watched:
         rule: StoppingRule = FROM_START,
         trials: Sequence[TrialData] = (),
         plan: Experiment | None = None,
+        needed: int = 1,
+        block_s: float = 0.0,
+        trial_s: float = 1.0,
+        counts: int = 0,
     ) -> None:
         self.now_s = 0.0
+        self.trial_s = trial_s
+        self.foreseen: list[Foreseen] = []
         self.looks: list[int] = []
         self.blocks: list[list[int]] = []
         self.trials = list(trials)
         self.plan = plan or experiment()
 
-        def judge(told: Sequence[TrialData], judged_by: StoppingRule) -> Sequence[Verdict]:
+        def judge(told: Sequence[TrialData], judged_by: StoppingRule) -> Sequence[Judged]:
             assert judged_by.looks[-1] == len(told)
             self.looks.append(len(told))
-            return says(len(told))
+            waited_for = [Judged(verdict, verdict == "too_few_trials") for verdict in says(len(told))]
+            return [*waited_for, *[Judged("not_shown", decidable=False)] * counts]
 
         self.course = UntilDecided(
             self.plan.document,
@@ -103,7 +110,10 @@ class Watched:
             self.plan.order,
             replace(rule, ended=None),
             judge,
+            block_s=block_s,
             seen=len(trials),
+            enough=lambda looks, compared: needed,
+            begins=self.foreseen.append,
             added=lambda block: self.blocks.append([p.order for p in block]),
             clock=lambda: self.now_s,
         )
@@ -117,7 +127,7 @@ class Watched:
             self.course.ended(planned, self.trials[planned.order - 1])
         while len(self.trials) < most and (planned := self.course.next()) is not None:
             assert planned == self.course.next()
-            self.now_s += 1
+            self.now_s += self.trial_s
             self.trials.append(trial(planned, 1.0))
             self.course.ended(planned, self.trials[-1])
         return self.course.close()
@@ -200,6 +210,127 @@ def test_twice_in_a_row_goes_on_from_the_last_look() -> None:
     assert again.looks[0] == rule.looks[-1]  # judged anew, at the same look
 
 
+# -- what an earlier look has shown -----------------------------------------------------------------------------------
+
+BLOCK = 7  # trials of three conditions, with a baseline after each
+
+
+def measured(blocks: Mapping[int, float], trials: int) -> list[TrialData]:
+    """Three conditions that take longer by the factor of their block; the last one changes nothing at all."""
+    plan = experiment(conditions=3, trials=len(blocks))
+    labels = sorted({p.treatment.label for p in plan.order if p.treatment.conditions})
+    longer = set(labels[:2])
+
+    def value(planned: Planned) -> float:
+        factor = blocks[planned.block] if planned.treatment.label in longer else 1.0
+        return 20 * factor * (1 + (planned.order * 7 % 11) / 20)
+
+    return [trial(planned, value(planned)) for planned in plan.order[:trials]]
+
+
+def found_at(trials: Sequence[TrialData], looks: Looks) -> list[Finding]:
+    made = findings.find(summarize("", trials).results, metrics=[METRICS[METRIC]], looks=looks)
+    return [c for c in made.comparisons if c.kind == "condition"]
+
+
+def test_what_a_look_has_shown_stays_shown_where_the_next_can_show_less() -> None:
+    trials = measured(dict.fromkeys(range(1, 6), 3.0), 5 * BLOCK)
+    at_first = found_at(trials[: 4 * BLOCK], Looks())
+    assert [c.verdict for c in at_first].count("higher") == 2
+    alone = found_at(trials, Looks(number=2))
+    assert {c.verdict for c in alone} == {"too_few_trials"}  # at a level that these numbers cannot reach
+    looks = looks_of(replace(ADDED, looks=(4 * BLOCK,)), len(trials))
+    assert looks == Looks(number=2, earlier=(4 * BLOCK,))
+    again = found_at(trials, looks)
+    at = EarlierLook(1, 4 * BLOCK)
+    for before, now in zip(at_first, again, strict=True):
+        assert now.look == at
+        assert (now.verdict, now.estimate, now.p_adjusted) == (before.verdict, before.estimate, before.p_adjusted)
+    said = [c.words for c in again if c.verdict == "higher"]
+    assert all(words.endswith("; shown at look 1, after 28 trials.") for words in said)
+    (other,) = (c for c in again if c.verdict != "higher")
+    assert "; judged at look 1, after 28 trials, for those since are too few for another look" in other.words
+    run = experiment(conditions=3, trials=5)
+    assert [(j.verdict, j.too_few) for j in judged(run, trials, looks)] == [(c.verdict, True) for c in again]
+
+
+def test_a_later_look_says_what_it_shows_itself_and_what_an_earlier_one_did() -> None:
+    """The effect is gone in later blocks: the first look has shown it, and the second cannot."""
+    trials = measured({b: 3.0 if b <= 4 else 1.0 for b in range(1, 13)}, 12 * BLOCK)
+    again = found_at(trials, Looks(number=2, earlier=(4 * BLOCK,)))
+    shown = [c for c in again if c.verdict == "higher"]
+    assert len(shown) == 2 and all(c.look == EarlierLook(1, 4 * BLOCK) for c in shown)
+    (other,) = (c for c in again if c.verdict != "higher")
+    assert other.look is None and other.treatment.n == 12
+    lasting = measured(dict.fromkeys(range(1, 13), 3.0), 12 * BLOCK)
+    assert all(c.look is None for c in found_at(lasting, Looks(number=2, earlier=(4 * BLOCK,))))
+
+
+def test_a_look_is_spent_where_only_what_cannot_be_decided_could_be_shown() -> None:
+    """Counts may be claimed to differ, though nobody waits for them."""
+    seen = [trial(p, 1.0) for p in experiment().order]
+    rule = replace(ADDED, at_most_s=2.0)
+    assert Watched(lambda n: ["too_few_trials"], rule, seen, counts=1, block_s=3.0).run().looks == (6,)
+    assert Watched(lambda n: ["too_few_trials"], rule, seen, block_s=3.0).run().looks == ()
+
+
+# -- what is foreseen ------------------------------------------------------------------------------------------------
+
+
+def words(needed: int, at_most_s: float, looks: tuple[int, ...] = (), seen: int = 0) -> str:
+    plan = experiment(trials=2)  # of three trials each
+    trials = [trial(p, 1.0) for p in plan.order][:seen]
+    rule = replace(ADDED if seen else FROM_START, at_most_s=at_most_s, looks=looks)
+    made = Watched(not_before(10_000), rule, trials, plan, needed, block_s=40.0)
+    assert made.foreseen == []
+    made.run(most=seen + 1)
+    (foreseen,) = made.foreseen
+    return foreseen.words
+
+
+def test_it_says_before_the_first_trial_when_it_looks_and_whether_there_is_time_for_it() -> None:
+    assert words(2, 600) == "look 1 comes with 2 repetitions, which are planned"
+    assert words(5, 600) == "look 1 comes with 5 repetitions, 3 more than there are: about 2 min"
+    assert words(3, 600, seen=6) == "look 2 comes with 3 repetitions, 1 more than there are: about 40 s"
+    assert words(7, 60, seen=6) == (
+        "look 2 comes with 7 repetitions, 5 more than there are: about 3 min 20 s, and --at-most 1 min is shorter: "
+        "until then nothing more can be shown"
+    )
+    # half as many more as at the last look, though fewer could show it
+    assert words(3, 130, looks=(18,), seen=6).startswith("look 2 comes with 9 repetitions")
+    assert words(3, 130, looks=(18,), seen=6).endswith("is shorter: it comes when that is up, with about 5")
+
+
+def test_of_one_that_was_resumed_the_blocks_count_that_were_added_before() -> None:
+    first = Watched(not_before(10_000), replace(FROM_START, at_most_s=20), block_s=3.0)
+    rule = first.run()
+    again = Watched(not_before(10_000), rule, first.trials, block_s=3.0)
+    again.run()
+    (foreseen,) = again.foreseen
+    assert (foreseen.number, foreseen.there, foreseen.repetitions) == (len(rule.looks) + 1, 8, 12)
+
+
+def test_as_many_as_are_foreseen_can_show_it_and_one_less_cannot() -> None:
+    plan = experiment(conditions=3, trials=9)
+    looks = Looks(number=2)
+    needed = enough(plan, looks)
+    made = [trial(p, 1.0 + p.order % 3) for p in plan.order]
+    assert not any(one.too_few for one in judged(plan, made[: needed * BLOCK], looks))
+    assert all(one.too_few for one in judged(plan, made[: (needed - 1) * BLOCK], looks))
+
+
+def test_a_block_that_does_not_fit_into_the_time_does_not_begin() -> None:
+    """What trials took counts, with start, end and the wait for a quiet machine."""
+    plan = experiment(trials=2)
+    slow = [replace(trial(p, 1.0), took_s=20.0) for p in plan.order]
+    made = Watched(not_before(10_000), replace(ADDED, at_most_s=50), slow, plan, block_s=9.0)
+    assert made.run().ended == "time_up"
+    assert made.blocks == []
+    fits = Watched(not_before(10_000), replace(ADDED, at_most_s=70), slow, plan, block_s=9.0, trial_s=20.0)
+    assert fits.run().ended == "time_up"
+    assert len(fits.blocks) == 1
+
+
 # -- before the run --------------------------------------------------------------------------------------------------
 
 
@@ -218,7 +349,7 @@ def test_as_many_as_it_says_can_show_it_and_one_less_cannot(trials: int, shown: 
     plan = experiment(conditions=3, trials=trials)
     far = {"baseline": 1.0}
     made = [trial(p, far.get(p.treatment.label, 100.0) * (1 + p.order / 1000)) for p in plan.order]
-    assert set(verdicts(plan, made, Looks())) == {"higher" if shown else "too_few_trials"}
+    assert {one.verdict for one in judged(plan, made, Looks())} == {"higher" if shown else "too_few_trials"}
     assert (too_few(plan) == []) is shown
 
 
@@ -317,13 +448,14 @@ def simulated(world: World, seed: int, *, from_start: bool) -> Ended:
         drift = drifts.setdefault(planned.block, rng.normal(0, world.drift))
         return trial(planned, 20 * truth.get(planned.treatment.label, 1.0) * math.exp(drift + world.noise(rng)))
 
-    def look(some: Sequence[TrialData], looks: Looks) -> list[Verdict]:
+    def look(some: Sequence[TrialData], looks: Looks) -> list[Judged]:
         results = summarize("", some).results
         found = findings.verdicts(results, [METRICS[METRIC]], alpha=ALPHA, margin=0.05, seed=0, looks=looks)
         told.extend((quick.pair.treatment.treatment, quick.verdict) for quick in found)
+        judgements = [Judged(quick.verdict, quick.too_few, quick.decidable) for quick in found]
         if seed % 20 == 0:  # which is what a run asks
-            assert [quick.verdict for quick in found] == verdicts(plan, some, looks)
-        return [quick.verdict for quick in found]
+            assert judgements == judged(plan, some, looks)
+        return judgements
 
     def session(rule: StoppingRule) -> StoppingRule:
         clock = [0.0]
@@ -346,7 +478,7 @@ def simulated(world: World, seed: int, *, from_start: bool) -> Ended:
     else:
         trials += [measured(p) for p in plan.order]
         rule = replace(ADDED, at_most_s=(BLOCKS - 6) / 2 * per_block)
-        if any(verdict not in CLAIMS for verdict in look(trials, Looks())):
+        if any(one.verdict not in CLAIMS for one in look(trials, Looks())):
             rule = session(rule)
             if rule.ended != "decided":
                 rule = session(rule)
@@ -355,7 +487,7 @@ def simulated(world: World, seed: int, *, from_start: bool) -> Ended:
     return Ended(
         bool(wrong),
         any(verdict == "equivalent" for _, verdict in wrong),
-        all(verdict in CLAIMS for verdict in last),
+        all(one.verdict in CLAIMS for one in last),
         len(trials) // per_block,
     )
 

@@ -174,7 +174,7 @@ def _introduction(run: RunData) -> str:
 
 def _wrong(summary: Summary, manifest: Manifest) -> str:
     outcomes = Outcomes.together([r.outcomes for r in summary.results])
-    parts = [f"{n} {outcome.counted}{outcomes.cases(outcome)}" for outcome, n in outcomes if outcome != SUCCESS]
+    parts = [f"{n} {words}" for outcome, n, _, words in outcomes.counts if outcome != SUCCESS]
     sentences = [f"Not every trial was a success: {', '.join(parts)}."] if parts else []
     planned, ran = len(manifest.trials), sum(r.trials for r in summary.results)
     if planned > ran:

@@ -35,7 +35,7 @@ from perflab.results.comparison import (
     SuccessRate,
 )
 from perflab.results.curve import BreakingPoint, Curve, CurveMetric
-from perflab.results.outcome import FAILED, HARNESS_ERROR, Outcomes
+from perflab.results.outcome import FAILED, Outcomes
 from perflab.results.trial import CONTROL, MEASURED, Result
 from perflab.statistics.breaking_point_verdicts import STATES
 from perflab.statistics.metrics import LOWER, Metric, chosen, find
@@ -106,21 +106,18 @@ def _not_whole(run: ReportRun) -> str:
     during = f" during trial {run.interrupted[-1].trial}" if run.interrupted else ""
     return (
         f"This run was ended before it was complete{during}: {here} "
-        f"`perflab {run.verb} --resume {shlex.quote(str(run.data.path))}` goes on with the rest."
+        f"`perflab {run.verb} --resume {shlex.quote(run.data.path.resolve().name)}` goes on with the rest."
     )
 
 
 def verdict(runs: Sequence[ReportRun]) -> str:
     """One line: how many trials, with which outcomes, and what was found."""
     outcomes = Outcomes.together([result.outcomes for run in runs for result in run.results])
-    cut = sum(len(run.interrupted) for run in runs)
     total = outcomes.total
     if not total:
         return "No trial was recorded."
-    counts = [(n - cut if o == HARNESS_ERROR else n, o.counted + outcomes.cases(o)) for o, n in outcomes]
     trials = plural(total, "trial")
-    parts = _counted((*counts, (cut, "interrupted")))
-    head = f"{trials}, all successful" if outcomes.success == total > 1 else f"{trials}: {parts}"
+    head = f"{trials}, all successful" if outcomes.success == total > 1 else f"{trials}: {outcomes.words}"
     curves = [curve for run in runs for curve in run.summary.curves]
     said = [head, *_courses(curves), *(words for run in runs for words in _searched(run))]
     if len(runs) > 1:

@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import cache
 from typing import Any
 
@@ -86,7 +85,7 @@ def _sentence_on(run: ReportRun, *, named: bool) -> str:
     lengths = sorted({r.duration_s for r in results if r.duration_s})
     each = " to ".join(format_duration(s) for s in dict.fromkeys(lengths[:1] + lengths[-1:]))
     trials = f"{plural(run.ended, 'trial')}{f' of {each}' if each else ''}"
-    lasting = took(run)
+    lasting = run.data.lasted_s
     head = f"{what}{size_of(run.manifest.workload)}{on}{_disturbed(run)}: {trials}"
     told = [f"{head}{f', {format_duration(lasting)} in all' if lasting is not None else ''}"]
     if where := _machine(run, named=named):
@@ -107,27 +106,6 @@ def _disturbed(run: ReportRun) -> str:
     if len(words) > MAX_CONDITIONS:
         return f",{before} under {len(words)} conditions"
     return f",{before} under {listed(list(words.values()))}"
-
-
-def took(run: ReportRun) -> float | None:
-    """Seconds from the beginning of the run to the end of its last trial; of one that was resumed those within its
-    trials. None where that is not recorded."""
-    files = [file for file in run.files.values() if file.started_utc and file.ended_utc]
-    spans = [(_instant(f.started_utc), _instant(f.ended_utc)) for f in files]
-    known = [(begin, end) for begin, end in spans if begin is not None and end is not None]
-    if not known:
-        return None
-    if run.manifest.earlier_controllers:
-        return sum((end - begin).total_seconds() for begin, end in known)
-    began = _instant(run.manifest.created_utc) or min(begin for begin, _ in known)
-    return (max(end for _, end in known) - began).total_seconds()
-
-
-def _instant(text: str | None) -> datetime | None:
-    try:
-        return None if text is None else datetime.fromisoformat(text)
-    except ValueError:
-        return None
 
 
 def _machine(run: ReportRun, *, named: bool) -> str:

@@ -17,6 +17,7 @@ from perflab.profile import TOP
 from perflab.report import draw_html, late_message, multiples, pictures
 from perflab.report.draw_html import Choice
 from perflab.report.figures import Figure
+from perflab.report.places import without_folders
 from perflab.report.run_page import evidence, findings, overview, profiles, quality, setup, tables
 from perflab.report.run_page.blocks import Block, Box, Fold, Group, Heading, Picture
 from perflab.report.runs import ReportRun
@@ -76,7 +77,7 @@ def report(
         made, watched = (of([run.data for run in runs]) for of in (pictures.of_report, pictures.of_watched))
     except (OSError, BadInput, *DAMAGE) as error:
         made = watched = pictures.Pictures((), ())
-        notes.append(f"the pictures: {_problem(error)}")
+        notes.append(f"the pictures: {_problem(error, runs)}")
     # Above a picture's title stand that of the section and that of its group.
     late = dict(_late(runs))
     begin = [multiples.small(figure) for figure in _first(made)]
@@ -160,13 +161,13 @@ def _part(what: str, make: Make, runs: Sequence[ReportRun], notes: list[str]) ->
     try:
         return _written(make(runs))
     except (OSError, BadInput, *DAMAGE) as error:
-        said = _problem(error)
+        said = _problem(error, runs)
     notes.append(f"{what}: {said}")
     return _written([Box(f"{what} cannot be shown", [said], "warn")])
 
 
-def _problem(error: Exception) -> str:
-    said = one_line(str(error))
+def _problem(error: Exception, runs: Sequence[ReportRun]) -> str:
+    said = without_folders(one_line(str(error)), [run.data.path.resolve().name for run in runs])
     return said if isinstance(error, BadInput | OSError) else f"damaged data: {type(error).__name__}: {said}"
 
 

@@ -112,7 +112,7 @@ def _title(run: ReportRun, part: Curve | BreakingPoint, several: bool) -> str:
 def _found(search: BreakingPoint) -> Facts:
     at, left = search.interval, search.left_out
     between = "" if at is None else f" [{plain(at.low)}, {plain(at.high)}] at {format_confidence(at.level)}"
-    out = ", ".join(f"{n} {outcome.words}" for outcome, n in left.outcomes)
+    out = ", ".join(f"{n} {words}" for _, n, words, _ in left.outcomes.counts)
     return [
         ("criterion", search.criterion),
         ("result", STATES[search.state]),

@@ -121,7 +121,9 @@ def _result(of: Circumstances, own: Sequence[Finished], metrics: Sequence[Metric
     made = Result(
         **vars(of),
         trials=len(trials),
-        outcomes=Outcomes.of([t.outcome for t in trials], [t.own_outcome for t in trials]),
+        outcomes=Outcomes.of(
+            [t.outcome for t in trials], [t.own_outcome for t in trials], sum(t.interrupted for t in trials)
+        ),
         coverage=Coverage(trials_merged=0, complete=False),
         totals=Totals(),
         trials_detail=tuple(trials),

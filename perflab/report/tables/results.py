@@ -69,7 +69,7 @@ N: Column[Beside] = Column(
 def _successes(row: Beside) -> Cell:
     outcomes = row.record.outcomes
     n = outcomes.judged
-    more = ", ".join(f"+{count} {outcome.words}" for outcome, count in outcomes.left_out)
+    more = ", ".join(f"+{n} {words}" for _, n, words, _ in outcomes.left_out.counts)
     tone: Tone = "bad" if outcomes.failed else "warn" if more else ""
     text = f"{outcomes.success}/{n}{f' ({more})' if more else ''}"
     return Cell(text, outcomes.success / n if n else None, tone, sign={"bad": "✖", "warn": "!"}.get(tone, ""))
@@ -233,7 +233,7 @@ def _left_out(row: Treatment) -> Cell:
 
 def left_out(outcomes: Outcomes) -> Cell:
     """ "1 invalid, 1 harness error": what is neither success nor failure."""
-    return Cell(", ".join(f"{n} {outcome.words}" for outcome, n in outcomes), outcomes.total, "warn")
+    return Cell(", ".join(f"{n} {words}" for _, n, words, _ in outcomes.counts), outcomes.total, "warn")
 
 
 def comparisons(summary: Summary) -> Table[Finding]:
