@@ -9,6 +9,9 @@ enum {
   kFilenameBytes = 1024  // of a program that is executed, with its zero; longer ones are cut
 };
 
+// Of a thread that was not seen to leave: whether it sleeps is not known (kStateUnknown of source.h).
+#define STATE_UNKNOWN ((1LL << 30) | 0x80)
+
 // A SchedulerEvent. Of most kinds the first part alone is in the ring, and of an execution the name of the
 // program comes behind it.
 struct scheduler_record {
@@ -33,10 +36,19 @@ enum filter {
   kFilterOn
 };
 
+// The thread that came to a CPU last.
+struct thread_there {
+  __s32 tid, pid, priority;
+  __u32 known;  // 0: none was seen to come
+  char comm[16];
+};
+
 struct cpu_counts {
   __u32 lost;     // no place in the ring; modulo 2^32
   __u32 waiting;  // threads of the tree that could run here but do not
   __u64 filtered;
+  __u64 recovered;  // switches that only the thread that came tells, also those that are filtered
+  struct thread_there there;
 } __attribute__((aligned(64)));
 
 // Read and written on both sides without a system call.

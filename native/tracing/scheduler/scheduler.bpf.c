@@ -219,6 +219,14 @@ static __always_inline void write_short(bool of_tree, enum event_kind kind, stru
   submit(place);
 }
 
+static __always_inline void comes(struct cpu_counts *counts, const struct task_struct *task) {
+  counts->there.tid = task->pid;
+  counts->there.pid = task->tgid;
+  counts->there.priority = task->prio;
+  counts->there.known = 1;
+  copy_comm(counts->there.comm, task);
+}
+
 // Tracepoints
 // ---------------------------------------------------------------------------------------------------------
 
@@ -228,7 +236,9 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
   const __u32 prev_state = LINUX_KERNEL_VERSION >= KERNEL_VERSION(5, 18, 0) ? (__u32)ctx[3] : state_of(prev);
   const __s64 state = reported_state(preempted, prev_state, prev->exit_state);
   const __u32 cpu = bpf_get_smp_processor_id();
-  const bool is_waited_for = counts_of(cpu)->waiting != 0;
+  struct cpu_counts *const counts = counts_of(cpu);
+  const bool is_waited_for = counts->waiting != 0;
+  comes(counts, next);
   struct member *const leaving = member_of(prev), *const coming = member_of(next);
   if (leaving) change(leaving, sleeps(state) ? kNeither : cpu);
   if (coming) change(coming, kRuns);
@@ -238,6 +248,37 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
   place.record->other_priority = next->prio;
   place.record->state = state;
   copy_comm(place.record->other_comm, next);
+  submit(place);
+  return 0;
+}
+
+// Run by the thread that came, where on_switch is run by the one that leaves: on some machines there are
+// threads of which no program is told anything as long as they run, so that only this one says that they left.
+SEC("tp_btf/sched_exit_tp")
+int BPF_PROG(on_came, bool is_switch) {
+  if (!is_switch) return 0;
+  struct task_struct *const came = bpf_get_current_task_btf();
+  const __u32 cpu = bpf_get_smp_processor_id();
+  struct cpu_counts *const counts = counts_of(cpu);
+  const struct thread_there left = counts->there;
+  if (left.known && left.tid == came->pid) return 0;
+  comes(counts, came);
+  const bool is_waited_for = counts->waiting != 0;
+  struct member *const coming = member_of(came);
+  if (coming) change(coming, kRuns);
+  if (!left.known) return 0;
+  if (shared.recording) __sync_fetch_and_add(&counts->recovered, 1);
+  struct place place = reserve(is_waited_for || coming, kSwitched, came, sizeof *place.record);
+  if (!place.record) return 0;
+  place.record->tid = left.tid;
+  place.record->pid = left.pid;
+  place.record->subject = left.tid;
+  place.record->subject_priority = left.priority;
+  __builtin_memcpy(place.record->subject_comm, left.comm, sizeof left.comm);
+  place.record->other = came->pid;
+  place.record->other_priority = came->prio;
+  place.record->state = left.tid == 0 ? 0 : STATE_UNKNOWN;
+  copy_comm(place.record->other_comm, came);
   submit(place);
   return 0;
 }

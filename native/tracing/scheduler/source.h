@@ -92,7 +92,7 @@ class Source {
   // Those that were lost since the last call.
   [[nodiscard]] virtual std::vector<Loss> take_losses() = 0;
   // Switches that the tracepoint did not bring and that the source knows from elsewhere; they are among the
-  // events.
+  // events, but for those that it filters.
   [[nodiscard]] virtual std::uint64_t recovered() const noexcept { return 0; }
   // After stop() and the last drain(): events that the kernel counted, but gave to no buffer. Nobody knows
   // when.
