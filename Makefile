@@ -19,6 +19,7 @@ dependencies:
 	@scripts/install-dependencies
 
 $(VENV)/.perflab: pyproject.toml | dependencies
+	@echo "Installing perflab's Python packages into $(VENV)"
 	@scripts/make-venv $(PYTHON) $(VENV)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --editable .
 	@touch $@

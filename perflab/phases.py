@@ -29,6 +29,7 @@ OFF: Final = "off"
 MODES = (AUTO, LINES, OFF)
 OPTION: Final = "--progress"
 ENVIRONMENT = "PERFLAB_PROGRESS"
+QUIET: Final = ("--quiet", "-q")  # says less than off
 HELP = "Progress on stderr: auto (on a terminal a display of runs), lines (one per phase and trial), off."
 
 SAY_AFTER_S = 1.0
@@ -128,7 +129,11 @@ def told(first: str, words: Sequence[str] = ()) -> Iterator[None]:
 def _asked(words: Sequence[str]) -> str:
     said = os.environ.get(ENVIRONMENT, AUTO)
     for option, value in pairwise([*words, ""]):
-        if option == OPTION:
+        if option == "--":
+            break
+        if option in QUIET:
+            said = OFF
+        elif option == OPTION:
             said = value
         elif option.startswith(f"{OPTION}="):
             said = option.partition("=")[2]

@@ -16,7 +16,7 @@ from perflab.results.trial import EXTRA
 from perflab.units import format_duration, plural
 
 MAX_ROWS = 24
-UNDISTURBED, DISTURBED, WATCHED, WRONG = range(4)
+UNDISTURBED, DISTURBED, WATCHED, WRONG, BUSY = range(5)
 NAMES = ("undisturbed", "under a condition", "watched by a tracer or a profiler", "not successful")
 TOP, BOTTOM = -0.2, 0.4  # of a bar from the middle of its row
 
@@ -70,7 +70,7 @@ def course(results: Sequence[Trials]) -> Figure | None:
         rows([result.label for result in shown]),
     )
     plot.points("not successful", WRONG, signs, sign="cross")
-    plot.points("began on a busy machine", WRONG, busy, sign="ring")
+    plot.points("began on a busy machine", BUSY, busy, sign="ring")
     if rest := len(own) - len(shown):
         plot.notes.append(f"{plural(rest, 'result')} of which every trial was successful: not drawn.")
     trials = sum(map(len, ran.values()))

@@ -14,6 +14,7 @@ from perflab.report.results import Trials, quantile, timeline
 from perflab.statistics.histogram import Histogram
 from perflab.units import NS_PER_S, format_count, format_time
 
+TOGETHER = 0.25  # of an interval: how far its beginning may be from the end of the one before
 MAX_EVENTS = 1000  # late messages of a result drawn one by one
 MAX_ALL_EVENTS = 4000  # of all results, in equal parts
 
@@ -78,9 +79,12 @@ def _steps(plot: Plot, label: str, group: int, line: Sequence[Interval], whole: 
         middles = []
         for begin, end, counted in filled:
             value = of(counted) or 0.0
-            if steps and begin > (steps[-1][0] or 0.0):
+            before = steps[-1][0] if steps else None
+            # Those of short trials lie across each other: a line goes on where one begins as the last one ends.
+            if before is not None and abs(begin - before) > TOGETHER * (end - begin):
                 steps.append((None, None))
-            steps += [(begin, value), (end, value)]
+                before = None
+            steps += [(begin if before is None else before, value), (end, value)]
             between = f"{begin:.3g} to {end:.3g} s, {format_count(counted.count)} messages"
             middles.append(((begin + end) / 2, value, f"{name} {format_time(max(value, 1.0))}<br>{between}"))
         plot.line(name, group, *zip(*steps, strict=True), stroke=stroke, weight=weight if whole else "thin")

@@ -39,6 +39,7 @@ PERF_EVENT, EBPF = "perf_event", "ebpf"
 OWN_SOURCES = (PERF_EVENT, EBPF)
 TRACEPOINTS = "libperflab_ros2_tracepoints.so"  # what perflab-node says `ros2:*` with
 RECORDED = "PERFLAB_RECORDED"  # in the environment of what a recording of user space records
+GRANT = "sudo setcap "  # in what a recorder says that only lacks rights
 SCHEDULERS = (NONE, AUTO, *OWN_SOURCES, LTTNG)
 
 
@@ -172,7 +173,11 @@ def source_of(scheduler: str, native: Native) -> str:
     if lttng.has_kernel_modules() and lttng.may_trace_kernel():
         return LTTNG
     program = native.folder / SchedulerRecorder.PROGRAM
-    return EBPF if program.is_file() and complaint(program, EBPF) is None else PERF_EVENT
+    missing = complaint(program, EBPF) if program.is_file() else ""
+    if missing is None:
+        return EBPF
+    # Where neither can be had the one is named that takes a single command: perf_event needs two settings and tracefs.
+    return EBPF if GRANT in missing and complaint(program, PERF_EVENT) is not None else PERF_EVENT
 
 
 def check(settings: RecordingSettings, native: Native, host: Host | None = None) -> None:

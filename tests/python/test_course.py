@@ -7,7 +7,7 @@ from pathlib import Path
 
 from made_run import MadeTrial, Stream, arrivals, make_run
 
-from perflab.report.course import DISTURBED, UNDISTURBED, WRONG, course
+from perflab.report.course import BUSY, DISTURBED, UNDISTURBED, WRONG, course
 from perflab.report.figures import Figure
 from perflab.report.results import results_of
 from perflab.runs.rundata import open_run
@@ -48,6 +48,8 @@ def test_what_was_invalid_and_what_began_on_a_busy_machine_has_a_sign(tmp_path: 
     assert figure is not None
     signs = {s.sign: (s.x, s.hover) for s in figure.series}
     assert signs["cross"][0] == (22.0,) and "trial 3: invalid" in signs["cross"][1][0]
+    assert {s.sign: s.group for s in figure.series} == {"cross": WRONG, "ring": BUSY}
+    assert BUSY not in dict(figure.groups), "its sign has a key"
     assert signs["ring"][0] == (20.0,) and "began on a busy machine" in signs["ring"][1][0]
 
 

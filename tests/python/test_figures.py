@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -458,6 +458,21 @@ def test_time_merges_trials_and_shows_each_of_them_thinly(tmp_path: Path) -> Non
     assert "12 000 messages" in figure.subtitle
     assert {s.weight for s in series_named(figure, "m, trial 2, p50")} == {"thin"}
     assert series_named(figure, "m, p50")[0].weight == "thick"
+
+
+def test_time_never_runs_backwards_where_intervals_of_short_trials_lie_across_each_other(tmp_path: Path) -> None:
+    trials = [trial(values_edge(thousand()), number=n) for n in (1, 2)]
+    with_records(tmp_path, *trials)
+    lasting = {1: (1.5, 2.5), 2: (0.6, 2.6)}
+    for number, (first, last) in lasting.items():
+        path = tmp_path / "trials" / f"{number:04d}_baseline" / "processes" / "p.jsonl"
+        records(path, (START + int(first * S), thousand()), (START + int(last * S), [*thousand(), *thousand()]))
+    figure = timelines.time(results_of([run(*trials, path=tmp_path)]), "latency")
+    assert figure is not None
+    for series in figure.series:
+        if series.shape == "line":
+            for before, after in pairwise(series.x):
+                assert before is None or after is None or before <= after, series
 
 
 def test_time_without_records_is_no_picture() -> None:

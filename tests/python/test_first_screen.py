@@ -335,6 +335,17 @@ def test_what_a_curve_or_a_search_shows_has_a_link(page: Page, others: dict[str,
     assert page.ask(twice) == []
 
 
+def test_figures_of_a_run_without_comparisons_are_seen(page: Page, tmp_path: Path) -> None:
+    summary = with_findings(named({"schema": 1, "run": "run", "valid": True, "results": [result([trial(1)])]}))
+    path = tmp_path / "alone.html"
+    run = open_all([str(write_run(tmp_path / "run", summary, **MANIFEST))])
+    path.write_text(report(run).page, encoding="utf-8")
+    open_at(page, path, 1400)
+    text = seen(page)
+    assert re.search(r"What was measured .*latency p99 \d+ µs .*lost 0 ", text), text
+    assert re.search(r"\| latency p99 \| \d+ µs \| 1 \|", page.ask("document.getElementById('markdown').textContent"))
+
+
 def test_a_link_into_what_is_folded_opens_it(page: Page, pages: dict[str, Path]) -> None:
     open_at(page, pages["demo"], 1400)
     folded = "document.querySelector('details:not([open]) [id^=finding-]')"

@@ -104,6 +104,16 @@ def test_a_phase_of_no_command_is_silent(said: Said) -> None:
     assert said.lines == []
 
 
+@pytest.mark.parametrize(
+    ("words", "mode"),
+    [(["run", "x", "--quiet"], OFF), (["run", "-q", "x"], OFF), (["run", "--", "ls", "-q"], AUTO),
+     (["run", "--progress", "lines"], LINES)],
+)  # fmt: skip
+def test_what_the_command_line_says_counts_before_it_is_read(words: list[str], mode: str) -> None:
+    with phases.told("starting", words):
+        assert phases.chosen() == mode
+
+
 def test_each_command_chooses_for_itself() -> None:
     with phases.told("one"):
         phases.choose(OFF)

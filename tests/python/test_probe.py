@@ -6,6 +6,7 @@ import importlib
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,16 @@ from support import SOURCE, build_plugin
 
 from perflab.middleware.plugin_program import ABI, RUNTIME_ABI
 from perflab.middleware.probe import Answer, probe
+
+
+def test_a_python_that_may_not_be_started_is_no_plug_in_that_crashes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "python"
+    program.write_text("")
+    monkeypatch.setattr(sys, "executable", str(program))
+    answer = probe([tmp_path / "x.so"])[tmp_path / "x.so"]
+    assert answer.error == f"{program} cannot be started to load it: Permission denied"
 
 
 @pytest.mark.parametrize(

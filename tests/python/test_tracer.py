@@ -58,6 +58,20 @@ def test_auto_takes_what_is_permitted_and_says_what_is_missing_where_nothing_is(
         check(settings, Native(recorder), MadeHost())  # type: ignore[arg-type]
 
 
+def test_of_two_sources_without_rights_the_one_is_named_that_takes_a_single_command(recorder: Path) -> None:
+    program = recorder / "perflab-scheduler-recorder"
+    program.write_text(
+        "#!/bin/sh\n"
+        'case "$*" in\n'
+        '*ebpf*) echo "eBPF: not permitted: \\`sudo setcap cap_bpf+ep $0\\`" >&2 ;;\n'
+        '*) echo "tracefs is not mounted" >&2 ;;\n'
+        "esac\n"
+        "exit 3\n"
+    )
+    with pytest.raises(Unavailable, match=r"^eBPF: not permitted: `sudo setcap cap_bpf\+ep .*`$"):
+        check(RecordingSettings(scheduler=tracer.AUTO), Native(recorder), MadeHost())  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("settings", "line"),
     [

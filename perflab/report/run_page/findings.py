@@ -402,7 +402,7 @@ def _nothing_to_compare(run: ReportRun) -> Iterator[Block]:
     virtual = run.data.is_virtual
     condition = "--middleware virtual --condition message_flood" if virtual else "--condition cpu_load:load=80"
     more = f"perflab run {_workload(run)} --trials 10"
-    one = len(run.results) == 1
+    one = sum(not result.is_extra for result in run.results) <= 1
     if max(len(r.trials_detail) for r in run.results) <= 1:
         yield Text(
             f"One trial{'' if one else ' each'}: there is nothing to compare, and nothing is known of how much trials "

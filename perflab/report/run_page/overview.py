@@ -13,18 +13,21 @@ from typing import Any
 
 from perflab.columns import Cell, Column, Drawn, Table, Tone
 from perflab.errors import DAMAGE
+from perflab.quantity import COUNT, NUMBER
 from perflab.report import axes, inventory
 from perflab.report.axes import Ticks
-from perflab.report.run_page.blocks import Block, Effects, Fold, Group, Heading, Judgement, paragraphs
+from perflab.report.run_page.blocks import Block, Effects, Fold, Group, Heading, Judgement, Sheet, paragraphs
 from perflab.report.run_page.effects import certainty, from_to, in_words, numbers, size
 from perflab.report.run_page.setup import size_of, versions_of
 from perflab.report.runs import ReportRun
 from perflab.report.tables import plain
-from perflab.results.comparison import ALPHA, BETTER, CONDITION, DIFFERENCES, WORSE, Comparison, Finding
-from perflab.results.trial import Why
+from perflab.report.tables.results import median_of
+from perflab.results.comparison import ALPHA, BETTER, CONDITION, DIFFERENCES, OBSERVER, WORSE, Comparison, Finding
+from perflab.results.trial import Median, Why
 from perflab.results.trust import Trust
 from perflab.statistics.comparison import Compared
 from perflab.statistics.metrics import LOWER, RATIO, Metric, chosen, find
+from perflab.statistics.pairs import Entering
 from perflab.statistics.runs import compare_runs
 from perflab.statistics.selection import Match, match, names_of
 from perflab.statistics.trust import UNDECIDED, judged_comparisons
@@ -373,7 +376,7 @@ def screen(runs: Sequence[ReportRun]) -> Iterator[Block]:
     """How runs differ from the first one, and treatments from their baselines, the worst first; folded where something
     else comes first that says more."""
     effects, ticks = effects_of(runs)
-    own = list(_effects(caption(runs), effects, ticks))
+    own = list(_effects(caption(runs), effects, ticks, _the_same(runs)))
     if len(runs) > 1:
         yield from _effects(caption_of_runs(runs), *effects_of_runs(runs))
         yield Fold(f"Within each run: {plural(len(effects), 'comparison')}", own)
@@ -381,11 +384,60 @@ def screen(runs: Sequence[ReportRun]) -> Iterator[Block]:
         yield Fold(f"Every level against the baseline: {plural(len(effects), 'comparison')}", own)
     else:
         yield from own
+        if not own and (measured := _measured(runs)) is not None:
+            yield Sheet(measured, long=MAX_SHOWN)
 
 
-def _effects(title: str, effects: Sequence[Effect], ticks: Ticks) -> Iterator[Effects]:
+@dataclass(frozen=True)
+class _Figure:
+    """What trials of a result measured in one metric: the median of one value per trial."""
+
+    result: str
+    metric: Metric
+    median: Median
+
+
+def _measured(runs: Sequence[ReportRun]) -> Table[_Figure] | None:
+    """Of runs in which nothing is compared the figures themselves."""
+    if any(run.summary.curves or run.summary.breaking_points for run in runs):
+        return None
+    found = [
+        _Figure(name, metric, median)
+        for run in runs
+        for name, result in zip(names_of(run.results), run.results, strict=True)
+        if not result.is_extra
+        for metric in chosen(None)
+        if (median := median_of(Entering(result, result.entering), metric)) is not None
+    ]
+    several = len({figure.result for figure in found}) > 1
+    alone = all(figure.median.n == 1 for figure in found)
+    title = f"What was measured{'' if alone else ', medians of one value per trial'}"
+    return Table("measured", title, [*([_RESULT] if several else []), *_FIGURE], found) if found else None
+
+
+def _value(figure: _Figure) -> Cell:
+    median, quantity = figure.median, figure.metric.quantity
+    return Cell(figure.metric.format(median.value), median.value, low=median.low, high=median.high, quantity=quantity)
+
+
+_RESULT: Column[_Figure] = Column("result", "result", lambda f: f.result, once=True)
+_FIGURE: list[Column[_Figure]] = [
+    Column("metric", "metric", lambda f: f.metric.words),
+    Column("value", "value", _value, NUMBER, help="median over trials [interval]"),
+    Column("n", "trials", lambda f: f.median.n, COUNT),
+]
+
+
+def _the_same(runs: Sequence[ReportRun]) -> list[str]:
+    """Which comparisons of these runs have no row."""
+    same = [c for run in runs for c in run.comparisons if c.kind != OBSERVER and c.constant is not None]
+    names = dict.fromkeys(metric.words for c in same if (metric := find(c.metric)) is not None)
+    return [f"{plural(len(same), 'more comparison')}: the same in every trial ({', '.join(names)})."] if same else []
+
+
+def _effects(title: str, effects: Sequence[Effect], ticks: Ticks, same: Sequence[str] = ()) -> Iterator[Effects]:
     if effects:
-        notes = []
+        notes = [*same]
         if any({e.drawn.low, e.drawn.high} & {0.0, 1.0} for e in effects if e.drawn is not None):
             notes.append("A line that reaches the edge goes on beyond it.")
         if any(e.drawn is not None and e.drawn.own_scale for e in effects):
@@ -469,6 +521,8 @@ def markdown(runs: Sequence[ReportRun], judged: Sequence[Trust], title: str, ver
         ]
         if rest := len(effects) - len(shown):
             lines += [f"{plural(rest, 'more comparison')} without a difference that is shown.", ""]
+    elif not several and (measured := _measured(runs)) is not None:
+        lines += [plain.markdown_table(measured), ""]
     for run, trust in zip(runs, judged, strict=True):
         lines += [f"**{trust.sign} {trust.words}{f' ({run.name})' if len(runs) > 1 else ''}**", ""]
         for reason in trust.reasons:
