@@ -420,7 +420,8 @@ int BPF_PROG(on_migrate, struct task_struct *task, int target_cpu) {
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child) {
   struct member *const member = member_of(parent);
-  struct member of_child = {.waits_on = kNeither};
+  struct member of_child = {};
+  of_child.waits_on = kNeither;
   if (member && !bpf_task_storage_get(&tree, child, &of_child, BPF_LOCAL_STORAGE_GET_F_CREATE))
     __sync_fetch_and_add(&shared.not_followed, 1);
   struct place place = reserve(member != NULL, kFork, parent, kLongRecordBytes);
