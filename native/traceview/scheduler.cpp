@@ -622,8 +622,9 @@ struct Scheduler::State {
     ++coverage.recovered_wakeups;
     self.begun = true;
     self.wake_up = static_cast<std::int64_t>(rows.wake_ups.size());
-    rows.wake_ups.push_back({self.waking_ns, woken_ns, kNoTime, about, self.waking_ns == kNoTime ? kUnknown : self.waker,
-                             *event.target_cpu, event.priority.value_or(kNoNumber), false});
+    const std::int32_t waker = self.waking_ns == kNoTime ? kUnknown : self.waker;
+    rows.wake_ups.push_back({self.waking_ns, woken_ns, kNoTime, about, waker, *event.target_cpu,
+                             event.priority.value_or(kNoNumber), false});
     self.waking_ns = kNoTime;
     if (is_asleep(self.doing) && woken_ns > self.since_ns) push_state(about, woken_ns);
     note_priority(about, event.priority);

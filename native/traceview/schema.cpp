@@ -125,7 +125,8 @@ constexpr Names kLttng[] = {
      {"parent_tid?", "parent_pid?", "parent_comm?", "child_tid", "child_pid?", "child_comm?"}},
     {Kind::process_exec, "sched_process_exec", {"filename?", "tid?"}},
     {Kind::process_exit, "sched_process_exit", {"comm?", "tid", "prio?"}},
-    {Kind::wakeup_recovered, "perflab_wakeup_recovered", {"comm?", "tid", "prio?", "target_cpu", "waited_ns", "held_ns"}},
+    {Kind::wakeup_recovered, "perflab_wakeup_recovered",
+     {"comm?", "tid", "prio?", "target_cpu", "waited_ns", "held_ns"}},
     {Kind::thread_kept, "perflab_thread_kept", {"comm?", "tid"}},
 };
 

@@ -291,7 +291,8 @@ static __always_inline void write_recovered(struct task_struct *task, __u64 wait
   }
   place.record->target_cpu = waited_on;
   place.record->waited_ns = waited;
-  place.record->held_ns = left.known && left.came_clock && left.came_clock <= clock ? clock - left.came_clock : -1;
+  const bool says = left.known && left.came_clock && left.came_clock <= clock;
+  place.record->held_ns = says ? clock - left.came_clock : -1;
   submit(place);
 }
 

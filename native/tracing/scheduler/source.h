@@ -34,7 +34,7 @@ enum class EventKind : std::uint8_t {
   fork,
   exec,
   exit,
-  wakeup_recovered  // before the switch to a thread that was seen to fall asleep but not to be woken
+  wakeup_recovered  // before the switch to a thread that was not seen to be woken, or its migration
 };
 constexpr std::array<const char*, 9> kEventNames = {
     "sched_switch",       "sched_waking",       "sched_wakeup",       "sched_wakeup_new",
@@ -66,8 +66,8 @@ struct SchedulerEvent {
   std::int64_t state = 0;       // switched: prev_state
   std::int32_t from_cpu = 0;    // migrate
   std::int32_t target_cpu = 0;  // waking, wakeup, wakeup_new, wakeup_recovered; migrate: to which
-  // wakeup_recovered: how long before this instant it was woken, and the thread that leaves had come (-1: that
-  // is not known).
+  // wakeup_recovered: how long before this instant it was woken, and the thread that leaves had come (-1:
+  // that is not known).
   std::int64_t waited_ns = 0, held_ns = -1;
   std::string_view filename;    // exec; lives as long as the call of the handler
 };

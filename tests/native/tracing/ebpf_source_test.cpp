@@ -706,11 +706,12 @@ TEST_F(EbpfSourceLive, AWakeUpThatIsNotHeardIsRecoveredWhereItWas) {
   const auto at = [&](double share) {
     return differences[static_cast<std::size_t>(share * static_cast<double>(differences.size() - 1))];
   };
-  for (const auto& [name, share] : {std::pair("least", 0.0), {"p1", 0.01}, {"median", 0.5}, {"p99", 0.99}, {"most", 1.0}})
+  for (const auto& [name, share] :
+       {std::pair("least", 0.0), {"p1", 0.01}, {"median", 0.5}, {"p99", 0.99}, {"most", 1.0}})
     RecordProperty(name, std::to_string(at(share)) + " ns");
   RecordProperty("n", std::to_string(differences.size()));
-  // Sleeps take 200 us and more. A kernel that works slowly between its clock and the program may be late, but
-  // not for most.
+  // Sleeps take 200 us and more. A kernel that works slowly between its clock and the program may be late,
+  // but not for most.
   EXPECT_LT(std::abs(at(0.5)), 50'000);
   EXPECT_EQ(heard.count([](const SchedulerEvent& e) { return e.kind == EventKind::wakeup_recovered; }),
             hears->recovered_wakeups());
