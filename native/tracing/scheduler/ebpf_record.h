@@ -49,12 +49,19 @@ struct thread_there {
   char comm[16];
 };
 
+// By how much CLOCK_MONOTONIC is ahead of what a run queue takes for now, at switches.
+struct clock_lead {
+  __u64 window_ns;  // when the newer of two windows began
+  __s64 least, least_before;
+};
+
 struct cpu_counts {
   __u32 lost;     // no place in the ring; modulo 2^32
   __u32 waiting;  // threads of the tree that could run here but do not
   __u64 filtered;
   __u64 recovered;  // switches that only the thread that came tells, also those that are filtered
   __u64 recovered_wakeups;
+  struct clock_lead lead;
   struct thread_there there;
 } __attribute__((aligned(64)));
 

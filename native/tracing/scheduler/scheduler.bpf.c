@@ -163,6 +163,24 @@ static __always_inline __u64 queue_clock(const struct task_struct *task) {
   return task->se.cfs_rq->rq->clock;
 }
 
+// How old the run queue's clock is at a switch. The kernel does not read it again where a wake-up just did, and
+// may do much in between; but of all switches of the last moments one was quick. 0 for that one: what it took
+// itself is left in.
+static __always_inline __u64 age_of(struct clock_lead *lead, __u64 clock) {
+  enum { kWindowNs = 50000000 };
+  if (!clock || shared.filter == kFilterOff) return 0;
+  const __u64 now = bpf_ktime_get_ns();
+  const __s64 ahead = now - clock;
+  const __u64 window = now - lead->window_ns;
+  if (window > kWindowNs) {
+    lead->least_before = window > 2 * kWindowNs ? ahead : lead->least;
+    lead->least = ahead;
+    lead->window_ns = now;
+  }
+  if (ahead < lead->least) lead->least = ahead;
+  return ahead - (lead->least < lead->least_before ? lead->least : lead->least_before);
+}
+
 static __always_inline bool says_waits(const struct task_struct *task) {
   return recover && bpf_core_field_exists(task->sched_info.run_delay) &&
          bpf_core_field_exists(task->sched_info.last_arrival) &&
@@ -205,16 +223,16 @@ static __always_inline void fall_asleep(struct member *member, const struct task
 }
 
 // How long a thread waited that was seen to fall asleep but not to be woken, and now comes: since it was put
-// on a queue, moves to other ones included. 0: that cannot be told.
-static __always_inline __u64 waited_unseen(const struct member *member, const struct task_struct *task,
+// on a queue, moves to other ones included, to when the clock was read. Negative: that cannot be told.
+static __always_inline __s64 waited_unseen(const struct member *member, const struct task_struct *task,
                                            __u64 clock) {
-  if (!member || member->waits_on != kNeither || !member->left_clock || !clock || !says_waits(task)) return 0;
+  if (!member || member->waits_on != kNeither || !member->left_clock || !clock || !says_waits(task)) return -1;
   const __u64 queued = task->sched_info.last_queued;
   const __u64 since = queued ? queued : task->sched_info.last_arrival;
   const __u64 before = task->sched_info.run_delay - member->run_delay;
-  if (since < member->left_clock || since > clock) return 0;
+  if (since < member->left_clock || since > clock) return -1;
   const __u64 waited = clock - since + before;
-  return waited <= clock - member->left_clock ? waited : 0;
+  return waited <= clock - member->left_clock ? (__s64)waited : -1;
 }
 
 // Writing down
@@ -278,9 +296,9 @@ static __always_inline void write_short(bool of_tree, enum event_kind kind, stru
 }
 
 // A wake-up that nothing told: the time is in the record, since records behind it may have been written.
-static __always_inline void write_recovered(struct task_struct *task, __u64 waited, __u32 waited_on,
+static __always_inline void write_recovered(struct task_struct *task, __s64 waited, __u64 age, __u32 waited_on,
                                             struct thread_there left, __u64 clock) {
-  if (!waited || !shared.recording) return;
+  if (waited < 0 || !shared.recording) return;
   const __u32 cpu = bpf_get_smp_processor_id();
   __sync_fetch_and_add(&counts_of(cpu)->recovered_wakeups, 1);
   struct place place = reserve(true, kWakeupRecovered, task, sizeof *place.record);
@@ -290,9 +308,9 @@ static __always_inline void write_recovered(struct task_struct *task, __u64 wait
     place.record->pid = left.pid;
   }
   place.record->target_cpu = waited_on;
-  place.record->waited_ns = waited;
+  place.record->waited_ns = waited + age;
   const bool says = left.known && left.came_clock && left.came_clock <= clock;
-  place.record->held_ns = says ? clock - left.came_clock : -1;
+  place.record->held_ns = says ? clock - left.came_clock + age : -1;
   submit(place);
 }
 
@@ -319,10 +337,11 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
   const __u64 clock = queue_clock(next);
   const struct thread_there left = counts->there;
   comes(counts, next, clock);
+  const __u64 age = age_of(&counts->lead, clock);
   struct member *const leaving = member_of(prev), *const coming = member_of(next);
   if (leaving) change(leaving, sleeps(state) ? kNeither : cpu);
   if (leaving) fall_asleep(leaving, prev, clock);
-  write_recovered(next, waited_unseen(coming, next, clock), cpu, left, clock);
+  write_recovered(next, waited_unseen(coming, next, clock), age, cpu, left, clock);
   if (coming) change(coming, kRuns);
   struct place place = reserve(is_waited_for || leaving || coming, kSwitched, prev, kLongRecordBytes);
   if (!place.record) return 0;
@@ -346,9 +365,10 @@ int BPF_PROG(on_came, bool is_switch) {
   if (left.known && left.tid == came->pid) return 0;
   const __u64 clock = queue_clock(came);
   comes(counts, came, clock);
+  const __u64 age = age_of(&counts->lead, clock);
   const bool is_waited_for = counts->waiting != 0;
   struct member *const coming = member_of(came);
-  if (left.known) write_recovered(came, waited_unseen(coming, came, clock), cpu, left, clock);
+  if (left.known) write_recovered(came, waited_unseen(coming, came, clock), age, cpu, left, clock);
   if (coming) change(coming, kRuns);
   if (!left.known) return 0;
   if (shared.recording) __sync_fetch_and_add(&counts->recovered, 1);
@@ -403,8 +423,8 @@ static __always_inline void moved_unwoken(struct member *member, struct task_str
     return;
   }
   const struct thread_there not_asked = {};
-  const __u64 waited = task->sched_info.run_delay - member->run_delay;
-  if (member->left_clock) write_recovered(task, waited, cpu_of(task), not_asked, 0);
+  const __s64 waited = task->sched_info.run_delay - member->run_delay;
+  if (member->left_clock) write_recovered(task, waited, 0, cpu_of(task), not_asked, 0);
   change(member, target_cpu);
 }
 
