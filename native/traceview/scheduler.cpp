@@ -355,6 +355,8 @@ struct Scheduler::State {
         return executed(event, time);
       case Kind::exit:
         return exits(event, time);
+      case Kind::wakeup_recovered:
+        return woken_unseen(event, time);
       case Kind::kept:
         return keep(event, time);
     }
@@ -606,6 +608,35 @@ struct Scheduler::State {
     begin_wait(about, Doing::woken, time, event.target_cpu.value_or(self.home));
   }
 
+  // Told only when the thread comes, or is moved.
+  void woken_unseen(const SchedulerEvent& event, std::int64_t time) {
+    const std::int32_t about = life(event.host, event.tid, time);
+    rename(about, event.name);
+    Host& of = host(event.host);
+    Life& self = at(about);
+    const std::int64_t woken_ns = time - event.waited_ns;
+    const std::int64_t known_ns = is_asleep(self.doing) ? self.since_ns : self.off_cpu_ns;
+    const bool open = is_asleep(self.doing) || self.doing == Doing::unknown;
+    if (!open || self.wake_up >= 0 || woken_ns < std::max(known_ns, of.loss_end_ns)) return;
+    coverage.has_wakeups = of.has_wakeups = true;
+    ++coverage.recovered_wakeups;
+    self.begun = true;
+    self.wake_up = static_cast<std::int64_t>(rows.wake_ups.size());
+    const std::int32_t waker = self.waking_ns == kNoTime ? kUnknown : self.waker;
+    rows.wake_ups.push_back({self.waking_ns, woken_ns, kNoTime, about, waker, *event.target_cpu,
+                             event.priority.value_or(kNoNumber), false});
+    self.waking_ns = kNoTime;
+    if (is_asleep(self.doing) && woken_ns > self.since_ns) push_state(about, woken_ns);
+    note_priority(about, event.priority);
+    // Nobody knew that it waits there, so that a filtered recording need not have the switches.
+    Cpu& on = cpu(of, *event.target_cpu);
+    if (on.current == kUnknown && on.since_ns == kForever) {
+      const bool says = event.held_ns && event.cpu == *event.target_cpu;
+      on.since_ns = std::max({says ? time - *event.held_ns : time, on.loss_end_ns, on.last_switch_ns});
+    }
+    begin_wait(about, Doing::woken, woken_ns, *event.target_cpu);
+  }
+
   // A thread is woken for the first time. Its fork may have been seen, or not.
   void begins(const SchedulerEvent& event, std::int64_t time) {
     const std::int32_t known = life_by_tid.find(number_key(event.host, event.tid));
@@ -729,6 +760,8 @@ struct Scheduler::State {
     std::erase_if(rows.holds,
                   [&](const HoldRow& row) { return !waits[row.wait] || row.end_ns <= row.start_ns; });
     for (const Life& life : lives) rows.thread_of_life.push_back(life.thread);
+    if (coverage.recovered_wakeups > 0)
+      std::ranges::stable_sort(rows.wake_ups, {}, [](const WakeUpRow& row) { return row.wakeup_ns; });
     rows.threads = directory.threads().size();
     return rows;
   }

@@ -21,7 +21,9 @@
 //                       cannot be told from its sleep. Coverage::has_wakeups is false then; wake-up latencies
 //                       are not known, not 0.
 //   one wake-up         (of a host that has others) when the sleep ended is not known, and so the thread's
-//                       state from there on until it is switched in is not claimed.
+//                       state from there on until it is switched in is not claimed. Where the recorder knows
+//                       it from the kernel (wakeup_recovered, before the next switch or migration) it counts
+//                       like another, and its waker is that of sched_waking or not known.
 //   one switch          a state whose end was not seen is not claimed at all (recordings of some threads
 //                       only, lost events). A missing switch to a thread is made good in part by what the
 //                       thread did in user space, see finish().
@@ -53,7 +55,18 @@ namespace perflab::traceview {
 // A scheduler event, normalised: names, priorities and states of LTTng and perf are alike here (schema.h does
 // that).
 struct SchedulerEvent {
-  enum class Kind : std::uint8_t { switched, waking, wakeup, wakeup_new, migrate, fork, exec, exit, kept };
+  enum class Kind : std::uint8_t {
+    switched,
+    waking,
+    wakeup,
+    wakeup_new,
+    migrate,
+    fork,
+    exec,
+    exit,
+    wakeup_recovered,
+    kept
+  };
   Kind kind = Kind::switched;
   std::int64_t time_ns = 0;
   std::int32_t host = 0;
@@ -69,6 +82,8 @@ struct SchedulerEvent {
   EndState previous_state = EndState::other;
   std::optional<std::int32_t> target_cpu;  // waking, wakeup, wakeup_new; migrate: the destination
   std::optional<std::int32_t> origin_cpu;  // migrate
+  std::int64_t waited_ns = 0;           // wakeup_recovered: it was woken that long before
+  std::optional<std::int64_t> held_ns;  // wakeup_recovered: who runs there had come that long before
   std::int32_t emitter_tid = 0;  // what ran when the event happened and its process, where the tracer says so
   std::int32_t emitter_pid = 0;
 };

@@ -30,6 +30,7 @@ class ThreadHistory {
     // loss was said to be: events are missing, or only some threads were recorded.
     std::uint64_t contradictions = 0;
     std::uint64_t inferred_states = 0;
+    std::uint64_t recovered_wakeups = 0;  // of which the recorder knows, but of which no event came
   };
   [[nodiscard]] bool empty() const noexcept { return coverage_.events == 0; }
   [[nodiscard]] const Coverage& coverage() const noexcept { return coverage_; }

@@ -611,6 +611,7 @@ class ViewBuilder {
             {"has_migrations", coverage.has_migrations},
             {"contradictions", coverage.contradictions},
             {"inferred_states", coverage.inferred_states},
+            {"recovered_wakeups", coverage.recovered_wakeups},
             {"filter", json_or_null(scheduler_filter_)}};
   }
 

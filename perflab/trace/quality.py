@@ -232,6 +232,7 @@ class Quality:
 
     losses: tuple[str, ...]  # sentences: what is missing in the trace
     contradictions: str | None  # a sentence: switches are missing, and the trace does not say where
+    recovered: str | None  # a sentence: wake-ups that only the recorder knows of
     clocks: list[tuple[str, str]]  # kind and sentence of what may make figures across traces wrong
     coverage: tuple[Coverage, ...]
     ledger: pl.DataFrame
@@ -260,8 +261,8 @@ class Quality:
 
     def doubts(self, *, with_scheduler: bool = True) -> tuple[str, ...]:
         """What is missing and what does not fit together, one sentence each; of the scheduler only if it is used."""
-        switches = (self.contradictions,) if with_scheduler and self.contradictions else ()
-        return (*self.losses, *switches, *(text for _, text in self.clocks))
+        scheduler = (self.contradictions, self.recovered) if with_scheduler else ()
+        return (*self.losses, *filter(None, scheduler), *(text for _, text in self.clocks))
 
     def reason(self, figure: str) -> str | None:
         """Why there is nothing of a figure; None where there is."""
@@ -296,7 +297,9 @@ def quality_of(trace: Source) -> Quality:
     facts = trace.facts
     ledger = LEDGER.frame({column: entry.get(column) for column in LEDGER.names} for entry in facts["ledger"])
     coverage = tuple(_coverage(trace))
-    return Quality(_losses(facts), _contradictions(facts), list(_clocks(facts)), coverage, ledger, *_gaps(facts))
+    return Quality(
+        _losses(facts), _contradictions(facts), _recovered(facts), list(_clocks(facts)), coverage, ledger, *_gaps(facts)
+    )
 
 
 def sections(trace: Source, quality: Quality, scope: Scope) -> tuple[Section, ...]:
@@ -438,6 +441,14 @@ def _contradictions(facts: Json) -> str | None:
         f"{plural(n, 'context switch', 'context switches')} {verb} not follow from the one before on their CPU or of "
         f"their thread: the recording lacks switches; states there are unknown{but if inferred else ''}"
     )
+
+
+def _recovered(facts: Json) -> str | None:
+    n = (facts.get("scheduler") or {}).get("recovered_wakeups", 0)
+    if not n:
+        return None
+    known = "is known" if n == 1 else "are known"
+    return f"{plural(n, 'wake-up')} without an event {known} from the kernel, most to some µs; who woke is not"
 
 
 def _clocks(facts: Json) -> Iterator[tuple[str, str]]:

@@ -32,10 +32,11 @@ def perflab(*words: str, **environment: str) -> None:
 def unknown_percent(trace: Path) -> float | None:
     """Of the time that late messages took; None where events are missing in the recording.
 
-    Where switches had to be recovered, wake-ups are missing that nobody knows of (docs/recording.md).
+    Where switches had to be recovered and wake-ups cannot be, these are missing, too (docs/recording.md).
     Without the waits of threads that were moved before anything switched on the CPU: who had that is in no event.
     """
-    if json.loads((trace / "recording.json").read_text())["scheduler"]["recovered"]:
+    recorded = json.loads((trace / "recording.json").read_text())["scheduler"]
+    if recorded["recovered"] and recorded.get("recovered_wakeups") is None:
         return None
     with open_trace([trace]) as opened:
         if opened.facts["ledger"] or opened.facts["scheduler"]["contradictions"]:

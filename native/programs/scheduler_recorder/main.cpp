@@ -105,6 +105,7 @@ json done(const RecordingTotals& totals, bool kernel_filters) {
           {"filtered_out", totals.filtered_out},
           {"chain_breaks", kernel_filters ? json(nullptr) : json(totals.chain_breaks)},
           {"recovered", totals.recovered},
+          {"recovered_wakeups", totals.recovered_wakeups ? json(*totals.recovered_wakeups) : json(nullptr)},
           {"withheld", totals.withheld},
           {"backwards", totals.backwards}};
 }

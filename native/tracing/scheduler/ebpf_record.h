@@ -27,8 +27,13 @@ struct scheduler_record {
   __s32 other_priority, reserved;
   __s64 state;
   char other_comm[16];
+  // wakeup_recovered has this too.
+  __s64 waited_ns, held_ns;
 };
-enum { kShortRecordBytes = __builtin_offsetof(struct scheduler_record, other_priority) };
+enum {
+  kShortRecordBytes = __builtin_offsetof(struct scheduler_record, other_priority),
+  kLongRecordBytes = __builtin_offsetof(struct scheduler_record, waited_ns)
+};
 
 enum filter {
   kFilterOff,     // there is no tree
@@ -39,8 +44,15 @@ enum filter {
 // The thread that came to a CPU last.
 struct thread_there {
   __s32 tid, pid, priority;
-  __u32 known;  // 0: none was seen to come
+  __u32 known;      // 0: none was seen to come
+  __u64 came_clock;  // of its run queue; 0: not known
   char comm[16];
+};
+
+// By how much CLOCK_MONOTONIC is ahead of what a run queue takes for now, at switches.
+struct clock_lead {
+  __u64 window_ns;  // when the newer of two windows began
+  __s64 least, least_before;
 };
 
 struct cpu_counts {
@@ -48,6 +60,8 @@ struct cpu_counts {
   __u32 waiting;  // threads of the tree that could run here but do not
   __u64 filtered;
   __u64 recovered;  // switches that only the thread that came tells, also those that are filtered
+  __u64 recovered_wakeups;
+  struct clock_lead lead;
   struct thread_there there;
 } __attribute__((aligned(64)));
 
@@ -60,5 +74,6 @@ struct scheduler_shared {
   __u64 found;         // threads of that process, by `enter`
   __u64 entered;       // threads that `enter` found to be of a tree, and new
   __u64 not_followed;  // threads of a tree for which the kernel had no memory
+  __u32 recovers_wakeups;  // this kernel says what it takes; set by `enter`
   struct cpu_counts cpus[kMostCpus];
 };

@@ -47,6 +47,9 @@ using Link = std::unique_ptr<bpf_link, Free>;
 static_assert(STATE_UNKNOWN == kStateUnknown);
 
 constexpr const char* kCame = "sched_exit_tp";  // the tracepoint of on_came
+// By EventKind.
+constexpr std::array<const char*, kKernelEvents> kPrograms = {
+    "on_switch", "on_waking", "on_wakeup", "on_wakeup_new", "on_migrate", "on_fork", "on_exec", "on_exit"};
 constexpr const char* kTypes = "/sys/kernel/btf/vmlinux";
 // linux/capability.h
 constexpr unsigned kCapSysAdmin = 21, kCapPerfmon = 38, kCapBpf = 39;
@@ -162,7 +165,11 @@ std::optional<SchedulerEvent> event_of(const scheduler_record& record,
   const auto* const rest = reinterpret_cast<const char*>(bytes.data()) + kShortRecordBytes;
   if (event.kind == EventKind::exec) {
     event.filename = {rest, strnlen(rest, bytes.size() - kShortRecordBytes)};
-  } else if (bytes.size() >= sizeof record) {
+  } else if (event.kind == EventKind::wakeup_recovered) {
+    if (bytes.size() < sizeof record) return std::nullopt;
+    event.waited_ns = record.waited_ns;
+    event.held_ns = record.held_ns;
+  } else if (bytes.size() >= kLongRecordBytes) {
     event.other_priority = record.other_priority;
     event.other_comm = comm_of(record.other_comm);
     event.state = record.state;
@@ -182,7 +189,7 @@ class EbpfSource final : public Source {
                         "; use the source perf_event");
     require_kernel();
     make_rings(settings.buffer_bytes);
-    load(settings.buffer_bytes);
+    load(settings.buffer_bytes, settings.unheard);
     attach();
     batch_.reserve(kBatch);
     for (const std::int32_t root : settings.roots) add_root(root);
@@ -253,6 +260,15 @@ class EbpfSource final : public Source {
     return switches;
   }
 
+  // Of threads of trees alone: of others nobody keeps when they fell asleep.
+  std::optional<std::uint64_t> recovered_wakeups() const noexcept override {
+    if (read_shared(shared().filter) == kFilterOff || read_shared(shared().recovers_wakeups) == 0)
+      return std::nullopt;
+    std::uint64_t wakeups = 0;
+    for (const unsigned cpu : cpus_) wakeups += read_shared(shared().cpus[cpu].recovered_wakeups);
+    return wakeups;
+  }
+
   std::uint64_t filtered_out() const noexcept override {
     std::uint64_t events = 0;
     for (const unsigned cpu : cpus_) events += read_shared(shared().cpus[cpu].filtered);
@@ -292,8 +308,16 @@ class EbpfSource final : public Source {
     }
   }
 
-  void load(std::size_t ring_bytes) {
+  // What recovers events takes more of the kernel than the rest: where that is refused, they are loaded
+  // without it, and what it would recover stays missing.
+  void load(std::size_t ring_bytes, const std::vector<EventKind>& unheard) {
     libbpf_set_print(nullptr);  // what it would print is in the exceptions
+    if (!load_programs(true, unheard)) load_programs(false, unheard);
+    share(ring_bytes);
+  }
+
+  // False: the kernel refuses what recovers, or all of it.
+  bool load_programs(bool recovering, const std::vector<EventKind>& unheard) {
     const std::vector<char> code(_binary_scheduler_bpf_o_start, _binary_scheduler_bpf_o_end);  // aligned
     std::vector<char> verifier(1 << 20);
     LIBBPF_OPTS(bpf_object_open_opts, options);
@@ -302,12 +326,22 @@ class EbpfSource final : public Source {
     options.kernel_log_size = verifier.size();
     object_.reset(bpf_object__open_mem(code.data(), code.size(), &options));
     if (!object_) refuse("reading the programs", errno);
-    // Of Linux 6.15; on an older one what it recovers stays missing.
-    if (libbpf_find_vmlinux_btf_id(kCame, BPF_TRACE_RAW_TP) < 0)
-      bpf_program__set_autoload(bpf_object__find_program_by_name(object_.get(), "on_came"), false);
-    if (const int error = bpf_object__load(object_.get()); error != 0)
-      refuse("loading the programs", -error, verifier.data());
+    for (const EventKind kind : unheard) leave_out(kPrograms.at(static_cast<std::size_t>(kind)));
+    // Of Linux 6.15.
+    if (!recovering || libbpf_find_vmlinux_btf_id(kCame, BPF_TRACE_RAW_TP) < 0) leave_out("on_came");
+    bpf_map* const constant = bpf_object__find_map_by_name(object_.get(), ".rodata.recover");
+    if (bpf_map__set_initial_value(constant, &recovering, sizeof recovering) != 0)
+      refuse("preparing the programs", errno);
+    const int error = bpf_object__load(object_.get());
+    if (error != 0 && !recovering) refuse("loading the programs", -error, verifier.data());
+    return error == 0;
+  }
 
+  void leave_out(const char* program) {
+    bpf_program__set_autoload(bpf_object__find_program_by_name(object_.get(), program), false);
+  }
+
+  void share(std::size_t ring_bytes) {
     const int shared = bpf_object__find_map_fd_by_name(object_.get(), ".bss");
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     shared_ = map_shared(shared, 0, (sizeof(scheduler_shared) + page - 1) / page * page);

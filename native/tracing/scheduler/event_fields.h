@@ -51,6 +51,13 @@ inline std::span<const EventField> fields_of(EventKind kind) {
   static constexpr std::array<EventField, 3> kExit = {{{"comm", "comm", &E::subject_comm},
                                                        {"tid", "pid", &E::subject},
                                                        {"prio", "prio", &E::subject_priority, true}}};
+  static constexpr std::array<EventField, 6> kRecovered = {
+      {{"comm", nullptr, &E::subject_comm},
+       {"tid", nullptr, &E::subject},
+       {"prio", nullptr, &E::subject_priority, true},
+       {"target_cpu", nullptr, &E::target_cpu},
+       {"waited_ns", nullptr, &E::waited_ns},
+       {"held_ns", nullptr, &E::held_ns}}};
   switch (kind) {
     case EventKind::switched:
       return kSwitch;
@@ -66,6 +73,8 @@ inline std::span<const EventField> fields_of(EventKind kind) {
       return kExec;
     case EventKind::exit:
       return kExit;
+    case EventKind::wakeup_recovered:
+      return kRecovered;
   }
   return {};
 }

@@ -209,7 +209,7 @@ class PerfSource final : public Source {
  public:
   explicit PerfSource(const SourceSettings& settings) : buffer_bytes_(settings.buffer_bytes) {
     const std::vector<unsigned> numbers = cpus_to_record(settings);
-    for (std::size_t i = 0; i < kEventNames.size(); ++i)
+    for (std::size_t i = 0; i < kKernelEvents; ++i)
       points_.push_back(read_tracepoint(static_cast<EventKind>(i)));
     raise_descriptor_limit();
     cpus_.resize(numbers.size());

@@ -92,6 +92,8 @@ bool ProcessTree::keep(unsigned cpu, const SchedulerEvent& event) {
       found->second.exiting = true;
       return true;
     }
+    case EventKind::wakeup_recovered:
+      return contains(event.subject);
   }
   return false;
 }

@@ -242,6 +242,7 @@ RecordingTotals Recording::totals() const {
   totals.bytes = writer_.bytes();
   totals.filtered_out += source_.filtered_out();
   totals.recovered = source_.recovered();
+  totals.recovered_wakeups = source_.recovered_wakeups();
   totals.withheld = source_.withheld();
   return totals;
 }

@@ -40,6 +40,7 @@ struct RecordingTotals {
   // something is missing that nobody reported.
   std::uint64_t chain_breaks = 0;
   std::uint64_t recovered = 0;  // switches that only the kernel's other records show
+  std::optional<std::uint64_t> recovered_wakeups;  // likewise; none where the source cannot know of any
   std::uint64_t withheld = 0;   // events that the kernel counted and gave to no buffer
   std::uint64_t backwards = 0;  // events that came after a later one had been written; they have its time
 };

@@ -29,21 +29,41 @@
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 // As in source.h.
-enum event_kind { kSwitched, kWaking, kWakeup, kWakeupNew, kMigrate, kFork, kExec, kExit };
+enum event_kind { kSwitched, kWaking, kWakeup, kWakeupNew, kMigrate, kFork, kExec, kExit, kWakeupRecovered };
 
 // Of the kernel's structures what is read here. A name behind ___ is an older layout of the same one.
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct thread_info {
   __u32 cpu;
 };
+// Only with CONFIG_SCHED_INFO.
+struct sched_info {
+  unsigned long long run_delay;     // that it waited for CPUs, until it last came to one or left a queue
+  unsigned long long last_arrival;  // at a CPU
+  unsigned long long last_queued;   // 0: it does not wait
+};
+struct rq {
+  __u64 clock;  // brought up to date when a switch begins
+};
+// Only with CONFIG_FAIR_GROUP_SCHED, and then also of threads of other policies.
+struct cfs_rq {
+  struct rq *rq;
+};
+struct sched_entity {
+  struct cfs_rq *cfs_rq;
+  unsigned char sched_delayed;  // since 6.12: it sleeps, but stays on its queue for a while
+};
 struct task_struct {
   struct thread_info thread_info;
   __u32 __state;
   int exit_state;
   int prio;
+  int on_rq;
   int pid, tgid;
   struct task_struct *real_parent, *group_leader;
   char comm[16];
+  struct sched_info sched_info;
+  struct sched_entity se;
 };
 struct task_struct___before_5_14 {
   long state;
@@ -61,6 +81,9 @@ struct bpf_iter__task {
 #pragma clang attribute pop
 
 extern int LINUX_KERNEL_VERSION __kconfig;
+
+// Off where the verifier of this kernel refuses what it takes.
+const volatile bool recover SEC(".rodata.recover") = true;
 
 struct scheduler_shared shared;
 
@@ -80,6 +103,9 @@ enum { kRuns = 0x7ffffffe, kNeither = 0x7fffffff };
 struct member {
   __u32 waits_on;   // a CPU, or one of these
   __u32 was_there;  // when its root was named
+  // Of the last time that it was seen to fall asleep:
+  __u64 left_clock;  // of the run queue; 0: it was not, or its queue may have taken it for one that waits
+  __u64 run_delay;
 };
 struct {
   __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -129,6 +155,38 @@ static __always_inline __s64 reported_state(bool preempted, __u32 state, __u32 e
 // Without one of these bits it goes on running as soon as it may.
 static __always_inline bool sleeps(__s64 reported) { return (reported & 0xff) != 0; }
 
+// What the run queue of the thread's CPU takes for now; 0 where it is not to be had.
+static __always_inline __u64 queue_clock(const struct task_struct *task) {
+  if (!recover || !bpf_core_field_exists(task->se.cfs_rq) || !bpf_core_field_exists(task->se.cfs_rq->rq) ||
+      !bpf_core_field_exists(task->se.cfs_rq->rq->clock))
+    return 0;
+  return task->se.cfs_rq->rq->clock;
+}
+
+// How old the run queue's clock is at a switch. The kernel does not read it again where a wake-up just did, and
+// may do much in between; but of all switches of the last moments one was quick. 0 for that one: what it took
+// itself is left in.
+static __always_inline __u64 age_of(struct clock_lead *lead, __u64 clock) {
+  enum { kWindowNs = 50000000 };
+  if (!clock || shared.filter == kFilterOff) return 0;
+  const __u64 now = bpf_ktime_get_ns();
+  const __s64 ahead = now - clock;
+  const __u64 window = now - lead->window_ns;
+  if (window > kWindowNs) {
+    lead->least_before = window > 2 * kWindowNs ? ahead : lead->least;
+    lead->least = ahead;
+    lead->window_ns = now;
+  }
+  if (ahead < lead->least) lead->least = ahead;
+  return ahead - (lead->least < lead->least_before ? lead->least : lead->least_before);
+}
+
+static __always_inline bool says_waits(const struct task_struct *task) {
+  return recover && bpf_core_field_exists(task->sched_info.run_delay) &&
+         bpf_core_field_exists(task->sched_info.last_arrival) &&
+         bpf_core_field_exists(task->sched_info.last_queued);
+}
+
 static __always_inline void copy_comm(char *to, const struct task_struct *task) {
   const __u64 *const from = (const void *)task->comm;
   ((__u64 *)to)[0] = from[0];
@@ -157,6 +215,24 @@ static __always_inline void change(struct member *member, __u32 waits_on) {
   count_waiting(waits_on, 1);
   count_waiting(member->waits_on, -1);
   member->waits_on = waits_on;
+}
+
+static __always_inline void fall_asleep(struct member *member, const struct task_struct *task, __u64 clock) {
+  member->left_clock = says_waits(task) ? clock : 0;
+  if (says_waits(task)) member->run_delay = task->sched_info.run_delay;
+}
+
+// How long a thread waited that was seen to fall asleep but not to be woken, and now comes: since it was put
+// on a queue, moves to other ones included, to when the clock was read. Negative: that cannot be told.
+static __always_inline __s64 waited_unseen(const struct member *member, const struct task_struct *task,
+                                           __u64 clock) {
+  if (!member || member->waits_on != kNeither || !member->left_clock || !clock || !says_waits(task)) return -1;
+  const __u64 queued = task->sched_info.last_queued;
+  const __u64 since = queued ? queued : task->sched_info.last_arrival;
+  const __u64 before = task->sched_info.run_delay - member->run_delay;
+  if (since < member->left_clock || since > clock) return -1;
+  const __u64 waited = clock - since + before;
+  return waited <= clock - member->left_clock ? (__s64)waited : -1;
 }
 
 // Writing down
@@ -219,7 +295,27 @@ static __always_inline void write_short(bool of_tree, enum event_kind kind, stru
   submit(place);
 }
 
-static __always_inline void comes(struct cpu_counts *counts, const struct task_struct *task) {
+// A wake-up that nothing told: the time is in the record, since records behind it may have been written.
+static __always_inline void write_recovered(struct task_struct *task, __s64 waited, __u64 age, __u32 waited_on,
+                                            struct thread_there left, __u64 clock) {
+  if (waited < 0 || !shared.recording) return;
+  const __u32 cpu = bpf_get_smp_processor_id();
+  __sync_fetch_and_add(&counts_of(cpu)->recovered_wakeups, 1);
+  struct place place = reserve(true, kWakeupRecovered, task, sizeof *place.record);
+  if (!place.record) return;
+  if (left.known) {
+    place.record->tid = left.tid;
+    place.record->pid = left.pid;
+  }
+  place.record->target_cpu = waited_on;
+  place.record->waited_ns = waited + age;
+  const bool says = left.known && left.came_clock && left.came_clock <= clock;
+  place.record->held_ns = says ? clock - left.came_clock + age : -1;
+  submit(place);
+}
+
+static __always_inline void comes(struct cpu_counts *counts, const struct task_struct *task, __u64 clock) {
+  counts->there.came_clock = clock;
   counts->there.tid = task->pid;
   counts->there.pid = task->tgid;
   counts->there.priority = task->prio;
@@ -238,11 +334,16 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
   const __u32 cpu = bpf_get_smp_processor_id();
   struct cpu_counts *const counts = counts_of(cpu);
   const bool is_waited_for = counts->waiting != 0;
-  comes(counts, next);
+  const __u64 clock = queue_clock(next);
+  const struct thread_there left = counts->there;
+  comes(counts, next, clock);
+  const __u64 age = age_of(&counts->lead, clock);
   struct member *const leaving = member_of(prev), *const coming = member_of(next);
   if (leaving) change(leaving, sleeps(state) ? kNeither : cpu);
+  if (leaving) fall_asleep(leaving, prev, clock);
+  write_recovered(next, waited_unseen(coming, next, clock), age, cpu, left, clock);
   if (coming) change(coming, kRuns);
-  struct place place = reserve(is_waited_for || leaving || coming, kSwitched, prev, sizeof *place.record);
+  struct place place = reserve(is_waited_for || leaving || coming, kSwitched, prev, kLongRecordBytes);
   if (!place.record) return 0;
   place.record->other = next->pid;
   place.record->other_priority = next->prio;
@@ -262,13 +363,16 @@ int BPF_PROG(on_came, bool is_switch) {
   struct cpu_counts *const counts = counts_of(cpu);
   const struct thread_there left = counts->there;
   if (left.known && left.tid == came->pid) return 0;
-  comes(counts, came);
+  const __u64 clock = queue_clock(came);
+  comes(counts, came, clock);
+  const __u64 age = age_of(&counts->lead, clock);
   const bool is_waited_for = counts->waiting != 0;
   struct member *const coming = member_of(came);
+  if (left.known) write_recovered(came, waited_unseen(coming, came, clock), age, cpu, left, clock);
   if (coming) change(coming, kRuns);
   if (!left.known) return 0;
   if (shared.recording) __sync_fetch_and_add(&counts->recovered, 1);
-  struct place place = reserve(is_waited_for || coming, kSwitched, came, sizeof *place.record);
+  struct place place = reserve(is_waited_for || coming, kSwitched, came, kLongRecordBytes);
   if (!place.record) return 0;
   place.record->tid = left.tid;
   place.record->pid = left.pid;
@@ -309,10 +413,26 @@ int BPF_PROG(on_wakeup_new, struct task_struct *task) {
   return 0;
 }
 
+// It is being woken, or was without a word of it, or it sleeps and its queue still has it: then the next one
+// takes it for one that waits, and when it is woken nothing tells.
+static __always_inline void moved_unwoken(struct member *member, struct task_struct *task, __u32 target_cpu) {
+  enum { kOnRqMigrating = 2 };
+  if (!says_waits(task) || !bpf_core_field_exists(task->on_rq) || task->on_rq != kOnRqMigrating) return;
+  if (bpf_core_field_exists(task->se.sched_delayed) && task->se.sched_delayed) {
+    member->left_clock = 0;
+    return;
+  }
+  const struct thread_there not_asked = {};
+  const __s64 waited = task->sched_info.run_delay - member->run_delay;
+  if (member->left_clock) write_recovered(task, waited, 0, cpu_of(task), not_asked, 0);
+  change(member, target_cpu);
+}
+
 SEC("tp_btf/sched_migrate_task")
 int BPF_PROG(on_migrate, struct task_struct *task, int target_cpu) {
   struct member *const member = member_of(task);
   if (member && member->waits_on < kMostCpus) change(member, target_cpu);
+  else if (member && member->waits_on == kNeither) moved_unwoken(member, task, target_cpu);
   write_short(member != NULL, kMigrate, task, cpu_of(task), target_cpu);
   return 0;
 }
@@ -321,10 +441,11 @@ int BPF_PROG(on_migrate, struct task_struct *task, int target_cpu) {
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child) {
   struct member *const member = member_of(parent);
-  struct member of_child = {.waits_on = kNeither};
+  struct member of_child = {};
+  of_child.waits_on = kNeither;
   if (member && !bpf_task_storage_get(&tree, child, &of_child, BPF_LOCAL_STORAGE_GET_F_CREATE))
     __sync_fetch_and_add(&shared.not_followed, 1);
-  struct place place = reserve(member != NULL, kFork, parent, sizeof *place.record);
+  struct place place = reserve(member != NULL, kFork, parent, kLongRecordBytes);
   if (!place.record) return 0;
   place.record->other = child->pid;
   place.record->other_pid = child->tgid;
@@ -357,6 +478,7 @@ SEC("iter/task")
 int enter(struct bpf_iter__task *ctx) {
   struct task_struct *const task = ctx->task;
   if (!task) return 0;
+  shared.recovers_wakeups = says_waits(task) && queue_clock(task);
   if (task->tgid == shared.root)
     ++shared.found;
   else if (!member_of(task->group_leader) && !member_of(task->real_parent))

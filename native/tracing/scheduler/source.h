@@ -25,10 +25,22 @@ namespace perflab::tracing {
 constexpr std::size_t kCommBytes = 16;  // the kernel's TASK_COMM_LEN
 using Comm = std::array<char, kCommBytes>;
 
-enum class EventKind : std::uint8_t { switched, waking, wakeup, wakeup_new, migrate, fork, exec, exit };
-constexpr std::array<const char*, 8> kEventNames = {
+enum class EventKind : std::uint8_t {
+  switched,
+  waking,
+  wakeup,
+  wakeup_new,
+  migrate,
+  fork,
+  exec,
+  exit,
+  wakeup_recovered  // before the switch to a thread that was not seen to be woken, or its migration
+};
+constexpr std::array<const char*, 9> kEventNames = {
     "sched_switch",       "sched_waking",       "sched_wakeup",       "sched_wakeup_new",
-    "sched_migrate_task", "sched_process_fork", "sched_process_exec", "sched_process_exit"};
+    "sched_migrate_task", "sched_process_fork", "sched_process_exec", "sched_process_exit",
+    "perflab_wakeup_recovered"};
+constexpr std::size_t kKernelEvents = 8;  // the first of them are tracepoints
 
 // prev_state of a thread of which only the next one is known to have come: whether it sleeps is not known. No
 // state of a kernel; readers that look at the lowest 8 bits see a thread that is neither runnable nor in an
@@ -53,7 +65,10 @@ struct SchedulerEvent {
   Comm other_comm{};
   std::int64_t state = 0;       // switched: prev_state
   std::int32_t from_cpu = 0;    // migrate
-  std::int32_t target_cpu = 0;  // waking, wakeup, wakeup_new; migrate: to which
+  std::int32_t target_cpu = 0;  // waking, wakeup, wakeup_new, wakeup_recovered; migrate: to which
+  // wakeup_recovered: how long before this instant it was woken, and the thread that leaves had come (-1:
+  // that is not known).
+  std::int64_t waited_ns = 0, held_ns = -1;
   std::string_view filename;    // exec; lives as long as the call of the handler
 };
 
@@ -62,6 +77,8 @@ struct SourceSettings {
   std::size_t buffer_bytes = 4u << 20;  // per CPU; a power of two times the page size
   // Only with a source that filters in the kernel (`filters()`): processes that descend from these.
   std::vector<std::int32_t> roots;
+  // For tests: as on a machine that keeps events of these kinds from the source.
+  std::vector<EventKind> unheard;
 };
 
 // What did not arrive, between two instants of one CPU. A source that cannot tell the CPU says nothing of it.
@@ -94,6 +111,10 @@ class Source {
   // Switches that the tracepoint did not bring and that the source knows from elsewhere; they are among the
   // events, but for those that it filters.
   [[nodiscard]] virtual std::uint64_t recovered() const noexcept { return 0; }
+  // Wake-ups likewise. Nothing where the source cannot know of any.
+  [[nodiscard]] virtual std::optional<std::uint64_t> recovered_wakeups() const noexcept {
+    return std::nullopt;
+  }
   // After stop() and the last drain(): events that the kernel counted, but gave to no buffer. Nobody knows
   // when.
   [[nodiscard]] virtual std::uint64_t withheld() const noexcept { return 0; }

@@ -632,6 +632,92 @@ TEST_F(EbpfSourceLive, WhatPerfSaysOfAThreadIsWhatTheProgramsSay) {
   EXPECT_LE(missing, of_programs.lost());
 }
 
+constexpr std::int64_t kClocksApartNs = 50'000;  // of two sources that take the time of one event
+
+// Sleepers that wait for each other's CPU, are preempted there, and move.
+void sleep_and_compute(int answer) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 6; ++i) {
+    threads.emplace_back([i] {
+      volatile unsigned work = 0;
+      for (int round = 0; round < 200; ++round) {
+        usleep(static_cast<useconds_t>(200 + 700 * i));
+        for (const std::int64_t end = now_ns() + kMillisecond / 4 * (i % 3); now_ns() < end;) work = work + 1;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  [[maybe_unused]] const auto n = write(answer, "x", 1);
+}
+
+// One source does not hear the wake-ups that another one does: what it recovers must be these.
+TEST_F(EbpfSourceLive, AWakeUpThatIsNotHeardIsRecoveredWhereItWas) {
+  Child child(sleep_and_compute);
+  SourceSettings deaf = keeping({child.pid()}, 1u << 24);
+  deaf.unheard = {EventKind::waking, EventKind::wakeup};
+  const auto hears = open_ebpf_source(keeping({child.pid()}, 1u << 24)), recovers = open_ebpf_source(deaf);
+  if (!recovers->recovered_wakeups()) GTEST_SKIP() << "this kernel does not say what it takes";
+  Recording heard, recovered;
+  hears->start(), recovers->start();
+  child.go();
+  (void)child.answer<char>();
+  child.wait_for_end();
+  heard.finish(*hears), recovered.finish(*recovers);
+
+  // Of each thread in the order of time: when it fell asleep, was woken and came.
+  std::map<std::int32_t, std::vector<SchedulerEvent>> of_thread;
+  std::ranges::stable_sort(heard.all, {}, [](const Recorded& one) { return one.event.time_ns; });
+  for (const Recorded& one : heard.all) {
+    const SchedulerEvent& event = one.event;
+    if (event.kind == EventKind::wakeup || event.kind == EventKind::switched)
+      of_thread[event.subject].push_back(event);
+    if (event.kind == EventKind::switched) of_thread[event.other].push_back(event);
+  }
+  std::vector<std::int64_t> differences;
+  // Those that this machine keeps from both.
+  const auto kept_from_both = [&](const SchedulerEvent& event) {
+    return std::ranges::any_of(heard.all, [&](const Recorded& one) {
+      return one.event.kind == EventKind::wakeup_recovered && one.event.subject == event.subject &&
+             std::abs(one.event.time_ns - event.time_ns) < kClocksApartNs;
+    });
+  };
+  std::uint64_t of_none = 0;
+  for (const Recorded& one : recovered.all) {
+    if (one.event.kind != EventKind::wakeup_recovered) continue;
+    const SchedulerEvent& event = one.event;
+    const auto& events = of_thread[event.subject];
+    // The switch to it, of which the two take the time one after the other.
+    auto came = std::ranges::find_if(events, [&](const SchedulerEvent& e) {
+      return e.kind == EventKind::switched && e.other == event.subject &&
+             std::abs(e.time_ns - event.time_ns) < kClocksApartNs;
+    });
+    if (came == events.end()) continue;
+    while (came != events.begin() && came->kind != EventKind::wakeup &&
+           !(came->kind == EventKind::switched && came->subject == event.subject))
+      --came;
+    if (came->kind == EventKind::wakeup)
+      differences.push_back(event.time_ns - event.waited_ns - came->time_ns);
+    else if (!kept_from_both(event))
+      ++of_none;
+  }
+  ASSERT_GT(differences.size(), 600u);
+  EXPECT_EQ(of_none, 0u) << "recovered where the thread was not woken";
+  std::ranges::sort(differences);
+  const auto at = [&](double share) {
+    return differences[static_cast<std::size_t>(share * static_cast<double>(differences.size() - 1))];
+  };
+  for (const auto& [name, share] :
+       {std::pair("least", 0.0), {"p1", 0.01}, {"median", 0.5}, {"p99", 0.99}, {"most", 1.0}})
+    RecordProperty(name, std::to_string(at(share)) + " ns");
+  RecordProperty("n", std::to_string(differences.size()));
+  // Sleeps take 200 us and more. A kernel that works slowly between its clock and the program may be late,
+  // but not for most.
+  EXPECT_LT(std::abs(at(0.5)), 50'000);
+  EXPECT_EQ(heard.count([](const SchedulerEvent& e) { return e.kind == EventKind::wakeup_recovered; }),
+            hears->recovered_wakeups());
+  EXPECT_EQ(recovered.count([](const SchedulerEvent& e) { return e.kind == EventKind::wakeup; }), 0u);
+}
+
 TEST_F(EbpfSourceLive, BadSettingsAreSaid) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   EXPECT_THROW((void)open_ebpf_source(keeping({}, 3 * page)), BadInput);
@@ -687,7 +773,7 @@ TEST_F(EbpfSourceLive, NothingIsLeftInTheKernelOfAProcessThatWasKilled) {
   const Numbers programs = numbers_of(recorder.pid(), "prog_id:"),
                 maps = numbers_of(recorder.pid(), "map_id:");
   EXPECT_EQ(programs.size(), kernel_says_who_came() ? 10u : 9u);
-  EXPECT_EQ(maps.size(), 4 + open_ebpf_source({})->cpus().size());
+  EXPECT_EQ(maps.size(), 5 + open_ebpf_source({})->cpus().size());
   const Numbers all_programs = numbers_in_kernel(BPF_PROG_GET_NEXT_ID),
                 all_maps = numbers_in_kernel(BPF_MAP_GET_NEXT_ID);
   if (all_programs.empty())

@@ -180,6 +180,14 @@ def test_switches_that_contradict_each_other_are_said_wherever_the_scheduler_is_
     assert any("unknown, but for 1 that" in line for line in scheduling(inferred).quality)
 
 
+def test_wake_ups_that_only_the_recorder_knows_of_are_said_wherever_the_scheduler_is_used() -> None:
+    source = MadeSource(system(), scheduler=SCHEDULER | {"recovered_wakeups": 2})
+    words = "2 wake-ups without an event are known from the kernel, most to some µs; who woke is not"
+    assert all(words in answer.quality for answer in (summary(source), executor(source), scheduling(source)))
+    assert words not in quality_of(source).lines("messages", "handling")
+    assert not any("wake-up" in line for line in scheduling(MadeSource(system(), scheduler=SCHEDULER)).quality)
+
+
 def test_files_that_cannot_be_read_are_counted_as_files() -> None:
     entry = {"kind": "unreadable_stream", "count": 0, "exact": True, "file": "ust/a", "message": "cannot be read"}
     assert "1 file that cannot be read" in summary(MadeSource(system(), ledger=[entry])).quality

@@ -74,6 +74,29 @@ const Definition kDefinitions[] = {
     {"WakeUps_WithoutASwitchBeforeTheEndHaveNone",
      "10 cpu0 7 sleeping > 8; 20 cpu0 wakeup 7 on 0; 30 cpu0 8 preempted > 9",
      {"wake_ups 7: waking -, woken 20, ran -, by 8", "states 7: blocked 10-20, woken@0 20-30"}},
+    // Woken 25 before it comes at 45; who leaves had come 38 before.
+    {"WakeUps_ThatOnlyTheRecorderKnowsOfCountFromWhereTheyWere",
+     "10 cpu0 0 preempted > 7; 12 cpu0 7 sleeping > 8; 45 cpu0 recovered 7 on 0 25 33; "
+     "45 cpu0 8 sleeping > 7; 50 cpu0 7 sleeping > 0",
+     {"states 7: running@0 10-12, blocked 12-20, woken@0 20-45, running@0 45-50",
+      "wake_ups 7: waking -, woken 20, ran 45, by -", "holds 7: woken@0 20-45 by 8", "recovered: 1",
+      "contradictions: 0"}},
+    {"WakeUps_ThatOnlyTheRecorderKnowsOfAreByWhatBeganThem",
+     "1 cpu1 0 preempted > 8; 10 cpu0 0 preempted > 7; 12 cpu0 7 sleeping > 0; 18 cpu1 waking 7 on 0; "
+     "45 cpu0 recovered 7 on 0 25 33; 45 cpu0 0 preempted > 7",
+     {"wake_ups 7: waking 18, woken 20, ran 45, by 8"}},
+    {"WakeUps_ThatOnlyTheRecorderKnowsOfMayComeWithAMigration",
+     "10 cpu0 0 preempted > 7; 12 cpu0 7 sleeping > 8; 40 cpu1 recovered 7 on 0 20 -1; "
+     "40 cpu1 migrate 7 0>1; 45 cpu1 0 preempted > 7; 50 cpu1 7 sleeping > 0",
+     {"states 7: running@0 10-12, blocked 12-20, woken@0 20-40, woken@1 40-45, running@1 45-50",
+      "holds 7: woken@0 20-40 by 8, woken@1 40-45 by idle", "wake_ups 7: waking -, woken 20, ran 45, by -"}},
+    {"WakeUps_ThatTheRecorderPutsBeforeTheSleepAreNotBelieved",
+     "10 cpu0 0 preempted > 7; 30 cpu0 7 sleeping > 8; 45 cpu0 recovered 7 on 0 25 33; "
+     "45 cpu0 8 sleeping > 7; 50 cpu0 wakeup 9 on 0",
+     {"states 7: running@0 10-30, running@0 45-50", "recovered: 0"}},
+    {"WakeUps_OfAWokenThreadAreNotRecovered",
+     "10 cpu0 7 sleeping > 8; 20 cpu0 wakeup 7 on 0; 45 cpu0 recovered 7 on 0 15 33; 45 cpu0 8 sleeping > 7",
+     {"wake_ups 7: waking -, woken 20, ran 45, by 8", "recovered: 0"}},
     {"Migrations_AreSeenByTheSwitchToAnotherCpu",
      "10 cpu0 0 preempted > 7; 20 cpu0 7 preempted > 8; 30 cpu1 0 preempted > 7",
      {"migrations 7: 30: 0>1", "states 7: running@0 10-20, preempted@0 20-30"}},
@@ -182,8 +205,9 @@ Scheduler::Evidence ran_at(const Recording& r, std::int32_t tid, std::int64_t in
 }
 
 // "10 cpu0 7 sleeping > 8" switches from 7, which is left in that state, to 8, "20 cpu1 wakeup 7 on 0" wakes
-// 7, to run on CPU 0; "25 cpu1 migrate 7 0>1"; "30 cpu0 exit 7"; "lost cpu0 30-40". "50 cpu0 alive 7": what 7
-// did in user space says that it ran then.
+// 7, to run on CPU 0; "45 cpu0 recovered 7 on 0 25 33" says that it had been woken 25 before, and that who
+// leaves had come 33 before (-1: not known); "25 cpu1 migrate 7 0>1"; "30 cpu0 exit 7"; "lost cpu0 30-40".
+// "50 cpu0 alive 7": what 7 did in user space says that it ran then.
 void tell(Recording& r, const std::string& event, Scheduler::Evidence& evidence) {
   std::istringstream text(std::regex_replace(event, std::regex("cpu|[>-]"), " "));
   std::string first, what;
@@ -199,6 +223,13 @@ void tell(Recording& r, const std::string& event, Scheduler::Evidence& evidence)
   if (what == "migrate") {
     text >> tid >> other >> cpu;
     return r.migrate(time, cpu, tid, other, cpu);
+  }
+  if (what == "recovered") {
+    std::int64_t waited = 0;
+    text.str(std::regex_replace(event, std::regex("cpu"), " "));
+    std::int64_t held = 0;
+    text >> time >> cpu >> what >> tid >> first >> other >> waited >> held;
+    return r.recovered(time, cpu, tid, other, waited, held < 0 ? std::nullopt : std::optional(held));
   }
   if (what == "exit") {
     text >> tid;
@@ -233,6 +264,7 @@ std::string told(const Recording& r, const std::string& question) {
   if (what == "split") return r.split_of(tid, begin, end);
   if (what == "contradictions") return std::to_string(r.scheduler.coverage().contradictions);
   if (what == "inferred") return std::to_string(r.scheduler.coverage().inferred_states);
+  if (what == "recovered") return std::to_string(r.scheduler.coverage().recovered_wakeups);
   if (what == "threads") return std::to_string(r.directory.threads().size());
   if (what == "row") return r.states_of_row(tid);
   if (what == "ended") return r.directory.threads().at(static_cast<std::size_t>(tid)).ended ? "yes" : "no";

@@ -39,6 +39,13 @@ class Recording {
   void wakeup_new(std::int64_t time, std::int32_t cpu, std::int32_t tid, std::int32_t target) {
     scheduler.add(woken(Kind::wakeup_new, time, cpu, tid, target));
   }
+  void recovered(std::int64_t time, std::int32_t cpu, std::int32_t tid, std::int32_t target,
+                 std::int64_t waited, std::optional<std::int64_t> held) {
+    SchedulerEvent event = woken(Kind::wakeup_recovered, time, cpu, tid, target);
+    event.waited_ns = waited;
+    event.held_ns = held;
+    scheduler.add(event);
+  }
   void migrate(std::int64_t time, std::int32_t cpu, std::int32_t tid, std::int32_t from, std::int32_t to) {
     SchedulerEvent event = made(Kind::migrate, time, cpu, tid);
     event.origin_cpu = from;
