@@ -67,9 +67,9 @@ inline message::Formats& formats() {
   return all;
 }
 
-// A type, and the length of its messages where that can be chosen. The other process of the middleware's tests makes and
-// checks messages of its own (../middleware/messages.h), which have no type; `format` is null for them. They have no stamp,
-// so no runtime that decodes messages can carry them.
+// A type, and the length of its messages where that can be chosen. The other process of the middleware's tests
+// makes and checks messages of its own (../middleware/messages.h), which have no type; `format` is null for them.
+// They have no stamp, so no runtime that decodes messages can carry them.
 struct Kind {
   const message::Format* format;
   std::uint32_t length = 0;
@@ -150,8 +150,8 @@ inline message::Header header_of(const Kind& kind, std::uint64_t number) {
   return header;
 }
 
-// A message whose content differs from number to number. A variable type's length goes with what is behind the stamp or,
-// with `length_in_stamp`, with the stamp, as one that was decoded is relayed.
+// A message whose content differs from number to number. A variable type's length goes with what is behind the
+// stamp or, with `length_in_stamp`, with the stamp, as one that was decoded is relayed.
 struct Parts {
   Parts(const Kind& kind, std::uint64_t number, bool length_in_stamp = false) {
     if (kind.format == nullptr) {

@@ -15,7 +15,8 @@ class Relay final : public MessageHandler {
   void on_message(const Delivery& delivery) noexcept override {
     message::Header header;
     if (format_.stamp == message::Stamp::kNone) {
-      const Outgoing message{{}, {}, delivery.bytes.first(format_.codec.extent(delivery.bytes)), delivery.source_timestamp_ns};
+      const auto bytes = delivery.bytes.first(format_.codec.extent(delivery.bytes));
+      const Outgoing message{{}, {}, bytes, delivery.source_timestamp_ns};
       EXPECT_TRUE(publisher_.prepare(message) && publisher_.publish(message));
       return;
     }

@@ -102,7 +102,8 @@ class WrongMessages : public testing::TestWithParam<Path> {};
 TEST_P(WrongMessages, AreRefusedWithTheExpectedLine) {
   std::string line = test::error_of([&] { parse_with_messages(GetParam()); });
   const std::string folder = GetParam().parent_path().string() + "/";
-  for (std::size_t at = line.find(folder); at != std::string::npos; at = line.find(folder)) line.erase(at, folder.size());
+  for (std::size_t at = line.find(folder); at != std::string::npos; at = line.find(folder))
+    line.erase(at, folder.size());
   EXPECT_EQ(line + "\n", contents(GetParam().string() + ".expected"));
 }
 

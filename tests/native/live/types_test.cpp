@@ -26,7 +26,8 @@ std::shared_ptr<message::Formats> messages() {
       {"my_msgs/msg/Part", "string name\nfloat64[] values\n"},
       {"my_msgs/msg/Scan", "bool good\nPart[] parts\nuint8[] data\nint64 time\nuint64 id\nint8 last\n"},
       {"my_msgs/msg/Framed", "uint8 kind\nperflab_msgs/Header header\nwstring text\nPart[] parts\n"},
-      {"my_msgs/srv/Ask", "string question\nint64 time\nuint64 id\n---\nbool known\nfloat32[] answers\nint64 time\nuint64 id\n"},
+      {"my_msgs/srv/Ask",
+       "string question\nint64 time\nuint64 id\n---\nbool known\nfloat32[] answers\nint64 time\nuint64 id\n"},
       {"my_msgs/srv/AskWithHeader", "int64 time\nuint64 id\n---\nperflab_msgs/Header header\nstring answer\n"},
       {"my_msgs/srv/AnswerWithTime", "perflab_msgs/Header header\nstring question\n---\nint64 time\nuint64 id\n"},
   });
@@ -70,7 +71,8 @@ void expect_equal(const VirtualLab& lab, const VirtualLab& expected) {
     EXPECT_EQ(told(edge.response()), told(other.response()));
     EXPECT_EQ(edge.on_time(), other.on_time());
   }
-  const std::vector<PublisherView> publishers = lab.live().publishers(), expected_publishers = expected.live().publishers();
+  const std::vector<PublisherView> publishers = lab.live().publishers();
+  const std::vector<PublisherView> expected_publishers = expected.live().publishers();
   ASSERT_EQ(publishers.size(), expected_publishers.size());
   for (std::size_t i = 0; i < publishers.size(); ++i) {
     const measure::PublisherRecorder& publisher = *publishers[i].recorder;
@@ -101,9 +103,10 @@ processes:
 )";
 
 TEST_P(TypesOf, AreMeasuredAlike) {
-  const VirtualLab::Options options{{"disturb.delay", "1ms"}, {"disturb.jitter", "3ms"}, {"disturb.loss_every", "7"},
-                                    {"disturb.duplicate_every", "5"}, {"disturb.reorder_every", "11"}, {"disturb.seed", "4"},
-                                    {"service", "40us"}, {"publish_call", "7us"}};
+  const VirtualLab::Options options{
+      {"disturb.delay", "1ms"},         {"disturb.jitter", "3ms"},        {"disturb.loss_every", "7"},
+      {"disturb.duplicate_every", "5"}, {"disturb.reorder_every", "11"}, {"disturb.seed", "4"},
+      {"service", "40us"},              {"publish_call", "7us"}};
   const auto run = [&](const OfType& of) {
     return std::make_unique<VirtualLab>(graph_of(kStalled, of), 5 * kNanosecondsPerSecond, options, 1'200 * kMs);
   };
@@ -223,7 +226,12 @@ processes:
         live_(graph_, 0, runtime_, events_,
               {.duration_ns = kNanosecondsPerSecond, .schedule_descriptor = memory_.number()}) {
     const std::size_t executor = runtime_.add_executor({.process = 1, .name = "there"});
-    const runtime::EndpointSettings in{.process = 1, .group = 7, .topic = "/in", .ros_type = format_.type->name, .qos = default_qos(), .known_by_stamp = format_.stamp == message::Stamp::kNone};
+    const runtime::EndpointSettings in{.process = 1,
+                                       .group = 7,
+                                       .topic = "/in",
+                                       .ros_type = format_.type->name,
+                                       .qos = default_qos(),
+                                       .known_by_stamp = format_.stamp == message::Stamp::kNone};
     runtime::EndpointSettings out = in;
     out.topic = "/out";
     out.qos.depth = 100;
@@ -236,7 +244,11 @@ processes:
 
   // A message of the source's with that sequence.
   std::vector<std::uint8_t> make(std::uint64_t sequence, bool little_endian, bool known = true) {
-    const message::Header header{.intended_ns = due_of(sequence), .published_ns = kSourcePublished, .sequence = sequence, .size_bytes = size_bytes(), .frequency_hz = 100.0F};
+    const message::Header header{.intended_ns = due_of(sequence),
+                                 .published_ns = kSourcePublished,
+                                 .sequence = sequence,
+                                 .size_bytes = size_bytes(),
+                                 .frequency_hz = 100.0F};
     const bool says_nothing = format_.stamp == message::Stamp::kNone;
     stamp_ = says_nothing ? Schedule::stamp_for(1'700'000'000'000'000'000, sequence) : 0;
     if (schedule_ && known) {
@@ -307,9 +319,9 @@ TEST_P(Relayed, IsTheMessageAsItCameWithAStampOfItsOwn) {
       EXPECT_EQ(schedule_->find(0, i).due_ns, due_of(i)) << "left behind by the relay";
     }
     // All the rest is as it was, in its byte order.
-    const std::size_t at = format_.stamp_at(got);
+    const auto at = static_cast<std::ptrdiff_t>(format_.stamp_at(got));
     ASSERT_EQ(got.size(), sent[i].size());
-    std::copy_n(sent[i].begin() + static_cast<std::ptrdiff_t>(at), format_.stamp_bytes, got.begin() + static_cast<std::ptrdiff_t>(at));
+    std::copy_n(sent[i].begin() + at, format_.stamp_bytes, got.begin() + at);
     EXPECT_EQ(got, sent[i]);
   }
 }

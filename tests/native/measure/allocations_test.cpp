@@ -51,7 +51,9 @@ class DirectRuntime final : public runtime::Runtime {
       std::uint8_t* end = buffer_.data();
       for (const auto piece : {message.before, message.stamp, message.after}) end = std::ranges::copy(piece, end).out;
       if (handler != nullptr)
-        handler->on_message({.bytes = {buffer_.data(), message.size()}, .writer = identity()});
+        handler->on_message({.bytes = {buffer_.data(), message.size()},
+                             .writer = identity(),
+                             .source_timestamp_ns = message.source_timestamp_ns});
       return true;
     }
     bool publish_related(std::span<const perflab_bytes>, const perflab_sample_identity*,
@@ -150,9 +152,11 @@ TEST_P(AllocationsOf, AMessageFromTimerToCallbackAreNone) {
   EXPECT_EQ(live.totals().completed, 10'000u);
 }
 
-// A header that is copied; a place that is the same in every message, and one that is found by walking.
-INSTANTIATE_TEST_SUITE_P(, AllocationsOf, rows::of<Sent>({{"stamped1kb", 1024}, {"array1k", 1024}, {"unbounded_sequence", 1000}}),
-                         rows::by_text);
+// A header that is copied; a place that is the same in every message, one that is found by walking, and none.
+INSTANTIATE_TEST_SUITE_P(
+    , AllocationsOf,
+    rows::of<Sent>({{"stamped1kb", 1024}, {"array1k", 1024}, {"unbounded_sequence", 1000}, {"sensor_msgs/msg/Imu", 0}}),
+    rows::by_text);
 
 }  // namespace
 }  // namespace perflab

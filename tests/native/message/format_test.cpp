@@ -117,7 +117,8 @@ INSTANTIATE_TEST_SUITE_P(
         {"HeaderBeforeASequence", "perflab_msgs/Header header\nfloat64[] values\n", Stamp::kHeader, 4},
         {"HeaderBehindAText", "string text\nperflab_msgs/Header header\nuint8 last\n", Stamp::kHeader, 0},
         {"HeaderBehindAStructWithATextInIt", "Inner inner\nperflab_msgs/Header header\n", Stamp::kHeader, 0},
-        {"HeaderBehindSequencesOfStructs", "Inner[] inner\nuint8[] data\nperflab_msgs/Header header\n", Stamp::kHeader, 0},
+        {"HeaderBehindSequencesOfStructs", "Inner[] inner\nuint8[] data\nperflab_msgs/Header header\n",
+         Stamp::kHeader, 0},
         {"HeaderBehindABoundedSequence", "uint8[<=3] few\nperflab_msgs/Header header\n", Stamp::kHeader, 0},
         {"HeaderWithinAStruct", "Stamped inner\n", Stamp::kNone, 0},
         {"SeveralHeaders", "perflab_msgs/Header[2] headers\n", Stamp::kNone, 0},
@@ -128,7 +129,8 @@ INSTANTIATE_TEST_SUITE_P(
         {"TimeAndIdBehindAText", "string array\nint64 time\nuint64 id\nint8 last\n", Stamp::kTimeAndId, 0},
         {"TimeAndIdBehindAWideText", "wstring array\nint64 time\nuint64 id\n", Stamp::kTimeAndId, 0},
         {"TimeAndIdBehindTexts", "string[3] three\nint64 time\nuint64 id\n", Stamp::kTimeAndId, 0},
-        {"TimeAndIdBehindNestedSequences", "Inner[] inner\nint64 time\nuint64 id\nInner[] more\n", Stamp::kTimeAndId, 0},
+        {"TimeAndIdBehindNestedSequences", "Inner[] inner\nint64 time\nuint64 id\nInner[] more\n",
+         Stamp::kTimeAndId, 0},
         {"TimeWithoutId", "int64 time\n", Stamp::kNone, 0},
         {"IdBeforeTime", "uint64 id\nint64 time\n", Stamp::kNone, 0},
         {"SomethingBetweenTimeAndId", "int64 time\nuint8 a\nuint64 id\n", Stamp::kNone, 0},
@@ -286,14 +288,16 @@ TEST(FormatsByName, EachTypeHasOneByAnyOfItsNames) {
   }
   EXPECT_EQ(formats.find("sensor_msgs/Image"), formats.find("sensor_msgs/msg/Image"));
   EXPECT_EQ(formats.find("perflab_msgs/Array1k"), formats.find("array1k"));
-  for (const char* const unknown : {"", "StampedInt64", "stamped11b", "sensor_msgs/msg/Imag", "Image", "std_srvs/srv/SetBool"})
+  for (const char* const unknown :
+       {"", "StampedInt64", "stamped11b", "sensor_msgs/msg/Imag", "Image", "std_srvs/srv/SetBool"})
     EXPECT_EQ(formats.find(unknown), nullptr) << unknown;
 }
 
 TEST(FormatsByName, OwnTypesComeFirst) {
   Formats formats(Texts{{"a_msgs/msg/First", "uint8 a\n"}});
   const std::vector<std::string> names = formats.names();
-  const auto first_other = std::ranges::find_if(names, [](const std::string& name) { return name.find('/') != std::string::npos; });
+  const auto first_other =
+      std::ranges::find_if(names, [](const std::string& name) { return name.find('/') != std::string::npos; });
   EXPECT_EQ(*first_other, "a_msgs/msg/First");
   EXPECT_GT(first_other - names.begin(), 50);
 }

@@ -120,8 +120,8 @@ Field& field(Object& object, const char* member) {
   return *reinterpret_cast<Field*>(static_cast<std::byte*>(object.data()) + object.type().member(member)->offset);
 }
 
-// Written out by hand from the rules of CDR: little-endian, every field aligned to its size from behind the encapsulation
-// header.
+// Written out by hand from the rules of CDR: little-endian, every field aligned to its size from behind the
+// encapsulation header.
 TEST(StampedTypes, GoldenBytesOfStamped3Float32) {
   Formats formats;
   const Format& format = *formats.find("stamped3_float32");
