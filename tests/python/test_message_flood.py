@@ -628,7 +628,11 @@ def dds_domain() -> Iterator[int]:
 
 
 def known_types(native: Native) -> tuple[MessageType, ...]:
-    return tuple(MessageType(t["name"], t["payload_bytes"]) for t in topology.message_types(native))
+    """As those of message_flood, of these programs."""
+    return tuple(
+        MessageType(t["name"], t["payload_bytes"], usual=t["family"] == "Stamped")
+        for t in topology.message_types(native)
+    )
 
 
 def configuration(
