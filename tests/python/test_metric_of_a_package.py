@@ -12,6 +12,7 @@ from made_experiment import Effect, Made, read_results, write_run
 from test_metrics import documented
 from test_plugins import GROUPS, install
 
+from perflab import plugins
 from perflab.cli import main
 from perflab.report.serve import page
 from perflab.results.summary import Summary
@@ -31,8 +32,10 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     install(tmp_path / "site", {"perflab.metrics": GROUPS["perflab.metrics"]})
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     monkeypatch.setattr(METRICS, "_found", None)
+    plugins._entry_points.cache_clear()  # what is installed is read once per process
     yield
     monkeypatch.setattr(METRICS, "_found", None)
+    plugins._entry_points.cache_clear()
 
 
 def run(path: Path, seed: int = 1) -> str:

@@ -130,7 +130,7 @@ INSTANTIATE_TEST_SUITE_P(Examples, CatalogExample,
                                          Example{"cyclic", 101, 101}, Example{"relay_chain", 90, 120},
                                          Example{"executors", 50, 250}, Example{"threads", 100, 100},
                                          Example{"services", 10, 10, 80}, Example{"loaned", 60, 60},
-                                         Example{"waitables", 50, 50}),
+                                         Example{"waitables", 50, 50}, Example{"message_types", 100, 100}),
                          [](const auto& test) { return test.param.name; });
 
 const Node& node_of(const Graph& graph, const std::string& name) {
