@@ -29,7 +29,14 @@ def results(run: Path) -> list[Json]:
 
 def assert_whole(result: Json) -> None:
     totals = result["totals"]
-    assert result["outcomes"] == {"success": 1, "failed": 0, "invalid": 0, "harness_error": 0, "own": []}
+    assert result["outcomes"] == {
+        "success": 1,
+        "failed": 0,
+        "invalid": 0,
+        "harness_error": 0,
+        "interrupted": 0,
+        "own": [],
+    }
     assert (totals["published"], totals["sent"], totals["received"]) == (SENT, RECEIVED, RECEIVED)
     assert sum(totals["lost"].values()) == totals["not_sent"] == totals["duplicate"] == 0
     assert len({(e["publisher"], e["topic"], e["subscription"]) for e in result["edges"]}) == len(result["edges"])

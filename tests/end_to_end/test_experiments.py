@@ -215,7 +215,14 @@ def test_what_was_not_in_effect_is_invalid(
     summary = checked(stdout)
     assert summary["valid"] is False
     (only,) = summary["results"]
-    assert only["outcomes"] == {"success": 0, "failed": 0, "invalid": 1, "harness_error": 0, "own": []}
+    assert only["outcomes"] == {
+        "success": 0,
+        "failed": 0,
+        "invalid": 1,
+        "harness_error": 0,
+        "interrupted": 0,
+        "own": [],
+    }
     (detail,) = only["trials_detail"]
     assert (detail["outcome"], detail["measured"]) == ("invalid", False)
     assert detail["reason"].startswith(reason)
@@ -235,7 +242,14 @@ def test_an_invalid_trial_does_not_end_the_run_and_enters_no_result(pingpong: Pa
         stdout, stderr = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 1, stderr
     (only,) = checked(stdout)["results"]
-    assert only["outcomes"] == {"success": 1, "failed": 0, "invalid": 1, "harness_error": 0, "own": []}
+    assert only["outcomes"] == {
+        "success": 1,
+        "failed": 0,
+        "invalid": 1,
+        "harness_error": 0,
+        "interrupted": 0,
+        "own": [],
+    }
     assert [d["measured"] for d in only["trials_detail"]] == [False, True]
     assert only["totals"]["received"] == only["trials_detail"][1]["totals"]["received"] == 800
 
@@ -264,7 +278,14 @@ def test_a_criterion_that_is_missed_is_a_failure_in_all_distributions(run: Run, 
     summary = checked(done.stdout)
     assert summary["valid"] is False
     only = result(summary, "baseline")
-    assert only["outcomes"] == {"success": 0, "failed": 2, "invalid": 0, "harness_error": 0, "own": []}
+    assert only["outcomes"] == {
+        "success": 0,
+        "failed": 2,
+        "invalid": 0,
+        "harness_error": 0,
+        "interrupted": 0,
+        "own": [],
+    }
     assert [d["measured"] for d in only["trials_detail"]] == [True, True]
     assert only["totals"]["received"] == only["totals"]["latency_ns"]["count"] == 2 * 200
     for trial in traces.trials(out):

@@ -180,7 +180,14 @@ def test_each_part_of_a_trial_twice(run: Run, pingpong: Path, tmp_path: Path) ->
     assert run("run", "--resume", out, "-q").stdout == f"{out}\n"
     assert traces.sums_of_finished(out) == before
     (only,) = whole(run, out, planned)["results"]
-    assert only["outcomes"] == {"success": 1, "failed": 2, "invalid": 10, "harness_error": 0, "own": []}
+    assert only["outcomes"] == {
+        "success": 1,
+        "failed": 2,
+        "invalid": 10,
+        "harness_error": 0,
+        "interrupted": 0,
+        "own": [],
+    }
     assert only["totals"]["received"] == 600, "of the one trial that went well"
 
 
