@@ -591,6 +591,8 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
   // Who wrote is said by the middleware or, where it cannot tell, by the message.
   Edge* find(const perflab_identity& writer, const message::Header& header) noexcept {
     if (middleware::same(writer, {})) {
+      // A message that says nothing of itself cannot be given to one of several publishers.
+      if (format_.stamp == message::Stamp::kNone && edges_.size() > 1) return nullptr;
       const std::size_t source = message::source_of(header);
       return source < edges_.size() ? edges_[source].get() : nullptr;
     }

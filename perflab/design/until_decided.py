@@ -109,7 +109,7 @@ class UntilDecided:
     `rule` has the looks that were made in earlier sessions; the first `seen` trials are of those. Somebody may have
     looked at them, and goes on because they decided too little: so they are judged by a look too. `judge` is asked at
     each look, with the rule as it is then; `enough` says how many repetitions can decide everything at a look; `begins`
-    is told before the first new trial what is foreseen, `added` of each further block.
+    gets the forecast before the first new trial, `added` of each further block.
     """
 
     def __init__(

@@ -138,7 +138,7 @@ class Nodes(System):
     # -- the phases ----------------------------------------------------------------------------------------------------
 
     def launch(self) -> None:
-        # Memory without a name: nothing is left of it, whoever is killed.
+        # Memory without a name: the kernel frees it when its processes end, killed or not.
         schedule = os.memfd_create("perflab_schedule") if len(self._plan.node_names) > 1 else None
         try:
             self._launch(schedule)

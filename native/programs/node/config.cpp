@@ -100,7 +100,7 @@ void refuse_types_known_by_stamp(const graph::Graph& graph, const std::string& p
       for (const graph::Publisher& publisher : node.publishers) {
         if (graph.messages->find(publisher.type)->stamp == message::Stamp::kNone)
           throw std::invalid_argument(publisher.topic + ": messages of " + publisher.type +
-                                      " are told apart by source time stamps, which this runtime does not give; right "
+                                      " are identified by source time stamps, which this runtime cannot set; right "
                                       "would be a type with a perflab_msgs/Header, or time and id");
       }
     }

@@ -113,7 +113,7 @@ Publisher& DdsRuntime::create_publisher(const EndpointSettings& settings) {
   if (settings.known_by_stamp && !plugin_.capabilities().source_timestamps) {
     throw Unsupported(settings.topic + ": " + std::string(plugin_.name()) +
                       " has no source time stamps, by which messages of " + settings.ros_type +
-                      " are told apart; right would be a type with a perflab_msgs/Header, or time and id");
+                      " are identified; right would be a type with a perflab_msgs/Header, or time and id");
   }
   publishers_.push_back(
       std::make_unique<DdsPublisher>(clock_, sink_, settings, plugin_.capabilities(), settings_.trace));

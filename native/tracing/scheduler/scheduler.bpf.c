@@ -354,7 +354,7 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 }
 
 // Run by the thread that came, where on_switch is run by the one that leaves: on some machines there are
-// threads of which no program is told anything as long as they run, so that only this one says that they left.
+// threads whose events reach no program while they run: only this one reports that they left the CPU.
 SEC("tp_btf/sched_exit_tp")
 int BPF_PROG(on_came, bool is_switch) {
   if (!is_switch) return 0;
