@@ -20,8 +20,8 @@ Tables and their columns are those of native/traceview/tables.h, which docs/trac
 
 What is not known is null.
 
-Tables of HAPPENED are long: the caller that opens a trace says what it will read of them (`Reads`), which takes less time
-and memory than all of them do.
+Tables of HAPPENED are long: the caller that opens a trace says what it will read of them (`Reads`), which takes less
+time and memory than all of them do.
 """
 
 from __future__ import annotations
