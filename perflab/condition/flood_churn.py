@@ -83,9 +83,8 @@ class Churn:
 
     def verify(self, folder: Path, window: Window) -> tuple[ChurnAchieved, str | None]:
         """What was achieved, with the records of the workload's processes in `folder`; why that is not enough."""
-        progress = [
-            line for line in records.lines(self._records) if line is not None and line.get("type") == "progress"
-        ]
+        lines = records.lines(self._records, "progress")
+        progress = [line for line in lines if line is not None and line.get("type") == "progress"]
         return judge(self._parameters, progress, seen(sorted(folder.glob("*.jsonl")), window), window)
 
     def stop(self) -> None:
@@ -114,7 +113,7 @@ def seen(files: Sequence[Path], window: Window) -> dict[str, int] | None:
     """
     counts = dict.fromkeys((*FOUND, *LOST), 0)
     for file in files:
-        for record in records.lines(file):
+        for record in records.lines(file, "event"):
             if record is None or record.get("type") != "event":
                 continue
             code = record.get("code")

@@ -215,7 +215,7 @@ class _File:
 def _read(path: Path, label: str, begin_ns: int, publishers: frozenset[str]) -> _File:
     points: list[Counts] = []
     matched = write_errors = None
-    for record in records.lines(path):
+    for record in records.lines(path, "start", "progress", "passing", "checkpoint"):
         if record is None:
             continue  # a last line that is being written
         kind = record.get("type")

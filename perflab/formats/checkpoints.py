@@ -57,7 +57,7 @@ def read(path: Path, figure: str) -> tuple[Snapshot, ...]:
     seconds: list[Snapshot] = []
     measured = False
     try:
-        for record in records.lines(path):
+        for record in records.lines(path, "start", "checkpoint", "progress"):
             if record is None:
                 continue  # a last line that was cut off
             if record.get("type") == "start" and begin is None:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from perflab import models
+from perflab.models import Damaged
 
 FILE = "recording.json"
 _LEVELS_UP = 5  # from the innermost folder of LTTng's to that of the recording
 
 
-class Throttled(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class Throttled:
     """A group that a CPU quota had held back was let go between two readings of its counters, CLOCK_MONOTONIC."""
-
-    model_config = ConfigDict(frozen=True)
 
     before_ns: int
     after_ns: int
@@ -23,10 +24,9 @@ class Throttled(BaseModel):
     ns: int  # for how long, summed over CPUs
 
 
-class Frozen(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class Frozen:
     """When the freezer was read, CLOCK_MONOTONIC."""
-
-    model_config = ConfigDict(frozen=True)
 
     before_ns: int | None  # for the last time before the group was frozen; None: it was from the first reading on
     first_ns: int  # while it was
@@ -34,7 +34,8 @@ class Frozen(BaseModel):
     after_ns: int | None  # for the first time after; None: it was frozen until the last reading
 
 
-class Cgroup(BaseModel):
+@dataclass(kw_only=True)
+class Cgroup:
     """A control group that held back threads of the recording."""
 
     path: str
@@ -60,6 +61,6 @@ def recording_of(path: Path) -> dict[str, Any]:
 def cgroups_of(document: dict[str, Any]) -> list[Cgroup]:
     """Those of a recording; none where it does not say, as one that was made by an older perflab."""
     try:
-        return [Cgroup.model_validate(group) for group in document.get("cgroups") or ()]
-    except (ValidationError, TypeError):
+        return [models.read(Cgroup, group) for group in document.get("cgroups") or ()]
+    except (Damaged, TypeError):
         return []

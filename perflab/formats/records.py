@@ -7,6 +7,7 @@ not JSON, is left out and reported, and everything before it counts.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,8 +92,12 @@ def without_conditions(checkpoint: dict[str, Any]) -> dict[str, Any]:
     return {**checkpoint, **own}
 
 
-def lines(path: Path) -> Iterator[dict[str, Any] | None]:
-    """The objects of a file, and None in place of a truncated last line."""
+def lines(path: Path, *types: str) -> Iterator[dict[str, Any] | None]:
+    """The objects of a file, and None in place of a truncated last line.
+
+    Of these types, if any are named; others, which are most of a file, may be among them, but few are read.
+    """
+    wanted = re.compile(rb'"type":\s*"(?:%s)"' % b"|".join(of.encode() for of in types)) if types else None
     if not path.exists():
         return
     if not path.is_file():
@@ -102,6 +107,8 @@ def lines(path: Path) -> Iterator[dict[str, Any] | None]:
         for number, line in enumerate(file, start=1):
             if previous_damaged is not None:
                 raise RecordError(f"{path}:{previous_damaged}: not a JSON object; the file was changed or damaged")
+            if wanted is not None and line.startswith(b"{") and line.endswith(b"}\n") and not wanted.search(line):
+                continue
             record = _parse(line)
             if record is None:
                 previous_damaged = number

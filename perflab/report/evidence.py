@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
+from functools import cache
 from typing import Any, get_args, get_type_hints
 
 from perflab.condition import Evidence, Shown
@@ -54,29 +55,40 @@ def over_trials(label: str, evidence: Iterable[Json]) -> list[Quantity]:
 def _sides(label: str, evidence: Json) -> tuple[Values, Values]:
     """What one trial promised, and what it achieved."""
     promised, achieved = evidence.get("promised") or {}, evidence.get("achieved") or {}
-    record = next((evidence_of(name) for name in (label, label.rpartition("_")[0]) if name in REGISTRY), Evidence)
-    if record is Evidence:  # nothing is declared here: what both sides have under one name
+    if (declared := _declared(label)) is None:  # what both sides have under one name
         wanted, found = ({(k.replace("_", " "), ""): _number(v) for k, v in of.items()} for of in (promised, achieved))
         both = [key for key, value in wanted.items() if None not in (value, found.get(key))]
         return {key: wanted[key] for key in both}, {key: found[key] for key in both}
-    sides = get_type_hints(record)
-    return _shown(sides["promised"], promised, is_promise=True), _shown(sides["achieved"], achieved, is_promise=False)
+    return _values(declared[0], promised, is_promise=True), _values(declared[1], achieved, is_promise=False)
 
 
-def _shown(side: Any, given: Json, *, is_promise: bool) -> Values:
-    """The values of the fields that tables have; of a side that may be null those of its record."""
-    record = next(filter(is_dataclass, (side, *get_args(side))), None)
+def _values(fields: Mapping[str, Shown], given: Json, *, is_promise: bool) -> Values:
     values: Values = {}
-    for name, hint in get_type_hints(record, include_extras=True).items() if record is not None else ():
-        shown = next((m for m in getattr(hint, "__metadata__", ()) if isinstance(m, Shown)), None)
-        if shown is not None:
-            value = _number(given.get(name))
-            if value is not None and (shown.zero or value or not is_promise):
-                value /= shown.per
-            else:
-                value = None
-            values[(shown.words, shown.unit)] = value
+    for name, shown in fields.items():
+        value = _number(given.get(name))
+        is_told = value is not None and (shown.zero or value or not is_promise)
+        values[(shown.words, shown.unit)] = value / shown.per if value is not None and is_told else None
     return values
+
+
+@cache
+def _declared(label: str) -> tuple[dict[str, Shown], dict[str, Shown]] | None:
+    """The fields of both sides that tables have; None where the condition is not known here, or declares nothing."""
+    record = next((evidence_of(name) for name in (label, label.rpartition("_")[0]) if name in REGISTRY), Evidence)
+    if record is Evidence:
+        return None
+    sides = get_type_hints(record)
+    return _fields(sides["promised"]), _fields(sides["achieved"])
+
+
+def _fields(side: Any) -> dict[str, Shown]:
+    """Of a side that may be null those of its record."""
+    record = next(filter(is_dataclass, (side, *get_args(side))), None)
+    hints = {} if record is None else get_type_hints(record, include_extras=True)
+    found = {
+        name: [m for m in getattr(hint, "__metadata__", ()) if isinstance(m, Shown)] for name, hint in hints.items()
+    }
+    return {name: shown[0] for name, shown in found.items() if shown}
 
 
 def _number(value: object) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
@@ -36,22 +37,31 @@ def without_folders(text: str, runs: Iterable[str], kept: Iterable[str] = ()) ->
 def mapped(value: T, change: Callable[[str], str]) -> T:
     """A record with its sentences changed. A text without a blank is a name, and stays."""
     found: Any = value
-    if isinstance(found, str):
+    of: Any = type(found)
+    if found is None or isinstance(found, int | float):
+        pass  # most of a record
+    elif isinstance(found, str):
         if type(found) is str and "/" in found and " " in found:
             found = change(found)
-    elif dataclasses.is_dataclass(found) and not isinstance(found, type):
-        made = {f.name: mapped(getattr(found, f.name), change) for f in dataclasses.fields(found) if f.init}
-        changed = {name: new for name, new in made.items() if new is not getattr(found, name)}
-        found = dataclasses.replace(found, **changed) if changed else found
     elif isinstance(found, Mapping):
         items = {key: mapped(item, change) for key, item in found.items()}
         found = items if any(items[key] is not item for key, item in found.items()) else found
+    elif names := _fields(of):
+        given = [(name, getattr(found, name)) for name in names]
+        changed = {name: new for name, old in given if (new := mapped(old, change)) is not old}
+        found = dataclasses.replace(found, **changed) if changed else found
     elif isinstance(found, list | tuple):
         several = [mapped(item, change) for item in found]
         if any(new is not old for new, old in zip(several, found, strict=True)):
             found = several if isinstance(found, list) else tuple(several)
     result: T = found
     return result
+
+
+@cache
+def _fields(of: Any) -> tuple[str, ...]:
+    """Those that a record is made of; none of what is no record."""
+    return tuple(f.name for f in dataclasses.fields(of) if f.init) if dataclasses.is_dataclass(of) else ()
 
 
 def names_like_paths(document: object) -> set[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from perflab import models
 from perflab.errors import DAMAGE, BadInput
@@ -27,6 +27,8 @@ from perflab.runs.rundir import RunDirectory, TrialDirectory
 from perflab.runs.trials import NOT_SET, left_out, own_trials
 
 if TYPE_CHECKING:
+    from polars import DataFrame
+
     from perflab.runs.collect import Collected
 
 _FROM = "file of the row"
@@ -127,7 +129,11 @@ def _trials(directory: RunDirectory, manifest: Manifest, notes: list[str]) -> li
 
 
 def _trial(
-    directory: TrialDirectory, file: TrialFile, workload: UsedWorkload, notes: list[str], stored: Mapping[Path, Any]
+    directory: TrialDirectory,
+    file: TrialFile,
+    workload: UsedWorkload,
+    notes: list[str],
+    stored: Mapping[Path, DataFrame],
 ) -> TrialTables:
     frames = _stored_tables(directory, file, notes, stored)
     if frames is None:
@@ -148,19 +154,19 @@ def _trial(
     )
 
 
-def _stored_together(directories: Sequence[TrialDirectory]) -> dict[Path, Any]:
+def _stored_together(directories: Sequence[TrialDirectory]) -> dict[Path, DataFrame]:
     """The Parquet files of trials, each table's read at once: one by one takes five times as long. Those of a table of
     which any is damaged, or has other columns, are not among them.
     """
     import polars as pl
 
-    found: dict[Path, Any] = {}
-    for name in TABLES:
+    found: dict[Path, DataFrame] = {}
+    for name, empty in empty_tables().items():
         paths = [path for directory in directories if (path := directory.path / f"{name}.parquet").is_file()]
         if len(paths) < 2:
             continue
         try:
-            whole = pl.read_parquet(paths, glob=False, include_file_paths=_FROM)
+            whole = _completed(pl.read_parquet(paths, glob=False, include_file_paths=_FROM), empty)
         except (pl.exceptions.PolarsError, OSError):
             continue
         parts = whole.partition_by(_FROM, as_dict=True, include_key=False)
@@ -170,7 +176,7 @@ def _stored_together(directories: Sequence[TrialDirectory]) -> dict[Path, Any]:
 
 
 def _stored_tables(
-    directory: TrialDirectory, file: TrialFile, notes: list[str], stored: Mapping[Path, Any]
+    directory: TrialDirectory, file: TrialFile, notes: list[str], stored: Mapping[Path, DataFrame]
 ) -> Tables | None:
     """The Parquet files of a trial; None where they are not all there, so that the records must be read."""
     import polars as pl
@@ -186,16 +192,20 @@ def _stored_tables(
             continue
         try:
             frame = stored.get(paths[name])
-            if frame is None:
-                frame = pl.read_parquet(paths[name])
-            # A run of an older version may lack a column: it is not measured there.
-            known = set(frame.columns)
-            lacking = [pl.lit(None, empty.schema[c]).alias(c) for c in empty.columns if c not in known]
-            frames[name] = frame.with_columns(lacking) if lacking else frame
+            frames[name] = _completed(pl.read_parquet(paths[name]), empty) if frame is None else frame
         except (pl.exceptions.PolarsError, OSError) as error:
             notes.append(f"{paths[name]} cannot be read ({str(error).splitlines()[0]}); the records are read instead")
             return None
     return frames
+
+
+def _completed(frame: DataFrame, empty: DataFrame) -> DataFrame:
+    """With the columns that a run of an older version lacks: they are not measured there."""
+    import polars as pl
+
+    known = set(frame.columns)
+    lacking = [pl.lit(None, of).alias(name) for name, of in empty.schema.items() if name not in known]
+    return frame.with_columns(lacking) if lacking else frame
 
 
 def _tables_of(collected: Collected) -> Tables:

@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from perflab import programs
+from perflab import models, programs
 from perflab.condition import Start
 from perflab.errors import BadInput, PerflabError, Unavailable
 from perflab.formats.recording import FILE
@@ -128,7 +128,7 @@ class Recording:
             "command": None if command is None else list(command),
             "host": {"boot_id": self.host.boot_id(), **self.host.facts()},
             **told,
-            "cgroups": None if held is None else [group.model_dump() for group in held],
+            "cgroups": None if held is None else models.as_json(held),
         }
         text = json.dumps(self._document, indent=1, ensure_ascii=False) + "\n"
         (self.directory / FILE).write_text(text, encoding="utf-8")

@@ -19,6 +19,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from perflab.formats.recording import Cgroup, Frozen, Throttled
@@ -183,9 +184,9 @@ class CgroupWatch:
             before = group.asked_at_ns if group.is_frozen is not None else None
             found.append(Frozen(before_ns=before, first_ns=ended, last_ns=began, after_ns=None))
         elif frozen:
-            found[-1] = found[-1].model_copy(update={"last_ns": began})
+            found[-1] = replace(found[-1], last_ns=began)
         elif group.is_frozen:
-            found[-1] = found[-1].model_copy(update={"after_ns": ended})
+            found[-1] = replace(found[-1], after_ns=ended)
         group.is_frozen, group.asked_at_ns = frozen, began
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from why_system import ALL, BASE, HOG, System, by_cause, parts
 
+from perflab import models
 from perflab.formats.recording import FILE, Cgroup, Frozen, Throttled
 from perflab.trace import open_trace
 from perflab.trace.why import why
@@ -20,7 +22,7 @@ TALKER, LISTENER = 10, 20
 def say(folder: Path, *more: dict[str, Any], **of_group: Any) -> None:
     """Writes recording.json, as the recorder does, with times from BASE."""
     group = Cgroup(path="/sys/fs/cgroup/robot", quota_us=20_000, period_us=100_000, throttled=[], frozen=[], threads=[])
-    groups = [group.model_copy(update=of).model_dump() for of in (of_group, *more)]
+    groups = [models.as_json(replace(group, **of)) for of in (of_group, *more)]
     document = {"schema": 1, "cgroups": groups}
     folder.mkdir(parents=True, exist_ok=True)
     (folder / FILE).write_text(json.dumps(document))

@@ -14,6 +14,7 @@ from opened import needs_library, opened
 from reference_traces import RECORDED, reference_trace
 from why_system import assert_conserved
 
+from perflab import models
 from perflab.formats.recording import FILE, Cgroup, Frozen, Throttled
 from perflab.trace import open_trace
 from perflab.trace.quality import quality_of
@@ -212,7 +213,7 @@ def write_groups(seed: int, folder: Path) -> None:
                    frozen=frozen)
         )  # fmt: skip
     folder.mkdir(exist_ok=True)
-    (folder / FILE).write_text(json.dumps({"cgroups": [group.model_dump() for group in groups]}))
+    (folder / FILE).write_text(json.dumps({"cgroups": models.as_json(groups)}))
 
 
 def test_the_parts_of_messages_of_held_threads_add_up(tmp_path: Path) -> None:
