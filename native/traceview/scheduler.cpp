@@ -70,6 +70,13 @@ struct Loss {
   std::int64_t begin_ns, end_ns;
 };
 
+// Who had a CPU, by the recorder.
+struct Held {
+  std::int64_t begin_ns, end_ns;
+  std::int32_t holder;  // a life, or kIdle
+};
+constexpr std::size_t kHeldKept = 64;  // of a CPU: they are about the event that follows them
+
 struct Cpu {
   std::int32_t current = kUnknown;   // a life, or one of the constants
   std::int64_t since_ns = kForever;  // from when on; of kUnknown: from when on a switch would have been seen
@@ -79,6 +86,7 @@ struct Cpu {
   bool recorded = false;
   bool named = false;  // by an event, as where a thread is to run
   std::vector<std::int32_t> waiting;
+  std::vector<Held> held;  // in the order of time, none overlaps another
 };
 
 struct Host {
@@ -218,9 +226,18 @@ struct Scheduler::State {
       if (stop > start)
         rows.holds.push_back({start, stop, life, self.cpu, by, self.wait, state_of(self.doing)});
     };
+    const auto push_unknown = [&](std::int64_t start, std::int64_t stop) {
+      for (const Held& held : cpu(host_of(life), self.cpu).held) {
+        if (held.end_ns <= start || held.begin_ns >= stop) continue;
+        push(start, held.begin_ns, kUnknown);
+        push(std::max(start, held.begin_ns), std::min(stop, held.end_ns), held.holder);
+        start = held.end_ns;
+      }
+      push(start, stop, kUnknown);
+    };
     const std::int64_t from = std::clamp(since, self.held_ns, std::max(time, self.held_ns));
-    push(self.held_ns, from, kUnknown);
-    push(from, time, holder);
+    push_unknown(self.held_ns, holder == kUnknown ? std::max(time, from) : from);
+    if (holder != kUnknown) push(from, time, holder);
     self.held_ns = std::max(time, self.held_ns);
   }
 
@@ -338,7 +355,9 @@ struct Scheduler::State {
         event.kind == SchedulerEvent::Kind::wakeup || event.kind == SchedulerEvent::Kind::wakeup_new;
     if (wakes && event.target_cpu) cpu(of, *event.target_cpu).named = true;
     using Kind = SchedulerEvent::Kind;
-    if (event.kind != Kind::switched && event.kind != Kind::exec && event.tid <= 0) return;
+    const bool may_be_idle =
+        event.kind == Kind::switched || event.kind == Kind::exec || event.kind == Kind::cpu_held;
+    if (!may_be_idle && event.tid <= 0) return;
     switch (event.kind) {
       case Kind::switched:
         return switched(event, time);
@@ -357,6 +376,8 @@ struct Scheduler::State {
         return exits(event, time);
       case Kind::wakeup_recovered:
         return woken_unseen(event, time);
+      case Kind::cpu_held:
+        return held(event, time);
       case Kind::kept:
         return keep(event, time);
     }
@@ -398,8 +419,7 @@ struct Scheduler::State {
       if (at(previous).doing == Doing::woken)
         rows.wake_ups[static_cast<std::size_t>(at(previous).wake_up)].already_running = true;
       const std::int64_t since = on.since_ns;
-      const std::int64_t waking =
-          at(previous).waking_ns;  // may precede the switch away
+      const std::int64_t waking = at(previous).waking_ns;  // may precede the switch away
       forget(previous);
       Life& self = at(previous);
       self.waking_ns = waking;
@@ -438,6 +458,28 @@ struct Scheduler::State {
     if (on.current >= 0 && at(on.current).doing == Doing::running) cut(on.current, time);
     on.current = kUnknown;
     on.since_ns = kForever;
+  }
+
+  void held(const SchedulerEvent& event, std::int64_t time) {
+    if (!event.target_cpu || !event.held_ns) return;
+    const std::int32_t holder = event.tid > 0 ? life(event.host, event.tid, time) : kIdle;
+    if (holder >= 0) rename(holder, event.name);
+    auto& all = cpu(host(event.host), *event.target_cpu).held;
+    Held one{time - *event.held_ns, time - event.waited_ns, holder};
+    // The same is said again of the next thread that waited.
+    const auto before = std::find_if(all.begin(), all.end(), [&](const Held& other) {
+      return other.holder == holder && other.end_ns >= one.begin_ns && other.begin_ns <= one.end_ns;
+    });
+    if (before != all.end()) {
+      before->end_ns = std::max(before->end_ns, one.end_ns);
+      return;
+    }
+    const auto next = std::find_if(all.begin(), all.end(),
+                                   [&](const Held& other) { return other.begin_ns >= one.begin_ns; });
+    if (next != all.end()) one.end_ns = std::min(one.end_ns, next->begin_ns);
+    if (next != all.begin()) one.begin_ns = std::max(one.begin_ns, std::prev(next)->end_ns);
+    if (one.begin_ns < one.end_ns) all.insert(next, one);
+    if (all.size() > kHeldKept) all.erase(all.begin());
   }
 
   void keep(const SchedulerEvent& event, std::int64_t time) {

@@ -33,7 +33,8 @@
 // CPU than the one it left, at the time of that switch. Recordings of process trees (filtered()) have every
 // event that names a thread of a tree, and every switch on a CPU as long as a thread of a tree could run
 // there and does not. `kept` names the threads of the trees; their children are of them too.
-//   a CPU is covered     while a thread of a tree runs or waits there. Who runs there otherwise is not known.
+//   a CPU is covered     while a thread of a tree runs or waits there. Who runs there otherwise is not known,
+//                        but where the recorder says it (cpu_held) of a thread that turns out to have waited.
 //   threads of no tree   have no states but running, and that only where their CPU is covered.
 // Tid 0 is the idle task: never a thread. A CPU that runs it has no holder.
 #pragma once
@@ -65,6 +66,7 @@ struct SchedulerEvent {
     exec,
     exit,
     wakeup_recovered,
+    cpu_held,
     kept
   };
   Kind kind = Kind::switched;
@@ -82,8 +84,10 @@ struct SchedulerEvent {
   EndState previous_state = EndState::other;
   std::optional<std::int32_t> target_cpu;  // waking, wakeup, wakeup_new; migrate: the destination
   std::optional<std::int32_t> origin_cpu;  // migrate
-  std::int64_t waited_ns = 0;           // wakeup_recovered: it was woken that long before
-  std::optional<std::int64_t> held_ns;  // wakeup_recovered: who runs there had come that long before
+  std::int64_t waited_ns = 0;              // wakeup_recovered: it was woken that long before
+                                           // cpu_held: it left target_cpu that long before
+  std::optional<std::int64_t> held_ns;     // wakeup_recovered: who runs there had come that long before
+                                           // cpu_held: it had come there that long before
   std::int32_t emitter_tid = 0;  // what ran when the event happened and its process, where the tracer says so
   std::int32_t emitter_pid = 0;
 };

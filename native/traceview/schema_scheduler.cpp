@@ -26,11 +26,13 @@ constexpr std::array kPlaces{Places{Kind::sched_switch, Normal::switched, 5, 4, 
                              Places{Kind::process_exec, Normal::exec, 1, 0},
                              Places{Kind::process_exit, Normal::exit, 1, 0, 2},
                              Places{Kind::wakeup_recovered, Normal::wakeup_recovered, 1, 0, 2, 3},
+                             Places{Kind::cpu_held, Normal::cpu_held, 1, 0, 2, 3},
                              Places{Kind::thread_kept, Normal::kept, 1, 0}};
 // Of a switch also the thread that leaves, and of a fork the process.
 enum : int { kPreviousName, kPreviousTid, kPreviousPriority, kPreviousState };
 constexpr int kChildPid = 4;
-constexpr int kWaited = 4, kHeld = 5;  // of a recovered wake-up
+// Of a recovered wake-up; of who held a CPU until when and since when.
+constexpr int kWaited = 4, kHeld = 5;
 
 constexpr bool are_in_order() {
   for (std::size_t i = 0; i < kPlaces.size(); ++i) {
@@ -153,7 +155,7 @@ std::optional<SchedulerEvent> scheduler_event(const BoundEvent& bound, const ctf
     result.pid = read.number(kChildPid);
     if (result.pid && *result.pid <= 0) result.pid.reset();  // not known
   }
-  if (bound.kind == Kind::wakeup_recovered) {
+  if (bound.kind == Kind::wakeup_recovered || bound.kind == Kind::cpu_held) {
     if (!bound.has(kWaited) || !bound.has(kHeld) || !result.target_cpu) return std::nullopt;
     result.waited_ns = static_cast<std::int64_t>(bound.value(event, kWaited));
     const auto held = static_cast<std::int64_t>(bound.value(event, kHeld));

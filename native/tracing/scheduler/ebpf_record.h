@@ -27,7 +27,7 @@ struct scheduler_record {
   __s32 other_priority, reserved;
   __s64 state;
   char other_comm[16];
-  // wakeup_recovered has this too.
+  // wakeup_recovered and cpu_held have this too.
   __s64 waited_ns, held_ns;
 };
 enum {
@@ -41,13 +41,14 @@ enum filter {
   kFilterOn
 };
 
-// The thread that came to a CPU last.
+// A thread that came to a CPU.
 struct thread_there {
   __s32 tid, pid, priority;
-  __u32 known;      // 0: none was seen to come
-  __u64 came_clock;  // of its run queue; 0: not known
+  __u32 known;    // 0: none was seen to come
+  __u64 came_ns;  // 0: not known
   char comm[16];
 };
+enum { kLastThreads = 8 };  // that are kept of a CPU; a power of two
 
 // By how much CLOCK_MONOTONIC is ahead of what a run queue takes for now, at switches.
 struct clock_lead {
@@ -62,18 +63,19 @@ struct cpu_counts {
   __u64 recovered;  // switches that only the thread that came tells, also those that are filtered
   __u64 recovered_wakeups;
   struct clock_lead lead;
-  struct thread_there there;
+  __u64 came;                              // threads, in all; the last one is there
+  struct thread_there last[kLastThreads];  // the n-th at n modulo their number
 } __attribute__((aligned(64)));
 
 // Read and written on both sides without a system call.
 struct scheduler_shared {
   __u32 recording;
   __u32 filter;
-  __u32 ring_bytes;    // of one CPU's
-  __s32 root;          // the process whose tree `enter` looks for
-  __u64 found;         // threads of that process, by `enter`
-  __u64 entered;       // threads that `enter` found to be of a tree, and new
-  __u64 not_followed;  // threads of a tree for which the kernel had no memory
+  __u32 ring_bytes;        // of one CPU's
+  __s32 root;              // the process whose tree `enter` looks for
+  __u64 found;             // threads of that process, by `enter`
+  __u64 entered;           // threads that `enter` found to be of a tree, and new
+  __u64 not_followed;      // threads of a tree for which the kernel had no memory
   __u32 recovers_wakeups;  // this kernel says what it takes; set by `enter`
   struct cpu_counts cpus[kMostCpus];
 };

@@ -165,7 +165,7 @@ std::optional<SchedulerEvent> event_of(const scheduler_record& record,
   const auto* const rest = reinterpret_cast<const char*>(bytes.data()) + kShortRecordBytes;
   if (event.kind == EventKind::exec) {
     event.filename = {rest, strnlen(rest, bytes.size() - kShortRecordBytes)};
-  } else if (event.kind == EventKind::wakeup_recovered) {
+  } else if (event.kind == EventKind::wakeup_recovered || event.kind == EventKind::cpu_held) {
     if (bytes.size() < sizeof record) return std::nullopt;
     event.waited_ns = record.waited_ns;
     event.held_ns = record.held_ns;

@@ -51,13 +51,18 @@ inline std::span<const EventField> fields_of(EventKind kind) {
   static constexpr std::array<EventField, 3> kExit = {{{"comm", "comm", &E::subject_comm},
                                                        {"tid", "pid", &E::subject},
                                                        {"prio", "prio", &E::subject_priority, true}}};
-  static constexpr std::array<EventField, 6> kRecovered = {
-      {{"comm", nullptr, &E::subject_comm},
-       {"tid", nullptr, &E::subject},
-       {"prio", nullptr, &E::subject_priority, true},
-       {"target_cpu", nullptr, &E::target_cpu},
-       {"waited_ns", nullptr, &E::waited_ns},
-       {"held_ns", nullptr, &E::held_ns}}};
+  static constexpr std::array<EventField, 6> kRecovered = {{{"comm", nullptr, &E::subject_comm},
+                                                            {"tid", nullptr, &E::subject},
+                                                            {"prio", nullptr, &E::subject_priority, true},
+                                                            {"target_cpu", nullptr, &E::target_cpu},
+                                                            {"waited_ns", nullptr, &E::waited_ns},
+                                                            {"held_ns", nullptr, &E::held_ns}}};
+  static constexpr std::array<EventField, 6> kHeld = {{{"comm", nullptr, &E::subject_comm},
+                                                       {"tid", nullptr, &E::subject},
+                                                       {"prio", nullptr, &E::subject_priority, true},
+                                                       {"cpu", nullptr, &E::target_cpu},
+                                                       {"until_ns", nullptr, &E::waited_ns},
+                                                       {"since_ns", nullptr, &E::held_ns}}};
   switch (kind) {
     case EventKind::switched:
       return kSwitch;
@@ -75,6 +80,8 @@ inline std::span<const EventField> fields_of(EventKind kind) {
       return kExit;
     case EventKind::wakeup_recovered:
       return kRecovered;
+    case EventKind::cpu_held:
+      return kHeld;
   }
   return {};
 }

@@ -94,6 +94,8 @@ bool ProcessTree::keep(unsigned cpu, const SchedulerEvent& event) {
     }
     case EventKind::wakeup_recovered:
       return contains(event.subject);
+    case EventKind::cpu_held:
+      return true;
   }
   return false;
 }

@@ -29,7 +29,18 @@
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 // As in source.h.
-enum event_kind { kSwitched, kWaking, kWakeup, kWakeupNew, kMigrate, kFork, kExec, kExit, kWakeupRecovered };
+enum event_kind {
+  kSwitched,
+  kWaking,
+  kWakeup,
+  kWakeupNew,
+  kMigrate,
+  kFork,
+  kExec,
+  kExit,
+  kWakeupRecovered,
+  kCpuHeld
+};
 
 // Of the kernel's structures what is read here. A name behind ___ is an older layout of the same one.
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -163,13 +174,12 @@ static __always_inline __u64 queue_clock(const struct task_struct *task) {
   return task->se.cfs_rq->rq->clock;
 }
 
-// How old the run queue's clock is at a switch. The kernel does not read it again where a wake-up just did, and
-// may do much in between; but of all switches of the last moments one was quick. 0 for that one: what it took
-// itself is left in.
-static __always_inline __u64 age_of(struct clock_lead *lead, __u64 clock) {
+// How old the run queue's clock is at a switch. The kernel does not read it again where a wake-up just did,
+// and may do much in between; but of all switches of the last moments one was quick. 0 for that one: what it
+// took itself is left in.
+static __always_inline __u64 age_of(struct clock_lead *lead, __u64 clock, __u64 now) {
   enum { kWindowNs = 50000000 };
-  if (!clock || shared.filter == kFilterOff) return 0;
-  const __u64 now = bpf_ktime_get_ns();
+  if (!clock || !now) return 0;
   const __s64 ahead = now - clock;
   const __u64 window = now - lead->window_ns;
   if (window > kWindowNs) {
@@ -226,7 +236,8 @@ static __always_inline void fall_asleep(struct member *member, const struct task
 // on a queue, moves to other ones included, to when the clock was read. Negative: that cannot be told.
 static __always_inline __s64 waited_unseen(const struct member *member, const struct task_struct *task,
                                            __u64 clock) {
-  if (!member || member->waits_on != kNeither || !member->left_clock || !clock || !says_waits(task)) return -1;
+  if (!member || member->waits_on != kNeither || !member->left_clock || !clock || !says_waits(task))
+    return -1;
   const __u64 queued = task->sched_info.last_queued;
   const __u64 since = queued ? queued : task->sched_info.last_arrival;
   const __u64 before = task->sched_info.run_delay - member->run_delay;
@@ -295,32 +306,71 @@ static __always_inline void write_short(bool of_tree, enum event_kind kind, stru
   submit(place);
 }
 
+// The thread that came to a CPU as the n-th, from 1; NULL: it was not seen, or is kept no more.
+static __always_inline struct thread_there *nth_of(struct cpu_counts *counts, __u64 n) {
+  struct thread_there *const there = &counts->last[n & (kLastThreads - 1)];
+  return there->known ? there : NULL;
+}
+
+// Who had a CPU since then, up to the one that has it. Told of a CPU for which a thread of the tree waited
+// that was not known to wait, or of which no switch came while it did: nothing else in the trace says it.
+static __always_inline void write_holders(struct cpu_counts *counts, __u32 cpu, __u64 since_ns, __u64 now,
+                                          struct task_struct *waiting) {
+  const __u64 came = counts->came;
+  __u64 until_ns = now;
+  for (int back = 0; back < kLastThreads; ++back) {
+    const struct thread_there *const there = nth_of(counts, came - back);
+    if (!there || !there->came_ns || there->came_ns > until_ns || until_ns <= since_ns) return;
+    struct place place = reserve(true, kCpuHeld, waiting, sizeof *place.record);
+    if (!place.record) return;
+    place.record->tid = place.record->subject = there->tid;
+    place.record->pid = there->pid;
+    place.record->subject_priority = there->priority;
+    __builtin_memcpy(place.record->subject_comm, there->comm, sizeof there->comm);
+    place.record->target_cpu = cpu;
+    place.record->held_ns = place.record->time_ns - there->came_ns;
+    place.record->waited_ns = place.record->time_ns - until_ns;
+    until_ns = there->came_ns;
+    submit(place);
+    if (counts->came != came) return;  // of another CPU: it went on meanwhile
+  }
+}
+
 // A wake-up that nothing told: the time is in the record, since records behind it may have been written.
-static __always_inline void write_recovered(struct task_struct *task, __s64 waited, __u64 age, __u32 waited_on,
-                                            struct thread_there left, __u64 clock) {
+// `left` leaves the CPU, or is NULL.
+static __always_inline void write_recovered(struct task_struct *task, __s64 waited, __u64 age,
+                                            __u32 waited_on, const struct thread_there *left, __u64 now) {
   if (waited < 0 || !shared.recording) return;
+  write_holders(counts_of(waited_on), waited_on, now - waited - age, now, task);
   const __u32 cpu = bpf_get_smp_processor_id();
   __sync_fetch_and_add(&counts_of(cpu)->recovered_wakeups, 1);
   struct place place = reserve(true, kWakeupRecovered, task, sizeof *place.record);
   if (!place.record) return;
-  if (left.known) {
-    place.record->tid = left.tid;
-    place.record->pid = left.pid;
+  if (left) {
+    place.record->tid = left->tid;
+    place.record->pid = left->pid;
   }
   place.record->target_cpu = waited_on;
   place.record->waited_ns = waited + age;
-  const bool says = left.known && left.came_clock && left.came_clock <= clock;
-  place.record->held_ns = says ? clock - left.came_clock + age : -1;
+  place.record->held_ns = left && left->came_ns ? now - left->came_ns : -1;
   submit(place);
 }
 
-static __always_inline void comes(struct cpu_counts *counts, const struct task_struct *task, __u64 clock) {
-  counts->there.came_clock = clock;
-  counts->there.tid = task->pid;
-  counts->there.pid = task->tgid;
-  counts->there.priority = task->prio;
-  counts->there.known = 1;
-  copy_comm(counts->there.comm, task);
+// What happened now: 0 without a filter, where nobody asks.
+static __always_inline __u64 now_if_filtered(void) {
+  return shared.filter == kFilterOff ? 0 : bpf_ktime_get_ns();
+}
+
+static __always_inline void comes(struct cpu_counts *counts, const struct task_struct *task, __u64 now) {
+  const __u64 n = counts->came + 1;
+  struct thread_there *const there = &counts->last[n & (kLastThreads - 1)];
+  there->came_ns = now;
+  there->tid = task->pid;
+  there->pid = task->tgid;
+  there->priority = task->prio;
+  there->known = 1;
+  copy_comm(there->comm, task);
+  counts->came = n;
 }
 
 // Tracepoints
@@ -334,15 +384,14 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
   const __u32 cpu = bpf_get_smp_processor_id();
   struct cpu_counts *const counts = counts_of(cpu);
   const bool is_waited_for = counts->waiting != 0;
-  const __u64 clock = queue_clock(next);
-  const struct thread_there left = counts->there;
-  comes(counts, next, clock);
-  const __u64 age = age_of(&counts->lead, clock);
+  const __u64 clock = queue_clock(next), now = now_if_filtered();
+  const __u64 age = age_of(&counts->lead, clock, now);
   struct member *const leaving = member_of(prev), *const coming = member_of(next);
   if (leaving) change(leaving, sleeps(state) ? kNeither : cpu);
   if (leaving) fall_asleep(leaving, prev, clock);
-  write_recovered(next, waited_unseen(coming, next, clock), age, cpu, left, clock);
+  write_recovered(next, waited_unseen(coming, next, clock), age, cpu, nth_of(counts, counts->came), now);
   if (coming) change(coming, kRuns);
+  comes(counts, next, now);
   struct place place = reserve(is_waited_for || leaving || coming, kSwitched, prev, kLongRecordBytes);
   if (!place.record) return 0;
   place.record->other = next->pid;
@@ -361,27 +410,27 @@ int BPF_PROG(on_came, bool is_switch) {
   struct task_struct *const came = bpf_get_current_task_btf();
   const __u32 cpu = bpf_get_smp_processor_id();
   struct cpu_counts *const counts = counts_of(cpu);
-  const struct thread_there left = counts->there;
-  if (left.known && left.tid == came->pid) return 0;
-  const __u64 clock = queue_clock(came);
-  comes(counts, came, clock);
-  const __u64 age = age_of(&counts->lead, clock);
+  const struct thread_there *const left = nth_of(counts, counts->came);
+  if (left && left->tid == came->pid) return 0;
+  const __u64 clock = queue_clock(came), now = now_if_filtered();
+  const __u64 age = age_of(&counts->lead, clock, now);
   const bool is_waited_for = counts->waiting != 0;
   struct member *const coming = member_of(came);
-  if (left.known) write_recovered(came, waited_unseen(coming, came, clock), age, cpu, left, clock);
+  if (left) write_recovered(came, waited_unseen(coming, came, clock), age, cpu, left, now);
   if (coming) change(coming, kRuns);
-  if (!left.known) return 0;
+  comes(counts, came, now);
+  if (!left) return 0;
   if (shared.recording) __sync_fetch_and_add(&counts->recovered, 1);
   struct place place = reserve(is_waited_for || coming, kSwitched, came, kLongRecordBytes);
   if (!place.record) return 0;
-  place.record->tid = left.tid;
-  place.record->pid = left.pid;
-  place.record->subject = left.tid;
-  place.record->subject_priority = left.priority;
-  __builtin_memcpy(place.record->subject_comm, left.comm, sizeof left.comm);
+  place.record->tid = left->tid;
+  place.record->pid = left->pid;
+  place.record->subject = left->tid;
+  place.record->subject_priority = left->priority;
+  __builtin_memcpy(place.record->subject_comm, left->comm, sizeof left->comm);
   place.record->other = came->pid;
   place.record->other_priority = came->prio;
-  place.record->state = left.tid == 0 ? 0 : STATE_UNKNOWN;
+  place.record->state = left->tid == 0 ? 0 : STATE_UNKNOWN;
   copy_comm(place.record->other_comm, came);
   submit(place);
   return 0;
@@ -422,17 +471,21 @@ static __always_inline void moved_unwoken(struct member *member, struct task_str
     member->left_clock = 0;
     return;
   }
-  const struct thread_there not_asked = {};
   const __s64 waited = task->sched_info.run_delay - member->run_delay;
-  if (member->left_clock) write_recovered(task, waited, 0, cpu_of(task), not_asked, 0);
+  if (member->left_clock) write_recovered(task, waited, 0, cpu_of(task), NULL, bpf_ktime_get_ns());
   change(member, target_cpu);
 }
 
 SEC("tp_btf/sched_migrate_task")
 int BPF_PROG(on_migrate, struct task_struct *task, int target_cpu) {
   struct member *const member = member_of(task);
-  if (member && member->waits_on < kMostCpus) change(member, target_cpu);
-  else if (member && member->waits_on == kNeither) moved_unwoken(member, task, target_cpu);
+  if (member && member->waits_on < kMostCpus) {
+    // Who has the CPU that it leaves, if it came before the wait: no switch told of it. Its queue is locked.
+    const __u64 now = bpf_ktime_get_ns();
+    write_holders(counts_of(member->waits_on), member->waits_on, now - 1, now, task);
+    change(member, target_cpu);
+  } else if (member && member->waits_on == kNeither)
+    moved_unwoken(member, task, target_cpu);
   write_short(member != NULL, kMigrate, task, cpu_of(task), target_cpu);
   return 0;
 }

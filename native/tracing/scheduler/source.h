@@ -34,12 +34,14 @@ enum class EventKind : std::uint8_t {
   fork,
   exec,
   exit,
-  wakeup_recovered  // before the switch to a thread that was not seen to be woken, or its migration
+  wakeup_recovered,  // before the switch to a thread that was not seen to be woken, or its migration
+  cpu_held           // before that, or a migration: who had the CPU for which the thread waited
 };
-constexpr std::array<const char*, 9> kEventNames = {
-    "sched_switch",       "sched_waking",       "sched_wakeup",       "sched_wakeup_new",
-    "sched_migrate_task", "sched_process_fork", "sched_process_exec", "sched_process_exit",
-    "perflab_wakeup_recovered"};
+constexpr std::array<const char*, 10> kEventNames = {
+    "sched_switch",       "sched_waking",       "sched_wakeup",
+    "sched_wakeup_new",   "sched_migrate_task", "sched_process_fork",
+    "sched_process_exec", "sched_process_exit", "perflab_wakeup_recovered",
+    "perflab_cpu_held"};
 constexpr std::size_t kKernelEvents = 8;  // the first of them are tracepoints
 
 // prev_state of a thread of which only the next one is known to have come: whether it sleeps is not known. No
@@ -65,11 +67,12 @@ struct SchedulerEvent {
   Comm other_comm{};
   std::int64_t state = 0;       // switched: prev_state
   std::int32_t from_cpu = 0;    // migrate
-  std::int32_t target_cpu = 0;  // waking, wakeup, wakeup_new, wakeup_recovered; migrate: to which
+  std::int32_t target_cpu = 0;  // waking, wakeup, wakeup_new, wakeup_recovered, cpu_held; migrate: to which
   // wakeup_recovered: how long before this instant it was woken, and the thread that leaves had come (-1:
   // that is not known).
+  // cpu_held: how long before it the subject left target_cpu (0: it is there), and had come.
   std::int64_t waited_ns = 0, held_ns = -1;
-  std::string_view filename;    // exec; lives as long as the call of the handler
+  std::string_view filename;  // exec; lives as long as the call of the handler
 };
 
 struct SourceSettings {

@@ -286,8 +286,9 @@ TEST_F(EbpfSourceLive, EventsOfACpuComeInTheOrderOfTimeAndWhoCameIsWhoLeaves) {
     if (event.kind == EventKind::fork) begun.insert(event.other);
     if (event.kind != EventKind::switched) continue;
     const auto known = running.find(cpu);
-    // There are kernels whose tracepoint leaves out switches of some threads for every tracer, ftrace included.
-    // Of these the thread that comes tells, where the kernel has a tracepoint for it, but for its first time.
+    // There are kernels whose tracepoint leaves out switches of some threads for every tracer, ftrace
+    // included. Of these the thread that comes tells, where the kernel has a tracepoint for it, but for its
+    // first time.
     const bool asked = says_who_came ? !begun.contains(event.subject)
                                      : known != running.end() && players.contains(known->second);
     if (known != running.end() && known->second != event.subject && asked) ++contradictions;
@@ -716,6 +717,54 @@ TEST_F(EbpfSourceLive, AWakeUpThatIsNotHeardIsRecoveredWhereItWas) {
   EXPECT_EQ(heard.count([](const SchedulerEvent& e) { return e.kind == EventKind::wakeup_recovered; }),
             hears->recovered_wakeups());
   EXPECT_EQ(recovered.count([](const SchedulerEvent& e) { return e.kind == EventKind::wakeup; }), 0u);
+}
+
+// Who had the CPUs for which threads waited of which it heard nothing: what a source that keeps everything
+// saw.
+TEST_F(EbpfSourceLive, WhoHadTheCpuIsWhoWasSwitchedTo) {
+  Child child(sleep_and_compute), beside([](int) {
+    std::vector<std::thread> threads;  // that keep every CPU from the tree, and come and go
+    for (unsigned i = 0; i < 2 * std::thread::hardware_concurrency(); ++i)
+      threads.emplace_back([i] {
+        for (int round = 0; round < 150; ++round) {
+          for (const std::int64_t end = now_ns() + kMillisecond; now_ns() < end;) {
+          }
+          usleep(static_cast<useconds_t>(300 + 200 * i));
+        }
+      });
+    for (std::thread& thread : threads) thread.join();
+  });
+  SourceSettings deaf = keeping({child.pid()}, 1u << 24);
+  deaf.unheard = {EventKind::waking, EventKind::wakeup};
+  const auto sees_all = open_ebpf_source(keeping({}, 1u << 24)), keeps = open_ebpf_source(deaf);
+  if (!keeps->recovered_wakeups()) GTEST_SKIP() << "this kernel does not say what it takes";
+  Recording all, kept;
+  sees_all->start(), keeps->start();
+  beside.go(), child.go();
+  (void)child.answer<char>();
+  all.finish(*sees_all), kept.finish(*keeps);
+  ASSERT_EQ(all.lost() + kept.lost(), 0u);
+
+  std::map<unsigned, std::map<std::int64_t, std::int32_t>> came;  // by CPU and time
+  for (const Recorded& one : all.all)
+    if (one.event.kind == EventKind::switched) came[one.cpu][one.event.time_ns] = one.event.other;
+  std::uint64_t told = 0, others = 0;
+  for (const Recorded& one : kept.all) {
+    if (one.event.kind != EventKind::cpu_held) continue;
+    const std::int64_t since = one.event.time_ns - one.event.held_ns,
+                       until = one.event.time_ns - one.event.waited_ns;
+    EXPECT_LE(since, until);
+    const auto& there = came[static_cast<unsigned>(one.event.target_cpu)];
+    const auto next = there.upper_bound(since + (until - since) / 2);
+    if (next == there.begin()) continue;  // it came before the other source was started
+    ++told;
+    if (std::prev(next)->second != one.event.subject) ++others;
+  }
+  RecordProperty("told", std::to_string(told));
+  RecordProperty("others", std::to_string(others));
+  ASSERT_GT(told, 50u);
+  // Both take the time of a switch one after the other, and a CPU may be told of while it goes on.
+  EXPECT_LE(others, told / 20);
 }
 
 TEST_F(EbpfSourceLive, BadSettingsAreSaid) {

@@ -164,6 +164,28 @@ const Definition kDefinitions[] = {
     {"Filtered_SwitchesInThatAreMissingLeaveGaps",
      "10 cpu0 7 sleeping > 0; 30 cpu0 7 sleeping > 0; 50 cpu0 7 sleeping > 0",
      {"states 7: ", "split 7 10 50: ", "contradictions: 4"}},
+    {"Tree_WhoHasTheCpuThatAThreadLeavesIsNotKnown",
+     "tree 7; 10 cpu0 0 preempted > 7; 12 cpu0 7 sleeping > 9; 20 cpu1 wakeup 7 on 0; 40 cpu1 migrate 7 0>1; "
+     "45 cpu1 0 preempted > 7",
+     {"holds 7: woken@0 20-40 by -, woken@1 40-45 by idle"}},
+    {"Tree_WhoHasTheCpuThatAThreadLeavesIsAsTheRecorderSays",
+     "tree 7; 10 cpu0 0 preempted > 7; 12 cpu0 7 sleeping > 9; 20 cpu1 wakeup 7 on 0; "
+     "40 cpu1 held 9 on 0 28 0; 40 cpu1 migrate 7 0>1; 45 cpu1 0 preempted > 7",
+     {"holds 7: woken@0 20-40 by 9, woken@1 40-45 by idle"}},
+    {"Tree_TheRecorderMaySayThatACpuWasIdle",
+     "tree 7; 10 cpu0 0 preempted > 7; 12 cpu0 7 sleeping > 9; 20 cpu1 wakeup 7 on 0; "
+     "40 cpu1 held 0 on 0 15 0; 40 cpu1 held 9 on 0 28 17; 40 cpu1 migrate 7 0>1; 45 cpu1 0 preempted > 7",
+     {"holds 7: woken@0 20-23 by 9, woken@0 23-25 by -, woken@0 25-40 by idle, woken@1 40-45 by idle"}},
+    {"Tree_AMigrationOfAWaitThatOnlyTheRecorderKnowsOf",
+     "tree 7; 10 cpu0 0 preempted > 7; 12 cpu0 7 sleeping > 9; 40 cpu1 held 9 on 0 28 0; "
+     "40 cpu1 recovered 7 on 0 20 -1; 40 cpu1 migrate 7 0>1; 45 cpu1 0 preempted > 7",
+     {"holds 7: woken@0 20-40 by 9, woken@1 40-45 by idle"}},
+    // 8 is of the tree, too: its wait is seen, and then that of 7 turns out to have been longer.
+    {"Tree_WhoHadACpuBeforeAnotherOneWaitedForIt",
+     "tree 7; tree 8; 10 cpu0 0 preempted > 7; 12 cpu0 7 sleeping > 9; 50 cpu1 wakeup 8 on 0; "
+     "60 cpu0 9 sleeping > 8; 70 cpu0 held 8 on 0 10 0; 70 cpu0 held 9 on 0 58 10; "
+     "70 cpu0 recovered 7 on 0 50 10; 70 cpu0 8 sleeping > 7; 75 cpu0 7 sleeping > 0",
+     {"holds 7: woken@0 20-60 by 9, woken@0 60-70 by 8", "holds 8: woken@0 50-60 by 9"}},
     {"Inferred_NothingIsClaimedWithoutASignOfLife",
      "10 cpu0 0 preempted > 7; 20 cpu0 7 sleeping > 0; 60 cpu0 7 sleeping > 0; 50 cpu0 alive 8",
      {"states 7: running@0 10-20", "inferred: 0"}},
@@ -207,7 +229,8 @@ Scheduler::Evidence ran_at(const Recording& r, std::int32_t tid, std::int64_t in
 // "10 cpu0 7 sleeping > 8" switches from 7, which is left in that state, to 8, "20 cpu1 wakeup 7 on 0" wakes
 // 7, to run on CPU 0; "45 cpu0 recovered 7 on 0 25 33" says that it had been woken 25 before, and that who
 // leaves had come 33 before (-1: not known); "25 cpu1 migrate 7 0>1"; "30 cpu0 exit 7"; "lost cpu0 30-40".
-// "50 cpu0 alive 7": what 7 did in user space says that it ran then.
+// "50 cpu0 alive 7": what 7 did in user space says that it ran then. "tree 7": only what concerns 7 is
+// recorded, and "40 cpu1 held 9 on 0 28 3" that 9 came to CPU 0 28 before and left it 3 before.
 void tell(Recording& r, const std::string& event, Scheduler::Evidence& evidence) {
   std::istringstream text(std::regex_replace(event, std::regex("cpu|[>-]"), " "));
   std::string first, what;
@@ -219,6 +242,10 @@ void tell(Recording& r, const std::string& event, Scheduler::Evidence& evidence)
   }
   std::int64_t time = 0;
   std::int32_t cpu = 0, tid = 0, other = 0;
+  if (event.starts_with("tree")) {
+    text >> first >> tid;
+    return r.keep(tid);
+  }
   text >> time >> cpu >> what;
   if (what == "migrate") {
     text >> tid >> other >> cpu;
@@ -230,6 +257,11 @@ void tell(Recording& r, const std::string& event, Scheduler::Evidence& evidence)
     std::int64_t held = 0;
     text >> time >> cpu >> what >> tid >> first >> other >> waited >> held;
     return r.recovered(time, cpu, tid, other, waited, held < 0 ? std::nullopt : std::optional(held));
+  }
+  if (what == "held") {
+    std::int64_t since = 0, until = 0;
+    text >> tid >> first >> other >> since >> until;
+    return r.held(time, cpu, tid, other, since, until);
   }
   if (what == "exit") {
     text >> tid;

@@ -46,6 +46,17 @@ class Recording {
     event.held_ns = held;
     scheduler.add(event);
   }
+  void held(std::int64_t time, std::int32_t cpu, std::int32_t tid, std::int32_t on, std::int64_t since,
+            std::int64_t until) {
+    SchedulerEvent event = woken(Kind::cpu_held, time, cpu, tid, on);
+    event.waited_ns = until;
+    event.held_ns = since;
+    scheduler.add(event);
+  }
+  void keep(std::int32_t tid) {
+    scheduler.filtered(host);
+    scheduler.add(made(Kind::kept, 0, 0, tid));
+  }
   void migrate(std::int64_t time, std::int32_t cpu, std::int32_t tid, std::int32_t from, std::int32_t to) {
     SchedulerEvent event = made(Kind::migrate, time, cpu, tid);
     event.origin_cpu = from;
