@@ -34,7 +34,8 @@ def unknown_percent(trace: Path) -> float | None:
     """Of the time that late messages took; None where events are missing in the recording.
 
     Where switches had to be recovered and wake-ups cannot be, these are missing, too (docs/recording.md).
-    Without the waits of threads that were moved before anything switched on the CPU: who had that is in no event.
+    By perf_event without the waits of threads that were moved before anything switched on the CPU: there no event says
+    who had that.
     """
     recorded = json.loads((trace / "recording.json").read_text())["scheduler"]
     if recorded["recovered"] and recorded.get("recovered_wakeups") is None:
@@ -45,8 +46,10 @@ def unknown_percent(trace: Path) -> float | None:
         selection = asked_of(trace)
         assert selection is not None
         parts = why(opened, selection).section("parts").frame
-    unknown = (pl.col("cause") == "unknown") & (pl.col("reason") != NO_HOLDER)
-    return 100.0 * int(parts.filter(unknown)["part_ns"].sum()) / int(parts["part_ns"].sum())
+    unknown = parts.filter(cause="unknown")
+    if recorded["tracer"] == "perf_event":
+        unknown = unknown.filter(pl.col("reason") != NO_HOLDER)
+    return 100.0 * int(unknown["part_ns"].sum()) / int(parts["part_ns"].sum())
 
 
 def test_of_complete_recordings_the_demo_says_why(tmp_path: Path) -> None:
