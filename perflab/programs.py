@@ -38,17 +38,19 @@ def ask(
     limit_s: float,
     environment: Mapping[str, str] | None = None,
     errors: str = "replace",
+    told: str | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Runs a program that answers and ends; a signal ends the wait for it, and the program.
 
-    `environment` is added to perflab's. Raises OSError, subprocess.TimeoutExpired, Interrupted.
+    `environment` is added to perflab's; `told` is what the program reads.
+    Raises OSError, subprocess.TimeoutExpired, Interrupted.
     """
     words = [os.fspath(word) for word in command]
     named = textwrap.shorten(" ".join([Path(words[0]).name, *words[1:]]), NAMED_BY_LETTERS, placeholder=" …")
     wait = Wait(f"`{named}`", limit_s)
     with subprocess.Popen(
         words,
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.DEVNULL if told is None else subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         encoding="utf-8",
@@ -58,7 +60,7 @@ def ask(
         try:
             while True:
                 try:
-                    output, complaint = program.communicate(timeout=STEP_S)
+                    output, complaint = program.communicate(told, timeout=STEP_S)
                 except subprocess.TimeoutExpired:
                     wait.look()
                     if wait.is_over:

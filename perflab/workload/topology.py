@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import stat
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,17 @@ def load(words: Sequence[str], native: Native, message_path: Sequence[str] = ())
     graph = Graph(_ask(native.program("perflab-graph"), "resolve", paths, message_path))
     several = "+".join(dict.fromkeys(p.stem for p in paths)) if len(paths) > 1 else None
     return Made(graph, called=several, sources=sources)
+
+
+def resolved(document: Mapping[str, Any], native: Native) -> Graph:
+    """A graph that is written as in a file, but by a program: where in it a mistake is says nothing to the user.
+    Raises BadInput and Unavailable."""
+    where = f"workload {document['name']}"
+    asked = ["resolve", "--name", where, "--", "-"]
+    try:
+        return Graph(_known(_run(native.program("perflab-graph"), asked, told=json.dumps(document))))
+    except BadInput as error:
+        raise BadInput(re.sub(rf"^{re.escape(where)}:\d+:\d+:", f"{where}:", str(error))) from error
 
 
 def _source(path: Path) -> Source:
@@ -111,10 +123,10 @@ def _known(document: Any) -> dict[str, Any]:
     return document
 
 
-def _run(program: Path, arguments: Sequence[str]) -> Any:
+def _run(program: Path, arguments: Sequence[str], told: str | None = None) -> Any:
     """What perflab-graph prints."""
     try:
-        done = programs.ask([program, *arguments], limit_s=RESOLVE_TIMEOUT_S)
+        done = programs.ask([program, *arguments], limit_s=RESOLVE_TIMEOUT_S, told=told)
     except subprocess.TimeoutExpired as error:
         raise PerflabError(f"perflab-graph did not end within {RESOLVE_TIMEOUT_S:.0f} s") from error
     except OSError as error:

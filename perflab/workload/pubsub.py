@@ -1,0 +1,125 @@
+"""The workload `pubsub`: publishers and subscribers of one topic, any message, any rate, any QoS, any layout.
+
+What middlewares are compared by (docs/pubsub.md). The graph is written as a user could write it, and resolved by
+perflab-graph, so that messages, sizes and policies have the rules of every graph.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from perflab import native
+from perflab.parameters import Bytes, DurationNs, Parameters
+from perflab.units import NS_PER_S
+from perflab.workload import Made, WorkloadKind, topology
+
+NAME = "pubsub"
+THREAD, THREADS, PROCESSES, RELAY = "thread", "threads", "processes", "relay"
+TOPIC, RELAYED = "/pubsub", "/pubsub/relayed"
+ROUND_TRIP = "relay_round_trip"
+MOST_ENDS = 1000
+
+
+class PubSubParameters(Parameters):
+    message: str = Field("array1k", description="type of the message; `perflab list messages` shows them all")
+    size: Bytes | None = Field(
+        None, ge=0, description="of types of variable size: bytes, characters or elements of what varies"
+    )
+    rate: float = Field(1000, gt=0, le=1e6, description="messages per second of each publisher")
+    publishers: int = Field(1, ge=1, le=MOST_ENDS, description="nodes that publish on the topic")
+    subscribers: int = Field(1, ge=1, le=MOST_ENDS, description="nodes that receive all that they publish")
+    layout: Literal["thread", "threads", "processes", "relay"] = Field(
+        "processes",
+        description="thread: one thread for all nodes; threads: one for each; processes: a process for each; relay: a "
+        "second process sends every message back",
+    )
+    reliability: Literal["reliable", "best_effort"] = Field("reliable", description="of all ends, as all of QoS")
+    durability: Literal["volatile", "transient_local"] = Field("volatile", description="for readers that come late")
+    history: Literal["keep_last", "keep_all"] = Field("keep_last", description="what is kept for delivery")
+    depth: int = Field(16, ge=1, le=100_000, description="messages that keep_last keeps")
+    deadline: DurationNs | None = Field(None, gt=0, description="the longest time between two messages")
+    lifespan: DurationNs | None = Field(None, gt=0, description="how long a message is worth delivering")
+    liveliness: Literal["automatic", "manual_by_topic"] = Field(
+        "automatic", description="how a publisher shows that it is alive"
+    )
+    lease_duration: DurationNs | None = Field(
+        None, gt=0, description="how long it counts as alive without a sign of life"
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> PubSubParameters:
+        if self.layout == RELAY and (self.publishers, self.subscribers) != (1, 1):
+            raise ValueError(f"layout={RELAY} is of one publisher and one subscriber, for the round trip is theirs")
+        return self
+
+    @property
+    def period_ns(self) -> int:
+        return max(1, round(NS_PER_S / self.rate))
+
+
+def make(parameters: PubSubParameters) -> Made:
+    return Made(topology.resolved(document(parameters), native.find()))
+
+
+def document(p: PubSubParameters) -> dict[str, Any]:
+    """The graph as a file would have it."""
+    publishers = [_node("publisher", n, p.publishers, publishers=[_publisher(p)]) for n in range(p.publishers)]
+    subscribers = [
+        _node("subscriber", n, p.subscribers, subscriptions=[_subscription(p)]) for n in range(p.subscribers)
+    ]
+    nodes = [*publishers, *subscribers]
+    if p.layout == RELAY:
+        return _relay(p)
+    if p.layout == PROCESSES:
+        return {"name": NAME, "processes": [{"name": node["name"], "nodes": [node]} for node in nodes]}
+    if p.layout == THREADS:
+        nodes = [{**node, "executor": n} for n, node in enumerate(nodes)]
+    return {"name": NAME, "nodes": nodes}
+
+
+def _relay(p: PubSubParameters) -> dict[str, Any]:
+    main = {"name": "main", "publishers": [_publisher(p)], "subscriptions": [_subscription(p, RELAYED)]}
+    relay = {
+        "name": "relay",
+        "subscriptions": [_subscription(p)],
+        "publishers": [_publisher(p, RELAYED, timed=False)],
+        "reactions": [{"kind": "relay", "on": TOPIC, "publish": RELAYED}],
+    }
+    processes = [{"name": node["name"], "nodes": [node]} for node in (main, relay)]
+    return {"name": NAME, "processes": processes, "key_figures": {ROUND_TRIP: {"from": "main", "to": "main"}}}
+
+
+def _node(role: str, number: int, of: int, **ends: Any) -> dict[str, Any]:
+    return {"name": role if of == 1 else f"{role}_{number + 1}", **ends}
+
+
+def _publisher(p: PubSubParameters, topic: str = TOPIC, *, timed: bool = True) -> dict[str, Any]:
+    qos = _qos(p) | _limits(lifespan=p.lifespan)
+    size = {} if p.size is None else {"size": p.size}
+    timer = {"period": f"{p.period_ns}ns"} if timed else {}
+    return {"topic": topic, "type": p.message, **size, **timer, "qos": qos}
+
+
+def _subscription(p: PubSubParameters, topic: str = TOPIC) -> dict[str, Any]:
+    return {"topic": topic, "type": p.message, "qos": _qos(p)}
+
+
+def _qos(p: PubSubParameters) -> dict[str, Any]:
+    plain = {key: getattr(p, key) for key in ("reliability", "durability", "history", "depth", "liveliness")}
+    if p.history == "keep_all":
+        del plain["depth"]
+    return plain | _limits(deadline=p.deadline, lease_duration=p.lease_duration)
+
+
+def _limits(**limits: int | None) -> dict[str, str]:
+    return {key: f"{ns}ns" for key, ns in limits.items() if ns is not None}
+
+
+KIND = WorkloadKind(
+    NAME,
+    "publishers and subscribers of one topic: what a middleware costs, for any message, rate, QoS and layout",
+    PubSubParameters,
+    make,
+)
