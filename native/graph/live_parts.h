@@ -80,7 +80,7 @@ inline measure::EdgeFigures figures_of(const LiveSettings& settings, const Node&
                                        bool work) {
   return {.dispatch = settings.measure_dispatch,
           .work = settings.measure_work && work,
-          .deserialize = settings.structs,
+          .deserialize = settings.structs && settings.times_encoding,
           .events = condition_between(from, to).empty()};
 }
 
@@ -89,6 +89,7 @@ struct LiveGraph::Shared {
          measure::MessageEventQueue& event_queue, const LiveSettings& settings)
       : messages(*graph.messages),
         structs(settings.structs),
+        times_encoding(settings.structs && settings.times_encoding),
         index(graph, process),
         schedule(index.scheduled.size(), settings.schedule_descriptor),
         memory(index.edges + index.clients, index.publishers + index.clients),
@@ -144,6 +145,7 @@ struct LiveGraph::Shared {
 
   message::Formats& messages;
   bool structs;
+  bool times_encoding;  // how long structs take to be encoded and decoded is known
   GraphIndex index;
   Schedule schedule;
   measure::RecorderMemory memory;
@@ -172,17 +174,6 @@ struct StampRegion {
   std::size_t end;
 };
 
-// False if there is no memory.
-[[nodiscard]] inline bool encode(const message::Codec& codec, const void* object,
-                                 std::vector<std::uint8_t>& bytes) noexcept {
-  try {
-    bytes.resize(codec.encoded_size(object));
-    return codec.encode(object, bytes) > 0;
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
-}
-
 // Stamps and numbers the messages of one publisher or client, and records their sending.
 class Sender {
  public:
@@ -194,6 +185,7 @@ class Sender {
     std::size_t source = 0;  // which of its topic's publishers this is
     Nanoseconds period_ns = 0;
     bool structs = false;
+    bool times_encoding = false;
     Schedule* schedule = nullptr;  // where messages leave behind when they were due; null: they say so themselves
     std::size_t scheduled = 0;     // where in it
   };
@@ -203,7 +195,7 @@ class Sender {
       : clock_(clock),
         format_(format),
         settings_(settings),
-        recorder_(memory, settings.period_ns, settings.structs),
+        recorder_(memory, settings.period_ns, settings.times_encoding),
         message_(message::encode_filled(format, settings.length)),
         region_(format, message_.stamp_at),
         guard_(settings.concurrent) {
@@ -256,20 +248,6 @@ class Sender {
     send_stamped(header.intended_ns, header.size_bytes, message, message::is_swapped(bytes),
                  stamp.data() + (stamp_at - region.begin), prepare, publish);
     return true;
-  }
-
-  // The same of a decoded message with a header in front: its content, without the length that one of variable size has.
-  template <typename Prepare, typename Publish>
-  void relay_content(const message::Header& header, std::span<const std::uint8_t> content, const Prepare& prepare,
-                     const Publish& publish) noexcept {
-    std::array<std::uint8_t, StampRegion::kMaxBytes + sizeof(std::uint32_t)> start{0, message::kNativeEncapsulation};
-    const auto length = static_cast<std::uint32_t>(content.size());
-    std::memcpy(start.data() + StampRegion::kMaxBytes, &length, sizeof length);
-    const runtime::Outgoing message{
-        {}, std::span(start).first(format_.variable ? start.size() : StampRegion::kMaxBytes), content};
-    const auto lock = guard_.lock();
-    send_stamped(header.intended_ns, header.size_bytes, message, false,
-                 start.data() + message::kEncapsulationBytes, prepare, publish);
   }
 
   [[nodiscard]] measure::PublisherRecorder& recorder() noexcept { return recorder_; }
@@ -385,6 +363,7 @@ class LiveGraph::LivePublisher {
                  .source = shared.index.topics.at(publisher.topic).source_of(publisher),
                  .period_ns = node.condition.empty() ? node.period_of(publisher) : 0,
                  .structs = shared.structs,
+                 .times_encoding = shared.times_encoding,
                  .schedule = shared.index.schedule_of(publisher) ? &shared.schedule : nullptr,
                  .scheduled = shared.index.schedule_of(publisher).value_or(0)}) {}
 
@@ -402,8 +381,6 @@ class LiveGraph::LivePublisher {
     if (shared_.structs) {
       if (!sender_.relay_object(header, delivery.object, prepare_object(), send_object()))
         sender_.recorder().record_write_error(header.intended_ns);
-    } else if (delivery.content.data() != nullptr) {
-      sender_.relay_content(header, delivery.content, [](const auto&) { return true; }, send());
     } else if (!sender_.relay(header, delivery.bytes, prepare(), send())) {
       shared_.malformed.fetch_add(1, std::memory_order_relaxed);
     }
@@ -635,6 +612,7 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler {
                  .frequency_hz = client.frequency_hz,
                  .concurrent = concurrent,
                  .structs = shared.structs,
+                 .times_encoding = shared.times_encoding,
                  .schedule = scheduled() ? &schedule_ : nullptr}),
         replies_(shared.memory, shared.events, shared.clients++, settings.thresholds, client.frequency_hz,
                  figures_of(settings, node, *ends().server, false)) {
@@ -657,12 +635,7 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler {
     sender_.send_object(
         intended_ns, [](message::Object& own) { return own.data(); },
         [this](const message::Codec& codec, const void* object, std::int64_t /*source_timestamp_ns*/,
-               Nanoseconds& serialize_ns) {
-          const Nanoseconds begin = shared_.clock.now();
-          if (!encode(codec, object, encoded_)) return false;
-          serialize_ns = shared_.clock.now() - begin;
-          return endpoint_->request({{}, encoded_, {}});
-        });
+               Nanoseconds& serialize_ns) { return endpoint_->request_object(codec, object, serialize_ns); });
   }
 
   void on_message(const runtime::Delivery& reply) noexcept override {
@@ -707,7 +680,6 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler {
   const message::Format& reply_;
   Schedule schedule_;  // of its own requests
   std::optional<message::Object> object_;  // into which replies are decoded
-  std::vector<std::uint8_t> encoded_;      // the last request
   runtime::Client* endpoint_ = nullptr;
   Sender sender_;
   measure::EdgeRecorder replies_;
@@ -765,8 +737,7 @@ class LiveGraph::LiveServer final : public runtime::RequestHandler {
       if (!shared_.decode(request_, asked, decoded, deserialize_ns)) return;
       runtime_.work(server_.work_ns);
       reply_.stamp_object(request_.stamp_in(decoded.object), answer.data());
-      std::vector<std::uint8_t> encoded;
-      if (encode(reply_.codec, answer.data(), encoded)) static_cast<void>(reply.send({{}, encoded, {}}));
+      static_cast<void>(reply.send_object(reply_.codec, answer.data()));
     } catch (const std::bad_alloc&) {
       shared_.malformed.fetch_add(1, std::memory_order_relaxed);
     }

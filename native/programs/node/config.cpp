@@ -111,12 +111,10 @@ void refuse_types_known_by_stamp(const graph::Graph& graph, const std::string& p
 bool every_message_is_encoded(graph::Serialization asked, const RuntimeKind& runtime) {
   const bool every = asked == graph::Serialization::kEvery;
   const runtime::Capabilities& can = runtime.can;
-  const bool refused = can.always_structs ? asked == graph::Serialization::kOnce : every && !can.structs;
-  if (refused)
-    throw std::invalid_argument("serialization: the runtime " + std::string(runtime.name) + " cannot do '" +
-                                std::string(word_of(graph::kSerializationWords, asked)) + "'; right would be " +
-                                (every ? "once" : "every"));
-  return every && can.structs;
+  if (every && !can.structs)
+    throw std::invalid_argument("serialization: the runtime " + std::string(runtime.name) +
+                                " cannot do 'every'; right would be once");
+  return every || (can.structs_unless_asked && asked != graph::Serialization::kOnce);
 }
 
 Config parse(const json& config) {
@@ -176,6 +174,7 @@ Config parse(const json& config) {
   }
   if (!can.source_timestamps) refuse_types_known_by_stamp(result.graph, result.process_name);
   result.live.structs = every_message_is_encoded(result.graph.serialization, *result.runtime);
+  result.live.times_encoding = can.times_encoding;
   for (const json& name : config.value("measure", json::array())) {
     if (name == "dispatch") {
       result.live.measure_dispatch = true;
