@@ -90,6 +90,7 @@ struct LiveGraph::Shared {
       : messages(*graph.messages),
         structs(settings.structs),
         times_encoding(settings.structs && settings.times_encoding),
+        source_timestamps(settings.source_timestamps),
         index(graph, process),
         schedule(index.scheduled.size(), settings.schedule_descriptor),
         memory(index.edges + index.clients, index.publishers + index.clients),
@@ -110,14 +111,16 @@ struct LiveGraph::Shared {
   // Completes a header that does not say all. False, and counted, where that is not known any more: too many messages
   // came between. `source_timestamp_ns` is that of the delivery.
   [[nodiscard]] bool look_up(const message::Format& format, const Schedule& kept, std::optional<std::size_t> where,
-                             std::int64_t source_timestamp_ns, message::Header& header) noexcept {
+                             std::int64_t source_timestamp_ns, Schedule::Cursor& cursor,
+                             message::Header& header) noexcept {
     // A reply has a header and yet says nothing where the request, which it repeats, had none.
     if (format.stamp == message::Stamp::kHeader && header.intended_ns != kUnknownTime) return true;
     if (where && format.stamp != message::Stamp::kNone) {
       header.intended_ns = kept.find(*where, message::sequence_of(header)).due_ns;
       header.sequence &= ~message::kWarmUpBit;
     } else if (where) {
-      const Schedule::Entry entry = kept.find(*where, static_cast<std::uint64_t>(source_timestamp_ns));
+      Schedule::Entry entry = kept.find(*where, static_cast<std::uint64_t>(source_timestamp_ns));
+      if (entry.due_ns == kUnknownTime) entry = kept.find_before(*where, source_timestamp_ns, cursor);
       header.intended_ns = entry.due_ns;
       header.published_ns = entry.published_ns;
       header.sequence = entry.sequence;
@@ -146,6 +149,7 @@ struct LiveGraph::Shared {
   message::Formats& messages;
   bool structs;
   bool times_encoding;  // how long structs take to be encoded and decoded is known
+  bool source_timestamps;
   GraphIndex index;
   Schedule schedule;
   measure::RecorderMemory memory;
@@ -186,6 +190,7 @@ class Sender {
     Nanoseconds period_ns = 0;
     bool structs = false;
     bool times_encoding = false;
+    bool source_timestamps = true;
     Schedule* schedule = nullptr;  // where messages leave behind when they were due; null: they say so themselves
     std::size_t scheduled = 0;     // where in it
   };
@@ -299,9 +304,15 @@ class Sender {
   // found. Else 0.
   std::int64_t leave_behind(const message::Header& header, std::uint64_t sequence) noexcept {
     if (format_.stamp != message::Stamp::kNone || settings_.schedule == nullptr) return 0;
-    const std::int64_t stamp_ns = Schedule::stamp_for(read_clock(CLOCK_REALTIME), stamps_++);
-    settings_.schedule->put(settings_.scheduled, static_cast<std::uint64_t>(stamp_ns),
-                            {header.intended_ns, header.published_ns, sequence});
+    const Schedule::Entry entry{header.intended_ns, header.published_ns, sequence};
+    const std::int64_t now_ns = read_clock(CLOCK_REALTIME);
+    const std::uint64_t number = stamps_++;
+    if (!settings_.source_timestamps) {
+      settings_.schedule->put_before(settings_.scheduled, number, now_ns, entry);
+      return now_ns;
+    }
+    const std::int64_t stamp_ns = Schedule::stamp_for(now_ns, number);
+    settings_.schedule->put(settings_.scheduled, static_cast<std::uint64_t>(stamp_ns), entry);
     return stamp_ns;
   }
 
@@ -364,6 +375,7 @@ class LiveGraph::LivePublisher {
                  .period_ns = node.condition.empty() ? node.period_of(publisher) : 0,
                  .structs = shared.structs,
                  .times_encoding = shared.times_encoding,
+                 .source_timestamps = shared.source_timestamps,
                  .schedule = shared.index.schedule_of(publisher) ? &shared.schedule : nullptr,
                  .scheduled = shared.index.schedule_of(publisher).value_or(0)}) {}
 
@@ -478,7 +490,7 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
       : shared_(shared), node_(node), subscription_(subscription), format_(*shared.messages.find(subscription.type)) {
     for (const TopicEnds::End& end : shared.index.topics.at(subscription.topic).publishers) {
       edges_.push_back(std::make_unique<Edge>(Edge{
-          end, condition_between(*end.node, node).empty(), shared.index.schedule_of(*end.publisher),
+          end, condition_between(*end.node, node).empty(), shared.index.schedule_of(*end.publisher), {},
           measure::EdgeRecorder(shared.memory, shared.events, shared.edges++, settings.thresholds,
                                 end.publisher->frequency_hz, figures_of(settings, *end.node, node, true))}));
     }
@@ -540,7 +552,8 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
       shared_.foreign.fetch_add(1, std::memory_order_relaxed);
       return;
     }
-    if (!shared_.look_up(format_, shared_.schedule, edge->scheduled, delivery.source_timestamp_ns, header)) return;
+    if (!shared_.look_up(format_, shared_.schedule, edge->scheduled, delivery.source_timestamp_ns, edge->cursor, header))
+      return;
     const bool recorded = edge->recorder.record_callback(
         {header.intended_ns, header.published_ns, message::sequence_of(header)}, callback_ns,
         delivery.arrived_ns);
@@ -554,6 +567,7 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
     TopicEnds::End end;
     bool own;  // the workload's
     std::optional<std::size_t> scheduled;
+    Schedule::Cursor cursor;
     measure::EdgeRecorder recorder;
   };
   struct Known {
@@ -649,7 +663,8 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler {
       return;
     }
     const Nanoseconds callback_ns = shared_.clock.now();
-    if (!shared_.look_up(reply_, schedule_, 0, kUnknownTime, header)) return;
+    Schedule::Cursor unused;  // every message of a service has a stamp
+    if (!shared_.look_up(reply_, schedule_, 0, kUnknownTime, unused, header)) return;
     const bool recorded =
         replies_.record_callback({header.intended_ns, header.published_ns, message::sequence_of(header)},
                                  callback_ns, reply.arrived_ns);

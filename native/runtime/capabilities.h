@@ -20,8 +20,11 @@ struct Capabilities {
   bool structs_unless_asked = false;
   // Says how long a message took to be encoded and decoded.
   bool times_encoding = true;
-  // Endpoints may be known_by_stamp (EndpointSettings).
+  // Endpoints may be known_by_stamp (EndpointSettings). Otherwise messages have source time stamps that are made while they
+  // are sent; within the process those that they are given.
   bool source_timestamps = true;
+  // Delivery::writer is never unknown.
+  bool tells_writers = true;
   // A library brings it, runtime/plugin.h.
   bool loaded = false;
 };

@@ -37,10 +37,10 @@ void* load(const std::string& library) {
   return loaded;
 }
 
-[[noreturn]] void no_package(const std::string& package, const std::string& library) {
+[[noreturn]] void no_package(const Name& of, const std::string& library) {
   throw Error(Error::Kind::kUnsupported,
-              "rclcpp: the ROS 2 of this shell has no package " + package + " (" + library +
-                  " was not found); right would be to build " + package +
+              "rclcpp: the ROS 2 of this shell has no package " + of.package + ", of which " + of.name + " is (" + library +
+                  " was not found); right would be to build " + of.package +
                   " with its rosidl generators and to source that workspace");
 }
 
@@ -71,7 +71,7 @@ template <typename Handle>
 const Handle& handle_of(const Name& of, std::string_view what) {
   const std::string library = "lib" + of.package + "__rosidl_typesupport_c.so";
   void* const loaded = load(library);
-  if (loaded == nullptr) no_package(of.package, library);
+  if (loaded == nullptr) no_package(of, library);
   const std::string symbol = "rosidl_typesupport_c__get_" + std::string(what) + "_type_support_handle__" + of.package +
                              "__" + of.kind + "__" + of.name;
   using Get = const Handle* (*)();

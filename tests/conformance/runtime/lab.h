@@ -581,11 +581,6 @@ struct Guarded {
   Answers* answers;
 };
 
-struct Case {
-  ExecutorKind kind;
-  bool intra_process;
-};
-
 class Lab : public testing::Test {
  protected:
   ~Lab() override {
@@ -741,7 +736,7 @@ class Lab : public testing::Test {
     }
   }
 
-  bool lacks_delivery_within_the_process(const Case& one);
+  bool lacks_delivery_within_the_process(bool asked);
 
   Sink sink_;
 
@@ -763,6 +758,10 @@ class Lab : public testing::Test {
 
 // ---- for every executor that the runtime has, with and without intra-process delivery ----
 
+struct Case {
+  ExecutorKind kind;
+  bool intra_process;
+};
 inline std::vector<Case> cases(bool with_inline) {
   std::vector<Case> cases;
   const bool intra_process = subject().abilities().intra_process;
@@ -781,8 +780,8 @@ inline std::string case_name(const testing::TestParamInfo<Case>& info) {
 }
 
 // True where a runtime that may have it has it not in the way that this program was asked for; then it is refused.
-inline bool Lab::lacks_delivery_within_the_process(const Case& one) {
-  if (!one.intra_process || abilities().intra_process) return false;
+inline bool Lab::lacks_delivery_within_the_process(bool asked) {
+  if (!asked || abilities().intra_process) return false;
   expect_error([this] { open({.intra_process = true}); }, Error::Kind::kUnsupported, {"--ipc off"});
   return true;
 }
@@ -790,7 +789,7 @@ inline bool Lab::lacks_delivery_within_the_process(const Case& one) {
 class AnyExecutor : public Lab, public testing::WithParamInterface<Case> {
  protected:
   void SetUp() override {
-    if (lacks_delivery_within_the_process(GetParam())) GTEST_SKIP() << "refused, as it should be";
+    if (lacks_delivery_within_the_process(GetParam().intra_process)) GTEST_SKIP() << "refused, as it should be";
     if (subject().may_lack(GetParam().kind)) {
       open();
       try {
@@ -829,7 +828,7 @@ class AnyService : public Lab, public testing::WithParamInterface<ServiceCase> {
  protected:
   // A framing that this middleware cannot have is refused; then there is nothing to test.
   void SetUp() override {
-    if (lacks_delivery_within_the_process(GetParam().executor)) GTEST_SKIP() << "refused, as it should be";
+    if (lacks_delivery_within_the_process(GetParam().executor.intra_process)) GTEST_SKIP() << "refused, as it should be";
     const Asked asked{.intra_process = GetParam().executor.intra_process, .framing = GetParam().framing};
     const std::vector<ServiceFraming>& framings = abilities().framings;
     if (std::ranges::count(framings, GetParam().framing) == 0) {
