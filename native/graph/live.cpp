@@ -162,6 +162,7 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
                                      .group = place.group,
                                      .topic = end.topic,
                                      .ros_type = format.type->name,
+                                     .type = format.type,
                                      .fixed_size = format.codec.fixed_size(),
                                      .qos = end.qos,
                                      .pass_by = pass_by,
@@ -243,6 +244,8 @@ std::vector<Nanoseconds> LiveGraph::build_services(const Place& place, const Nod
                                     place.group,
                                     service,
                                     shared_->messages.full_service_name(type).value(),
+                                    shared_->messages.find_request(type)->type,
+                                    shared_->messages.find_response(type)->type,
                                     qos};
   };
   for (const Server& server : node.servers) {

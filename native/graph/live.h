@@ -35,6 +35,8 @@ struct LiveSettings {
   bool measure_dispatch = false;
   bool measure_work = false;
   bool structs = false;  // every message is encoded from a struct and decoded into one; else encoded once, before the start
+  bool times_encoding = true;  // the runtime says how long that takes
+  bool source_timestamps = true;  // ... and gives messages those that it is given; else of its own, which are no earlier
   std::optional<runtime::ExecutorKind> executor{};  // replaces the kind of every executor; likewise below
   std::optional<int> executor_threads{};
   std::optional<PassBy> pass_by{};        // of every publisher

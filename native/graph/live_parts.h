@@ -80,7 +80,7 @@ inline measure::EdgeFigures figures_of(const LiveSettings& settings, const Node&
                                        bool work) {
   return {.dispatch = settings.measure_dispatch,
           .work = settings.measure_work && work,
-          .deserialize = settings.structs,
+          .deserialize = settings.structs && settings.times_encoding,
           .events = condition_between(from, to).empty()};
 }
 
@@ -89,6 +89,8 @@ struct LiveGraph::Shared {
          measure::MessageEventQueue& event_queue, const LiveSettings& settings)
       : messages(*graph.messages),
         structs(settings.structs),
+        times_encoding(settings.structs && settings.times_encoding),
+        source_timestamps(settings.source_timestamps),
         index(graph, process),
         schedule(index.scheduled.size(), settings.schedule_descriptor),
         memory(index.edges + index.clients, index.publishers + index.clients),
@@ -109,14 +111,16 @@ struct LiveGraph::Shared {
   // Completes a header that does not say all. False, and counted, where that is not known any more: too many messages
   // came between. `source_timestamp_ns` is that of the delivery.
   [[nodiscard]] bool look_up(const message::Format& format, const Schedule& kept, std::optional<std::size_t> where,
-                             std::int64_t source_timestamp_ns, message::Header& header) noexcept {
+                             std::int64_t source_timestamp_ns, Schedule::Cursor& cursor,
+                             message::Header& header) noexcept {
     // A reply has a header and yet says nothing where the request, which it repeats, had none.
     if (format.stamp == message::Stamp::kHeader && header.intended_ns != kUnknownTime) return true;
     if (where && format.stamp != message::Stamp::kNone) {
       header.intended_ns = kept.find(*where, message::sequence_of(header)).due_ns;
       header.sequence &= ~message::kWarmUpBit;
     } else if (where) {
-      const Schedule::Entry entry = kept.find(*where, static_cast<std::uint64_t>(source_timestamp_ns));
+      Schedule::Entry entry = kept.find(*where, static_cast<std::uint64_t>(source_timestamp_ns));
+      if (entry.due_ns == kUnknownTime) entry = kept.find_before(*where, source_timestamp_ns, cursor);
       header.intended_ns = entry.due_ns;
       header.published_ns = entry.published_ns;
       header.sequence = entry.sequence;
@@ -144,6 +148,8 @@ struct LiveGraph::Shared {
 
   message::Formats& messages;
   bool structs;
+  bool times_encoding;  // how long structs take to be encoded and decoded is known
+  bool source_timestamps;
   GraphIndex index;
   Schedule schedule;
   measure::RecorderMemory memory;
@@ -172,17 +178,6 @@ struct StampRegion {
   std::size_t end;
 };
 
-// False if there is no memory.
-[[nodiscard]] inline bool encode(const message::Codec& codec, const void* object,
-                                 std::vector<std::uint8_t>& bytes) noexcept {
-  try {
-    bytes.resize(codec.encoded_size(object));
-    return codec.encode(object, bytes) > 0;
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
-}
-
 // Stamps and numbers the messages of one publisher or client, and records their sending.
 class Sender {
  public:
@@ -194,6 +189,8 @@ class Sender {
     std::size_t source = 0;  // which of its topic's publishers this is
     Nanoseconds period_ns = 0;
     bool structs = false;
+    bool times_encoding = false;
+    bool source_timestamps = true;
     Schedule* schedule = nullptr;  // where messages leave behind when they were due; null: they say so themselves
     std::size_t scheduled = 0;     // where in it
   };
@@ -203,7 +200,7 @@ class Sender {
       : clock_(clock),
         format_(format),
         settings_(settings),
-        recorder_(memory, settings.period_ns, settings.structs),
+        recorder_(memory, settings.period_ns, settings.times_encoding),
         message_(message::encode_filled(format, settings.length)),
         region_(format, message_.stamp_at),
         guard_(settings.concurrent) {
@@ -258,20 +255,6 @@ class Sender {
     return true;
   }
 
-  // The same of a decoded message with a header in front: its content, without the length that one of variable size has.
-  template <typename Prepare, typename Publish>
-  void relay_content(const message::Header& header, std::span<const std::uint8_t> content, const Prepare& prepare,
-                     const Publish& publish) noexcept {
-    std::array<std::uint8_t, StampRegion::kMaxBytes + sizeof(std::uint32_t)> start{0, message::kNativeEncapsulation};
-    const auto length = static_cast<std::uint32_t>(content.size());
-    std::memcpy(start.data() + StampRegion::kMaxBytes, &length, sizeof length);
-    const runtime::Outgoing message{
-        {}, std::span(start).first(format_.variable ? start.size() : StampRegion::kMaxBytes), content};
-    const auto lock = guard_.lock();
-    send_stamped(header.intended_ns, header.size_bytes, message, false,
-                 start.data() + message::kEncapsulationBytes, prepare, publish);
-  }
-
   [[nodiscard]] measure::PublisherRecorder& recorder() noexcept { return recorder_; }
   [[nodiscard]] const measure::PublisherRecorder& recorder() const noexcept { return recorder_; }
 
@@ -321,9 +304,15 @@ class Sender {
   // found. Else 0.
   std::int64_t leave_behind(const message::Header& header, std::uint64_t sequence) noexcept {
     if (format_.stamp != message::Stamp::kNone || settings_.schedule == nullptr) return 0;
-    const std::int64_t stamp_ns = Schedule::stamp_for(read_clock(CLOCK_REALTIME), stamps_++);
-    settings_.schedule->put(settings_.scheduled, static_cast<std::uint64_t>(stamp_ns),
-                            {header.intended_ns, header.published_ns, sequence});
+    const Schedule::Entry entry{header.intended_ns, header.published_ns, sequence};
+    const std::int64_t now_ns = read_clock(CLOCK_REALTIME);
+    const std::uint64_t number = stamps_++;
+    if (!settings_.source_timestamps) {
+      settings_.schedule->put_before(settings_.scheduled, number, now_ns, entry);
+      return now_ns;
+    }
+    const std::int64_t stamp_ns = Schedule::stamp_for(now_ns, number);
+    settings_.schedule->put(settings_.scheduled, static_cast<std::uint64_t>(stamp_ns), entry);
     return stamp_ns;
   }
 
@@ -385,6 +374,8 @@ class LiveGraph::LivePublisher {
                  .source = shared.index.topics.at(publisher.topic).source_of(publisher),
                  .period_ns = node.condition.empty() ? node.period_of(publisher) : 0,
                  .structs = shared.structs,
+                 .times_encoding = shared.times_encoding,
+                 .source_timestamps = shared.source_timestamps,
                  .schedule = shared.index.schedule_of(publisher) ? &shared.schedule : nullptr,
                  .scheduled = shared.index.schedule_of(publisher).value_or(0)}) {}
 
@@ -402,8 +393,6 @@ class LiveGraph::LivePublisher {
     if (shared_.structs) {
       if (!sender_.relay_object(header, delivery.object, prepare_object(), send_object()))
         sender_.recorder().record_write_error(header.intended_ns);
-    } else if (delivery.content.data() != nullptr) {
-      sender_.relay_content(header, delivery.content, [](const auto&) { return true; }, send());
     } else if (!sender_.relay(header, delivery.bytes, prepare(), send())) {
       shared_.malformed.fetch_add(1, std::memory_order_relaxed);
     }
@@ -501,7 +490,7 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
       : shared_(shared), node_(node), subscription_(subscription), format_(*shared.messages.find(subscription.type)) {
     for (const TopicEnds::End& end : shared.index.topics.at(subscription.topic).publishers) {
       edges_.push_back(std::make_unique<Edge>(Edge{
-          end, condition_between(*end.node, node).empty(), shared.index.schedule_of(*end.publisher),
+          end, condition_between(*end.node, node).empty(), shared.index.schedule_of(*end.publisher), {},
           measure::EdgeRecorder(shared.memory, shared.events, shared.edges++, settings.thresholds,
                                 end.publisher->frequency_hz, figures_of(settings, *end.node, node, true))}));
     }
@@ -563,7 +552,8 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
       shared_.foreign.fetch_add(1, std::memory_order_relaxed);
       return;
     }
-    if (!shared_.look_up(format_, shared_.schedule, edge->scheduled, delivery.source_timestamp_ns, header)) return;
+    if (!shared_.look_up(format_, shared_.schedule, edge->scheduled, delivery.source_timestamp_ns, edge->cursor, header))
+      return;
     const bool recorded = edge->recorder.record_callback(
         {header.intended_ns, header.published_ns, message::sequence_of(header)}, callback_ns,
         delivery.arrived_ns);
@@ -577,6 +567,7 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
     TopicEnds::End end;
     bool own;  // the workload's
     std::optional<std::size_t> scheduled;
+    Schedule::Cursor cursor;
     measure::EdgeRecorder recorder;
   };
   struct Known {
@@ -635,6 +626,7 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler {
                  .frequency_hz = client.frequency_hz,
                  .concurrent = concurrent,
                  .structs = shared.structs,
+                 .times_encoding = shared.times_encoding,
                  .schedule = scheduled() ? &schedule_ : nullptr}),
         replies_(shared.memory, shared.events, shared.clients++, settings.thresholds, client.frequency_hz,
                  figures_of(settings, node, *ends().server, false)) {
@@ -657,12 +649,7 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler {
     sender_.send_object(
         intended_ns, [](message::Object& own) { return own.data(); },
         [this](const message::Codec& codec, const void* object, std::int64_t /*source_timestamp_ns*/,
-               Nanoseconds& serialize_ns) {
-          const Nanoseconds begin = shared_.clock.now();
-          if (!encode(codec, object, encoded_)) return false;
-          serialize_ns = shared_.clock.now() - begin;
-          return endpoint_->request({{}, encoded_, {}});
-        });
+               Nanoseconds& serialize_ns) { return endpoint_->request_object(codec, object, serialize_ns); });
   }
 
   void on_message(const runtime::Delivery& reply) noexcept override {
@@ -676,7 +663,8 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler {
       return;
     }
     const Nanoseconds callback_ns = shared_.clock.now();
-    if (!shared_.look_up(reply_, schedule_, 0, kUnknownTime, header)) return;
+    Schedule::Cursor unused;  // every message of a service has a stamp
+    if (!shared_.look_up(reply_, schedule_, 0, kUnknownTime, unused, header)) return;
     const bool recorded =
         replies_.record_callback({header.intended_ns, header.published_ns, message::sequence_of(header)},
                                  callback_ns, reply.arrived_ns);
@@ -707,7 +695,6 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler {
   const message::Format& reply_;
   Schedule schedule_;  // of its own requests
   std::optional<message::Object> object_;  // into which replies are decoded
-  std::vector<std::uint8_t> encoded_;      // the last request
   runtime::Client* endpoint_ = nullptr;
   Sender sender_;
   measure::EdgeRecorder replies_;
@@ -765,8 +752,7 @@ class LiveGraph::LiveServer final : public runtime::RequestHandler {
       if (!shared_.decode(request_, asked, decoded, deserialize_ns)) return;
       runtime_.work(server_.work_ns);
       reply_.stamp_object(request_.stamp_in(decoded.object), answer.data());
-      std::vector<std::uint8_t> encoded;
-      if (encode(reply_.codec, answer.data(), encoded)) static_cast<void>(reply.send({{}, encoded, {}}));
+      static_cast<void>(reply.send_object(reply_.codec, answer.data()));
     } catch (const std::bad_alloc&) {
       shared_.malformed.fetch_add(1, std::memory_order_relaxed);
     }

@@ -1,8 +1,9 @@
 // What messages do not say of themselves, for types that have no place for it: the sender leaves it behind, the receiver
 // looks it up by what it knows of the message. In memory that all processes of a graph share, as they share a clock.
 //
-// A key is a sequence, or a source time stamp made by stamp_for(). A publisher has room for its last kKept messages; one
-// that is received after as many others is not found.
+// A key is a sequence, or a source time stamp made by stamp_for(). Where the middleware makes the source time stamps, the
+// sender leaves the instant right before it sends, and a message is the last one that was left no later than its time
+// stamp. A publisher has room for its last kKept messages; one that is received after as many others is not found.
 //
 // Example:
 //   Schedule schedule(publishers, descriptor);
@@ -45,27 +46,55 @@ class Schedule {
     return (wall_clock_ns & ~kLow) | (static_cast<std::int64_t>(number) & kLow);
   }
 
-  // By one thread at a time for each publisher.
+  // By one thread at a time for each publisher, as put_before().
   void put(std::size_t publisher, std::uint64_t key, const Entry& entry) noexcept {
-    Slot& slot = slot_of(publisher, key);
-    // Who reads anything of the new entry sees at least that the old key is gone.
-    slot.key.store(0, std::memory_order_relaxed);
-    slot.due_ns.store(entry.due_ns, std::memory_order_release);
-    slot.published_ns.store(entry.published_ns, std::memory_order_release);
-    slot.sequence.store(entry.sequence, std::memory_order_release);
-    slot.key.store(key + 1, std::memory_order_release);
+    write(slot_of(publisher, key), key, entry);
+  }
+  // The same of the publisher's message with that number, counted from 0, right before it is sent: its source time stamp
+  // will be no earlier than that instant of the wall clock.
+  void put_before(std::size_t publisher, std::uint64_t number, std::int64_t wall_clock_ns, const Entry& entry) noexcept {
+    write(slot_of(publisher, number), kBefore | static_cast<std::uint64_t>(wall_clock_ns), entry);
   }
 
   // All unknown where it is not there, or not any more.
   [[nodiscard]] Entry find(std::size_t publisher, std::uint64_t key) const noexcept {
-    const Slot& slot = slot_of(publisher, key);
-    if (slot.key.load(std::memory_order_acquire) != key + 1) return {};
-    const Entry entry{slot.due_ns.load(std::memory_order_acquire), slot.published_ns.load(std::memory_order_acquire),
-                      slot.sequence.load(std::memory_order_acquire)};
-    return slot.key.load(std::memory_order_relaxed) == key + 1 ? entry : Entry{};
+    return read(slot_of(publisher, key), key);
+  }
+
+  // Where a receiver found the last message of a publisher: the next one is close by.
+  struct Cursor {
+    std::uint64_t slot = 0;
+  };
+
+  // What put_before() left of the message with that source time stamp. All unknown where it is not there, or not any more.
+  // Takes one message for another where the wall clock was set back between the two.
+  [[nodiscard]] Entry find_before(std::size_t publisher, std::int64_t source_timestamp_ns,
+                                  Cursor& cursor) const noexcept {
+    // Of the message in a slot; 0: there is none.
+    const auto instant = [&](std::uint64_t slot) noexcept {
+      const std::uint64_t key = slot_of(publisher, slot).key.load(std::memory_order_acquire);
+      return (key & kBefore) == 0 ? 0 : static_cast<std::int64_t>((key & ~kBefore) - 1);
+    };
+    const auto is_later = [&](std::int64_t instant_ns) { return instant_ns == 0 || instant_ns > source_timestamp_ns; };
+    std::uint64_t at = cursor.slot;
+    for (std::size_t steps = 0; is_later(instant(at)); at = (at + kKept - 1) % kKept) {
+      if (++steps == kKept) return {};
+    }
+    for (std::int64_t here = instant(at);;) {
+      const std::int64_t next = instant(at + 1);
+      if (is_later(next) || next <= here) break;
+      at = (at + 1) % kKept;
+      here = next;
+    }
+    cursor.slot = at;
+    const std::int64_t found = instant(at);
+    return is_later(found) ? Entry{} : read(slot_of(publisher, at), kBefore | static_cast<std::uint64_t>(found));
   }
 
  private:
+  // Tells keys of put_before() from others, which are smaller.
+  static constexpr std::uint64_t kBefore = std::uint64_t{1} << 63;
+
   struct Slot {
     std::atomic<std::uint64_t> key;  // and 1; 0: nothing is here, or it is being written
     std::atomic<Nanoseconds> due_ns;
@@ -76,6 +105,21 @@ class Schedule {
                 "processes share no lock");
 
   static_assert((kKept & (kKept - 1)) == 0, "stamp_for() takes its low bits");
+
+  static void write(Slot& slot, std::uint64_t key, const Entry& entry) noexcept {
+    // Who reads anything of the new entry sees at least that the old key is gone.
+    slot.key.store(0, std::memory_order_relaxed);
+    slot.due_ns.store(entry.due_ns, std::memory_order_release);
+    slot.published_ns.store(entry.published_ns, std::memory_order_release);
+    slot.sequence.store(entry.sequence, std::memory_order_release);
+    slot.key.store(key + 1, std::memory_order_release);
+  }
+  static Entry read(const Slot& slot, std::uint64_t key) noexcept {
+    if (slot.key.load(std::memory_order_acquire) != key + 1) return {};
+    const Entry entry{slot.due_ns.load(std::memory_order_acquire), slot.published_ns.load(std::memory_order_acquire),
+                      slot.sequence.load(std::memory_order_acquire)};
+    return slot.key.load(std::memory_order_relaxed) == key + 1 ? entry : Entry{};
+  }
 
   [[nodiscard]] Slot& slot_of(std::size_t publisher, std::uint64_t key) const noexcept {
     return slots_[publisher * kKept + key % kKept];

@@ -6,6 +6,7 @@
 #include "base/time.h"
 #include "message/definitions.h"
 #include "message/object.h"
+#include "message/parse.h"
 
 namespace perflab::message {
 namespace {
@@ -178,11 +179,27 @@ std::vector<std::string> Formats::names(bool services) const {
   return own;
 }
 
+namespace {
+
+// Whether an interface has the same structs in both libraries, whatever the comments of its text.
+bool is_the_same(const std::string& interface_name, std::string_view text, Library& one, Library& other) {
+  const InterfaceName name = split_name(interface_name).value();
+  return std::ranges::all_of(parse_interface(name, text, interface_name), [&](const Definition& part) {
+    const Definition& a = one.find(part.name);
+    const Definition& b = other.find(part.name);
+    return a.fields == b.fields && a.constants == b.constants;
+  });
+}
+
+}  // namespace
+
 std::map<std::string, std::string> Formats::texts_of(const std::string& full_interface_name) {
   std::map<std::string, std::string> texts = library_->texts_of(full_interface_name);
+  Library as_brought(brought());
   for (const InterfaceText& own : brought()) {
     const auto found = texts.find(std::string(own.package) + "/" + std::string(own.kind) + "/" + std::string(own.name));
-    if (found != texts.end() && found->second == own.text) texts.erase(found);
+    if (found == texts.end()) continue;
+    if (found->second == own.text || is_the_same(found->first, found->second, *library_, as_brought)) texts.erase(found);
   }
   return texts;
 }

@@ -113,8 +113,8 @@ class Formats {
   [[nodiscard]] static std::string family_of(std::string_view full_name);
   // What a user calls each message or, with `services`, service; short names first.
   [[nodiscard]] std::vector<std::string> names(bool services = false) const;
-  // The texts of an interface and of all that it is made of, those left out that perflab brings as they are; by full
-  // name.
+  // The texts of an interface and of all that it is made of, by full name; those left out that say what the ones that
+  // perflab brings say, whatever their comments.
   [[nodiscard]] std::map<std::string, std::string> texts_of(const std::string& full_interface_name);
 
  private:

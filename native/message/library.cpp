@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <set>
+#include <sstream>
 #include <system_error>
 #include <unordered_map>
 #include <utility>
@@ -121,6 +122,24 @@ class Library::State {
       std::ranges::sort(paths);
       add_one(name, {std::monostate(), std::move(paths)});
     }
+  }
+
+  void add_installed(const fs::path& prefix) {
+    const fs::path index = prefix / "share/ament_index/resource_index/rosidl_interfaces";
+    std::error_code code;
+    if (!fs::is_directory(index, code)) return;
+    for (fs::directory_iterator packages(index, code); !code && packages != fs::directory_iterator();
+         packages.increment(code)) {
+      const std::string package = packages->path().filename().string();
+      if (package + "/" == kOwnPackage) continue;
+      // A line each: "msg/Image.idl", "msg/Image.msg", "srv/SetCameraInfo.srv".
+      std::istringstream lines(text_of_file(packages->path().string()));
+      for (std::string line; std::getline(lines, line);) {
+        const fs::path file = prefix / "share" / package / line;
+        if (const auto name = interface_at(file)) add_one(name->full(), {std::monostate(), {file.string()}});
+      }
+    }
+    if (code) refuse({index.string(), 0, 0}, "cannot be read: " + code.message());
   }
 
   bool knows(const std::string& interface_name) const { return interfaces_.contains(interface_name); }
@@ -337,6 +356,8 @@ Library& Library::operator=(Library&&) noexcept = default;
 Library::~Library() = default;
 
 void Library::add_folder(const std::filesystem::path& folder) { state_->add_folder(folder); }
+
+void Library::add_installed(const std::filesystem::path& prefix) { state_->add_installed(prefix); }
 
 void Library::add_text(const std::string& name, std::string text, const std::string& source) {
   state_->add_text(name, std::move(text), source);

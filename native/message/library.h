@@ -1,4 +1,4 @@
-// All interface definitions that are known: those that perflab brings, folders of the user's, and texts.
+// All interface definitions that are known: those that perflab brings, those of a ROS 2, folders of the user's, and texts.
 //
 // Names are "package/msg/Name"; "package/Name" and, for perflab's own package, the name in snake case alone
 // ("stamped10b", "array1k") mean the same. A definition is read when it is first asked for. What is added
@@ -55,6 +55,10 @@ class Library {
   // Throws BadInput where there is no such folder, it cannot be read, or no interface file is in it. What
   // find() returned before is no longer valid.
   void add_folder(const std::filesystem::path& folder);
+  // The interfaces that are installed below a prefix of ROS 2, as the index of ament there says; those of perflab's own
+  // package stay as they are. Nothing where the prefix has none. Throws BadInput where the index cannot be read. What
+  // find() returned before is no longer valid.
+  void add_installed(const std::filesystem::path& prefix);
   // A definition as text, for `name` "package/msg/Name" (or srv, action); `source` is what messages call it.
   // Throws BadInput where the name is of another form. What find() returned before is no longer valid.
   void add_text(const std::string& name, std::string text, const std::string& source);

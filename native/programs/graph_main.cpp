@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -35,8 +38,21 @@ struct Arguments {
   bool each = false;
 };
 
+// The prefixes of a sourced ROS 2, from the last to the first: a workspace comes before what it was built on.
+std::vector<std::string> prefixes_of_ros() {
+  const char* const value = std::getenv("AMENT_PREFIX_PATH");
+  std::vector<std::string> prefixes;
+  std::istringstream parts(value == nullptr ? "" : value);
+  for (std::string part; std::getline(parts, part, ':');) {
+    if (!part.empty()) prefixes.push_back(part);
+  }
+  std::ranges::reverse(prefixes);
+  return prefixes;
+}
+
 std::shared_ptr<perflab::message::Formats> read_messages(const Arguments& arguments) {
   auto library = std::make_shared<perflab::message::Library>(perflab::message::brought());
+  for (const std::string& prefix : prefixes_of_ros()) library->add_installed(prefix);
   for (const std::string& folder : arguments.message_paths) library->add_folder(folder);
   return std::make_shared<perflab::message::Formats>(std::move(library));
 }

@@ -16,10 +16,15 @@ struct Capabilities {
   bool own_tracepoints = false;
   // Messages may be given and taken as structs, which the runtime encodes and decodes where they leave the process.
   bool structs = false;
-  // Every message is one, whatever is asked for, and the runtime does not say what encoding it costs.
-  bool always_structs = false;
-  // Endpoints may be known_by_stamp (EndpointSettings).
+  // They are where nothing is asked for: that is how applications have them.
+  bool structs_unless_asked = false;
+  // Says how long a message took to be encoded and decoded.
+  bool times_encoding = true;
+  // Endpoints may be known_by_stamp (EndpointSettings). Otherwise messages have source time stamps that are made while they
+  // are sent; within the process those that they are given.
   bool source_timestamps = true;
+  // Delivery::writer is never unknown.
+  bool tells_writers = true;
   // A library brings it, runtime/plugin.h.
   bool loaded = false;
 };

@@ -24,7 +24,7 @@
 
 namespace perflab::runtime {
 
-inline constexpr std::uint32_t kPluginAbi = 3;
+inline constexpr std::uint32_t kPluginAbi = 4;
 inline constexpr const char* kPluginEntry = "perflab_runtime_plugin";
 
 struct PluginSettings {
@@ -34,6 +34,7 @@ struct PluginSettings {
   std::uint32_t participants_expected = 1;  // of the whole graph
   std::uint32_t participants = 1;           // of this process; EndpointSettings::participant counts them
   bool intra_process = false;
+  bool structs = false;  // messages are given and taken as structs, otherwise encoded
   std::optional<ServiceFraming> service_framing{};
   bool traced = false;  // events of ROS 2 are recorded: fail where the library has none
   std::vector<std::pair<std::string, std::string>> options{};
@@ -54,7 +55,8 @@ class Plugin {
  public:
   // Of the runtimes on ROS 2.
   static constexpr Capabilities kCapabilities{
-      .own_tracepoints = true, .always_structs = true, .source_timestamps = false, .loaded = true};
+      .own_tracepoints = true, .structs = true, .structs_unless_asked = true, .times_encoding = false,
+      .source_timestamps = false, .tells_writers = false, .loaded = true};
 
   // Throws Error (kUnsupported) with one line that names the file and what is wrong with it. The library stays
   // in memory until the process ends.

@@ -54,17 +54,15 @@ struct ExecutorSettings {
 
 // A message on its way to the callback; the bytes live until the handler returns.
 struct Delivery {
-  // CDR with encapsulation header: the whole message, or only its frame where `content` is given.
+  // CDR with encapsulation header.
   std::span<const std::uint8_t> bytes;
   perflab_identity writer{};  // all zero where the runtime cannot tell
   std::int64_t sequence = 0;              // the middleware's number of the message, or 0
   perflab_sample_identity related{};      // what it answers to, or zero
   Nanoseconds arrived_ns = kUnknownTime;  // in the receive thread (intra-process: in the publisher's)
   std::int64_t source_timestamp_ns = kUnknownTime;  // wall clock of the writer
-  // The payload where it does not follow the frame, because the message was decoded; of a variable type
-  // without its length. An empty one is not null: null says that there is none.
-  std::span<const std::uint8_t> content{};
-  // The message as a struct of its type where it came without being encoded, from within the process; `bytes` are empty.
+  // The message as a struct of its type where it came without being encoded, from within the process, or was decoded by
+  // the runtime; `bytes` are empty.
   const void* object = nullptr;
 };
 
@@ -114,6 +112,7 @@ struct EndpointSettings {
   TopicKind kind = TopicKind::kTopic;
   std::string topic;           // ROS name of the topic or service, fully qualified
   std::string ros_type;        // "perflab_msgs/msg/StampedInt64", "perflab_msgs/srv/Stamped10b_Request"
+  const message::Type* type = nullptr;  // that type, which outlives the runtime; only `rclcpp` needs it
   std::size_t fixed_size = 0;  // encoded bytes of every message, or 0
   perflab_qos qos{};
   PassBy pass_by = PassBy::kUnspecified;
@@ -207,6 +206,8 @@ struct ServiceSettings {
   std::size_t group = 0;
   std::string service;   // ROS name, fully qualified
   std::string ros_type;  // "perflab_msgs/srv/Stamped10b"
+  const message::Type* request = nullptr;   // both of its messages, as EndpointSettings::type
+  const message::Type* response = nullptr;
   perflab_qos qos{};
 };
 
@@ -218,6 +219,11 @@ class Client {
   virtual ~Client() = default;
   // Sends a request. False if it was not sent; the reason has been reported.
   virtual bool request(const Outgoing& message) noexcept = 0;
+  // The same for a struct, as Publisher::publish_object().
+  virtual bool request_object(const message::Codec& codec, const void* object, Nanoseconds& serialize_ns) noexcept {
+    static_cast<void>(codec), static_cast<void>(object), static_cast<void>(serialize_ns);
+    return false;
+  }
   [[nodiscard]] virtual perflab_identity identity() const noexcept = 0;  // of the request writer
   [[nodiscard]] virtual std::size_t matched() noexcept = 0;              // servers that have both of our ends
 };
@@ -226,6 +232,11 @@ class Client {
 class Reply {
  public:
   virtual bool send(const Outgoing& message) noexcept = 0;
+  // The same for a struct.
+  virtual bool send_object(const message::Codec& codec, const void* object) noexcept {
+    static_cast<void>(codec), static_cast<void>(object);
+    return false;
+  }
 
  protected:
   ~Reply() = default;
@@ -234,7 +245,7 @@ class Reply {
 class RequestHandler {
  public:
   virtual ~RequestHandler() = default;
-  // `request.bytes` are CDR with encapsulation header; no framing.
+  // A request that comes as bytes is CDR with encapsulation header; no framing.
   virtual void on_request(const Delivery& request, Reply& reply) noexcept = 0;
 };
 

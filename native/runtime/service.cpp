@@ -22,6 +22,7 @@ EndpointSettings endpoint(const ServiceSettings& settings, TopicKind kind, const
   made.kind = kind;
   made.topic = settings.service;
   made.ros_type = settings.ros_type + (kind == TopicKind::kRequest ? "_Request" : "_Response");
+  made.type = kind == TopicKind::kRequest ? settings.request : settings.response;
   made.qos = settings.qos;
   made.user_data = user_data;
   return made;
@@ -65,6 +66,16 @@ std::span<const std::uint8_t> plain(std::span<const std::uint8_t> framed,
   return scratch;
 }
 
+// False if there is no memory.
+bool encode(const message::Codec& codec, const void* object, std::vector<std::uint8_t>& bytes) noexcept {
+  try {
+    bytes.resize(codec.encoded_size(object));
+    return codec.encode(object, bytes) > 0;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
 bool send_framed(Publisher& publisher, const RequestId& id, const Outgoing& message) noexcept {
   return publisher.publish_related(Parts(message, encode(id)).span(), nullptr, nullptr);
 }
@@ -91,7 +102,7 @@ std::string to_text(const ServiceId& id) {
 
 ServiceClient::ServiceClient(Runtime& runtime, std::size_t executor, const ServiceSettings& settings,
                              ServiceFraming framing, const ServiceId& id, MessageHandler& handler)
-    : framing_(framing), handler_(handler) {
+    : framing_(framing), clock_(runtime.clock()), handler_(handler) {
   std::memcpy(&next_.client, id.data(), sizeof next_.client);
   const std::string user_data = "clientid=" + to_text(id) + ";";
   // The reply reader first: who finds the request writer finds it as well.
@@ -106,6 +117,14 @@ bool ServiceClient::request(const Outgoing& message) noexcept {
     return send_related(*requests_, {replies_->identity(), 0}, message);
   ++next_.number;
   return send_framed(*requests_, next_, message);
+}
+
+bool ServiceClient::request_object(const message::Codec& codec, const void* object,
+                                   Nanoseconds& serialize_ns) noexcept {
+  const Nanoseconds begin = clock_.now();
+  if (!encode(codec, object, encoded_)) return false;
+  serialize_ns = clock_.now() - begin;
+  return request({{}, encoded_, {}});
 }
 
 void ServiceClient::on_message(const Delivery& delivery) noexcept {
@@ -134,6 +153,10 @@ class ServiceServer::PendingReply final : public Reply {
     return server_.framing_ == ServiceFraming::kRmwFastrtps
                ? send_related(*server_.replies_, related_, message)
                : send_framed(*server_.replies_, id_, message);
+  }
+  bool send_object(const message::Codec& codec, const void* object) noexcept override {
+    std::vector<std::uint8_t> encoded;
+    return encode(codec, object, encoded) && send({{}, encoded, {}});
   }
 
  private:

@@ -40,6 +40,7 @@ class ServiceClient final : public Client, private MessageHandler {
                 ServiceFraming framing, const ServiceId& id, MessageHandler& handler);
 
   bool request(const Outgoing& message) noexcept override;
+  bool request_object(const message::Codec& codec, const void* object, Nanoseconds& serialize_ns) noexcept override;
   [[nodiscard]] perflab_identity identity() const noexcept override { return requests_->identity(); }
   [[nodiscard]] std::size_t matched() noexcept override;
 
@@ -47,9 +48,11 @@ class ServiceClient final : public Client, private MessageHandler {
   void on_message(const Delivery& delivery) noexcept override;
 
   const ServiceFraming framing_;
+  const measure::Clock& clock_;
   MessageHandler& handler_;
   RequestId next_;
   std::vector<std::uint8_t> scratch_;
+  std::vector<std::uint8_t> encoded_;  // the last request that was a struct
   Publisher* requests_;
   Subscription* replies_;
 };

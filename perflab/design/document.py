@@ -222,8 +222,8 @@ class Document(_Part):
     serialization: Annotated[Literal["once", "every"] | None, Option(Group.GRAPH)] = Field(
         None,
         description="every: each message is encoded from a struct and decoded into one, as an application does; once: "
-        "the same bytes are sent again and again, the middleware alone. Default: as the graph says, else once; rclcpp "
-        "always does every.",
+        "the same bytes are sent again and again, the middleware alone. Default: as the graph says, else once; on "
+        "rclcpp every.",
     )
     middlewares: Annotated[
         Words,

@@ -18,7 +18,7 @@ import sys
 from collections.abc import Sequence
 
 ABI = 5
-RUNTIME_ABI = 3
+RUNTIME_ABI = 4
 RUNTIME_ENTRY = "perflab_runtime_plugin"
 _PR_SET_PDEATHSIG = 1
 

@@ -75,6 +75,117 @@ def test_lifecycle_nodes_without_parameter_services(run: Run, tmp_path: Path, rm
     assert options == {"node": "lifecycle", "parameter_services": "off"}
 
 
+# One of each family, sequences and texts within each other, and types that say nothing of themselves.
+TYPES = {
+    "struct32k": None,
+    "point_cloud1m": None,
+    "radar_track": None,
+    "unbounded_string": 1000,
+    "sensor_msgs/msg/PointCloud2": "100kB",
+    "rcl_interfaces/msg/ParameterEvent": 7,
+    "std_msgs/msg/String": 40,
+}
+
+
+def graph_of_types(folder: Path) -> Path:
+    """Two processes; one topic of each type."""
+    queue = {"depth": 1000}
+    topics = {f"of{number}": (name, size) for number, (name, size) in enumerate(TYPES.items())}
+    publishers = [
+        {"topic": topic, "type": name, "period": "50ms", "qos": queue} | ({"size": size} if size else {})
+        for topic, (name, size) in topics.items()
+    ]
+    subscriptions = [{"topic": topic, "type": name, "qos": queue} for topic, (name, _) in topics.items()]
+    sensors = {"name": "sensors", "nodes": [{"name": "sensors", "publishers": publishers}]}
+    robot = {"name": "robot", "nodes": [{"name": "robot", "subscriptions": subscriptions}]}
+    path = folder / "types.json"
+    path.write_text(json.dumps({"name": "types", "processes": [sensors, robot]}))
+    return path
+
+
+@pytest.mark.parametrize("serialization", ["once", "every"])
+def test_messages_of_every_type_arrive_and_their_schedule_is_known(
+    run: Run, tmp_path: Path, rmw: str, serialization: str
+) -> None:
+    ros, own = f"rclcpp/{rmw}", OWN[rmw]
+    found = results(
+        run, graph_of_types(tmp_path), "-t", "1", "--middleware", f"{ros},{ros}+{own},{own}+{ros}",
+        "--serialization", serialization,
+    )  # fmt: skip
+    for result in found:
+        assert len(result["edges"]) == len(TYPES)
+        for edge in result["edges"]:
+            where = (result["middleware"], edge["topic"])
+            assert edge["sent"] == edge["received"] > 0, where
+            latency, response = edge["latency_ns"], edge["response_ns"]
+            assert latency["count"] == response["count"] == edge["received"], where
+            assert all(response[figure] >= latency[figure] > 0 for figure in ("min", "mean", "max")), where
+            # rclcpp does not say what it took.
+            told = serialization == "every" and result["middleware"] == f"{ros}+{own}"
+            assert (edge["deserialize_ns"] is not None) is told, where
+
+
+def test_messages_of_every_type_stay_within_the_process(run: Run, tmp_path: Path, rmw: str) -> None:
+    graph = json.loads(graph_of_types(tmp_path).read_text())
+    nodes = [node for process in graph.pop("processes") for node in process["nodes"]]
+    (tmp_path / "types.json").write_text(json.dumps({**graph, "nodes": nodes}))
+    for pass_by in ("shared", "unique"):
+        (result,) = results(
+            run, "types.json", "-t", "1", "--middleware", f"rclcpp/{rmw}", "--ipc", "on", "--pass-by", pass_by
+        )
+        assert sum(p["intra_process"] for p in result["passing"]) == len(TYPES)
+        assert all(edge["sent"] == edge["received"] > 0 for edge in result["edges"]), pass_by
+
+
+def refused(run: Run, code: int, *arguments: str | Path) -> str:
+    done = run("run", *arguments, "-t", "1", "-o", "refused")
+    assert (done.returncode, done.stderr.count("\n")) == (code, 1), done.stderr
+    return done.stderr
+
+
+def test_encoded_messages_within_the_process_are_refused(run: Run, tmp_path: Path) -> None:
+    options = ("--middleware", "rclcpp", "--serialization", "once", "--ipc", "on")
+    said = refused(run, 2, graph_of_types(tmp_path), *options)
+    assert "rclcpp delivers no encoded message within a process" in said
+    assert "--ipc off" in said
+
+
+def graph_of_one(folder: Path, type_name: str, definition: str) -> tuple[Path, ...]:
+    """A graph that sends that type, and its options: the interface is in a folder."""
+    package, name = type_name.split("/")
+    interface = folder / "ws" / package / "msg" / f"{name}.msg"
+    interface.parent.mkdir(parents=True)
+    interface.write_text(definition)
+    ends = {"publishers": [{"topic": "x", "type": type_name, "period": "10ms"}]}
+    ends["subscriptions"] = [{"topic": "x", "type": type_name}]
+    path = folder / "one.json"
+    path.write_text(json.dumps({"name": "one", "nodes": [{"name": "a", **ends}]}))
+    return path, Path("--message-path"), folder / "ws"
+
+
+def test_a_type_without_its_package_is_refused_in_one_line(run: Run, tmp_path: Path) -> None:
+    graph = graph_of_one(tmp_path, "no_such_msgs/Thing", "int64 time\nuint64 id\n")
+    said = refused(run, 3, *graph, "--middleware", "rclcpp")
+    assert "the ROS 2 of this shell has no package no_such_msgs" in said
+    assert "right would be to build no_such_msgs" in said
+
+
+def test_another_definition_than_that_of_ros_2_is_refused_in_one_line(run: Run, tmp_path: Path) -> None:
+    graph = graph_of_one(tmp_path, "std_msgs/ColorRGBA", "float32 r\nfloat32 g\nfloat64 b\nfloat32 a\n")
+    said = refused(run, 3, *graph, "--middleware", "rclcpp")
+    assert "std_msgs/msg/ColorRGBA of the ROS 2 of this shell is not the one of this graph: 'b' differs" in said
+
+
+def test_several_publishers_that_nothing_tells_apart_are_refused(run: Run, tmp_path: Path) -> None:
+    graph = tmp_path / "two.yaml"
+    node = "{{name: {}, publishers: [{{topic: x, type: std_msgs/String, size: 3, period: 10ms}}]}}"
+    reader = "{name: reader, subscriptions: [{topic: x, type: std_msgs/String}]}"
+    graph.write_text(f"nodes: [{node.format('a')}, {node.format('b')}, {reader}]\n")
+    done = run("run", graph, "-t", "1", "--middleware", "rclcpp", "-o", "refused")
+    assert done.returncode != 0
+    assert "has 2 publishers" in done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("half", ["first", "second"])
 def test_half_a_graph_is_ros_2(run: Run, tmp_path: Path, rmw: str, half: str) -> None:
     (tmp_path / "talker.yaml").write_text(TALKER)

@@ -409,6 +409,22 @@ def test_what_contradicts_the_only_case_is_refused(workload: str, keys: dict[str
     assert str(error.value).endswith("; leave it out")
 
 
+def test_rclcpp_takes_encoded_messages_through_the_middleware_and_not_within_a_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def select(names: str, *_: Any) -> list[tuple[Middleware, ...]]:
+        return [(Middleware(n, "rclcpp", None, None),) for n in names.split(",")]
+
+    monkeypatch.setattr(building, "select", select)
+    asked = {"middlewares": "rclcpp/rmw_cyclonedds_cpp", "executors": "single_threaded"}
+    factor = {"factors": {"workload.serialization": ["once", "every"]}}
+    for once in ({"serialization": "once"}, factor):
+        assert experiment("executor", **asked, **once).treatments
+        with pytest.raises(BadInput, match=r"serialization once: rclcpp .* within a process; .* --ipc off"):
+            experiment("executor", **asked, **once, ipc="off,on")
+    assert experiment("executor", **asked, serialization="every", ipc="on").treatments
+
+
 @pytest.mark.parametrize("ros", [(), ("rclcpp/rmw_cyclonedds_cpp",)])
 def test_an_executor_of_rclcpp_is_refused_where_another_middleware_is_listed(
     ros: tuple[str, ...], monkeypatch: pytest.MonkeyPatch

@@ -1,6 +1,7 @@
 #include "programs/node/config.h"
 
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -92,16 +93,27 @@ std::optional<std::string> tracing_library(const json& config, const runtime::Ca
   return tracing.at("library").get<std::string>();
 }
 
-// Throws where the runtime cannot give messages source time stamps, and the graph has a type that needs them.
-void refuse_types_known_by_stamp(const graph::Graph& graph, const std::string& process) {
+// Throws where a subscription of the process gets messages that say nothing of themselves from several publishers: this
+// runtime does not tell them apart.
+void refuse_several_unknown_writers(const graph::Graph& graph, const std::string& process) {
+  std::map<std::string, std::size_t> publishers;  // of such messages, by topic
+  for (const graph::Process& one : graph.processes) {
+    for (const graph::Node& node : one.nodes) {
+      for (const graph::Publisher& publisher : node.publishers) {
+        if (graph.messages->find(publisher.type)->stamp == message::Stamp::kNone) ++publishers[publisher.topic];
+      }
+    }
+  }
   for (const graph::Process& one : graph.processes) {
     if (one.name != process) continue;
     for (const graph::Node& node : one.nodes) {
-      for (const graph::Publisher& publisher : node.publishers) {
-        if (graph.messages->find(publisher.type)->stamp == message::Stamp::kNone)
-          throw std::invalid_argument(publisher.topic + ": messages of " + publisher.type +
-                                      " are identified by source time stamps, which this runtime cannot set; right "
-                                      "would be a type with a perflab_msgs/Header, or time and id");
+      for (const graph::Subscription& subscription : node.subscriptions) {
+        const auto found = publishers.find(subscription.topic);
+        if (found != publishers.end() && found->second > 1)
+          throw std::invalid_argument(subscription.topic + ": has " + std::to_string(found->second) +
+                                      " publishers, whose messages of " + subscription.type +
+                                      " say nothing of themselves, and this runtime does not tell who wrote them; right "
+                                      "would be a type with a perflab_msgs/Header, or a topic for each");
       }
     }
   }
@@ -111,12 +123,10 @@ void refuse_types_known_by_stamp(const graph::Graph& graph, const std::string& p
 bool every_message_is_encoded(graph::Serialization asked, const RuntimeKind& runtime) {
   const bool every = asked == graph::Serialization::kEvery;
   const runtime::Capabilities& can = runtime.can;
-  const bool refused = can.always_structs ? asked == graph::Serialization::kOnce : every && !can.structs;
-  if (refused)
-    throw std::invalid_argument("serialization: the runtime " + std::string(runtime.name) + " cannot do '" +
-                                std::string(word_of(graph::kSerializationWords, asked)) + "'; right would be " +
-                                (every ? "once" : "every"));
-  return every && can.structs;
+  if (every && !can.structs)
+    throw std::invalid_argument("serialization: the runtime " + std::string(runtime.name) +
+                                " cannot do 'every'; right would be once");
+  return every || (can.structs_unless_asked && asked != graph::Serialization::kOnce);
 }
 
 Config parse(const json& config) {
@@ -174,8 +184,10 @@ Config parse(const json& config) {
     to.too_late_percent = thresholds.value("too_late_percent", to.too_late_percent);
     to.too_late_ns = thresholds.value("too_late_ns", to.too_late_ns);
   }
-  if (!can.source_timestamps) refuse_types_known_by_stamp(result.graph, result.process_name);
+  if (!can.tells_writers) refuse_several_unknown_writers(result.graph, result.process_name);
+  result.live.source_timestamps = can.source_timestamps;
   result.live.structs = every_message_is_encoded(result.graph.serialization, *result.runtime);
+  result.live.times_encoding = can.times_encoding;
   for (const json& name : config.value("measure", json::array())) {
     if (name == "dispatch") {
       result.live.measure_dispatch = true;

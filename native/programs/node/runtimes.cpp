@@ -53,6 +53,7 @@ std::unique_ptr<runtime::Runtime> make_loaded(const RuntimeParts& parts) {
        .participants_expected = participants_of(config.graph),
        .participants = static_cast<std::uint32_t>(config.graph.processes[*config.process].participants),
        .intra_process = config.intra_process,
+       .structs = config.live.structs,
        .service_framing = config.service_framing,
        .traced = config.traced,
        .options = config.middleware_options},

@@ -53,13 +53,6 @@ inline constexpr bool kHasDiscoveryRange = true;
 inline constexpr bool kHasDiscoveryRange = false;
 #endif
 
-// The QoS of a service as rclcpp wants it where it makes one.
-#if RCLCPP_VERSION_GTE(17, 0, 0)
-inline rclcpp::QoS service_qos(const rclcpp::QoS& qos) { return qos; }
-#else
-inline rmw_qos_profile_t service_qos(const rclcpp::QoS& qos) { return qos.get_rmw_qos_profile(); }
-#endif
-
 // How many servers and clients a service has, by its full name. Humble counts nodes and topics only; the topic of the
 // replies is what later ones count by.
 template <typename Graph>
@@ -88,11 +81,5 @@ void execute(Executed& executed, std::shared_ptr<void> data) {
     executed.execute(data);
   }
 }
-
-// Whether that kind of publisher takes back what it lent; the LifecyclePublisher of Humble does not.
-template <typename Made, typename Message>
-inline constexpr bool kPublishesLoans = requires(Made& made, rclcpp::LoanedMessage<Message> loan) {
-  made.publish(std::move(loan));
-};
 
 }  // namespace perflab::runtime::ros

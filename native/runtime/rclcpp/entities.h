@@ -1,8 +1,5 @@
-// What a graph's endpoints are made of on ROS 2: typed publishers, subscriptions, clients and services of
-// rclcpp.
-//
-// Everything typed stands behind MessageEntities, one per message type (types/, one translation unit each),
-// so that the rest knows no message.
+// What a graph's endpoints are made of on ROS 2: publishers, subscriptions, clients and services of rclcpp, of any
+// type. Whether their messages are structs or encoded is said once, for the whole runtime.
 #pragma once
 
 #include <atomic>
@@ -11,7 +8,7 @@
 #include <memory>
 #include <rclcpp/rclcpp.hpp>
 #include <rclcpp_lifecycle/lifecycle_node.hpp>
-#include <string_view>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -52,6 +49,8 @@ struct NodeHandle {
 struct Shared {
   const measure::Clock& clock;
   EventSink& sink;
+  std::string rmw{};
+  bool structs = true;  // otherwise messages are given and taken encoded
   bool intra_process = false;
   // Executors run, and with them the callbacks of QoS events; until then these are looked for by hand.
   std::atomic<bool> running{false};
@@ -206,22 +205,15 @@ class Matches {
   std::size_t matched_ = 0;
 };
 
-template <typename Entity, typename Settings, typename Handler>
-using Make = std::unique_ptr<Entity> (*)(Shared& shared, const NodeHandle& node, const Settings& settings,
-                                         Handler& handler);
-
-struct MessageEntities {
-  std::string_view ros_type;  // "perflab_msgs/msg/StampedInt64"
-  std::unique_ptr<Publisher> (*publisher)(Shared& shared, const NodeHandle& node,
-                                          const EndpointSettings& settings, const LocalTopic& topic);
-  Make<RosSubscription, EndpointSettings, MessageHandler> subscription;
-  // Null for a type of variable size, which is no service.
-  Make<RosClient, ServiceSettings, MessageHandler> client;
-  Make<RosServer, ServiceSettings, RequestHandler> server;
-};
-
-// All types; made by CMake from the list of types/.
-const std::vector<MessageEntities>& all_entities();
+// Endpoints on a node. Each throws Error, or what rclcpp throws.
+std::unique_ptr<Publisher> make_publisher(Shared& shared, const NodeHandle& node, const EndpointSettings& settings,
+                                          const LocalTopic& topic);
+std::unique_ptr<RosSubscription> make_subscription(Shared& shared, const NodeHandle& node,
+                                                   const EndpointSettings& settings, MessageHandler& handler);
+std::unique_ptr<RosClient> make_client(Shared& shared, const NodeHandle& node, const ServiceSettings& settings,
+                                       MessageHandler& handler);
+std::unique_ptr<RosServer> make_server(Shared& shared, const NodeHandle& node, const ServiceSettings& settings,
+                                       RequestHandler& handler);
 
 // Throws Error where the values of `qos` have no place in ROS.
 rclcpp::QoS to_ros(const perflab_qos& qos);

@@ -1,6 +1,6 @@
 // The `rclcpp` runtime: a graph on ROS 2 itself.
 //
-// Every group is a node (rclcpp::Node or LifecycleNode), its endpoints are typed publishers, subscriptions,
+// Every group is a node (rclcpp::Node or LifecycleNode), its endpoints are publishers, subscriptions,
 // clients and services of rclcpp, its timers wall timers, its waitables those of rclcpp, its callbacks run by
 // rclcpp's executors. So what is measured is what an application gets: type support, rmw, rcl, rclcpp.
 //
@@ -10,7 +10,6 @@
 //  * when a message arrived in the receive thread is not known;
 //  * where the RMW tells no writer with a message (rmw_cyclonedds_cpp; within a process) its identity is
 //  zero.
-#include <dlfcn.h>
 #include <rclcpp/version.h>
 #include <rmw/rmw.h>
 #include <tracetools/tracetools.h>
@@ -18,15 +17,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <initializer_list>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <tuple>
 
-#include "message/names.h"
 #include "middleware/types.h"
 #include "realtime/scheduling.h"
 #include "realtime/thread.h"
@@ -43,52 +39,9 @@ ServiceFraming framing_of(const std::string& rmw) {
   return rmw == "rmw_cyclonedds_cpp" ? ServiceFraming::kRmwCyclonedds : ServiceFraming::kRmwFastrtps;
 }
 
-// An RMW asks for its type support by the library's name alone, when the first publisher is made, and finds
-// it where it is loaded already: those of perflab_msgs are on no search path. They are found from here by the
-// RUNPATH of this library. Of an RMW that is not known all are loaded; they cost half a megabyte each.
-// rmw_fastrtps_cpp writes messages by its own, and announces their types by introspection.
-void load_type_support(const std::string& rmw) {
-  struct Kind {
-    const char* library;
-    std::initializer_list<std::string_view> of;
-  };
-  static const Kind kKinds[] = {
-      {"libperflab_msgs__rosidl_typesupport_introspection_cpp.so",
-       {"rmw_cyclonedds_cpp", "rmw_fastrtps_cpp", "rmw_fastrtps_dynamic_cpp"}},
-      {"libperflab_msgs__rosidl_typesupport_fastrtps_cpp.so", {"rmw_fastrtps_cpp"}},
-  };
-  const auto is_of = [&](const Kind& kind) { return std::ranges::find(kind.of, rmw) != kind.of.end(); };
-  const bool known = std::ranges::any_of(kKinds, is_of);
-  for (const Kind& kind : kKinds) {
-    if (known && !is_of(kind)) continue;
-    // A ROS 2 without that kind has made no such library; an RMW that is not known says itself what it lacks.
-    const bool loaded = dlopen(kind.library, RTLD_LAZY | RTLD_GLOBAL) != nullptr;
-    if (known && !loaded)
-      throw Error(Error::Kind::kFailed,
-                  std::string("rclcpp: ") + dlerror() + "; build perflab again where this ROS 2 is sourced");
-  }
-}
-
 std::string one_line(std::string text) {
   std::ranges::replace(text, '\n', ' ');
   return text;
-}
-
-const MessageEntities& entities_of(const std::string& ros_type) {
-  for (const MessageEntities& entities : all_entities()) {
-    if (entities.ros_type == ros_type) return entities;
-  }
-  throw Error(Error::Kind::kUnsupported,
-              "rclcpp: sends no " + ros_type + " yet; right would be a type of irobot_benchmark, like stamped1kb");
-}
-
-// "perflab_msgs/srv/Stamped10b" is made of the message of that name.
-const MessageEntities& service_of(const ServiceSettings& settings) {
-  const MessageEntities& entities =
-      entities_of("perflab_msgs/msg" + settings.ros_type.substr(settings.ros_type.rfind('/')));
-  if (entities.client == nullptr)
-    throw Error(Error::Kind::kUnsupported, "rclcpp: perflab_msgs has no service " + settings.ros_type);
-  return entities;
 }
 
 // One line of what was thrown; kUnsupported where ROS refuses a combination.
@@ -197,12 +150,17 @@ class RclcppRuntime final : public Runtime {
   // Throws Error.
   RclcppRuntime(const PluginSettings& given, const measure::Clock& clock, EventSink& sink)
       : given_(given), settings_(read_settings(given)), shared_{.clock = clock, .sink = sink} {
+    if (given_.intra_process && !given_.structs)
+      throw Error(Error::Kind::kUnsupported,
+                  "rclcpp: delivers no encoded messages within the process; right would be --serialization every, or "
+                  "--ipc off");
     if (given_.traced && !ros_trace_compile_status())
       throw Error(Error::Kind::kUnsupported,
                   "rclcpp: this ROS 2 was built without its tracepoints (TRACETOOLS_DISABLED), so it cannot "
                   "be traced");
     configured_ = set_environment(settings_, given_, profile_).dump();
     shared_.intra_process = given.intra_process;
+    shared_.structs = given.structs;
     try {
       for (std::uint32_t i = 0; i < std::max(1u, given_.participants); ++i) {
         rclcpp::InitOptions options;
@@ -222,7 +180,7 @@ class RclcppRuntime final : public Runtime {
                                                  " is what this ROS 2 has been built with; right would be "
                                                  "--middleware rclcpp/" +
                                                  rmw_);
-    load_type_support(rmw_);
+    shared_.rmw = rmw_;
     framing_ = framing_of(rmw_);
     if (given_.service_framing && *given_.service_framing != framing_)
       throw Error(Error::Kind::kUnsupported,
@@ -274,8 +232,7 @@ class RclcppRuntime final : public Runtime {
   Publisher& create_publisher(const EndpointSettings& settings) override {
     const LocalTopic& topic = topics_[{settings.participant, settings.topic, settings.ros_type}];
     publishers_.push_back(made("publisher " + settings.topic, [&] {
-      return entities_of(settings.ros_type)
-          .publisher(shared_, node(settings.group, settings.participant), settings, topic);
+      return make_publisher(shared_, node(settings.group, settings.participant), settings, topic);
     }));
     return *publishers_.back();
   }
@@ -285,8 +242,7 @@ class RclcppRuntime final : public Runtime {
     LocalTopic& topic = topics_[{settings.participant, settings.topic, settings.ros_type}];
     Subscription& subscription =
         keep(subscriptions_, executor, made("subscription " + settings.topic, [&] {
-               return entities_of(settings.ros_type)
-                   .subscription(shared_, node(settings.group, settings.participant), settings, handler);
+               return make_subscription(shared_, node(settings.group, settings.participant), settings, handler);
              }));
     ++(settings.pass_by == PassBy::kUnique ? topic.owning : topic.sharing);
     return subscription;
@@ -295,16 +251,14 @@ class RclcppRuntime final : public Runtime {
   Client& create_client(std::size_t executor, const ServiceSettings& settings,
                         MessageHandler& handler) override {
     return keep(clients_, executor, made("client " + settings.service, [&] {
-                  return service_of(settings).client(shared_, node(settings.group, settings.participant),
-                                                     settings, handler);
+                  return make_client(shared_, node(settings.group, settings.participant), settings, handler);
                 }));
   }
 
   Server& create_server(std::size_t executor, const ServiceSettings& settings,
                         RequestHandler& handler) override {
     return keep(servers_, executor, made("server " + settings.service, [&] {
-                  return service_of(settings).server(shared_, node(settings.group, settings.participant),
-                                                     settings, handler);
+                  return make_server(shared_, node(settings.group, settings.participant), settings, handler);
                 }));
   }
 

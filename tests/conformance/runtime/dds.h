@@ -1,4 +1,4 @@
-// The `dds` runtime as a subject, for tests that need more of it than runtime.h says: --plugin FILE
+// The `dds` runtime as a subject, for tests that need more of it than runtime.h says: --plugin FILE [--structs on]
 #pragma once
 
 #include <memory>
@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "as_structs.h"
 #include "middleware/host/plugin.h"
 #include "runtime/dds/dds_runtime.h"
 #include "subject.h"
@@ -20,9 +21,9 @@ class DdsSubject final : public Subject {
   }
 
   bool set(const std::string& name, const std::string& value) override {
-    if (name != "--plugin") return false;
-    file_ = value;
-    return true;
+    if (name == "--plugin") file_ = value;
+    if (name == "--structs") structs_ = value == "on";
+    return name == "--plugin" || name == "--structs";
   }
   [[nodiscard]] std::string missing() const override { return file_.empty() ? "--plugin FILE" : ""; }
 
@@ -52,16 +53,19 @@ class DdsSubject final : public Subject {
     middleware::ParticipantSettings participant;
     participant.domain = domain;
     participant.participants_expected = 4;
-    return std::make_unique<DdsRuntime>(plugin(), participant,
-                                        DdsSettings{.intra_process = asked.intra_process,
-                                                    .service_framing = asked.framing,
-                                                    .trace = trace,
-                                                    .participants = asked.participants},
-                                        clock, sink);
+    auto made = std::make_unique<DdsRuntime>(plugin(), participant,
+                                             DdsSettings{.intra_process = asked.intra_process,
+                                                         .service_framing = asked.framing,
+                                                         .trace = trace,
+                                                         .participants = asked.participants},
+                                             clock, sink);
+    if (structs_) return std::make_unique<AsStructs>(std::move(made));
+    return made;
   }
 
  private:
   std::string file_;
+  bool structs_ = false;
   std::optional<middleware::Plugin> plugin_;
 };
 

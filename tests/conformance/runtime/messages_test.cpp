@@ -21,22 +21,13 @@ class Relay final : public MessageHandler {
       return;
     }
     ASSERT_TRUE(format_.read_stamp(delivery.bytes, header));
-    constexpr std::size_t kFrame = message::kEncapsulationBytes + message::kHeaderBytes;
-    std::array<std::uint8_t, kFrame + sizeof(std::uint32_t)> stamp{0, message::kNativeEncapsulation};
-    Outgoing message;
-    std::uint8_t* place = stamp.data();
-    if (delivery.content.data() != nullptr) {
-      const auto length = static_cast<std::uint32_t>(delivery.content.size());
-      std::memcpy(stamp.data() + kFrame, &length, sizeof length);
-      place += message::kEncapsulationBytes;
-      message = {{}, std::span(stamp).first(format_.variable ? stamp.size() : kFrame), delivery.content};
-    } else {
-      const auto bytes = delivery.bytes.first(format_.codec.extent(delivery.bytes));
-      const std::size_t at = format_.stamp_at(bytes);
-      message = {bytes.first(at), std::span(stamp).first(format_.stamp_bytes), bytes.subspan(at + format_.stamp_bytes)};
-    }
+    std::array<std::uint8_t, message::kHeaderBytes> stamp{};
+    const auto bytes = delivery.bytes.first(format_.codec.extent(delivery.bytes));
+    const std::size_t at = format_.stamp_at(bytes);
+    const Outgoing message{bytes.first(at), std::span(stamp).first(format_.stamp_bytes),
+                           bytes.subspan(at + format_.stamp_bytes)};
     // The stamp is written anew and says the same: what arrives in the end is what was sent at first.
-    format_.write_stamp(header, false, place);
+    format_.write_stamp(header, false, stamp.data());
     EXPECT_TRUE(publisher_.prepare(message) && publisher_.publish(message));
   }
 

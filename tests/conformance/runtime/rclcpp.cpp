@@ -1,4 +1,5 @@
-// The `rclcpp` runtime, from its library: --library FILE --rmw NAME
+// The `rclcpp` runtime, from its library: --library FILE --rmw NAME [--structs off]
+#include "as_structs.h"
 #include "runtime/plugin.h"
 #include "subject.h"
 
@@ -19,7 +20,8 @@ class RclcppSubject final : public Subject {
   bool set(const std::string& name, const std::string& value) override {
     if (name == "--library") file_ = value;
     if (name == "--rmw") rmw_ = value;
-    return name == "--library" || name == "--rmw";
+    if (name == "--structs") structs_ = value == "on";
+    return name == "--library" || name == "--rmw" || name == "--structs";
   }
   [[nodiscard]] std::string missing() const override {
     return file_.empty() ? "--library FILE" : rmw_.empty() ? "--rmw NAME" : "";
@@ -31,9 +33,10 @@ class RclcppSubject final : public Subject {
     abilities.tells_writers = false;       // not where a message did not pass the middleware
     abilities.tells_arrivals = false;
     abilities.checks_types = true;
-    abilities.any_type = false;
+    abilities.types_of_users = false;  // of which there is no package in ROS 2
     abilities.known_by_stamp = false;
-    abilities.loans = rmw_ == "rmw_fastrtps_cpp";
+    abilities.intra_process = structs_;
+    abilities.loans = structs_ && rmw_ == "rmw_fastrtps_cpp";
     abilities.participants = 4;
     abilities.framings = {ServiceFraming::kRmwCyclonedds, ServiceFraming::kRmwFastrtps};
     if (rmw_.empty()) return abilities;
@@ -52,13 +55,17 @@ class RclcppSubject final : public Subject {
     settings.participants_expected = 4;
     settings.participants = asked.participants;
     settings.intra_process = asked.intra_process;
+    settings.structs = structs_;
     settings.service_framing = asked.framing;
-    return plugin_->open(settings, clock, sink);
+    std::unique_ptr<Runtime> made = plugin_->open(settings, clock, sink);
+    if (structs_) return std::make_unique<AsStructs>(std::move(made));
+    return made;
   }
 
  private:
   std::string file_;
   std::string rmw_;
+  bool structs_ = true;
   std::optional<Plugin> plugin_;
 };
 

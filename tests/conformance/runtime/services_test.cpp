@@ -79,7 +79,7 @@ TEST_P(Services, WorkWhileTheyAreAsked) {
 TEST_P(Services, OfEveryTypeAreAskedAndAnsweredInFull) {
   constexpr std::uint64_t kRequests = 10;
   std::vector<ServiceKind> kinds{service_kind("stamped9_float32"), service_kind("stamped10kb")};
-  if (abilities().any_type) {
+  if (abilities().types_of_users) {
     for (const std::uint32_t length : {1u, 3u, 1'003u})
       kinds.push_back(service_kind("conformance_msgs/srv/Ask", length));
     kinds.push_back(service_kind("conformance_msgs/srv/Mixed"));

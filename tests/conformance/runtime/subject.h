@@ -29,7 +29,7 @@ struct Abilities {
   bool tells_writers = true;  // Delivery::writer; otherwise it may be all zero
   bool tells_arrivals = true;  // Delivery::arrived_ns of what did not leave the process
   bool checks_types = false;  // a type that does not exist is refused
-  bool any_type = true;       // otherwise perflab's own with a header in front
+  bool types_of_users = true;  // otherwise those that perflab brings
   bool known_by_stamp = true;  // of messages that say nothing of themselves (EndpointSettings)
   bool tells_events = true;   // the EventSink hears of matches and of incompatible QoS
   bool schedules_threads = true;

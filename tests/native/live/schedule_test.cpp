@@ -45,6 +45,42 @@ TEST(Schedules, FindWhatWasPut) {
   EXPECT_EQ(schedule.find(1, 0).due_ns, -5);
 }
 
+// Where the middleware makes the time stamps: the last one that was left before.
+TEST(Schedules, FindAMessageByAnInstantWhileItWasSent) {
+  Schedule schedule(2, -1);
+  constexpr std::int64_t kWallClock = 1'700'000'000'123'456'789;
+  const auto left_at = [](std::uint64_t number) { return kWallClock + 100 * static_cast<std::int64_t>(number); };
+  Schedule::Cursor cursor;
+  EXPECT_EQ(schedule.find_before(1, left_at(0), cursor).due_ns, kUnknownTime) << "nothing was left";
+  std::uint64_t put = 0;
+  const auto put_until = [&](std::uint64_t end) {
+    for (; put < end; ++put) schedule.put_before(1, put, left_at(put), entry_of(put));
+  };
+  const auto expect = [&](std::uint64_t number, std::int64_t later_ns) {
+    const Schedule::Entry entry = schedule.find_before(1, left_at(number) + later_ns, cursor);
+    EXPECT_EQ(entry.due_ns, due_of(number)) << number << " of " << put;
+    EXPECT_EQ(entry.published_ns, entry_of(number).published_ns);
+    EXPECT_EQ(entry.sequence, entry_of(number).sequence);
+  };
+  put_until(10);
+  for (std::uint64_t number = 0; number < 10; ++number) expect(number, static_cast<std::int64_t>(11 * number));
+  expect(3, 99);  // one that came late, and one that was not received between them
+  expect(9, 1'000'000);
+  EXPECT_EQ(schedule.find_before(1, left_at(0) - 1, cursor).due_ns, kUnknownTime) << "before the first";
+  EXPECT_EQ(schedule.find_before(0, left_at(5), cursor).due_ns, kUnknownTime) << "another publisher's";
+  // Round and round, found at once or with as many behind as are kept.
+  for (std::uint64_t round = 1; round < 4; ++round) {
+    put_until(round * kKept + 7 * round);
+    expect(put - 1, 50);
+    expect(put - kKept, 50);
+    expect(put - kKept / 2, 0);
+    EXPECT_EQ(schedule.find_before(1, left_at(put - kKept) - 1, cursor).due_ns, kUnknownTime) << "not kept any more";
+  }
+  // A key of the other kind is none of these.
+  schedule.put(1, static_cast<std::uint64_t>(left_at(put - 1)), entry_of(1));
+  expect(put - 1, 10);
+}
+
 TEST(Schedules, TellAllOfAMessageThatSaysNothingOfItself) {
   Schedule schedule(1, -1);
   constexpr std::int64_t kWallClock = 1'700'000'000'123'456'789;

@@ -327,6 +327,12 @@ TEST(FormatsOfTexts, GiveThoseThatPerflabDoesNotBring) {
   EXPECT_EQ(formats.texts_of("my_msgs/msg/Scan"),
             (Texts{*texts.find("my_msgs/msg/Point"), *texts.find("my_msgs/msg/Scan")}));
   EXPECT_TRUE(formats.texts_of("sensor_msgs/msg/Image").empty());
+  // Comments and blank lines define nothing; another field does.
+  const std::string point = "# as installed\n\nfloat64 x  # east\nfloat64 y\nfloat64 z\n";
+  EXPECT_TRUE(Formats({{"geometry_msgs/msg/Point", point}}).texts_of("geometry_msgs/msg/Pose").empty());
+  const std::string other = "float64 x\nfloat64 y\nfloat32 z\n";
+  EXPECT_EQ(Formats({{"geometry_msgs/msg/Point", other}}).texts_of("geometry_msgs/msg/Pose"),
+            (std::map<std::string, std::string>{{"geometry_msgs/msg/Point", other}}));
 }
 
 TEST(FormatsOfTexts, ThatAreWrongAreRefusedWhereTheyAreAskedForWithTheirPlace) {

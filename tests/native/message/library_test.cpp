@@ -283,6 +283,27 @@ TEST_F(Folders, OfLaterCallsComeFirst) {
   EXPECT_NE(library.hash("pkg/msg/Name"), before);
 }
 
+TEST_F(Folders, OfAnInstalledRos2AreThoseOfItsIndex) {
+  const fs::path index = "share/ament_index/resource_index/rosidl_interfaces";
+  write(index / "pkg", "msg/One.idl\nmsg/One.msg\nsrv/Two.srv\n");
+  write(index / "std_msgs", "msg/Header.idl\nmsg/Header.msg\n");
+  write(index / "perflab_msgs", "msg/Header.msg\n");
+  const fs::path one = write("share/pkg/msg/One.msg", "std_msgs/Header header\n");
+  write("share/pkg/srv/Two.srv", "---\nint32 a\n");
+  write("share/pkg/msg/NotInTheIndex.msg", "int32 a\n");
+  write("share/std_msgs/msg/Header.msg", "int32 of_ros\n");
+  write("share/perflab_msgs/msg/Header.msg", "int32 of_ros\n");
+  Library library(kBrought);
+  library.add_installed(root_ / "none");  // a prefix without interfaces
+  library.add_installed(root_);
+  EXPECT_EQ(library.source_of("pkg/msg/One"), one.string());
+  EXPECT_EQ(library.full_name("pkg/Two"), "pkg/srv/Two");
+  EXPECT_FALSE(library.full_name("pkg/NotInTheIndex"));
+  EXPECT_EQ(library.find("pkg/msg/One").fields.size(), 1u);
+  EXPECT_EQ(library.find("std_msgs/msg/Header").fields.at(0).name, "of_ros");
+  EXPECT_EQ(library.find("perflab_msgs/msg/Header").fields.at(0).name, "intended_ns") << "perflab's own stay";
+}
+
 TEST_F(Folders, WithEqualFilesOfOneNameAreTakenAndWithDifferentOnesRefused) {
   write("install/pkg/share/pkg/msg/Name.msg", "int32 a\n");
   write("src/pkg/msg/Name.msg", "int32 a\n");
