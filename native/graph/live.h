@@ -162,6 +162,10 @@ class LiveGraph {
   // Of these, those with more.
   [[nodiscard]] std::vector<std::string> strangers();
 
+  // Topics of which somebody elsewhere has another type than this graph, one line each: DDS does not match where the
+  // names of types differ, and does where only what they stand for differs. Asks the middleware for all that it knows.
+  [[nodiscard]] std::vector<std::string> type_differences();
+
   // Messages with an intended time after `measured_from` count.
   void start(Nanoseconds measured_from);
 

@@ -118,6 +118,7 @@ struct EndpointSettings {
   perflab_qos qos{};
   PassBy pass_by = PassBy::kUnspecified;
   std::string user_data{};  // for peers, see middleware.h
+  std::string type_hash{};  // of `ros_type` (message/hash.h), which peers are told; empty: they are not
   // Messages say nothing of themselves: the sender gives each its source time stamp, which deliveries tell, also within
   // the process.
   bool known_by_stamp = false;
@@ -208,6 +209,8 @@ struct ServiceSettings {
   std::string service;   // ROS name, fully qualified
   std::string ros_type;  // "perflab_msgs/srv/Stamped10b"
   perflab_qos qos{};
+  std::string request_hash{};  // as EndpointSettings::type_hash, of both messages
+  std::string response_hash{};
 };
 
 class Client {
@@ -285,6 +288,29 @@ class EventSink {
   virtual void on_failure(Nanoseconds at_ns, const char* text) noexcept = 0;
 };
 
+// A type as peers are told of it.
+struct TypeName {
+  std::string ros_type;  // or, of somebody who is not of ROS 2, the name on the wire
+  std::string hash;      // empty: not told
+
+  // What is not told differs from nothing.
+  [[nodiscard]] bool differs(const TypeName& other) const noexcept {
+    return ros_type != other.ros_type || (!hash.empty() && !other.hash.empty() && hash != other.hash);
+  }
+  auto operator<=>(const TypeName&) const = default;
+};
+
+// Somebody elsewhere has the other end of a topic of ours, with another type.
+struct TypeDifference {
+  TopicKind kind = TopicKind::kTopic;
+  std::string topic;     // ROS name of the topic or service
+  bool publishes = false;  // somebody elsewhere does
+  TypeName ours;
+  TypeName theirs;
+
+  auto operator<=>(const TypeDifference&) const = default;
+};
+
 // A node as a graph names it.
 struct NodeName {
   std::string node_namespace;  // "/" or "/one/two"
@@ -323,6 +349,9 @@ class Runtime {
   virtual void create_timer(std::size_t executor, const TimerSettings& settings, TimerHandler& handler) = 0;
   virtual Waitable& create_waitable(std::size_t executor, const WaitableSettings& settings,
                                     WaitableHandler& handler) = 0;
+
+  // Each once. None where the runtime does not know of others. Throws Error.
+  [[nodiscard]] virtual std::vector<TypeDifference> type_differences() { return {}; }
 
   // Spends CPU time of the calling callback, real or virtual.
   virtual void work(Nanoseconds amount) noexcept = 0;

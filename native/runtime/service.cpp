@@ -21,7 +21,9 @@ EndpointSettings endpoint(const ServiceSettings& settings, TopicKind kind, const
   made.group = settings.group;
   made.kind = kind;
   made.topic = settings.service;
-  made.ros_type = settings.ros_type + (kind == TopicKind::kRequest ? "_Request" : "_Response");
+  const bool request = kind == TopicKind::kRequest;
+  made.ros_type = settings.ros_type + (request ? "_Request" : "_Response");
+  made.type_hash = request ? settings.request_hash : settings.response_hash;
   made.qos = settings.qos;
   made.user_data = user_data;
   return made;

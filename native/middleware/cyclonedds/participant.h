@@ -4,9 +4,11 @@
 #include <dds/dds.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "middleware/cyclonedds/settings.h"
 #include "middleware/middleware.h"
@@ -49,6 +51,8 @@ class Participant {
   Participant& operator=(const Participant&) = delete;
 
   const char* describe();
+  void remote_endpoints(std::string_view topic,
+                        const std::function<void(const perflab_remote_endpoint&)>& each) const;
 
   dds_entity_t handle() const noexcept { return participant_.get(); }
   const Domain& domain() const noexcept { return *domain_; }

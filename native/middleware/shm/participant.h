@@ -23,6 +23,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -66,6 +67,18 @@ class Participant {
   Participant& operator=(const Participant&) = delete;
 
   const char* describe();
+  template <typename Each>
+  void remote_endpoints(std::string_view topic, Each&& each) {
+    const std::lock_guard lock(mutex_);
+    for (const Peer& peer : peers_) {
+      if (is_self(peer)) continue;
+      for (const auto& [identity, remote] : peer.endpoints) {
+        const Endpoint& info = remote.info;
+        if (info.topic == topic)
+          each({identity, remote.is_writer, info.type.c_str(), {info.user_data.data(), info.user_data.size()}});
+      }
+    }
+  }
 
   // For writers and readers.
   const ParticipantSettings& settings() const noexcept { return settings_; }

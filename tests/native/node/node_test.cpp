@@ -172,6 +172,35 @@ nodes:
     subscriptions: [{topic: chatter, type: stamped1kb, qos: {depth: 1000}}]
 )";
 
+// The middleware matches both, for they have one name; each says before the start why it will not.
+TEST(Node, TypesOfOneNameThatDifferBetweenProcessesAreWhatDiscoveryEndsWith) {
+  const auto graph = [](const std::string& definition) {
+    json one = resolved(R"(
+name: pair
+processes:
+  - {name: a, nodes: [{name: talker, publishers: [{topic: chatter, type: stamped10b, period: 10ms}]}]}
+  - {name: b, nodes: [{name: listener, subscriptions: [{topic: chatter, type: stamped10b}]}]}
+)");
+    for (const auto& [process, ends] : {std::pair{0, "publishers"}, std::pair{1, "subscriptions"}})
+      one["processes"][process]["nodes"][0][ends][0]["type"] = "my_msgs/msg/Pair";
+    one["interfaces"] = {{"my_msgs/msg/Pair", "perflab_msgs/Header header\n" + definition}};
+    return one;
+  };
+  const Folder folder;
+  const conformance::DomainLock domain;
+  json a = configuration(graph("int32 a\n"), "a", domain.id()), b = configuration(graph("int64 a\n"), "b", domain.id());
+  a["discovery_timeout_ns"] = b["discovery_timeout_ns"] = 2 * kNanosecondsPerSecond;
+  Node talker(folder, "a", a), listener(folder, "b", b);
+  for (Node* const node : {&talker, &listener}) {
+    const json ready = node->expect("ready");
+    EXPECT_EQ(ready["matched"], false);
+    ASSERT_EQ(ready["unmatched"].size(), 1u) << ready;
+    const auto line = ready["unmatched"][0].get<std::string>();
+    EXPECT_TRUE(line.starts_with("topic /chatter: my_msgs/msg/Pair is RIHS01_")) << line;
+    EXPECT_TRUE(line.ends_with("elsewhere; right would be the same definition on both sides")) << line;
+  }
+}
+
 TEST(Node, ConditionsAreCountedApartAndMarkedInTheCheckpoint) {
   json graph = resolved(R"(
 name: flooded
