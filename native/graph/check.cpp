@@ -74,9 +74,12 @@ void check_publisher(const Publisher& publisher, message::Formats& messages, con
                      const Reporter& reporter) {
   reporter.require_none(item, qualified_topic_problem(publisher.topic));
   reporter.require_none(item, type_problem(messages, publisher.type));
+  const message::Format& format = *messages.find(publisher.type);
   reporter.require_none(item, size_problem(messages, publisher.type, publisher.length));
-  if (!messages.find(publisher.type)->variable)
-    reporter.require_none(item, size_problem(messages, publisher.type, publisher.size_bytes));
+  if (!format.variable) reporter.require_none(item, size_problem(messages, publisher.type, publisher.size_bytes));
+  if (const std::size_t bytes = format.payload_bytes(publisher.length); bytes != publisher.size_bytes)
+    reporter.fail(item, "size_bytes is {}; messages of {} with a length of {} have {} bytes", publisher.size_bytes,
+                  publisher.type, publisher.length, bytes);
   if (publisher.pass_by == PassBy::kLoaned) reporter.require_none(item, loan_problem(messages, publisher.type));
   reporter.require_none(item, qos_problem(publisher.qos));
 }
@@ -551,7 +554,7 @@ std::string loan_problem(message::Formats& messages, std::string_view type) {
   const message::Format* known = messages.find(type);
   if (known == nullptr) return type_problem(messages, type);
   if (known->type->plain) return {};
-  return fmt::format("a {} cannot be loaned, it has no fixed size; use shared or unique, or another type",
+  return fmt::format("{} cannot be loaned, it has no fixed size; use shared or unique, or another type",
                      type);
 }
 
