@@ -186,7 +186,10 @@ class LiveGraph {
   // Once everything is matched.
   [[nodiscard]] std::vector<PassingView> passing() const;
   [[nodiscard]] std::uint64_t foreign_messages() const noexcept;
+  // Those that are none of the type of their topic, and could not be recorded.
   [[nodiscard]] std::uint64_t malformed_messages() const noexcept;
+  // Those of which it is not known any more when they were due (schedule.h).
+  [[nodiscard]] std::uint64_t forgotten_messages() const noexcept;
 
  private:
   class LivePublisher;

@@ -106,8 +106,8 @@ struct LiveGraph::Shared {
     malformed.fetch_add(1, std::memory_order_relaxed);
     return false;
   }
-  // Completes a header that does not say all. False, and counted, where that is not known any more: too many messages
-  // came between. `source_timestamp_ns` is that of the delivery.
+  // Completes a header that does not say all. False, and counted, where that is not known any more: its publisher has
+  // sent as many others meanwhile as are remembered. `source_timestamp_ns` is that of the delivery.
   [[nodiscard]] bool look_up(const message::Format& format, const Schedule& kept, std::optional<std::size_t> where,
                              std::int64_t source_timestamp_ns, message::Header& header) noexcept {
     // A reply has a header and yet says nothing where the request, which it repeats, had none.
@@ -122,7 +122,7 @@ struct LiveGraph::Shared {
       header.sequence = entry.sequence;
     }
     if (where && header.intended_ns != kUnknownTime) return true;
-    malformed.fetch_add(1, std::memory_order_relaxed);
+    forgotten.fetch_add(1, std::memory_order_relaxed);
     return false;
   }
 
@@ -155,6 +155,7 @@ struct LiveGraph::Shared {
   std::uint32_t clients;  // numbered after the edges
   std::atomic<std::uint64_t> foreign{0};
   std::atomic<std::uint64_t> malformed{0};
+  std::atomic<std::uint64_t> forgotten{0};
 };
 
 // The bytes of a message that change from one to the next: its stamp and, where that stands in front, what is before it.

@@ -191,5 +191,8 @@ std::uint64_t LiveGraph::foreign_messages() const noexcept {
 std::uint64_t LiveGraph::malformed_messages() const noexcept {
   return shared_->malformed.load(std::memory_order_relaxed);
 }
+std::uint64_t LiveGraph::forgotten_messages() const noexcept {
+  return shared_->forgotten.load(std::memory_order_relaxed);
+}
 
 }  // namespace perflab::graph

@@ -1,5 +1,6 @@
 #include "programs/node/config.h"
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -107,6 +108,12 @@ void refuse_types_known_by_stamp(const graph::Graph& graph, const std::string& p
   }
 }
 
+bool subscribes(const graph::Process& process, const std::string& topic) {
+  return std::ranges::any_of(process.nodes, [&](const graph::Node& node) {
+    return std::ranges::find(node.subscriptions, topic, &graph::Subscription::topic) != node.subscriptions.end();
+  });
+}
+
 // Whether messages are handed to the runtime as structs. Throws where it cannot do what is asked.
 bool every_message_is_encoded(graph::Serialization asked, const RuntimeKind& runtime) {
   const bool every = asked == graph::Serialization::kEvery;
@@ -189,6 +196,28 @@ Config parse(const json& config) {
 }
 
 }  // namespace
+
+void require_schedule(const Config& config) {
+  if (!config.process || config.live.schedule_descriptor >= 0) return;
+  const std::vector<graph::Process>& processes = config.graph.processes;
+  const auto refuse = [&](const graph::Publisher& publisher, std::size_t other) {
+    throw BadInput("process " + config.process_name + ", schedule_fd: missing; messages of " + publisher.type + " on " +
+                   publisher.topic + " do not say when they were due, and process " + processes[other].name +
+                   " has the other end; right would be the memory that all processes share, or a type with a "
+                   "perflab_msgs/Header");
+  };
+  for (std::size_t from = 0; from < processes.size(); ++from) {
+    for (std::size_t to = 0; to < processes.size(); ++to) {
+      if (from == to || (from != *config.process && to != *config.process)) continue;
+      for (const graph::Node& node : processes[from].nodes) {
+        for (const graph::Publisher& publisher : node.publishers) {
+          const bool says = config.graph.messages->find(publisher.type)->stamp == message::Stamp::kHeader;
+          if (!says && subscribes(processes[to], publisher.topic)) refuse(publisher, from == *config.process ? to : from);
+        }
+      }
+    }
+  }
+}
 
 Config read_config(const std::string& file) {
   std::ifstream stream(file);

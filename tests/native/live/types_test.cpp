@@ -333,14 +333,15 @@ TEST_P(Relayed, AreNotWhatIsNoMessageOrHasNoKnownTime) {
   std::vector<std::uint8_t> foreign = make(1, true);
   foreign[1] = 7;
   send(foreign);
-  std::uint64_t bad = 2;
+  std::uint64_t forgotten = 0;
   if (format_.stamp != message::Stamp::kHeader) {
     send(make(2, true, false));
-    ++bad;
+    ++forgotten;
   }
   send(make(3, true));
   run();
-  EXPECT_EQ(live_.malformed_messages(), bad);
+  EXPECT_EQ(live_.malformed_messages(), 2u);
+  EXPECT_EQ(live_.forgotten_messages(), forgotten);
   ASSERT_EQ(mailbox_.messages.size(), 1u);
 }
 
