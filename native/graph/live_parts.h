@@ -99,9 +99,8 @@ struct LiveGraph::Shared {
   // False, and counted, where the bytes are no message of that type.
   [[nodiscard]] bool read(const message::Format& format, const runtime::Delivery& delivery,
                           message::Header& header) noexcept {
-    const bool is_one = format.stamp == message::Stamp::kNone
-                            ? message::is_cdr(delivery.bytes) && delivery.bytes.size() >= format.codec.fixed_size()
-                            : format.read_stamp(delivery.bytes, header);
+    const bool is_one = format.stamp == message::Stamp::kNone ? format.is_message(delivery.bytes)
+                                                              : format.read_stamp(delivery.bytes, header);
     if (is_one) return true;
     malformed.fetch_add(1, std::memory_order_relaxed);
     return false;

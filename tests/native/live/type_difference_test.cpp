@@ -3,19 +3,12 @@
 
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "domain_lock.h"
 #include "eventually.h"
-#include "graph/live.h"
-#include "graph/parse.h"
-#include "measure/clock.h"
-#include "message/definitions.h"
-#include "message/format.h"
-#include "middleware/host/plugin.h"
-#include "runtime/dds/dds_runtime.h"
+#include "side.h"
 
 namespace perflab::graph {
 namespace {
@@ -23,13 +16,6 @@ namespace {
 using conformance::DomainLock;
 using conformance::eventually;
 using Lines = std::vector<std::string>;
-
-class Nobody final : public runtime::EventSink {
- public:
-  void on_event(const perflab_event& /*event*/) noexcept override {}
-  void on_write_failed(Nanoseconds /*at_ns*/, const char* text) noexcept override { ADD_FAILURE() << text; }
-  void on_failure(Nanoseconds /*at_ns*/, const char* text) noexcept override { ADD_FAILURE() << text; }
-};
 
 constexpr const char* kTopics = R"(
 name: pair
@@ -43,37 +29,6 @@ processes:
   - {name: a, nodes: [{name: caller, clients: [{service: ask, type: TYPE, period: 10ms}]}]}
   - {name: b, nodes: [{name: callee, servers: [{service: ask, type: TYPE}]}]}
 )";
-
-// A process of a graph whose type is defined as that text. As in another process: it has types of its own.
-class Side {
- public:
-  Side(const middleware::Plugin& plugin, std::uint32_t domain, const std::string& yaml, const std::string& type,
-       const std::string& definition, std::size_t process)
-      : types_(std::make_shared<message::Formats>(std::map<std::string, std::string>{{type, definition}})),
-        graph_(parse_graph({{"test.yaml", with_type(yaml, type), "test"}}, types_)),
-        runtime_(plugin, {.domain = domain, .participants_expected = 4}, {}, clock_, sink_),
-        live_(graph_, process, runtime_, events_, {.duration_ns = kNanosecondsPerSecond, .domain = domain}) {}
-  ~Side() { runtime_.stop(); }
-  Side(const Side&) = delete;
-  Side& operator=(const Side&) = delete;
-
-  [[nodiscard]] LiveGraph& live() { return live_; }
-  [[nodiscard]] std::string hash(const std::string& type) { return types_->library().hash(type); }
-
- private:
-  static std::string with_type(std::string yaml, const std::string& type) {
-    for (std::size_t at = 0; (at = yaml.find("TYPE")) != std::string::npos;) yaml.replace(at, 4, type);
-    return yaml;
-  }
-
-  std::shared_ptr<message::Formats> types_;
-  Graph graph_;
-  measure::MonotonicClock clock_;
-  Nobody sink_;
-  measure::MessageEventQueue events_;
-  runtime::DdsRuntime runtime_;
-  LiveGraph live_;
-};
 
 class TypesElsewhere : public testing::TestWithParam<std::string> {
  protected:
