@@ -172,6 +172,26 @@ nodes:
     subscriptions: [{topic: chatter, type: stamped1kb, qos: {depth: 1000}}]
 )";
 
+// There `serialize` and `deserialize` would be 0, which nobody measured.
+TEST(Node, InVirtualTimeNotEveryMessageIsEncodedForNoTimePassesMeanwhile) {
+  const Folder folder;
+  json graph = resolved(kPair);
+  graph["serialization"] = "every";
+  json config = configuration(graph, "pair", 0);
+  config["runtime"] = "virtual";
+  config["process"] = nullptr;
+  Node node(folder, "virtual", config);
+  std::string said;
+  try {
+    node.expect("created");
+  } catch (const std::runtime_error& error) {
+    said = error.what();
+  }
+  EXPECT_NE(said.find("serialization: the runtime virtual cannot do 'every'; right would be once"), std::string::npos)
+      << said;
+  EXPECT_EQ(node.wait(), 2);
+}
+
 // Of messages between processes that do not say when they were due, it is looked up in memory that both have.
 TEST(Node, WithoutMemoryForTheScheduleAGraphThatNeedsItIsRefused) {
   const auto graph = [](const std::string& type, bool together) {
