@@ -524,13 +524,6 @@ std::string unknown(std::string_view what, std::string_view type, std::string_vi
   return fmt::format("{} {} is unknown; did you mean {}?", what, quote(type), near);
 }
 
-std::string unmeasurable(std::string_view type) {
-  return fmt::format(
-      "requests or replies of {} have no place for what is measured; they need a member of type perflab_msgs/Header, "
-      "or `int64 time` and behind it `uint64 id`",
-      type);
-}
-
 }  // namespace
 
 std::string type_problem(message::Formats& messages, std::string_view type) {
@@ -544,10 +537,7 @@ std::string service_type_problem(message::Formats& messages, std::string_view ty
   const message::Format* const request = messages.find_request(type);
   if (request == nullptr && messages.find(type) != nullptr)
     return fmt::format("type {} is no service; use one, like stamped1kb", type);
-  if (request == nullptr) return unknown("service type", type, "srv", messages.names(true));
-  const bool measured = request->stamp != message::Stamp::kNone &&
-                        messages.find_response(type)->stamp != message::Stamp::kNone;
-  return measured ? std::string() : unmeasurable(type);
+  return request == nullptr ? unknown("service type", type, "srv", messages.names(true)) : std::string();
 }
 
 std::string loan_problem(message::Formats& messages, std::string_view type) {

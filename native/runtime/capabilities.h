@@ -20,6 +20,8 @@ struct Capabilities {
   bool always_structs = false;
   // Endpoints may be known_by_stamp (EndpointSettings).
   bool source_timestamps = true;
+  // Replies name the request that they answer by a number that is known before it is sent (Client::next_number()).
+  bool request_numbers = true;
   // A library brings it, runtime/plugin.h.
   bool loaded = false;
 };

@@ -54,7 +54,8 @@ class Plugin {
  public:
   // Of the runtimes on ROS 2.
   static constexpr Capabilities kCapabilities{
-      .own_tracepoints = true, .always_structs = true, .source_timestamps = false, .loaded = true};
+      .own_tracepoints = true, .always_structs = true, .source_timestamps = false, .request_numbers = false,
+      .loaded = true};
 
   // Throws Error (kUnsupported) with one line that names the file and what is wrong with it. The library stays
   // in memory until the process ends.

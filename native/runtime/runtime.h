@@ -221,6 +221,9 @@ class Client {
   virtual ~Client() = default;
   // Sends a request. False if it was not sent; the reason has been reported.
   virtual bool request(const Outgoing& message) noexcept = 0;
+  // By which number Delivery::related of its reply names the next request; after request() has sent one, one more than
+  // that really got. 0 where replies do not name them (Capabilities::request_numbers).
+  [[nodiscard]] virtual std::int64_t next_number() const noexcept { return 0; }
   [[nodiscard]] virtual perflab_identity identity() const noexcept = 0;  // of the request writer
   [[nodiscard]] virtual std::size_t matched() noexcept = 0;              // servers that have both of our ends
 };

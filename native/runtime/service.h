@@ -40,6 +40,7 @@ class ServiceClient final : public Client, private MessageHandler {
                 ServiceFraming framing, const ServiceId& id, MessageHandler& handler);
 
   bool request(const Outgoing& message) noexcept override;
+  [[nodiscard]] std::int64_t next_number() const noexcept override { return next_.number; }
   [[nodiscard]] perflab_identity identity() const noexcept override { return requests_->identity(); }
   [[nodiscard]] std::size_t matched() noexcept override;
 
@@ -48,7 +49,7 @@ class ServiceClient final : public Client, private MessageHandler {
 
   const ServiceFraming framing_;
   MessageHandler& handler_;
-  RequestId next_;
+  RequestId next_{.client = 0, .number = 1};  // of kRmwFastrtps only the number, which the middleware gives
   std::vector<std::uint8_t> scratch_;
   Publisher* requests_;
   Subscription* replies_;

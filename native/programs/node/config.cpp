@@ -114,6 +114,22 @@ bool subscribes(const graph::Process& process, const std::string& topic) {
   });
 }
 
+// Throws where the runtime does not say which request a reply answers, and the graph has a type that needs it.
+void refuse_services_known_by_number(const graph::Graph& graph, const std::string& process) {
+  for (const graph::Process& one : graph.processes) {
+    if (one.name != process) continue;
+    for (const graph::Node& node : one.nodes) {
+      for (const graph::Client& client : node.clients) {
+        if (graph.messages->find_request(client.type)->stamp == message::Stamp::kNone ||
+            graph.messages->find_response(client.type)->stamp == message::Stamp::kNone)
+          throw std::invalid_argument(client.service + ": requests of " + client.type +
+                                      " are identified by their numbers, which this runtime does not tell; right would "
+                                      "be a type whose messages have a perflab_msgs/Header, or time and id");
+      }
+    }
+  }
+}
+
 // Whether messages are handed to the runtime as structs. Throws where it cannot do what is asked.
 bool every_message_is_encoded(graph::Serialization asked, const RuntimeKind& runtime) {
   const bool every = asked == graph::Serialization::kEvery;
@@ -182,6 +198,7 @@ Config parse(const json& config) {
     to.too_late_ns = thresholds.value("too_late_ns", to.too_late_ns);
   }
   if (!can.source_timestamps) refuse_types_known_by_stamp(result.graph, result.process_name);
+  if (!can.request_numbers) refuse_services_known_by_number(result.graph, result.process_name);
   result.live.structs = every_message_is_encoded(result.graph.serialization, *result.runtime);
   for (const json& name : config.value("measure", json::array())) {
     if (name == "dispatch") {

@@ -27,7 +27,7 @@ class CutMessages : public testing::TestWithParam<std::string> {
   // Of messages without a stamp: each that is cut is malformed, and one that is whole is only of unknown time.
   void expect_counted(bool structs) {
     const std::string type = "my_msgs/msg/Parts";
-    Side listener(plugin_, domain_.id(), kSink, type, "string name\nuint8[] data\nfloat64 last\n", 1, structs);
+    Side listener(plugin_, domain_.id(), kSink, type, "string name\nuint8[] data\nfloat64 last\n", 1, {.structs = structs});
     middleware::Writer writer =
         talker_.create_writer({.topic = "rt/chatter", .type = message::dds_type_name(type), .qos = qos()});
     ASSERT_TRUE(eventually([&] { return listener.live().unmatched().empty() && writer.matched_readers() == 1; }));

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "graph/live.h"
@@ -23,21 +24,35 @@ class Nobody final : public runtime::EventSink {
   void on_failure(Nanoseconds /*at_ns*/, const char* text) noexcept override { ADD_FAILURE() << text; }
 };
 
+// How a process does things.
+struct Manner {
+  bool structs = false;
+  std::optional<runtime::ServiceFraming> framing{};
+  std::optional<runtime::ExecutorKind> executor{};
+  bool intra_process = false;
+};
+
 // Of a graph that has TYPE in the place of its type, which is defined as that text.
 class Side {
  public:
   Side(const middleware::Plugin& plugin, std::uint32_t domain, const std::string& yaml, const std::string& type,
-       const std::string& definition, std::size_t process, bool structs = false)
+       const std::string& definition, std::size_t process, const Manner& manner = {})
       : types_(std::make_shared<message::Formats>(std::map<std::string, std::string>{{type, definition}})),
         graph_(parse_graph({{"test.yaml", with_type(yaml, type), "test"}}, types_)),
-        runtime_(plugin, {.domain = domain, .participants_expected = 4}, {}, clock_, sink_),
-        live_(graph_, process, runtime_, events_, {.duration_ns = kNanosecondsPerSecond, .structs = structs, .domain = domain}) {}
+        runtime_(plugin, {.domain = domain, .participants_expected = 4},
+                 {.intra_process = manner.intra_process, .service_framing = manner.framing}, clock_, sink_),
+        live_(graph_, process, runtime_, events_,
+              {.duration_ns = kNanosecondsPerSecond,
+               .structs = manner.structs,
+               .executor = manner.executor,
+               .domain = domain}) {}
   ~Side() { runtime_.stop(); }
   Side(const Side&) = delete;
   Side& operator=(const Side&) = delete;
 
   [[nodiscard]] LiveGraph& live() { return live_; }
   [[nodiscard]] const message::Format& format(const std::string& type) { return *types_->find(type); }
+  [[nodiscard]] bool timers_done() { return runtime_.timers_done(); }
   void stop() { runtime_.stop(); }
   [[nodiscard]] std::string hash(const std::string& type) { return types_->library().hash(type); }
 

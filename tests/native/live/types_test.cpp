@@ -29,6 +29,8 @@ std::shared_ptr<message::Formats> messages() {
       {"my_msgs/srv/Ask",
        "string question\nint64 time\nuint64 id\n---\nbool known\nfloat32[] answers\nint64 time\nuint64 id\n"},
       {"my_msgs/srv/AskWithHeader", "int64 time\nuint64 id\n---\nperflab_msgs/Header header\nstring answer\n"},
+      {"my_msgs/srv/AskWithoutStamp", "string question\n---\nperflab_msgs/Header header\n"},
+      {"my_msgs/srv/AnswerWithoutStamp", "int64 time\nuint64 id\n---\nstring[] answer\n"},
       {"my_msgs/srv/AnswerWithTime", "perflab_msgs/Header header\nstring question\n---\nint64 time\nuint64 id\n"},
   });
 }
@@ -403,11 +405,13 @@ processes:
               messages()->find_request(GetParam())->payload_bytes(message::kServiceLength));
   }
   EXPECT_EQ(lab->live().malformed_messages(), 0u);
+  EXPECT_EQ(lab->live().forgotten_messages(), 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(, ServicesOf,
                          testing::Values("stamped1kb", "my_msgs/srv/Ask", "my_msgs/srv/AskWithHeader",
-                                         "my_msgs/srv/AnswerWithTime"),
+                                         "my_msgs/srv/AnswerWithTime", "std_srvs/srv/SetBool", "std_srvs/srv/Empty",
+                                         "my_msgs/srv/AskWithoutStamp", "my_msgs/srv/AnswerWithoutStamp"),
                          rows::by_itself);
 
 }  // namespace
