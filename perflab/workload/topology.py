@@ -115,7 +115,7 @@ def _known(document: Any) -> dict[str, Any]:
 
 
 def _run(program: Path, arguments: Sequence[str], wrong: list[str] | None = None) -> Any:
-    """What perflab-graph prints; what it prints in spite of bad input, only where `wrong` takes the lines about that."""
+    """What perflab-graph prints; in spite of bad input only where `wrong` takes the lines about that."""
     try:
         done = programs.ask([program, *arguments], limit_s=RESOLVE_TIMEOUT_S)
     except subprocess.TimeoutExpired as error:
