@@ -164,7 +164,8 @@ typedef struct perflab_bytes {
 typedef struct perflab_remote_endpoint {
   perflab_identity identity;
   bool writes;
-  const char* type;        /* as found on the wire */
+  const char* topic;       /* as found on the wire, likewise the type */
+  const char* type;
   perflab_bytes user_data; /* its USER_DATA, any bytes */
 } perflab_remote_endpoint;
 
@@ -226,10 +227,10 @@ typedef struct perflab_middleware {
    * beside that. Owned by the participant, valid until the next call or close(). */
   const char* (*describe)(perflab_participant* participant);
 
-  /* Calls `each` for every writer and reader of other participants that is known to be on a topic at this moment,
-   * in any order, whether or not it has the type or QoS of an endpoint here. What `each` is given is valid until
-   * it returns; it must not call the plug-in. NULL where capabilities.reports_endpoints is false. */
-  perflab_status (*remote_endpoints)(perflab_participant* participant, const char* topic,
+  /* Calls `each` for every writer and reader of other participants that is known at this moment, in any order,
+   * whether or not it has the topic, type or QoS of an endpoint here. What `each` is given is valid until it
+   * returns; it must not call the plug-in. NULL where capabilities.reports_endpoints is false. */
+  perflab_status (*remote_endpoints)(perflab_participant* participant,
                                      void (*each)(void* context, const perflab_remote_endpoint* endpoint),
                                      void* context, perflab_error* error);
 

@@ -8,7 +8,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <string_view>
 
 #include "middleware/cyclonedds/settings.h"
 #include "middleware/middleware.h"
@@ -51,8 +50,7 @@ class Participant {
   Participant& operator=(const Participant&) = delete;
 
   const char* describe();
-  void remote_endpoints(std::string_view topic,
-                        const std::function<void(const perflab_remote_endpoint&)>& each) const;
+  void remote_endpoints(const std::function<void(const perflab_remote_endpoint&)>& each) const;
 
   dds_entity_t handle() const noexcept { return participant_.get(); }
   const Domain& domain() const noexcept { return *domain_; }

@@ -10,7 +10,6 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -190,13 +189,13 @@ class Participant {
 
   const char* describe();
   template <typename Each>
-  void remote_endpoints(std::string_view topic, Each&& each) {
+  void remote_endpoints(Each&& each) {
     if (below_.remote_endpoints == nullptr) return;  // it knows of none
     perflab_error error{};
     const auto call = [](void* context, const perflab_remote_endpoint* endpoint) {
       (*static_cast<std::remove_reference_t<Each>*>(context))(*endpoint);
     };
-    require_ok(below_.remote_endpoints(participant_, std::string(topic).c_str(), call, &each, &error), error);
+    require_ok(below_.remote_endpoints(participant_, call, &each, &error), error);
   }
 
   [[nodiscard]] const perflab_middleware& below() const noexcept { return below_; }

@@ -11,7 +11,6 @@
 #include <mutex>
 #include <set>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -68,11 +67,14 @@ class Participant : private dds::DomainParticipantListener {
 
   const char* describe();
   template <typename Each>
-  void remote_endpoints(std::string_view topic, Each&& each) {
+  void remote_endpoints(Each&& each) {
     const std::lock_guard lock(found_mutex_);
     for (const auto& [identity, found] : found_) {
-      if (found.topic == topic)
-        each({identity, found.writes, found.type.c_str(), {found.user_data.data(), found.user_data.size()}});
+      each({identity,
+            found.writes,
+            found.topic.c_str(),
+            found.type.c_str(),
+            {found.user_data.data(), found.user_data.size()}});
     }
   }
 

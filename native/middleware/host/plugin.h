@@ -65,6 +65,7 @@ struct EndpointSettings {
 struct RemoteEndpoint {
   perflab_identity identity;
   bool writes;
+  std::string topic;  // on the wire
   std::string type;
   std::string user_data;
 };
@@ -168,9 +169,9 @@ class Participant {
   WaitSet create_waitset();
   // A JSON object.
   std::string describe();
-  // Of other participants, on a topic, whatever their type and QoS. None where capabilities().reports_endpoints is
+  // Of other participants, whatever their topic, type and QoS. None where capabilities().reports_endpoints is
   // false: then they are not known.
-  std::vector<RemoteEndpoint> remote_endpoints(const std::string& topic);
+  std::vector<RemoteEndpoint> remote_endpoints();
 
  private:
   friend class Plugin;

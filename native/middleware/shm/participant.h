@@ -23,7 +23,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -68,14 +67,17 @@ class Participant {
 
   const char* describe();
   template <typename Each>
-  void remote_endpoints(std::string_view topic, Each&& each) {
+  void remote_endpoints(Each&& each) {
     const std::lock_guard lock(mutex_);
     for (const Peer& peer : peers_) {
       if (is_self(peer)) continue;
       for (const auto& [identity, remote] : peer.endpoints) {
         const Endpoint& info = remote.info;
-        if (info.topic == topic)
-          each({identity, remote.is_writer, info.type.c_str(), {info.user_data.data(), info.user_data.size()}});
+        each({identity,
+              remote.is_writer,
+              info.topic.c_str(),
+              info.type.c_str(),
+              {info.user_data.data(), info.user_data.size()}});
       }
     }
   }

@@ -13,7 +13,7 @@
 //
 // What the classes must have (what each does stands in middleware.h):
 //   Participant  Participant(const perflab_host&, <what read_settings returns>), describe(); where endpoints are
-//                reported also remote_endpoints(topic, each), which calls each(const perflab_remote_endpoint&)
+//                reported also remote_endpoints(each), which calls each(const perflab_remote_endpoint&)
 //   Writer       Writer(Participant&, const perflab_endpoint_settings&, const perflab_listener*), identity(),
 //                matched(), stamp_next(ns), and write(parts, count, error) or, where messages can be related,
 //                write(parts, count, related, sequence, error); where messages can be loaned also
@@ -32,7 +32,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 #include <type_traits>
 
 #include "middleware/middleware.h"
@@ -54,8 +53,8 @@ struct Handle : Class {
 
 template <typename Participant>
 concept ListsEndpoints =
-    requires(Participant& participant, std::string_view topic, void (*each)(const perflab_remote_endpoint&)) {
-      participant.remote_endpoints(topic, each);
+    requires(Participant& participant, void (*each)(const perflab_remote_endpoint&)) {
+      participant.remote_endpoints(each);
     };
 
 template <typename Writer>
@@ -159,13 +158,12 @@ constexpr perflab_middleware plugin_table(const PluginDescription& plugin) {
     };
   }
   if constexpr (ListsEndpoints<Participant>) {
-    table.remote_endpoints = [](Participant* participant, const char* topic,
+    table.remote_endpoints = [](Participant* participant,
                                 void (*each)(void* context, const perflab_remote_endpoint* endpoint), void* context,
                                 perflab_error* error) {
       return guarded(error, [&] {
-        participant->remote_endpoints(std::string_view(topic), [&](const perflab_remote_endpoint& endpoint) {
-          each(context, &endpoint);
-        });
+        participant->remote_endpoints(
+            [&](const perflab_remote_endpoint& endpoint) { each(context, &endpoint); });
         return PERFLAB_OK;
       });
     };

@@ -398,9 +398,11 @@ bool Node::await_discovery() {
 }
 
 std::optional<Node::Start> Node::await_start(bool matched) {
-  // Why comes before who.
-  std::vector<std::string> unmatched = live_->type_differences();
-  std::ranges::move(live_->unmatched(), std::back_inserter(unmatched));
+  std::vector<std::string> unmatched;
+  if (!matched) {  // why comes before who
+    unmatched = live_->type_differences();
+    std::ranges::move(live_->unmatched(), std::back_inserter(unmatched));
+  }
   for (const std::string& line : events_.incompatibilities())
     unmatched.push_back("incompatible QoS on " + line);
   control_.send({{"type", "ready"}, {"matched", matched}, {"unmatched", unmatched}});

@@ -215,10 +215,16 @@ Waitable& DdsRuntime::create_waitable(std::size_t executor, const WaitableSettin
 }
 
 std::vector<TypeDifference> DdsRuntime::type_differences() {
+  // Each participant knows of all others; what there is of them on a topic, by its name on the wire.
+  std::map<std::string, std::vector<middleware::RemoteEndpoint>> of_topic;
+  for (middleware::RemoteEndpoint& other : participants_.front().remote_endpoints())
+    of_topic[other.topic].push_back(std::move(other));
   std::set<TypeDifference> differences;
   const auto compare = [&](const EndpointSettings& ours, bool publishes) {
+    const auto others = of_topic.find(wire_name(ours));
+    if (others == of_topic.end()) return;
     const TypeName type{ours.ros_type, ours.type_hash};
-    for (const auto& other : participant_of(ours).remote_endpoints(wire_name(ours))) {
+    for (const middleware::RemoteEndpoint& other : others->second) {
       const TypeName theirs{message::ros_type_name(other.type), type_hash_in(other.user_data)};
       if (other.writes != publishes && type.differs(theirs))
         differences.insert({ours.kind, ours.topic, other.writes, type, theirs});

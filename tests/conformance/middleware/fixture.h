@@ -220,8 +220,8 @@ inline perflab_status write(Writer& writer, std::uint64_t number, std::size_t si
 // "writes|reads TYPE USER_DATA" of each endpoint elsewhere on the topic; sorted.
 inline std::vector<std::string> elsewhere(Participant& participant, const std::string& topic) {
   std::vector<std::string> all;
-  for (const middleware::RemoteEndpoint& one : participant.remote_endpoints(topic))
-    all.push_back((one.writes ? "writes " : "reads ") + one.type + " " + one.user_data);
+  for (const middleware::RemoteEndpoint& one : participant.remote_endpoints())
+    if (one.topic == topic) all.push_back((one.writes ? "writes " : "reads ") + one.type + " " + one.user_data);
   std::ranges::sort(all);
   return all;
 }
