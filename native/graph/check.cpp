@@ -74,9 +74,12 @@ void check_publisher(const Publisher& publisher, message::Formats& messages, con
                      const Reporter& reporter) {
   reporter.require_none(item, qualified_topic_problem(publisher.topic));
   reporter.require_none(item, type_problem(messages, publisher.type));
+  const message::Format& format = *messages.find(publisher.type);
   reporter.require_none(item, size_problem(messages, publisher.type, publisher.length));
-  if (!messages.find(publisher.type)->variable)
-    reporter.require_none(item, size_problem(messages, publisher.type, publisher.size_bytes));
+  if (!format.variable) reporter.require_none(item, size_problem(messages, publisher.type, publisher.size_bytes));
+  if (const std::size_t bytes = format.payload_bytes(publisher.length); bytes != publisher.size_bytes)
+    reporter.fail(item, "size_bytes is {}; messages of {} with a length of {} have {} bytes", publisher.size_bytes,
+                  publisher.type, publisher.length, bytes);
   if (publisher.pass_by == PassBy::kLoaned) reporter.require_none(item, loan_problem(messages, publisher.type));
   reporter.require_none(item, qos_problem(publisher.qos));
 }
@@ -521,13 +524,6 @@ std::string unknown(std::string_view what, std::string_view type, std::string_vi
   return fmt::format("{} {} is unknown; did you mean {}?", what, quote(type), near);
 }
 
-std::string unmeasurable(std::string_view type) {
-  return fmt::format(
-      "requests or replies of {} have no place for what is measured; they need a member of type perflab_msgs/Header, "
-      "or `int64 time` and behind it `uint64 id`",
-      type);
-}
-
 }  // namespace
 
 std::string type_problem(message::Formats& messages, std::string_view type) {
@@ -541,17 +537,14 @@ std::string service_type_problem(message::Formats& messages, std::string_view ty
   const message::Format* const request = messages.find_request(type);
   if (request == nullptr && messages.find(type) != nullptr)
     return fmt::format("type {} is no service; use one, like stamped1kb", type);
-  if (request == nullptr) return unknown("service type", type, "srv", messages.names(true));
-  const bool measured = request->stamp != message::Stamp::kNone &&
-                        messages.find_response(type)->stamp != message::Stamp::kNone;
-  return measured ? std::string() : unmeasurable(type);
+  return request == nullptr ? unknown("service type", type, "srv", messages.names(true)) : std::string();
 }
 
 std::string loan_problem(message::Formats& messages, std::string_view type) {
   const message::Format* known = messages.find(type);
   if (known == nullptr) return type_problem(messages, type);
   if (known->type->plain) return {};
-  return fmt::format("a {} cannot be loaned, it has no fixed size; use shared or unique, or another type",
+  return fmt::format("{} cannot be loaned, it has no fixed size; use shared or unique, or another type",
                      type);
 }
 

@@ -91,7 +91,7 @@ std::string waitable_name_problem(std::string_view name);
 // "" where the type is known, else a line that offers the nearest one. Throws BadInput, with the place in it, where the type's definition is wrong.
 std::string type_problem(message::Formats& messages, std::string_view type);
 
-// The same of the type of a service, whose messages also need a place for the measurement.
+// The same of the type of a service.
 std::string service_type_problem(message::Formats& messages, std::string_view type);
 
 // "" where a publisher of the known type `type` may lend its messages.

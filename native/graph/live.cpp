@@ -166,6 +166,8 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
                                      .fixed_size = format.codec.fixed_size(),
                                      .qos = end.qos,
                                      .pass_by = pass_by,
+                                     .user_data = {},
+                                     .type_hash = shared_->messages.library().hash(format.type->name),
                                      .known_by_stamp = format.stamp == message::Stamp::kNone};
   };
   const std::size_t first_publisher = publishers_.size();
@@ -239,14 +241,17 @@ void LiveGraph::build_timer(const Place& place, const Node& node, const std::str
 
 std::vector<Nanoseconds> LiveGraph::build_services(const Place& place, const Node& node) {
   const auto settings = [&](const std::string& service, const std::string& type, const perflab_qos& qos) {
+    message::Formats& messages = shared_->messages;
     return runtime::ServiceSettings{static_cast<int>(place.process),
                                     place.participant,
                                     place.group,
                                     service,
-                                    shared_->messages.full_service_name(type).value(),
-                                    shared_->messages.find_request(type)->type,
-                                    shared_->messages.find_response(type)->type,
-                                    qos};
+                                    messages.full_service_name(type).value(),
+                                    messages.find_request(type)->type,
+                                    messages.find_response(type)->type,
+                                    qos,
+                                    messages.library().hash(messages.find_request(type)->type->name),
+                                    messages.library().hash(messages.find_response(type)->type->name)};
   };
   for (const Server& server : node.servers) {
     servers_.push_back(std::make_unique<LiveServer>(*shared_, node, server, runtime_));

@@ -164,6 +164,10 @@ class LiveGraph {
   // Of these, those with more.
   [[nodiscard]] std::vector<std::string> strangers();
 
+  // Topics of which somebody elsewhere has another type than this graph, one line each: DDS does not match where the
+  // names of types differ, and does where only what they stand for differs. Asks the middleware for all that it knows.
+  [[nodiscard]] std::vector<std::string> type_differences();
+
   // Messages with an intended time after `measured_from` count.
   void start(Nanoseconds measured_from);
 
@@ -184,7 +188,10 @@ class LiveGraph {
   // Once everything is matched.
   [[nodiscard]] std::vector<PassingView> passing() const;
   [[nodiscard]] std::uint64_t foreign_messages() const noexcept;
+  // Those that are none of the type of their topic, and could not be recorded.
   [[nodiscard]] std::uint64_t malformed_messages() const noexcept;
+  // Those of which it is not known any more when they were due (schedule.h).
+  [[nodiscard]] std::uint64_t forgotten_messages() const noexcept;
 
  private:
   class LivePublisher;

@@ -101,15 +101,14 @@ struct LiveGraph::Shared {
   // False, and counted, where the bytes are no message of that type.
   [[nodiscard]] bool read(const message::Format& format, const runtime::Delivery& delivery,
                           message::Header& header) noexcept {
-    const bool is_one = format.stamp == message::Stamp::kNone
-                            ? message::is_cdr(delivery.bytes) && delivery.bytes.size() >= format.codec.fixed_size()
-                            : format.read_stamp(delivery.bytes, header);
+    const bool is_one = format.stamp == message::Stamp::kNone ? format.is_message(delivery.bytes)
+                                                              : format.read_stamp(delivery.bytes, header);
     if (is_one) return true;
     malformed.fetch_add(1, std::memory_order_relaxed);
     return false;
   }
-  // Completes a header that does not say all. False, and counted, where that is not known any more: too many messages
-  // came between. `source_timestamp_ns` is that of the delivery.
+  // Completes a header that does not say all. False, and counted, where that is not known any more: its publisher has
+  // sent as many others meanwhile as are remembered. `source_timestamp_ns` is that of the delivery.
   [[nodiscard]] bool look_up(const message::Format& format, const Schedule& kept, std::optional<std::size_t> where,
                              std::int64_t source_timestamp_ns, Schedule::Cursor& cursor,
                              message::Header& header) noexcept {
@@ -126,7 +125,7 @@ struct LiveGraph::Shared {
       header.sequence = entry.sequence;
     }
     if (where && header.intended_ns != kUnknownTime) return true;
-    malformed.fetch_add(1, std::memory_order_relaxed);
+    forgotten.fetch_add(1, std::memory_order_relaxed);
     return false;
   }
 
@@ -161,6 +160,7 @@ struct LiveGraph::Shared {
   std::uint32_t clients;  // numbered after the edges
   std::atomic<std::uint64_t> foreign{0};
   std::atomic<std::uint64_t> malformed{0};
+  std::atomic<std::uint64_t> forgotten{0};
 };
 
 // The bytes of a message that change from one to the next: its stamp and, where that stands in front, what is before it.
@@ -193,6 +193,7 @@ class Sender {
     bool source_timestamps = true;
     Schedule* schedule = nullptr;  // where messages leave behind when they were due; null: they say so themselves
     std::size_t scheduled = 0;     // where in it
+    bool tells_current = false;    // current() holds while `publish` runs
   };
 
   Sender(measure::RecorderMemory& memory, const measure::Clock& clock, const message::Format& format,
@@ -257,6 +258,8 @@ class Sender {
 
   [[nodiscard]] measure::PublisherRecorder& recorder() noexcept { return recorder_; }
   [[nodiscard]] const measure::PublisherRecorder& recorder() const noexcept { return recorder_; }
+  // What is known of the message that is being sent.
+  [[nodiscard]] const Schedule::Entry& current() const noexcept { return current_; }
 
  private:
   template <typename Prepare, typename Publish>
@@ -303,6 +306,7 @@ class Sender {
   // Of a message that says nothing of itself: leaves all of it behind, and returns the source time stamp by which it is
   // found. Else 0.
   std::int64_t leave_behind(const message::Header& header, std::uint64_t sequence) noexcept {
+    if (settings_.tells_current) current_ = {header.intended_ns, header.published_ns, sequence};
     if (format_.stamp != message::Stamp::kNone || settings_.schedule == nullptr) return 0;
     const Schedule::Entry entry{header.intended_ns, header.published_ns, sequence};
     const std::int64_t now_ns = read_clock(CLOCK_REALTIME);
@@ -337,6 +341,7 @@ class Sender {
   StampRegion region_;
   std::optional<message::Object> object_;
   std::uint64_t stamps_ = 0;  // source time stamps given
+  Schedule::Entry current_;
   Guard guard_;
 };
 
@@ -619,7 +624,7 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler {
         client_(client),
         request_(*shared.messages.find_request(client.type)),
         reply_(*shared.messages.find_response(client.type)),
-        schedule_(scheduled() ? 1 : 0, -1),
+        schedule_(scheduled() || by_number() ? 1 : 0, -1),
         sender_(shared.memory, shared.clock, request_,
                 {.length = message::kServiceLength,
                  .size_bytes = static_cast<std::uint32_t>(request_.payload_bytes(message::kServiceLength)),
@@ -627,7 +632,8 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler {
                  .concurrent = concurrent,
                  .structs = shared.structs,
                  .times_encoding = shared.times_encoding,
-                 .schedule = scheduled() ? &schedule_ : nullptr}),
+                 .schedule = scheduled() ? &schedule_ : nullptr,
+                 .tells_current = by_number()}),
         replies_(shared.memory, shared.events, shared.clients++, settings.thresholds, client.frequency_hz,
                  figures_of(settings, node, *ends().server, false)) {
     if (shared.structs) object_.emplace(*reply_.type);
@@ -643,13 +649,17 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler {
     if (!shared_.structs) {
       sender_.send(
           intended_ns, [](const auto&) { return true; },
-          [this](const runtime::Outgoing& message) { return endpoint_->request(message); });
+          [this](const runtime::Outgoing& message) {
+            return ask([&] { return endpoint_->request(message); });
+          });
       return;
     }
     sender_.send_object(
         intended_ns, [](message::Object& own) { return own.data(); },
         [this](const message::Codec& codec, const void* object, std::int64_t /*source_timestamp_ns*/,
-               Nanoseconds& serialize_ns) { return endpoint_->request_object(codec, object, serialize_ns); });
+               Nanoseconds& serialize_ns) {
+          return ask([&] { return endpoint_->request_object(codec, object, serialize_ns); });
+        });
   }
 
   void on_message(const runtime::Delivery& reply) noexcept override {
@@ -663,8 +673,12 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler {
       return;
     }
     const Nanoseconds callback_ns = shared_.clock.now();
-    Schedule::Cursor unused;  // every message of a service has a stamp
-    if (!shared_.look_up(reply_, schedule_, 0, kUnknownTime, unused, header)) return;
+    Schedule::Cursor unused;  // no reply is known by its stamp
+    if (by_number()) {
+      if (!look_up(reply.related.sequence, header)) return;
+    } else if (!shared_.look_up(reply_, schedule_, 0, kUnknownTime, unused, header)) {
+      return;
+    }
     const bool recorded =
         replies_.record_callback({header.intended_ns, header.published_ns, message::sequence_of(header)},
                                  callback_ns, reply.arrived_ns);
@@ -685,7 +699,36 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler {
  private:
   // Whether replies do not say when their requests were due, since one of the messages has no place for it.
   [[nodiscard]] bool scheduled() const noexcept {
-    return request_.stamp == message::Stamp::kTimeAndId || reply_.stamp == message::Stamp::kTimeAndId;
+    const auto is = [this](message::Stamp stamp) { return request_.stamp == stamp || reply_.stamp == stamp; };
+    return !by_number() && is(message::Stamp::kTimeAndId);
+  }
+  // Whether one of them says nothing of the measurement: a reply belongs to the request whose number the middleware says.
+  [[nodiscard]] bool by_number() const noexcept {
+    return request_.stamp == message::Stamp::kNone || reply_.stamp == message::Stamp::kNone;
+  }
+
+  // The reply may come before this returns, so what is known of the request is left behind before, under the number that
+  // it will have; the middleware may leave one out, of a request that it could not send.
+  template <typename Send>
+  bool ask(const Send& send) noexcept {
+    if (!by_number()) return send();
+    const std::int64_t number = endpoint_->next_number();
+    const Schedule::Entry entry = sender_.current();
+    schedule_.put(0, static_cast<std::uint64_t>(number), entry);
+    if (!send()) return false;
+    const std::int64_t sent = endpoint_->next_number() - 1;
+    if (sent != number) schedule_.put(0, static_cast<std::uint64_t>(sent), entry);
+    return true;
+  }
+  // False, and counted, where the request is not known any more.
+  [[nodiscard]] bool look_up(std::int64_t number, message::Header& header) noexcept {
+    const Schedule::Entry entry = schedule_.find(0, static_cast<std::uint64_t>(number));
+    header.intended_ns = entry.due_ns;
+    header.published_ns = entry.published_ns;
+    header.sequence = entry.sequence;
+    if (entry.due_ns != kUnknownTime) return true;
+    shared_.forgotten.fetch_add(1, std::memory_order_relaxed);
+    return false;
   }
 
   Shared& shared_;
@@ -701,7 +744,7 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler {
   std::uint64_t completed_ = 0;
 };
 
-// Works and replies with the header of the request, by which the client knows which one it was.
+// Works and replies with the header of the request, where there is one, by which the client knows which one it was.
 class LiveGraph::LiveServer final : public runtime::RequestHandler {
  public:
   LiveServer(Shared& shared, const Node& node, const Server& server, runtime::Runtime& runtime)

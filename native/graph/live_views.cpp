@@ -1,6 +1,7 @@
 // What a live graph says of itself: whether it is matched, what it has counted, its recorders.
 #include <functional>
 #include <map>
+#include <string_view>
 
 #include "graph/live.h"
 #include "graph/live_parts.h"
@@ -15,6 +16,36 @@ auto views_of(const Parts& parts, View view) {
   return views;
 }
 
+// "publisher", "server", ...: what somebody elsewhere is.
+std::string_view who(const runtime::TypeDifference& difference) {
+  switch (difference.kind) {
+    case runtime::TopicKind::kTopic:
+      return difference.publishes ? "publisher" : "subscription";
+    case runtime::TopicKind::kRequest:
+      return difference.publishes ? "client" : "server";
+    case runtime::TopicKind::kReply:
+      return difference.publishes ? "server" : "client";
+  }
+  return "endpoint";
+}
+
+std::string told(const runtime::TypeDifference& difference) {
+  const bool topic = difference.kind == runtime::TopicKind::kTopic;
+  const runtime::TypeName& ours = difference.ours;
+  const runtime::TypeName& theirs = difference.theirs;
+  std::string line = (topic ? "topic " : "service ") + difference.topic + ": ";
+  const std::string of = " of a " + std::string(who(difference)) + " elsewhere";
+  if (ours.ros_type == theirs.ros_type) {
+    line += ours.ros_type + " is " + ours.hash + " here, and " + theirs.hash + of;
+    return line + "; right would be the same definition on both sides";
+  }
+  const auto with_hash = [](const runtime::TypeName& type) {
+    return type.ros_type + " (" + (type.hash.empty() ? "hash not told" : type.hash) + ")";
+  };
+  line += "type " + with_hash(ours) + " here, and " + with_hash(theirs) + of;
+  return line + "; right would be one type on both sides";
+}
+
 }  // namespace
 
 std::vector<WriterName> LiveGraph::writers() const { return views_of(publishers_, &LivePublisher::name); }
@@ -26,6 +57,12 @@ void LiveGraph::set_writers(std::span<const WriterName> writers) {
 std::vector<std::string> LiveGraph::unmatched() { return differing(false); }
 
 std::vector<std::string> LiveGraph::strangers() { return differing(true); }
+
+std::vector<std::string> LiveGraph::type_differences() {
+  std::vector<std::string> lines;
+  for (const runtime::TypeDifference& difference : runtime_.type_differences()) lines.push_back(told(difference));
+  return lines;
+}
 
 std::vector<std::string> LiveGraph::differing(bool too_many_only) {
   std::vector<std::string> lines;
@@ -153,6 +190,9 @@ std::uint64_t LiveGraph::foreign_messages() const noexcept {
 }
 std::uint64_t LiveGraph::malformed_messages() const noexcept {
   return shared_->malformed.load(std::memory_order_relaxed);
+}
+std::uint64_t LiveGraph::forgotten_messages() const noexcept {
+  return shared_->forgotten.load(std::memory_order_relaxed);
 }
 
 }  // namespace perflab::graph

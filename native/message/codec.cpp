@@ -506,10 +506,17 @@ struct Bytes {
   static bool within(const Instruction& now, std::size_t count) noexcept {
     return now.count == 0 || count <= now.count;
   }
-  // The length of a text, and whether its characters are there.
-  bool text_length(const Instruction& now, std::size_t& length) noexcept {
+  // A text: how many characters it has, where the first is, and whether they are there and within its bound; the
+  // position is behind it. The length of narrow ones counts the zero; an empty text may come without.
+  bool text(const Instruction& now, const std::uint8_t*& from, std::size_t& length) noexcept {
     if (!pad(now) || !get_length(length)) return false;
-    return length <= (size - position) / (now.kind == Kind::kText ? 1 : sizeof(char32_t));
+    const bool narrow = now.kind == Kind::kText;
+    const std::size_t each = narrow ? 1 : sizeof(char32_t);
+    if (length > (size - position) / each) return false;
+    from = origin + position;
+    position += length * each;
+    if (narrow && length > 0 && from[length - 1] == 0) --length;
+    return within(now, length);
   }
   // How many elements a sequence has, and whether they are there; the position is that of the first.
   bool elements_length(const Instruction& now, std::size_t& count) noexcept {
@@ -528,7 +535,7 @@ struct Bytes {
 template <bool kSwapped>
 struct Reader : Bytes<kSwapped> {
   using Base = Bytes<kSwapped>;
-  using Base::origin, Base::position, Base::within;
+  using Base::origin, Base::position;
 
   static std::byte* data(const std::byte* of) noexcept { return static_cast<std::byte*>(read<Sequence>(of).data); }
   void get(std::byte* to, std::size_t bytes, std::size_t width) noexcept {
@@ -544,23 +551,17 @@ struct Reader : Bytes<kSwapped> {
   }
   bool text(const Instruction& now, std::byte* to) noexcept {
     std::size_t length = 0;
-    if (!this->text_length(now, length)) return false;
+    const std::uint8_t* from = nullptr;
+    const bool narrow = now.kind == Kind::kText;
     auto& text = *reinterpret_cast<Sequence*>(to);
-    return now.kind == Kind::kText ? narrow(now, length, text) : wide(now, length, text);
-  }
-  // The length counts the zero; an empty text may come without.
-  bool narrow(const Instruction& now, std::size_t length, Sequence& text) noexcept {
-    const std::uint8_t* const from = origin + position;
-    position += length;
-    if (length > 0 && from[length - 1] == 0) --length;
-    if (!within(now, length) || !resize_text(text, length, Primitive::kString)) return false;
-    if (length > 0) std::memcpy(text.data, from, length);
-    return true;
-  }
-  bool wide(const Instruction& now, std::size_t length, Sequence& text) noexcept {
-    if (!within(now, length) || !resize_text(text, length, Primitive::kWstring)) return false;
-    for (std::size_t i = 0; i < length; ++i, position += sizeof(char32_t)) {
-      const auto number = read<std::uint32_t>(origin + position);
+    if (!Base::text(now, from, length)) return false;
+    if (!resize_text(text, length, narrow ? Primitive::kString : Primitive::kWstring)) return false;
+    if (narrow) {
+      if (length > 0) std::memcpy(text.data, from, length);
+      return true;
+    }
+    for (std::size_t i = 0; i < length; ++i, from += sizeof(char32_t)) {
+      const auto number = read<std::uint32_t>(from);
       static_cast<char16_t*>(text.data)[i] = static_cast<char16_t>(kSwapped ? __builtin_bswap32(number) : number);
     }
     return true;
@@ -599,9 +600,8 @@ struct Skipper : Bytes<kSwapped> {
   }
   bool text(const Instruction& now, std::size_t /*offset*/) noexcept {
     std::size_t length = 0;
-    if (!this->text_length(now, length)) return false;
-    position += length * (now.kind == Kind::kText ? 1 : sizeof(char32_t));
-    return true;
+    const std::uint8_t* from = nullptr;
+    return Base::text(now, from, length);
   }
   bool elements(const Instruction& now, std::size_t /*offset*/) noexcept {
     std::size_t count = 0;

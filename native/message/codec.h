@@ -35,7 +35,8 @@ class Codec {
   // Bytes of this message with its encapsulation header.
   [[nodiscard]] std::size_t encoded_size(const void* object) const noexcept;
 
-  // Writes the message in native byte order; padding is zero. Returns its size; 0, and nothing is written, where `to` is
+  // Writes the message in native byte order; padding is as it is in the struct: zero, or what stood there in the bytes that
+  // were decoded into it. Returns its size; 0, and nothing is written, where `to` is
   // smaller than encoded_size().
   std::size_t encode(const void* object, std::span<std::uint8_t> to) const noexcept;
 

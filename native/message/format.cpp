@@ -93,6 +93,11 @@ std::size_t Format::stamp_at(std::span<const std::uint8_t> bytes) const noexcept
   return at + stamp_bytes <= bytes.size() ? at : 0;
 }
 
+bool Format::is_message(std::span<const std::uint8_t> bytes) const noexcept {
+  const std::size_t fixed = codec.fixed_size();
+  return fixed > 0 ? is_cdr(bytes) && bytes.size() >= fixed : codec.extent(bytes) > 0;
+}
+
 bool Format::read_stamp(std::span<const std::uint8_t> bytes, Header& header) const noexcept {
   const std::size_t at = stamp_at(bytes);
   if (at == 0 || stamp == Stamp::kNone) return false;

@@ -59,6 +59,9 @@ struct Format {
   // What `length` counts: "byte", "character", "element".
   [[nodiscard]] std::string_view unit() const noexcept;
 
+  // Whether encoded bytes are a whole message, of either byte order; what stands in it is looked at only where its length
+  // depends on that.
+  [[nodiscard]] bool is_message(std::span<const std::uint8_t> bytes) const noexcept;
   // Reads what stands in encoded bytes of either byte order. False if they are no such message. Of a type with time and
   // id, `intended_ns` is kUnknownTime.
   [[nodiscard]] bool read_stamp(std::span<const std::uint8_t> bytes, Header& header) const noexcept;

@@ -28,6 +28,23 @@ std::string dds_type_name(std::string_view ros_type) {
   return name.append("dds_::").append(ros_type.substr(begin)).append("_");
 }
 
+std::string ros_type_name(std::string_view dds_type) {
+  constexpr std::string_view kMark = "dds_::";
+  const std::size_t mark = dds_type.rfind(kMark);
+  const bool is_ros = mark != std::string_view::npos && dds_type.ends_with('_') &&
+                      dds_type.substr(mark + kMark.size()).find("::") == std::string_view::npos;
+  if (!is_ros) return std::string(dds_type);
+  std::string name;
+  std::string_view packages = dds_type.substr(0, mark);
+  for (std::size_t colons = packages.find("::"); colons != std::string_view::npos; colons = packages.find("::")) {
+    name.append(packages.substr(0, colons)).append("/");
+    packages.remove_prefix(colons + 2);
+  }
+  dds_type.remove_prefix(mark + kMark.size());
+  dds_type.remove_suffix(1);
+  return name.append(dds_type);
+}
+
 std::string snake_case(std::string_view camel) {
   const auto is_capital = [](char c) { return c >= 'A' && c <= 'Z'; };
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };

@@ -9,6 +9,8 @@ namespace perflab::message {
 // Topic "/amazon" -> "rt/amazon"; "perflab_msgs/msg/StampedInt64" -> "perflab_msgs::msg::dds_::StampedInt64_".
 [[nodiscard]] std::string dds_topic_name(std::string_view ros_topic);
 [[nodiscard]] std::string dds_type_name(std::string_view ros_type);
+// Its inverse; a name of another form is returned as it is.
+[[nodiscard]] std::string ros_type_name(std::string_view dds_type);
 
 // Service "/add" -> "rq/addRequest" and "rr/addReply". The types of its messages have "_Request" and "_Response" behind.
 [[nodiscard]] std::string dds_request_name(std::string_view ros_service);

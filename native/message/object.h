@@ -24,8 +24,8 @@ namespace perflab::message {
 
 class Object {
  public:
-  // With the defaults of its definition, else zero; texts and sequences empty. Padding is zero and stays so. Throws
-  // std::bad_alloc.
+  // With the defaults of its definition, else zero; texts and sequences empty. Padding is zero, and stays so unless a
+  // message is decoded into it (codec.h). Throws std::bad_alloc.
   explicit Object(const Type& type);
   // A copy of a struct of that type. Throws std::bad_alloc.
   Object(const Type& type, const void* of);

@@ -36,7 +36,7 @@ extern "C" {
 
 /* The one version of everything below: raised by one whenever a plug-in built against an older header would
  * misbehave. */
-#define PERFLAB_MIDDLEWARE_ABI 5u
+#define PERFLAB_MIDDLEWARE_ABI 6u
 
 /* "Not known": a time that this middleware cannot tell. Never 0. */
 #define PERFLAB_TIME_UNKNOWN INT64_MIN
@@ -153,6 +153,22 @@ typedef struct perflab_endpoint_settings {
   const char* user_data; /* what peers see beside the QoS (USER_DATA); text, or NULL */
 } perflab_endpoint_settings;
 
+/* Bytes of somebody else's. A message comes in pieces of them, which write() treats as one; the host never changes
+ * them during write(). */
+typedef struct perflab_bytes {
+  const void* data;
+  size_t size;
+} perflab_bytes;
+
+/* What is known of a writer or reader of another participant. */
+typedef struct perflab_remote_endpoint {
+  perflab_identity identity;
+  bool writes;
+  const char* topic;       /* as found on the wire, likewise the type */
+  const char* type;
+  perflab_bytes user_data; /* its USER_DATA, any bytes */
+} perflab_remote_endpoint;
+
 /* Callbacks of one writer or reader; each may be NULL. */
 typedef struct perflab_listener {
   /* Readers: new data can be taken; take() is allowed here. Called at least once after each message
@@ -161,12 +177,6 @@ typedef struct perflab_listener {
   void (*on_event)(void* context, const perflab_event* event);
   void* context;
 } perflab_listener;
-
-/* A message in pieces; write() treats them as one. The host never changes the bytes during write(). */
-typedef struct perflab_bytes {
-  const void* data;
-  size_t size;
-} perflab_bytes;
 
 /* A taken message, valid until return_sample(). */
 typedef struct perflab_sample {
@@ -191,7 +201,7 @@ typedef struct perflab_capabilities {
   bool data_ready_callbacks; /* listener.on_data is called */
   bool source_timestamps;    /* perflab_sample.source_timestamp_ns is known, and stamp_next() exists */
   bool reception_timestamps; /* perflab_sample.reception_ns is known, at least between processes */
-  bool reports_endpoints;    /* host.on_event tells participants and endpoints found */
+  bool reports_endpoints;    /* host.on_event tells participants and endpoints found; remote_endpoints() exists */
   bool related_samples;      /* write_related() exists, and readers can have `sequence` and `related` */
   bool loans;                /* loan() exists; whether a writer can have it depends on its type and options */
 } perflab_capabilities;
@@ -216,6 +226,13 @@ typedef struct perflab_middleware {
   /* JSON object with what took effect: transport, configuration, and whatever the plug-in counts
    * beside that. Owned by the participant, valid until the next call or close(). */
   const char* (*describe)(perflab_participant* participant);
+
+  /* Calls `each` for every writer and reader of other participants that is known at this moment, in any order,
+   * whether or not it has the topic, type or QoS of an endpoint here. What `each` is given is valid until it
+   * returns; it must not call the plug-in. NULL where capabilities.reports_endpoints is false. */
+  perflab_status (*remote_endpoints)(perflab_participant* participant,
+                                     void (*each)(void* context, const perflab_remote_endpoint* endpoint),
+                                     void* context, perflab_error* error);
 
   perflab_status (*create_writer)(perflab_participant* participant, const perflab_endpoint_settings* settings,
                                   const perflab_listener* listener, perflab_writer** writer,

@@ -1,6 +1,7 @@
 // perflab-graph: reads graph files, checks them, and prints what they mean.
 //
-// Exit codes: 0 done, 2 usage or bad input (one line on stderr, nothing on stdout), 1 any other failure.
+// Exit codes: 0 done, 2 usage or bad input (one line on stderr, nothing on stdout; of `types` a line for each interface
+// file that is wrong, and the types of the others), 1 any other failure.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -10,6 +11,7 @@
 #include <exception>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -116,14 +118,20 @@ ordered_json description_of(const Graph& graph) {
   return json;
 }
 
-ordered_json message_types(const Arguments& arguments) {
-  using perflab::message::Format, perflab::message::Stamp;
-  const auto messages = read_messages(arguments);
-  ordered_json list = ordered_json::array();
-  for (const std::string& name : messages->names()) {
-    const Format& format = *messages->find(name);
-    const std::string& ros_type = format.type->name;
-    list.push_back({{"name", format.name},
+// Calls the function, and keeps what it says of an interface file that is wrong, each once: others may need it, too.
+template <typename Function>
+void keeping(std::set<std::string>& wrong, Function&& function) {
+  try {
+    function();
+  } catch (const perflab::BadInput& error) {
+    wrong.insert(error.what());
+  }
+}
+
+ordered_json message_type(const perflab::message::Format& format) {
+  using perflab::message::Stamp;
+  const std::string& ros_type = format.type->name;
+  return {{"name", format.name},
                     {"ros_type", ros_type},
                     {"family", perflab::message::Formats::family_of(ros_type)},
                     {"payload_bytes", format.variable ? ordered_json(nullptr) : ordered_json(format.payload_bytes(0))},
@@ -132,8 +140,17 @@ ordered_json message_types(const Arguments& arguments) {
                     {"struct_bytes", format.type->size},
                     {"stamp", format.stamp == Stamp::kNone     ? ordered_json(nullptr)
                               : format.stamp == Stamp::kHeader ? ordered_json("header")
-                                                               : ordered_json("time and id")}});
-  }
+                                                               : ordered_json("time and id")}};
+}
+
+// All messages that can be used. Of all interface files `wrong` gets what is wrong with them.
+ordered_json message_types(const Arguments& arguments, std::set<std::string>& wrong) {
+  const auto messages = read_messages(arguments);
+  ordered_json list = ordered_json::array();
+  for (const std::string& name : messages->names())
+    keeping(wrong, [&] { list.push_back(message_type(*messages->find(name))); });
+  for (const std::string& name : messages->library().names())
+    keeping(wrong, [&] { static_cast<void>(messages->library().hash(name)); });
   return list;
 }
 
@@ -199,13 +216,15 @@ int run(int argc, char** argv) {
     print(arguments.each ? descriptions_of_each(arguments.files) : description_of(read_graph(arguments)),
           arguments.pretty);
   if (schema->parsed()) std::cout << kGraphSchema;
-  if (types->parsed()) print(message_types(arguments), arguments.pretty);
+  std::set<std::string> wrong;
+  if (types->parsed()) print(message_types(arguments, wrong), arguments.pretty);
   std::cout.flush();
   if (!std::cout) {
     complain("perflab-graph: standard output cannot be written");
     return perflab::exit_code(Error::Kind::kFailed);
   }
-  return 0;
+  for (const std::string& line : wrong) complain(line);
+  return wrong.empty() ? 0 : perflab::exit_code(Error::Kind::kBadInput);
 }
 
 }  // namespace

@@ -25,6 +25,8 @@ struct Capabilities {
   bool source_timestamps = true;
   // Delivery::writer is never unknown.
   bool tells_writers = true;
+  // Replies name the request that they answer by a number that is known before it is sent (Client::next_number()).
+  bool request_numbers = true;
   // A library brings it, runtime/plugin.h.
   bool loaded = false;
 };

@@ -1,7 +1,9 @@
-// Names on the wire, by the conventions of ROS 2.
+// What an endpoint is called on the wire and tells of its type, by the conventions of ROS 2.
 #pragma once
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 
 #include "message/names.h"
 #include "runtime/runtime.h"
@@ -18,6 +20,25 @@ namespace perflab::runtime {
       break;
   }
   return message::dds_topic_name(settings.topic);
+}
+
+// What the RMWs of ROS 2 tell peers of a type in USER_DATA (rmw_dds_common::encode_type_hash_for_user_data_qos).
+inline constexpr std::string_view kTypeHashKey = "typehash=";
+
+// What is told in USER_DATA: the settings' own, and the type hash.
+[[nodiscard]] inline std::string user_data_of(const EndpointSettings& settings) {
+  if (settings.type_hash.empty()) return settings.user_data;
+  return settings.user_data + std::string(kTypeHashKey) + settings.type_hash + ";";
+}
+
+// The type hash that USER_DATA tells ("key=value;key=value;"), or nothing.
+[[nodiscard]] inline std::string type_hash_in(std::string_view user_data) {
+  while (!user_data.empty()) {
+    const std::string_view one = user_data.substr(0, user_data.find(';'));
+    if (one.starts_with(kTypeHashKey)) return std::string(one.substr(kTypeHashKey.size()));
+    user_data.remove_prefix(std::min(one.size() + 1, user_data.size()));
+  }
+  return {};
 }
 
 }  // namespace perflab::runtime

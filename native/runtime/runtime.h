@@ -117,6 +117,7 @@ struct EndpointSettings {
   perflab_qos qos{};
   PassBy pass_by = PassBy::kUnspecified;
   std::string user_data{};  // for peers, see middleware.h
+  std::string type_hash{};  // of `ros_type` (message/hash.h), which peers are told; empty: they are not
   // Messages say nothing of themselves: the sender gives each its source time stamp, which deliveries tell, also within
   // the process.
   bool known_by_stamp = false;
@@ -209,6 +210,8 @@ struct ServiceSettings {
   const message::Type* request = nullptr;   // both of its messages, as EndpointSettings::type
   const message::Type* response = nullptr;
   perflab_qos qos{};
+  std::string request_hash{};  // as EndpointSettings::type_hash, of both messages
+  std::string response_hash{};
 };
 
 class Client {
@@ -224,6 +227,9 @@ class Client {
     static_cast<void>(codec), static_cast<void>(object), static_cast<void>(serialize_ns);
     return false;
   }
+  // By which number Delivery::related of its reply names the next request; after request() has sent one, one more than
+  // that really got. 0 where replies do not name them (Capabilities::request_numbers).
+  [[nodiscard]] virtual std::int64_t next_number() const noexcept { return 0; }
   [[nodiscard]] virtual perflab_identity identity() const noexcept = 0;  // of the request writer
   [[nodiscard]] virtual std::size_t matched() noexcept = 0;              // servers that have both of our ends
 };
@@ -296,6 +302,29 @@ class EventSink {
   virtual void on_failure(Nanoseconds at_ns, const char* text) noexcept = 0;
 };
 
+// A type as peers are told of it.
+struct TypeName {
+  std::string ros_type;  // or, of somebody who is not of ROS 2, the name on the wire
+  std::string hash;      // empty: not told
+
+  // What is not told differs from nothing.
+  [[nodiscard]] bool differs(const TypeName& other) const noexcept {
+    return ros_type != other.ros_type || (!hash.empty() && !other.hash.empty() && hash != other.hash);
+  }
+  auto operator<=>(const TypeName&) const = default;
+};
+
+// Somebody elsewhere has the other end of a topic of ours, with another type.
+struct TypeDifference {
+  TopicKind kind = TopicKind::kTopic;
+  std::string topic;     // ROS name of the topic or service
+  bool publishes = false;  // somebody elsewhere does
+  TypeName ours;
+  TypeName theirs;
+
+  auto operator<=>(const TypeDifference&) const = default;
+};
+
 // A node as a graph names it.
 struct NodeName {
   std::string node_namespace;  // "/" or "/one/two"
@@ -334,6 +363,9 @@ class Runtime {
   virtual void create_timer(std::size_t executor, const TimerSettings& settings, TimerHandler& handler) = 0;
   virtual Waitable& create_waitable(std::size_t executor, const WaitableSettings& settings,
                                     WaitableHandler& handler) = 0;
+
+  // Each once. None where the runtime does not know of others. Throws Error.
+  [[nodiscard]] virtual std::vector<TypeDifference> type_differences() { return {}; }
 
   // Spends CPU time of the calling callback, real or virtual.
   virtual void work(Nanoseconds amount) noexcept = 0;

@@ -21,8 +21,10 @@ EndpointSettings endpoint(const ServiceSettings& settings, TopicKind kind, const
   made.group = settings.group;
   made.kind = kind;
   made.topic = settings.service;
-  made.ros_type = settings.ros_type + (kind == TopicKind::kRequest ? "_Request" : "_Response");
-  made.type = kind == TopicKind::kRequest ? settings.request : settings.response;
+  const bool request = kind == TopicKind::kRequest;
+  made.ros_type = settings.ros_type + (request ? "_Request" : "_Response");
+  made.type = request ? settings.request : settings.response;
+  made.type_hash = request ? settings.request_hash : settings.response_hash;
   made.qos = settings.qos;
   made.user_data = user_data;
   return made;
@@ -80,9 +82,9 @@ bool send_framed(Publisher& publisher, const RequestId& id, const Outgoing& mess
   return publisher.publish_related(Parts(message, encode(id)).span(), nullptr, nullptr);
 }
 
-bool send_related(Publisher& publisher, const perflab_sample_identity& related,
-                  const Outgoing& message) noexcept {
-  return publisher.publish_related(Parts(message).span(), &related, nullptr);
+bool send_related(Publisher& publisher, const perflab_sample_identity& related, const Outgoing& message,
+                  std::int64_t* number = nullptr) noexcept {
+  return publisher.publish_related(Parts(message).span(), &related, number);
 }
 
 }  // namespace
@@ -113,10 +115,15 @@ ServiceClient::ServiceClient(Runtime& runtime, std::size_t executor, const Servi
 std::size_t ServiceClient::matched() noexcept { return std::min(requests_->matched(), replies_->matched()); }
 
 bool ServiceClient::request(const Outgoing& message) noexcept {
-  if (framing_ == ServiceFraming::kRmwFastrtps)
-    return send_related(*requests_, {replies_->identity(), 0}, message);
+  if (framing_ == ServiceFraming::kRmwFastrtps) {
+    std::int64_t number = 0;
+    if (!send_related(*requests_, {replies_->identity(), 0}, message, &number)) return false;
+    next_.number = number + 1;
+    return true;
+  }
+  const RequestId id = next_;
   ++next_.number;
-  return send_framed(*requests_, next_, message);
+  return send_framed(*requests_, id, message);
 }
 
 bool ServiceClient::request_object(const message::Codec& codec, const void* object,

@@ -41,6 +41,7 @@ class ServiceClient final : public Client, private MessageHandler {
 
   bool request(const Outgoing& message) noexcept override;
   bool request_object(const message::Codec& codec, const void* object, Nanoseconds& serialize_ns) noexcept override;
+  [[nodiscard]] std::int64_t next_number() const noexcept override { return next_.number; }
   [[nodiscard]] perflab_identity identity() const noexcept override { return requests_->identity(); }
   [[nodiscard]] std::size_t matched() noexcept override;
 
@@ -50,7 +51,7 @@ class ServiceClient final : public Client, private MessageHandler {
   const ServiceFraming framing_;
   const measure::Clock& clock_;
   MessageHandler& handler_;
-  RequestId next_;
+  RequestId next_{.client = 0, .number = 1};  // of kRmwFastrtps only the number, which the middleware gives
   std::vector<std::uint8_t> scratch_;
   std::vector<std::uint8_t> encoded_;  // the last request that was a struct
   Publisher* requests_;

@@ -45,19 +45,28 @@ def list_(
         raise BadInput(f"nothing named {what!r} to list; there are {', '.join(WHAT)}")
     if message_path and what != "messages":
         raise BadInput("--message-path is for `perflab list messages`")
-    asked = partial(_messages, message_path) if message_path else _LISTS.get(what or "")
+    wrong: list[str] = []
+    asked = partial(_messages, message_path, wrong) if message_path else _LISTS.get(what or "")
     lists = _all() if what is None or asked is None else {what: _finished(asked())}
     if as_json:
         document: Any = lists if what is None else lists[what]
         write_json(document)
-        return 0
+        return _complain(wrong)
     for number, (name, rows) in enumerate(lists.items()):
         if what is None:
             sys.stdout.write(("\n" if number else "") + f"{name}:\n")
         if not rows:
             sys.stdout.write("  none\n" if what is None else "")
         _print(rows if what is not None else _brief(name, rows), "  " if what is None else "")
-    return 0
+    return _complain(wrong)
+
+
+def _complain(wrong: Sequence[str]) -> int:
+    """Says what else could have been listed if it were not wrong."""
+    sys.stdout.flush()
+    for line in wrong:
+        sys.stderr.write(f"{line}\n")
+    return BadInput.exit_code if wrong else 0
 
 
 def _brief(name: str, rows: list[Row]) -> list[Row]:
@@ -177,14 +186,14 @@ def _executors() -> list[Row]:
     return [{"name": name, "summary": summary} for name, summary in EXECUTORS.items()]
 
 
-def _messages(message_path: Sequence[str] = ()) -> Rows:
+def _messages(message_path: Sequence[str] = (), wrong: list[str] | None = None) -> Rows:
     from perflab import native as native_programs
     from perflab.workload import topology
 
     native = native_programs.find()
 
     def rows() -> list[Row]:
-        types = topology.message_types(native, message_path)
+        types = topology.message_types(native, message_path, wrong)
         return [{"name": t["name"], "summary": _describe_type(t), **t} for t in types]
 
     return waiting.begin(rows)

@@ -17,8 +17,8 @@ import signal
 import sys
 from collections.abc import Sequence
 
-ABI = 5
-RUNTIME_ABI = 4
+ABI = 6
+RUNTIME_ABI = 5
 RUNTIME_ENTRY = "perflab_runtime_plugin"
 _PR_SET_PDEATHSIG = 1
 

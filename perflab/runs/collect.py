@@ -84,11 +84,21 @@ def collect(
     trial = trial.ended
     notes: list[str] = []
     processes, problem = _read(directory, trial, notes)
-    strangers = sum(int((p.checkpoint or {}).get("foreign_messages") or 0) for p in processes)
+    strangers, malformed, forgotten = (
+        sum(int((p.checkpoint or {}).get(f"{what}_messages") or 0) for p in processes)
+        for what in ("foreign", "malformed", "forgotten")
+    )
     if strangers and trial.outcome == SUCCESS:
         problem = problem or (
             f"{strangers} messages came from writers that are not in the graph: somebody else uses domain "
             f"{trial.domain}"
+        )
+    if malformed and trial.outcome == SUCCESS:
+        problem = problem or f"{malformed} messages are none of the type of their topic, and are in no figure"
+    if forgotten:
+        notes.append(
+            f"{forgotten} messages came after so many later ones that it is not known any more when they were due; "
+            "they are counted as lost"
         )
     drained = trial.outcome == SUCCESS or trial.drain is not None
     accounts, accounting_problem = _account(processes, edges, services, drained)

@@ -97,13 +97,16 @@ def describe(paths: Sequence[Path], native: Native) -> list[dict[str, Any] | Non
     return [None if about is None else _known(about) for about in found]
 
 
-def message_types(native: Native, message_path: Sequence[str] = ()) -> list[dict[str, Any]]:
+def message_types(
+    native: Native, message_path: Sequence[str] = (), wrong: list[str] | None = None
+) -> list[dict[str, Any]]:
     """The message types: {"name", "ros_type", "family", "payload_bytes", "variable", "plain", "struct_bytes", "stamp"}.
 
     `payload_bytes` is None where the publisher chooses it; `stamp` says what a message has for its measurement:
-    "header", "time and id", None for nothing. Raises BadInput and Unavailable.
+    "header", "time and id", None for nothing. `wrong` gets a line for each interface file that is wrong; without it
+    such a file raises BadInput. Raises BadInput and Unavailable.
     """
-    types = _run(native.program("perflab-graph"), ["types", *_folders(message_path)])
+    types = _run(native.program("perflab-graph"), ["types", *_folders(message_path)], wrong=wrong)
     if not isinstance(types, list):
         raise PerflabError("perflab-graph printed no list of types; build it again with `make`")
     return types
@@ -123,8 +126,11 @@ def _known(document: Any) -> dict[str, Any]:
     return document
 
 
-def _run(program: Path, arguments: Sequence[str], told: str | None = None) -> Any:
-    """What perflab-graph prints."""
+def _run(
+    program: Path, arguments: Sequence[str], *, told: str | None = None, wrong: list[str] | None = None
+) -> Any:
+    """What perflab-graph prints of what it is `told`; in spite of bad input only where `wrong` takes the lines about
+    that."""
     try:
         done = programs.ask([program, *arguments], limit_s=RESOLVE_TIMEOUT_S, told=told)
     except subprocess.TimeoutExpired as error:
@@ -132,11 +138,13 @@ def _run(program: Path, arguments: Sequence[str], told: str | None = None) -> An
     except OSError as error:
         raise Unavailable(f"cannot start {program}: {error.strerror}; build it again with `make`") from error
     complaint = one_line(done.stderr)
-    if done.returncode == BadInput.exit_code:
+    if done.returncode == BadInput.exit_code and done.stdout and wrong is not None:
+        wrong += done.stderr.splitlines()
+    elif done.returncode == BadInput.exit_code:
         raise BadInput(complaint or "not a valid graph")
     if done.returncode == Unavailable.exit_code:
         raise Unavailable(complaint)
-    if done.returncode != 0:
+    if done.returncode not in (0, BadInput.exit_code):
         raise PerflabError(f"perflab-graph ended with {done.returncode}: {complaint}")
     try:
         return json.loads(done.stdout)

@@ -170,6 +170,27 @@ def test_the_list_has_them(run: Run, messages: Path) -> None:
     assert types["sensor_msgs/msg/Image"].items() >= {"family": "sensor_msgs", "stamp": None}.items()
 
 
+def test_the_list_has_the_good_ones_and_a_line_for_each_wrong_file(run: Run, messages: Path) -> None:
+    folder = messages / "src/my_msgs"
+    (folder / "msg/Beam.msg").write_text("float32[] ranges\nflot64 angle\n")  # Sweep and Report need it
+    (folder / "msg/Odd.msg").write_text("int32 a\nint32 a\n")
+    (folder / "msg/Good.msg").write_text("int32 a\n")
+    (folder / "srv").mkdir()
+    (folder / "srv/Ask.srv").write_text("int32 a\n---\nNone b\n")
+    lines = {
+        "msg/Beam.msg:2:1: unknown type 'flot64'; did you mean 'float64'?",
+        "msg/Odd.msg:2:7: ",
+        "srv/Ask.srv:3:1: ",
+    }
+    listed = run("list", "messages", "--message-path", messages, "--json")
+    assert listed.returncode == 2, listed.stderr
+    said = sorted(line.removeprefix(f"{folder}/") for line in listed.stderr.splitlines())
+    assert [bool(line.startswith(begin)) for line, begin in zip(said, sorted(lines), strict=True)] == [True] * 3, said
+    names = {row["name"] for row in json.loads(listed.stdout)}
+    assert {"my_msgs/msg/Good", "array1k"} <= names
+    assert not {"my_msgs/msg/Beam", "my_msgs/msg/Sweep", "my_msgs/msg/Report", "my_msgs/msg/Odd"} & names
+
+
 def test_a_graph_file_may_stand_behind_the_folder(graph: Path, messages: Path) -> None:
     done = subprocess.run(
         [Path(NATIVE) / "perflab-graph", "resolve", "--message-path", messages, graph],

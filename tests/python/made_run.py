@@ -67,6 +67,8 @@ class MadeTrial:
     missed: str | None = None  # the criterion that it missed, which is why it failed
     final: bool = True
     checkpoint: bool = True
+    malformed: int = 0  # messages, in each process; likewise below
+    forgotten: int = 0
     rss_kb: Sequence[int] = (5000, 6000, 7000, 6500)
     cpu_ms: int | Sequence[int] = 20  # in each interval of 500 ms
     more_events: Sequence[dict[str, Any]] = field(default_factory=list)
@@ -206,7 +208,8 @@ def _records(name: str, members: Sequence[str], trial: MadeTrial, duration_s: fl
             for s in asked
         ],
         "foreign_messages": 0,
-        "malformed_messages": 0,
+        "malformed_messages": trial.malformed,
+        "forgotten_messages": trial.forgotten,
     }
     return [
         {"type": "event", "at_ns": START_NS - 900 * MS, "code": "participant_created", "text": ""},

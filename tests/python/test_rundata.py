@@ -248,3 +248,23 @@ def test_each_of_several_participants_says_what_could_not_be_set(effective: dict
     (run_path / "summary.json").unlink()
     said = [note for note in open_run(run_path).notes if note.startswith("not set")]
     assert said == (["not set by perflab: one: a"] if isinstance(effective["participants"], list) else [])
+
+
+def test_messages_that_are_none_fail_a_trial_and_forgotten_ones_are_a_note(tmp_path: Path) -> None:
+    trials = [
+        MadeTrial([talk([100, 200])]),
+        MadeTrial([talk([100, 200])], malformed=3),
+        MadeTrial([talk([100, 200], sent=6)], forgotten=2),
+        MadeTrial([talk([100, 200])], malformed=1, outcome="failed"),
+    ]
+    run = open_run(make_run(tmp_path / "made", PROCESSES, trials, with_summary=False, with_tables=False))
+    said = "6 messages are none of the type of their topic, and are in no figure"  # of two processes
+    details = [detail for result in run.summary.results for detail in result.trials_detail]
+    assert [(d.outcome, d.reason) for d in details][:3] == [
+        ("success", None),
+        ("harness_error", said),
+        ("success", None),
+    ]
+    assert details[3].outcome == "failed"
+    forgotten = [note for note in run.notes if "it is not known any more when they were due" in note]
+    assert [note.partition(" ")[0] for note in forgotten] == ["4"]

@@ -161,6 +161,23 @@ void Participant::take_endpoints(dds_entity_t reader, perflab_event_kind found, 
   });
 }
 
+// Readers of built-in topics that are made now get all that is there now, and disturb none of those that watch.
+void Participant::remote_endpoints(const std::function<void(const perflab_remote_endpoint&)>& each) const {
+  for (const bool writes : {true, false}) {
+    const dds_entity_t of = writes ? DDS_BUILTIN_TOPIC_DCPSPUBLICATION : DDS_BUILTIN_TOPIC_DCPSSUBSCRIPTION;
+    const Entity reader(dds_create_reader(participant_.get(), of, nullptr, nullptr),
+                        "cannot read a built-in topic");
+    take_all<dds_builtintopic_endpoint_t>(reader.get(), [&](const auto& sample, bool alive) {
+      if (!alive || same(identity(sample.participant_key), identity_)) return;
+      void* data = nullptr;
+      std::size_t size = 0;
+      if (sample.qos != nullptr) dds_qget_userdata(sample.qos, &data, &size);
+      const std::unique_ptr<void, decltype(&dds_free)> owned(data, dds_free);
+      each({identity(sample.key), writes, sample.topic_name, sample.type_name, {data, size}});
+    });
+  }
+}
+
 void Participant::report(perflab_event_kind kind, const dds_guid_t& peer, const char* topic,
                          const char* type) {
   if (host_.on_event == nullptr) return;

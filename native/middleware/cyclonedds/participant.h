@@ -4,6 +4,7 @@
 #include <dds/dds.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -49,6 +50,7 @@ class Participant {
   Participant& operator=(const Participant&) = delete;
 
   const char* describe();
+  void remote_endpoints(const std::function<void(const perflab_remote_endpoint&)>& each) const;
 
   dds_entity_t handle() const noexcept { return participant_.get(); }
   const Domain& domain() const noexcept { return *domain_; }

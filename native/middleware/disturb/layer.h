@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/gate.h"
@@ -187,6 +188,15 @@ class Participant {
   Participant& operator=(const Participant&) = delete;
 
   const char* describe();
+  template <typename Each>
+  void remote_endpoints(Each&& each) {
+    if (below_.remote_endpoints == nullptr) return;  // it knows of none
+    perflab_error error{};
+    const auto call = [](void* context, const perflab_remote_endpoint* endpoint) {
+      (*static_cast<std::remove_reference_t<Each>*>(context))(*endpoint);
+    };
+    require_ok(below_.remote_endpoints(participant_, call, &each, &error), error);
+  }
 
   [[nodiscard]] const perflab_middleware& below() const noexcept { return below_; }
   [[nodiscard]] perflab_participant* handle() const noexcept { return participant_; }

@@ -506,27 +506,43 @@ void Participant::report_participant(ParticipantStatus status, const rtps::GUID_
   }
 }
 
-template <typename Data>
-void Participant::report_reader(ReaderStatus status, const rtps::GUID_t& guid, const Data& topic,
-                                const Data& type) {
-  if (status == ReaderStatus::DISCOVERED_READER) {
-    report(PERFLAB_READER_FOUND, fastdds::identity(guid), topic.c_str(), type.c_str());
-  } else if (status == ReaderStatus::REMOVED_READER) {
-    report(PERFLAB_READER_LOST, fastdds::identity(guid));
-  }
+void Participant::note_found(const perflab_identity& endpoint, Found found) {
+  if (is_own(endpoint)) return;
+  const std::lock_guard lock(found_mutex_);
+  found_.insert_or_assign(endpoint, std::move(found));
 }
 
-template <typename Data>
-void Participant::report_writer(WriterStatus status, const rtps::GUID_t& guid, const Data& topic,
-                                const Data& type, const Duration& lifespan) {
-  if (status == WriterStatus::DISCOVERED_WRITER) {
-    // Those of this participant say it themselves.
-    if (!is_own(fastdds::identity(guid))) note_lifespan(guid, nanoseconds(lifespan));
-    report(PERFLAB_WRITER_FOUND, fastdds::identity(guid), topic.c_str(), type.c_str());
-  } else if (status == WriterStatus::REMOVED_WRITER) {
-    forget_lifespan(guid);
-    report(PERFLAB_WRITER_LOST, fastdds::identity(guid));
+void Participant::forget_found(const perflab_identity& endpoint) noexcept {
+  const std::lock_guard lock(found_mutex_);
+  found_.erase(endpoint);
+}
+
+void Participant::report_reader(ReaderStatus status, const rtps::GUID_t& guid, Found found) {
+  const perflab_identity reader = fastdds::identity(guid);
+  if (status == ReaderStatus::REMOVED_READER) {
+    forget_found(reader);
+    report(PERFLAB_READER_LOST, reader);
+    return;
   }
+  note_found(reader, found);
+  if (status == ReaderStatus::DISCOVERED_READER)
+    report(PERFLAB_READER_FOUND, reader, found.topic.c_str(), found.type.c_str());
+}
+
+void Participant::report_writer(WriterStatus status, const rtps::GUID_t& guid, Found found,
+                                const Duration& lifespan) {
+  const perflab_identity writer = fastdds::identity(guid);
+  if (status == WriterStatus::REMOVED_WRITER) {
+    forget_lifespan(guid);
+    forget_found(writer);
+    report(PERFLAB_WRITER_LOST, writer);
+    return;
+  }
+  note_found(writer, found);
+  if (status != WriterStatus::DISCOVERED_WRITER) return;
+  // Those of this participant say it themselves.
+  if (!is_own(writer)) note_lifespan(guid, nanoseconds(lifespan));
+  report(PERFLAB_WRITER_FOUND, writer, found.topic.c_str(), found.type.c_str());
 }
 
 #if PERFLAB_FASTDDS_3
@@ -539,12 +555,13 @@ void Participant::on_participant_discovery(dds::DomainParticipant*, ParticipantS
 void Participant::on_data_reader_discovery(dds::DomainParticipant*, ReaderStatus status,
                                            const ReaderData& data, bool& ignore) {
   ignore = false;
-  report_reader(status, data.guid, data.topic_name, data.type_name);
+  report_reader(status, data.guid, {false, data.topic_name.to_string(), data.type_name.to_string(), data.user_data});
 }
 void Participant::on_data_writer_discovery(dds::DomainParticipant*, WriterStatus status,
                                            const WriterData& data, bool& ignore) {
   ignore = false;
-  report_writer(status, data.guid, data.topic_name, data.type_name, data.lifespan.duration);
+  report_writer(status, data.guid, {true, data.topic_name.to_string(), data.type_name.to_string(), data.user_data},
+                data.lifespan.duration);
 }
 #else
 void Participant::on_participant_discovery(dds::DomainParticipant*, rtps::ParticipantDiscoveryInfo&& info) {
@@ -556,7 +573,9 @@ void Participant::on_subscriber_discovery(dds::DomainParticipant*, rtps::ReaderD
   } else {
     note_remote(fastdds::identity(info.info.guid()), terms_of(info.info, false));
   }
-  report_reader(info.status, info.info.guid(), info.info.topicName(), info.info.typeName());
+  report_reader(info.status, info.info.guid(),
+                {false, info.info.topicName().to_string(), info.info.typeName().to_string(),
+                 info.info.m_qos.m_userData.getValue()});
 }
 void Participant::on_publisher_discovery(dds::DomainParticipant*, rtps::WriterDiscoveryInfo&& info) {
   if (info.status == WriterStatus::REMOVED_WRITER) {
@@ -564,7 +583,9 @@ void Participant::on_publisher_discovery(dds::DomainParticipant*, rtps::WriterDi
   } else {
     note_remote(fastdds::identity(info.info.guid()), terms_of(info.info, true));
   }
-  report_writer(info.status, info.info.guid(), info.info.topicName(), info.info.typeName(),
+  report_writer(info.status, info.info.guid(),
+                {true, info.info.topicName().to_string(), info.info.typeName().to_string(),
+                 info.info.m_qos.m_userData.getValue()},
                 info.info.m_qos.m_lifespan.duration);
 }
 #endif

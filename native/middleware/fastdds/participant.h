@@ -20,6 +20,7 @@
 #include "middleware/fastdds/transport.h"
 #include "middleware/middleware.h"
 #include "middleware/support/remembered.h"
+#include "middleware/types.h"
 
 namespace perflab::middleware::fastdds {
 
@@ -65,6 +66,17 @@ class Participant : private dds::DomainParticipantListener {
   Participant& operator=(const Participant&) = delete;
 
   const char* describe();
+  template <typename Each>
+  void remote_endpoints(Each&& each) {
+    const std::lock_guard lock(found_mutex_);
+    for (const auto& [identity, found] : found_) {
+      each({identity,
+            found.writes,
+            found.topic.c_str(),
+            found.type.c_str(),
+            {found.user_data.data(), found.user_data.size()}});
+    }
+  }
 
   dds::Publisher* publisher() const noexcept { return publisher_; }
   dds::Subscriber* subscriber() const noexcept { return subscriber_; }
@@ -127,6 +139,13 @@ class Participant : private dds::DomainParticipantListener {
     Terms terms;
     std::vector<const void*> reported_to;  // endpoints of this participant
   };
+  // What discovery said of a writer or reader of another participant.
+  struct Found {
+    bool writes;
+    std::string topic;
+    std::string type;
+    std::vector<std::uint8_t> user_data;
+  };
   struct KnownTopic {
     std::string type;
     dds::Topic* topic = nullptr;
@@ -143,11 +162,10 @@ class Participant : private dds::DomainParticipantListener {
   void report(perflab_event_kind kind, const perflab_identity& peer, const char* topic = nullptr,
               const char* type = nullptr);
   void report_participant(ParticipantStatus status, const rtps::GUID_t& guid);
-  template <typename Data>
-  void report_reader(ReaderStatus status, const rtps::GUID_t& guid, const Data& topic, const Data& type);
-  template <typename Data>
-  void report_writer(WriterStatus status, const rtps::GUID_t& guid, const Data& topic, const Data& type,
-                     const Duration& lifespan);
+  void report_reader(ReaderStatus status, const rtps::GUID_t& guid, Found found);
+  void report_writer(WriterStatus status, const rtps::GUID_t& guid, Found found, const Duration& lifespan);
+  void note_found(const perflab_identity& endpoint, Found found);
+  void forget_found(const perflab_identity& endpoint) noexcept;
   bool is_over(const rtps::GUID_t& writer, std::int64_t source_timestamp_ns) const noexcept;
   void note_remote(const perflab_identity& identity, Terms terms);
   void forget_remote(const perflab_identity& identity) noexcept;
@@ -186,7 +204,9 @@ class Participant : private dds::DomainParticipantListener {
   mutable std::mutex local_mutex_;  // taken under locks of the library
   std::map<const void*, LocalEndpoint> local_;
   std::vector<RemoteEndpoint> remote_;  // of other processes; with filters_local()
-  std::mutex mutex_;                    // what follows
+  std::mutex found_mutex_;              // taken under locks of the library
+  std::map<perflab_identity, Found, IdentityLess> found_;
+  std::mutex mutex_;  // what follows
   std::vector<std::shared_ptr<Record>> records_;
   std::map<std::string, KnownTopic> topics_;
   std::map<std::string, std::pair<dds::TypeSupport, const MessageType*>> types_;

@@ -94,6 +94,19 @@ WaitSet Participant::create_waitset() {
 
 std::string Participant::describe() { return api_->describe(participant_.get()); }
 
+std::vector<RemoteEndpoint> Participant::remote_endpoints() {
+  std::vector<RemoteEndpoint> found;
+  if (api_->remote_endpoints == nullptr) return found;
+  const auto each = [](void* context, const perflab_remote_endpoint* one) {
+    const auto* const data = static_cast<const char*>(one->user_data.data);
+    static_cast<std::vector<RemoteEndpoint>*>(context)->push_back(
+        {one->identity, one->writes, one->topic, one->type, std::string(data, data + one->user_data.size)});
+  };
+  perflab_error error{};
+  require_ok(api_->remote_endpoints(participant_.get(), each, &found, &error), error);
+  return found;
+}
+
 void WaitSet::attach(Reader& reader, std::uint64_t cookie) {
   perflab_error error{};
   require_ok(api_->attach(waitset_.get(), reader.reader_.get(), cookie, &error), error);

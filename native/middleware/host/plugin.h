@@ -61,6 +61,15 @@ struct EndpointSettings {
   std::string user_data = {};
 };
 
+// A writer or reader of another participant.
+struct RemoteEndpoint {
+  perflab_identity identity;
+  bool writes;
+  std::string topic;  // on the wire
+  std::string type;
+  std::string user_data;
+};
+
 class Writer {
  public:
   perflab_status write(std::span<const perflab_bytes> parts, perflab_error& error) noexcept {
@@ -160,6 +169,9 @@ class Participant {
   WaitSet create_waitset();
   // A JSON object.
   std::string describe();
+  // Of other participants, whatever their topic, type and QoS. None where capabilities().reports_endpoints is
+  // false: then they are not known.
+  std::vector<RemoteEndpoint> remote_endpoints();
 
  private:
   friend class Plugin;

@@ -12,9 +12,10 @@ namespace perflab::middleware::shm {
 
 Endpoint checked(const perflab_endpoint_settings& settings) {
   support::checked("shm", settings);
-  Endpoint info{settings.qos, settings.topic, settings.type};
-  if (info.topic.size() + info.type.size() > kLongestNames)
-    throw BadInput("shm: an endless topic or type; right would be e.g. rt/amazon");
+  Endpoint info{settings.qos, settings.topic, settings.type,
+                settings.user_data != nullptr ? settings.user_data : ""};
+  if (info.topic.size() + info.type.size() + info.user_data.size() > kLongestNames)
+    throw BadInput("shm: an endless topic, type or user data; right would be e.g. rt/amazon");
   if (settings.loans) {
     throw Unsupported("shm: topic '" + info.topic +
                       "' shall pass loaned messages; right would be unique or shared");

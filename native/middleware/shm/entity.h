@@ -18,6 +18,7 @@ struct Endpoint {
   perflab_qos qos;
   std::string topic;
   std::string type;
+  std::string user_data;
 };
 // Throws Error where they are malformed, or cannot be had.
 Endpoint checked(const perflab_endpoint_settings& settings);

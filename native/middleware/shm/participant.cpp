@@ -49,8 +49,11 @@ auto as_it_is(Entity& entity, Function&& function) {
 
 Letter letter(Kind kind, const perflab_identity& from, const perflab_identity& to = {},
               std::uint64_t number = 0) {
-  return {
-      .head = {.kind = kind, .from = from, .to = to, .number = number}, .topic = {}, .type = {}, .file = {}};
+  return {.head = {.kind = kind, .from = from, .to = to, .number = number},
+          .topic = {},
+          .type = {},
+          .user_data = {},
+          .file = {}};
 }
 
 Letter announcement(Kind kind, const Entity& entity) {
@@ -58,6 +61,7 @@ Letter announcement(Kind kind, const Entity& entity) {
   announced.head.qos = entity.info.qos;
   announced.topic = entity.info.topic;
   announced.type = entity.info.type;
+  announced.user_data = entity.info.user_data;
   return announced;
 }
 
@@ -403,7 +407,7 @@ void Participant::handle_endpoint(Peer& peer, const Letter& received) {
   const Letter::Head& head = received.head;
   const bool is_writer = head.kind == Kind::writer;
   const auto [at, is_new] = peer.endpoints.try_emplace(
-      head.from, RemoteEndpoint{is_writer, {head.qos, received.topic, received.type}});
+      head.from, RemoteEndpoint{is_writer, {head.qos, received.topic, received.type, received.user_data}});
   if (!is_new) return;
   report_discovery(peer, is_writer ? PERFLAB_WRITER_FOUND : PERFLAB_READER_FOUND, head.from, at->second.info);
   for (const auto& [identity, entity] : entities_) consider(*entity, head.from, at->second);

@@ -66,6 +66,21 @@ class Participant {
   Participant& operator=(const Participant&) = delete;
 
   const char* describe();
+  template <typename Each>
+  void remote_endpoints(Each&& each) {
+    const std::lock_guard lock(mutex_);
+    for (const Peer& peer : peers_) {
+      if (is_self(peer)) continue;
+      for (const auto& [identity, remote] : peer.endpoints) {
+        const Endpoint& info = remote.info;
+        each({identity,
+              remote.is_writer,
+              info.topic.c_str(),
+              info.type.c_str(),
+              {info.user_data.data(), info.user_data.size()}});
+      }
+    }
+  }
 
   // For writers and readers.
   const ParticipantSettings& settings() const noexcept { return settings_; }

@@ -74,7 +74,7 @@ struct Envelope {
 }  // namespace
 
 Sent send(const Descriptor& socket, const Letter& letter) {
-  const std::string names = letter.topic + '\0' + letter.type;
+  const std::string names = letter.topic + '\0' + letter.type + '\0' + letter.user_data;
   Envelope envelope(letter.head, names);
   if (letter.file.open()) {
     cmsghdr* const enclosed = CMSG_FIRSTHDR(&envelope.message);
@@ -93,7 +93,7 @@ Sent send(const Descriptor& socket, const Letter& letter) {
 std::optional<Letter> receive(const Descriptor& socket, bool& gone) {
   static_assert(std::is_trivially_copyable_v<Letter::Head>);
   Letter letter;
-  std::string names(kLongestNames + 1, '\0');
+  std::string names(kLongestNames + 2, '\0');
   Envelope envelope(letter.head, names);
   const ssize_t size = recvmsg(socket.number(), &envelope.message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   gone = size >= 0 || (errno != EAGAIN && errno != EINTR);
@@ -108,10 +108,12 @@ std::optional<Letter> receive(const Descriptor& socket, bool& gone) {
   const bool is_cut = (envelope.message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0;
   if (size <= kHead || is_cut || letter.head.magic != kMagic) return std::nullopt;
   names.resize(static_cast<std::size_t>(size - kHead));
-  const std::size_t split = names.find('\0');
-  if (split == std::string::npos) return std::nullopt;
-  letter.topic = names.substr(0, split);
-  letter.type = names.substr(split + 1);
+  const std::size_t type = names.find('\0') + 1;
+  const std::size_t user_data = names.find('\0', type) + 1;
+  if (type == 0 || user_data == 0) return std::nullopt;
+  letter.topic = names.substr(0, type - 1);
+  letter.type = names.substr(type, user_data - 1 - type);
+  letter.user_data = names.substr(user_data);
   gone = false;
   return letter;
 }

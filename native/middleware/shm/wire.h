@@ -20,13 +20,13 @@ namespace perflab::middleware::shm {
 
 inline constexpr int kSeats = 256;
 // Changes whenever the meaning of a letter, a board or a ring does.
-inline constexpr std::uint32_t kMagic = 0x504c4d31;  // "PLM1"
-// Of topic and type together.
+inline constexpr std::uint32_t kMagic = 0x504c4d32;  // "PLM2"
+// Of topic, type and user data together.
 inline constexpr std::size_t kLongestNames = 32 << 10;
 
 enum class Kind : std::uint32_t {
   hello,   // the first from either end: `from` is the participant, the file its board
-  writer,  // `from` exists, with this QoS, topic and type
+  writer,  // `from` exists, with this QoS, topic, type and user data
   reader,  // likewise
   gone,    // `from` does not exist any more
   match,   // the reader `from` wants the messages of the writer `to`; `number` is its cell
@@ -46,6 +46,7 @@ struct Letter {
   Head head;
   std::string topic;
   std::string type;
+  std::string user_data;
   Descriptor file;
 };
 

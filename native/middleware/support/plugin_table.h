@@ -12,7 +12,8 @@
 // read_settings(perflab_participant_settings) checks what open() is given and throws what is wrong with it.
 //
 // What the classes must have (what each does stands in middleware.h):
-//   Participant  Participant(const perflab_host&, <what read_settings returns>), describe()
+//   Participant  Participant(const perflab_host&, <what read_settings returns>), describe(); where endpoints are
+//                reported also remote_endpoints(each), which calls each(const perflab_remote_endpoint&)
 //   Writer       Writer(Participant&, const perflab_endpoint_settings&, const perflab_listener*), identity(),
 //                matched(), stamp_next(ns), and write(parts, count, error) or, where messages can be related,
 //                write(parts, count, related, sequence, error); where messages can be loaned also
@@ -50,6 +51,12 @@ struct Handle : Class {
   using Class::Class;
 };
 
+template <typename Participant>
+concept ListsEndpoints =
+    requires(Participant& participant, void (*each)(const perflab_remote_endpoint&)) {
+      participant.remote_endpoints(each);
+    };
+
 template <typename Writer>
 concept WritesRelated = requires(Writer& writer, const perflab_bytes* parts, std::size_t count,
                                  const perflab_sample_identity* related, std::int64_t* sequence,
@@ -75,6 +82,7 @@ constexpr perflab_middleware plugin_table(const PluginDescription& plugin) {
       .open = nullptr,
       .close = [](Participant* participant) { delete participant; },
       .describe = [](Participant* participant) { return participant->describe(); },
+      .remote_endpoints = nullptr,
       .create_writer =
           [](Participant* participant, const perflab_endpoint_settings* settings,
              const perflab_listener* listener, Writer** writer, perflab_error* error) {
@@ -145,6 +153,17 @@ constexpr perflab_middleware plugin_table(const PluginDescription& plugin) {
                     Participant** participant, perflab_error* error) {
       return guarded(error, [&] {
         *participant = new Participant(*host, read_settings(*settings));
+        return PERFLAB_OK;
+      });
+    };
+  }
+  if constexpr (ListsEndpoints<Participant>) {
+    table.remote_endpoints = [](Participant* participant,
+                                void (*each)(void* context, const perflab_remote_endpoint* endpoint), void* context,
+                                perflab_error* error) {
+      return guarded(error, [&] {
+        participant->remote_endpoints(
+            [&](const perflab_remote_endpoint& endpoint) { each(context, &endpoint); });
         return PERFLAB_OK;
       });
     };

@@ -1,5 +1,6 @@
 #include "programs/node/config.h"
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -119,6 +120,28 @@ void refuse_several_unknown_writers(const graph::Graph& graph, const std::string
   }
 }
 
+bool subscribes(const graph::Process& process, const std::string& topic) {
+  return std::ranges::any_of(process.nodes, [&](const graph::Node& node) {
+    return std::ranges::find(node.subscriptions, topic, &graph::Subscription::topic) != node.subscriptions.end();
+  });
+}
+
+// Throws where the runtime does not say which request a reply answers, and the graph has a type that needs it.
+void refuse_services_known_by_number(const graph::Graph& graph, const std::string& process) {
+  for (const graph::Process& one : graph.processes) {
+    if (one.name != process) continue;
+    for (const graph::Node& node : one.nodes) {
+      for (const graph::Client& client : node.clients) {
+        if (graph.messages->find_request(client.type)->stamp == message::Stamp::kNone ||
+            graph.messages->find_response(client.type)->stamp == message::Stamp::kNone)
+          throw std::invalid_argument(client.service + ": requests of " + client.type +
+                                      " are identified by their numbers, which this runtime does not tell; right would "
+                                      "be a type whose messages have a perflab_msgs/Header, or time and id");
+      }
+    }
+  }
+}
+
 // Whether messages are handed to the runtime as structs. Throws where it cannot do what is asked.
 bool every_message_is_encoded(graph::Serialization asked, const RuntimeKind& runtime) {
   const bool every = asked == graph::Serialization::kEvery;
@@ -185,6 +208,7 @@ Config parse(const json& config) {
     to.too_late_ns = thresholds.value("too_late_ns", to.too_late_ns);
   }
   if (!can.tells_writers) refuse_several_unknown_writers(result.graph, result.process_name);
+  if (!can.request_numbers) refuse_services_known_by_number(result.graph, result.process_name);
   result.live.source_timestamps = can.source_timestamps;
   result.live.structs = every_message_is_encoded(result.graph.serialization, *result.runtime);
   result.live.times_encoding = can.times_encoding;
@@ -201,6 +225,28 @@ Config parse(const json& config) {
 }
 
 }  // namespace
+
+void require_schedule(const Config& config) {
+  if (!config.process || config.live.schedule_descriptor >= 0) return;
+  const std::vector<graph::Process>& processes = config.graph.processes;
+  const auto refuse = [&](const graph::Publisher& publisher, std::size_t other) {
+    throw BadInput("process " + config.process_name + ", schedule_fd: missing; messages of " + publisher.type + " on " +
+                   publisher.topic + " do not say when they were due, and process " + processes[other].name +
+                   " has the other end; right would be the memory that all processes share, or a type with a "
+                   "perflab_msgs/Header");
+  };
+  for (std::size_t from = 0; from < processes.size(); ++from) {
+    for (std::size_t to = 0; to < processes.size(); ++to) {
+      if (from == to || (from != *config.process && to != *config.process)) continue;
+      for (const graph::Node& node : processes[from].nodes) {
+        for (const graph::Publisher& publisher : node.publishers) {
+          const bool says = config.graph.messages->find(publisher.type)->stamp == message::Stamp::kHeader;
+          if (!says && subscribes(processes[to], publisher.topic)) refuse(publisher, from == *config.process ? to : from);
+        }
+      }
+    }
+  }
+}
 
 Config read_config(const std::string& file) {
   std::ifstream stream(file);

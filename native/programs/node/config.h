@@ -38,4 +38,8 @@ struct Config {
 // Throws BadInput with one line that names the file.
 Config read_config(const std::string& file);
 
+// Throws BadInput where the process shall run, and messages to or from another process do not say when they were due,
+// and there is no memory in which that could be looked up.
+void require_schedule(const Config& config);
+
 }  // namespace perflab::node

@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
   return program.run(argc, argv, [&](Control& control) {
     program.options().require(!config_file.empty());
     const node::Config config = node::read_config(config_file);
+    if (!check) node::require_schedule(config);
     node::Node node(config, control);
     if (!check) node.run();
   });

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "graph/resolved.h"
 #include "graph/vocabulary.h"
@@ -24,6 +25,8 @@ constexpr Nanoseconds kProgressPeriod = kNanosecondsPerSecond;
 constexpr Nanoseconds kDrainProgressPeriod = 50 * kMillisecond;
 // Between the start line and the last look at who is there, and from then to the start.
 constexpr Nanoseconds kSettling = 150 * kMillisecond;
+// While all endpoints are matched, and somebody has another type.
+constexpr Nanoseconds kBetweenLooksAtTypes = 100 * kMillisecond;
 // How long a node by itself, without perflab, waits for messages after the last one.
 constexpr Nanoseconds kDrainQuiet = kNanosecondsPerSecond;
 
@@ -361,10 +364,16 @@ bool Node::publishing_ended(Nanoseconds measured_from) const {
 bool Node::await_discovery() {
   const Nanoseconds begin = clock_.now();
   Nanoseconds next_report = begin + kNanosecondsPerSecond;
+  Nanoseconds next_look_at_types = begin;
   while (true) {
-    const std::vector<std::string> unmatched = live_->unmatched();
+    std::vector<std::string> unmatched = live_->unmatched();
     const Nanoseconds now = clock_.now();
-    if (unmatched.empty()) {
+    // Types are asked for only now and then: the answer is long.
+    if (unmatched.empty() && now >= next_look_at_types) {
+      unmatched = live_->type_differences();
+      if (!unmatched.empty()) next_look_at_types = now + kBetweenLooksAtTypes;
+    }
+    if (unmatched.empty() && now >= next_look_at_types) {
       if (events_.last_participant_at() != kUnknownTime) {
         events_.note(events_.last_participant_at(), "all_participants_found",
                      std::to_string(events_.participants_found()));
@@ -389,7 +398,11 @@ bool Node::await_discovery() {
 }
 
 std::optional<Node::Start> Node::await_start(bool matched) {
-  std::vector<std::string> unmatched = live_->unmatched();
+  std::vector<std::string> unmatched;
+  if (!matched) {  // why comes before who
+    unmatched = live_->type_differences();
+    std::ranges::move(live_->unmatched(), std::back_inserter(unmatched));
+  }
   for (const std::string& line : events_.incompatibilities())
     unmatched.push_back("incompatible QoS on " + line);
   control_.send({{"type", "ready"}, {"matched", matched}, {"unmatched", unmatched}});

@@ -241,6 +241,7 @@ void write_checkpoint_record(RecordFile& file, const graph::LiveGraph& live, con
        << ",\"final\":" << (final ? "true" : "false")
        << ",\"foreign_messages\":" << std::to_string(live.foreign_messages())
        << ",\"malformed_messages\":" << std::to_string(live.malformed_messages())
+       << ",\"forgotten_messages\":" << std::to_string(live.forgotten_messages())
        << ",\"hiccup\":" << (hiccup != nullptr ? histogram_record(*hiccup).dump() : "null");
   const auto list = [&line](const char* name, const auto& views, auto record) {
     line << ",\"" << name << "\":[";

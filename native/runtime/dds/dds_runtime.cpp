@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 
 #include "message/names.h"
 #include "middleware/types.h"
@@ -38,7 +39,7 @@ middleware::EndpointSettings endpoint_settings(const EndpointSettings& settings)
           .loans = settings.pass_by == PassBy::kLoaned,
           .related_samples = settings.kind != TopicKind::kTopic,
           .qos = settings.qos,
-          .user_data = settings.user_data};
+          .user_data = user_data_of(settings)};
 }
 
 // Unique among all processes of the domain.
@@ -211,6 +212,27 @@ Waitable& DdsRuntime::create_waitable(std::size_t executor, const WaitableSettin
   runner.add_waitable(waitable);
   if (tracer_) tracer_->made(waitable);
   return waitable;
+}
+
+std::vector<TypeDifference> DdsRuntime::type_differences() {
+  // Each participant knows of all others; what there is of them on a topic, by its name on the wire.
+  std::map<std::string, std::vector<middleware::RemoteEndpoint>> of_topic;
+  for (middleware::RemoteEndpoint& other : participants_.front().remote_endpoints())
+    of_topic[other.topic].push_back(std::move(other));
+  std::set<TypeDifference> differences;
+  const auto compare = [&](const EndpointSettings& ours, bool publishes) {
+    const auto others = of_topic.find(wire_name(ours));
+    if (others == of_topic.end()) return;
+    const TypeName type{ours.ros_type, ours.type_hash};
+    for (const middleware::RemoteEndpoint& other : others->second) {
+      const TypeName theirs{message::ros_type_name(other.type), type_hash_in(other.user_data)};
+      if (other.writes != publishes && type.differs(theirs))
+        differences.insert({ours.kind, ours.topic, other.writes, type, theirs});
+    }
+  };
+  for (const auto& publisher : publishers_) compare(publisher->settings(), true);
+  for (const auto& subscription : subscriptions_) compare(subscription->settings(), false);
+  return {differences.begin(), differences.end()};
 }
 
 void DdsRuntime::work(Nanoseconds amount) noexcept { realtime::spend_cpu_time(amount); }

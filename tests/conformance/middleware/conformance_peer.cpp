@@ -3,6 +3,7 @@
 // Commands, one line each, each answered by one line ("error ..." if it failed):
 //   writer|reader NAME TOPIC TYPE keep_last|keep_all reliable|best_effort volatile|transient_local DEPTH
 //       [fixed|loans SIZE]       messages of that size only; and loaned
+//       [data TEXT]              with that USER_DATA
 //   wait_matched NAME COUNT        until the endpoint has so many partners
 //   write NAME FIRST COUNT SIZE    numbered messages
 //   write_stamped NAME NUMBER SIZE NANOSECONDS   with that source time stamp
@@ -86,11 +87,15 @@ class Peer {
     qos.history = history == "keep_all" ? PERFLAB_KEEP_ALL : PERFLAB_KEEP_LAST;
     qos.reliability = reliability == "reliable" ? PERFLAB_RELIABLE : PERFLAB_BEST_EFFORT;
     qos.durability = durability == "transient_local" ? PERFLAB_TRANSIENT_LOCAL : PERFLAB_VOLATILE;
-    std::string form;
-    std::size_t size = 0;
-    in >> form >> size;
-    const middleware::EndpointSettings settings{
-        .topic = topic, .type = type, .fixed_size = size, .loans = form == "loans", .qos = qos};
+    middleware::EndpointSettings settings{.topic = topic, .type = type, .qos = qos};
+    for (std::string form; in >> form;) {
+      if (form == "data") {
+        in >> settings.user_data;
+      } else {
+        in >> settings.fixed_size;
+        settings.loans = form == "loans";
+      }
+    }
     if (is_writer) {
       writers_.emplace(name, participant_.create_writer(settings));
     } else {

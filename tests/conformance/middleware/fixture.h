@@ -217,6 +217,15 @@ inline perflab_status write(Writer& writer, std::uint64_t number, std::size_t si
   return write(writer, make_message(number, size));
 }
 
+// "writes|reads TYPE USER_DATA" of each endpoint elsewhere on the topic; sorted.
+inline std::vector<std::string> elsewhere(Participant& participant, const std::string& topic) {
+  std::vector<std::string> all;
+  for (const middleware::RemoteEndpoint& one : participant.remote_endpoints())
+    if (one.topic == topic) all.push_back((one.writes ? "writes " : "reads ") + one.type + " " + one.user_data);
+  std::ranges::sort(all);
+  return all;
+}
+
 inline perflab_qos keep_all() {
   perflab_qos qos = middleware::default_qos();
   qos.history = PERFLAB_KEEP_ALL;

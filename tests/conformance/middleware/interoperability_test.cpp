@@ -108,6 +108,14 @@ TEST_P(Interoperability, MessagesArriveInOrderWithoutLossBothWays) {
   }
 }
 
+TEST_P(Interoperability, UserDataIsSeen) {
+  const std::string data = "typehash=RIHS01_" + std::string(64, 'a') + ";";
+  ASSERT_EQ(peer_.ask(std::string("reader r ") + kTopic + " " + kType + " keep_all reliable volatile 1 data " + data),
+            "ok");
+  const std::vector<std::string> expected{std::string("reads ") + kType + " " + data};
+  EXPECT_TRUE(eventually([&] { return elsewhere(participant_, kTopic) == expected; }));
+}
+
 TEST_P(Interoperability, EndpointThatIsGoneHereIsGoneThere) {
   // The other way round is Fast DDS's limit, see above.
   if (here()) GTEST_SKIP() << "is the same with the sides exchanged";

@@ -157,6 +157,31 @@ TEST_F(Processes, DiscoveryIsReported) {
   for (const RecordedEvent& event : discovery_.events()) EXPECT_NE(event.topic, "rt/own");
 }
 
+TEST_F(Processes, EndpointsElsewhereAreListedWithTypeAndUserDataWhetherTheyMatchOrNot) {
+  if (!plugin_.capabilities().reports_endpoints) GTEST_SKIP() << "the plug-in does not report endpoints";
+  using Lines = std::vector<std::string>;
+  const std::string other = "perflab_msgs::msg::dds_::Other_";
+  Writer own = writer();
+  EXPECT_EQ(elsewhere(participant(), kTopic), Lines());
+  Peer peer(subject().plugin, domain_.id());
+  const std::string qos = " keep_all reliable volatile 1";
+  ASSERT_EQ(peer.ask(std::string("reader r ") + kTopic + " " + kType + qos + " data typehash=RIHS01_12;"), "ok");
+  Peer another(subject().plugin, domain_.id());
+  ASSERT_EQ(another.ask(std::string("writer w ") + kTopic + " " + other + qos), "ok");
+  ASSERT_EQ(another.ask(std::string("writer n rt/other ") + kType + qos), "ok");
+  const Lines both{std::string("reads ") + kType + " typehash=RIHS01_12;", "writes " + other + " "};
+  EXPECT_TRUE(eventually([&] { return elsewhere(participant(), kTopic) == both; }));
+  const auto list = participant().remote_endpoints();
+  const auto reader = std::ranges::find(list, false, &middleware::RemoteEndpoint::writes);
+  ASSERT_NE(reader, list.end());
+  EXPECT_EQ(to_hex(reader->identity), peer.ask("identity r"));
+  // As often as one likes, and nothing of it is left behind.
+  EXPECT_EQ(elsewhere(participant(), kTopic), both);
+  EXPECT_EQ(own.matched_readers(), 1u);
+  ASSERT_EQ(peer.ask("destroy r"), "ok");
+  EXPECT_TRUE(eventually([&] { return elsewhere(participant(), kTopic) == Lines{both[1]}; }));
+}
+
 TEST_F(Processes, OtherTypeDoesNotMatch) {
   Writer w = writer();
   // Two, for in one participant a topic may be limited to one type.

@@ -97,7 +97,7 @@ INSTANTIATE_TEST_SUITE_P(
     Loans, Check,
     rows::of<Broken>(
         {{"OfVariableSize", [](Graph& g) { node(g).publishers[1].pass_by = PassBy::kLoaned; },
-          "a stamped_vector cannot be loaned, it has no fixed size; use shared or unique, or another type"},
+          "stamped_vector cannot be loaned, it has no fixed size; use shared or unique, or another type"},
          {"OfASubscription", [](Graph& g) { node(g).subscriptions[0].pass_by = PassBy::kLoaned; },
           "a subscription cannot ask for loaned messages, its publisher lends them; use shared or unique"}}),
     rows::by_name);

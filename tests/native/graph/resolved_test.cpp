@@ -186,6 +186,9 @@ INSTANTIATE_TEST_SUITE_P(
           "graph.processes[0].nodes[0]: executor 3 is not an executor of process documented"},
          {"ASizeBeyond32Bits", "/processes/0/nodes/0/publishers/0/size_bytes", 4294967296,
           "graph.processes[0].nodes[0].publishers[0].size_bytes: must be from 0 to 4294967295"},
+         {"ASizeThatItsLengthDoesNotYield", "/processes/0/nodes/0/publishers/1/length", 7,
+          "graph.processes[0].nodes[0].publishers[1]: size_bytes is 5; messages of stamped_vector with a length of 7 "
+          "have 7 bytes"},
          {"TheLargestSize", "/processes/0/nodes/0/publishers/0/size_bytes",
           std::numeric_limits<std::uint64_t>::max(),
           "graph.processes[0].nodes[0].publishers[0].size_bytes: must be from 0 to 4294967295"},

@@ -29,6 +29,8 @@ std::shared_ptr<message::Formats> messages() {
       {"my_msgs/srv/Ask",
        "string question\nint64 time\nuint64 id\n---\nbool known\nfloat32[] answers\nint64 time\nuint64 id\n"},
       {"my_msgs/srv/AskWithHeader", "int64 time\nuint64 id\n---\nperflab_msgs/Header header\nstring answer\n"},
+      {"my_msgs/srv/AskWithoutStamp", "string question\n---\nperflab_msgs/Header header\n"},
+      {"my_msgs/srv/AnswerWithoutStamp", "int64 time\nuint64 id\n---\nstring[] answer\n"},
       {"my_msgs/srv/AnswerWithTime", "perflab_msgs/Header header\nstring question\n---\nint64 time\nuint64 id\n"},
   });
 }
@@ -333,14 +335,15 @@ TEST_P(Relayed, AreNotWhatIsNoMessageOrHasNoKnownTime) {
   std::vector<std::uint8_t> foreign = make(1, true);
   foreign[1] = 7;
   send(foreign);
-  std::uint64_t bad = 2;
+  std::uint64_t forgotten = 0;
   if (format_.stamp != message::Stamp::kHeader) {
     send(make(2, true, false));
-    ++bad;
+    ++forgotten;
   }
   send(make(3, true));
   run();
-  EXPECT_EQ(live_.malformed_messages(), bad);
+  EXPECT_EQ(live_.malformed_messages(), 2u);
+  EXPECT_EQ(live_.forgotten_messages(), forgotten);
   ASSERT_EQ(mailbox_.messages.size(), 1u);
 }
 
@@ -402,11 +405,13 @@ processes:
               messages()->find_request(GetParam())->payload_bytes(message::kServiceLength));
   }
   EXPECT_EQ(lab->live().malformed_messages(), 0u);
+  EXPECT_EQ(lab->live().forgotten_messages(), 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(, ServicesOf,
                          testing::Values("stamped1kb", "my_msgs/srv/Ask", "my_msgs/srv/AskWithHeader",
-                                         "my_msgs/srv/AnswerWithTime"),
+                                         "my_msgs/srv/AnswerWithTime", "std_srvs/srv/SetBool", "std_srvs/srv/Empty",
+                                         "my_msgs/srv/AskWithoutStamp", "my_msgs/srv/AnswerWithoutStamp"),
                          rows::by_itself);
 
 }  // namespace

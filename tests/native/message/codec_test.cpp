@@ -222,6 +222,27 @@ TEST(Codec, RefusesMoreThanABoundAllows) {
   }
 }
 
+// Who only looks for the end of a message sees the same messages as who reads them.
+TEST(Codec, RefusesTextsBeyondTheirBoundAlsoWhereTheyAreOnlyPassed) {
+  Defined defined;
+  defined.add("Free", "string s\nwstring w\nint64 last\n");
+  defined.add("Bounded", "string<=2 s\nwstring<=2 w\nint64 last\n");
+  const Codec free(defined.find("Free")), bounded(defined.find("Bounded"));
+  const std::size_t last = bounded.type().member("last")->offset;
+  for (const std::size_t length : {0, 2, 3}) {
+    for (const char* const member : {"s", "w"}) {
+      Object sent(free.type()), received(bounded.type());
+      const bool wide = *member == 'w';
+      ASSERT_TRUE(resize_text(number<Sequence>(sent, member), length, wide ? Primitive::kWstring : Primitive::kString));
+      const Bytes bytes = encode(free, sent);
+      const bool fits = length <= 2;
+      EXPECT_EQ(bounded.decode(bytes, received.data()), fits) << member << length;
+      EXPECT_EQ(bounded.extent(bytes), fits ? bytes.size() : 0) << member << length;
+      EXPECT_EQ(bounded.position_in(bytes, last) > 0, fits) << member << length;
+    }
+  }
+}
+
 TEST(Codec, RefusesOtherEncapsulations) {
   Defined defined;
   defined.add("One", "uint8 a\n");

@@ -172,6 +172,93 @@ nodes:
     subscriptions: [{topic: chatter, type: stamped1kb, qos: {depth: 1000}}]
 )";
 
+// There `serialize` and `deserialize` would be 0, which nobody measured.
+TEST(Node, InVirtualTimeNotEveryMessageIsEncodedForNoTimePassesMeanwhile) {
+  const Folder folder;
+  json graph = resolved(kPair);
+  graph["serialization"] = "every";
+  json config = configuration(graph, "pair", 0);
+  config["runtime"] = "virtual";
+  config["process"] = nullptr;
+  Node node(folder, "virtual", config);
+  std::string said;
+  try {
+    node.expect("created");
+  } catch (const std::runtime_error& error) {
+    said = error.what();
+  }
+  EXPECT_NE(said.find("serialization: the runtime virtual cannot do 'every'; right would be once"), std::string::npos)
+      << said;
+  EXPECT_EQ(node.wait(), 2);
+}
+
+// Of messages between processes that do not say when they were due, it is looked up in memory that both have.
+TEST(Node, WithoutMemoryForTheScheduleAGraphThatNeedsItIsRefused) {
+  const auto graph = [](const std::string& type, bool together) {
+    const std::string talker = "{name: talker, publishers: [{topic: chatter, type: " + type + ", period: 10ms}]}";
+    const std::string listener = "{name: listener, subscriptions: [{topic: chatter, type: " + type + "}]}";
+    return resolved(together ? "name: pair\nprocesses:\n  - {name: a, nodes: [" + talker + ", " + listener +
+                                   "]}\n  - {name: b, nodes: [{name: idle, timers: [{name: t, period: 1s, work: 1us}]}]}\n"
+                             : "name: pair\nprocesses:\n  - {name: a, nodes: [" + talker + "]}\n  - {name: b, nodes: [" +
+                                   listener + "]}\n");
+  };
+  const Folder folder;
+  const conformance::DomainLock domain;
+  const auto refusal = [&](const std::string& type, const std::string& process) {
+    Node node(folder, process, configuration(graph(type, false), process, domain.id()));
+    try {
+      node.expect("created");
+    } catch (const std::runtime_error& error) {
+      EXPECT_EQ(node.wait(), 2);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  for (const auto& [process, other] : {std::pair{"a", "b"}, std::pair{"b", "a"}}) {
+    for (const std::string type : {"array1k", "geometry_msgs/msg/Twist"}) {
+      const std::string said = refusal(type, process);
+      const std::string line = std::string("process ") + process + ", schedule_fd: missing; messages of " + type +
+                               " on /chatter do not say when they were due, and process " + other +
+                               " has the other end; right would be ";
+      EXPECT_NE(said.find(line), std::string::npos) << said;
+    }
+    EXPECT_EQ(refusal("stamped1kb", process), "");
+  }
+  // What stays in the process needs nobody's memory.
+  Node alone(folder, "alone", configuration(graph("array1k", true), "a", domain.id()));
+  EXPECT_EQ(alone.expect("ready")["matched"], true);
+}
+
+// The middleware matches both, for they have one name; each says before the start why it will not.
+TEST(Node, TypesOfOneNameThatDifferBetweenProcessesAreWhatDiscoveryEndsWith) {
+  const auto graph = [](const std::string& definition) {
+    json one = resolved(R"(
+name: pair
+processes:
+  - {name: a, nodes: [{name: talker, publishers: [{topic: chatter, type: stamped10b, period: 10ms}]}]}
+  - {name: b, nodes: [{name: listener, subscriptions: [{topic: chatter, type: stamped10b}]}]}
+)");
+    for (const auto& [process, ends] : {std::pair{0, "publishers"}, std::pair{1, "subscriptions"}})
+      one["processes"][process]["nodes"][0][ends][0]["type"] = "my_msgs/msg/Pair";
+    one["processes"][0]["nodes"][0]["publishers"][0]["size_bytes"] = 4;
+    one["interfaces"] = {{"my_msgs/msg/Pair", "perflab_msgs/Header header\n" + definition}};
+    return one;
+  };
+  const Folder folder;
+  const conformance::DomainLock domain;
+  json a = configuration(graph("int32 a\n"), "a", domain.id()), b = configuration(graph("int32 b\n"), "b", domain.id());
+  a["discovery_timeout_ns"] = b["discovery_timeout_ns"] = 2 * kNanosecondsPerSecond;
+  Node talker(folder, "a", a), listener(folder, "b", b);
+  for (Node* const node : {&talker, &listener}) {
+    const json ready = node->expect("ready");
+    EXPECT_EQ(ready["matched"], false);
+    ASSERT_EQ(ready["unmatched"].size(), 1u) << ready;
+    const auto line = ready["unmatched"][0].get<std::string>();
+    EXPECT_TRUE(line.starts_with("topic /chatter: my_msgs/msg/Pair is RIHS01_")) << line;
+    EXPECT_TRUE(line.ends_with("elsewhere; right would be the same definition on both sides")) << line;
+  }
+}
+
 TEST(Node, ConditionsAreCountedApartAndMarkedInTheCheckpoint) {
   json graph = resolved(R"(
 name: flooded
