@@ -168,6 +168,7 @@ class FloodTopic:
     publishers: int
     subscriptions: int
     qos: Mapping[str, Any]  # of its publishers; likewise of the flood's own subscriptions
+    length: int | None = None  # how many elements make that size, where these are not bytes
 
 
 @dataclass(frozen=True)
@@ -188,7 +189,9 @@ class Flood:
         read = [s["topic"] for node in (*own, *nodes) for s in node["subscriptions"]]
         sent = [end["topic"] for end in ends]
         topics = (
-            FloodTopic(name, end["type"], end["size_bytes"], sent.count(name), read.count(name), end["qos"])
+            FloodTopic(
+                name, end["type"], end["size_bytes"], sent.count(name), read.count(name), end["qos"], end.get("length")
+            )
             for name, end in zip(sent, ends, strict=True)
         )
         readers = sum(bool(node["subscriptions"]) for node in nodes)
@@ -333,28 +336,45 @@ def _workload_topics(graph: Graph, parameters: FloodParameters, types: Sequence[
         FloodTopic(
             topic,
             subscribed[topic][0]["type"],
-            _size_on(topic, subscribed[topic][0]["type"], nodes, parameters.payload, types),
+            size,
             count,
             len(subscribed[topic]),
             extend.offer_for(parameters.qos, [s["qos"] for s in subscribed[topic]]),
+            length,
         )
         for topic in dict.fromkeys(wanted)
+        for size, length in [_size_on(topic, subscribed[topic][0]["type"], nodes, parameters.payload, types)]
     ]
 
 
 def _size_on(
     topic: str, type_name: str, nodes: Sequence[Mapping[str, Any]], payload: int | None, types: Sequence[MessageType]
-) -> int:
-    """The payload of the flood's messages on a topic of the workload."""
-    fixed = next((t.payload_bytes for t in types if t.name == type_name), None)
-    sizes = [p["size_bytes"] for node in nodes for p in node["publishers"] if p["topic"] == topic]
-    usual = fixed if fixed is not None else int(sizes[0]) if sizes else DEFAULT_PAYLOAD
+) -> tuple[int, int | None]:
+    """The payload of the flood's messages on a topic of the workload, and their length where it is another number."""
+    known = next((t for t in types if t.name == type_name), None)
+    fixed = None if known is None else known.payload_bytes
+    ends = [p for node in nodes for p in node["publishers"] if p["topic"] == topic]
+    usual, length = fixed, None
+    if ends:
+        usual, length = int(ends[0]["size_bytes"]), ends[0].get("length")
+    elif usual is None and known is not None and known.usual:
+        usual = DEFAULT_PAYLOAD
+    if usual is None:
+        raise BadInput(
+            f"message_flood: topics: nobody in the workload publishes {topic}, so the size of its {type_name} is "
+            "not known; name other topics"
+        )
     if payload is None or payload == usual:
-        return usual
+        return usual, length
     if fixed is not None:
         raise BadInput(
             f"message_flood: payload: messages on {topic} are {type_name}, which always has {fixed} bytes; leave "
             "payload out, or name other topics"
+        )
+    if length is not None:
+        raise BadInput(
+            f"message_flood: payload: the bytes of a message of {type_name} follow from its elements; leave payload "
+            f"out for the {usual} of the workload's on {topic}, or name other topics"
         )
     if any(
         reaction["kind"] == "relay" and any(node["subscriptions"][i]["topic"] == topic for i in reaction["on"])
@@ -367,7 +387,7 @@ def _size_on(
         )
     if payload > LARGEST_PAYLOAD:
         raise BadInput(f"message_flood: payload: {payload} bytes is more than the 64MiB that a message may have")
-    return payload
+    return payload, None
 
 
 def _publisher_nodes(topics: Sequence[FloodTopic], period_ns: int, label: str, names: _Names) -> list[dict[str, Any]]:
@@ -379,7 +399,9 @@ def _publisher_nodes(topics: Sequence[FloodTopic], period_ns: int, label: str, n
             names.namespace,
             0,
             label,
-            publishers=[extend.publisher(topic.name, topic.type, topic.size_bytes, period_ns, topic.qos)],
+            publishers=[
+                extend.publisher(topic.name, topic.type, topic.size_bytes, period_ns, topic.qos, length=topic.length)
+            ],
             timers=[extend.timer("flood", period_ns, [0], OVERRUN)],
         )
         for number, topic in enumerate(ends, start=1)

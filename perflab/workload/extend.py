@@ -130,11 +130,15 @@ def node(
     }
 
 
-def publisher(topic: str, message_type: str, size_bytes: int, period_ns: int, qos: Mapping[str, Any]) -> Document:
+def publisher(
+    topic: str, message_type: str, size_bytes: int, period_ns: int, qos: Mapping[str, Any], *, length: int | None = None
+) -> Document:
+    """`length`: how many elements make that size, where these are not bytes."""
     return {
         "topic": topic,
         "type": message_type,
         "size_bytes": size_bytes,
+        **({} if length is None else {"length": length}),
         "frequency_hz": 1e9 / period_ns,
         "pass_by": None,
         "qos": dict(qos),

@@ -126,9 +126,7 @@ def _known(document: Any) -> dict[str, Any]:
     return document
 
 
-def _run(
-    program: Path, arguments: Sequence[str], *, told: str | None = None, wrong: list[str] | None = None
-) -> Any:
+def _run(program: Path, arguments: Sequence[str], *, told: str | None = None, wrong: list[str] | None = None) -> Any:
     """What perflab-graph prints of what it is `told`; in spite of bad input only where `wrong` takes the lines about
     that."""
     try:

@@ -243,6 +243,25 @@ def test_a_relay_of_the_workload_keeps_its_size() -> None:
         flood("readers=topics,payload=100", Graph(document))
 
 
+def test_a_flood_on_a_topic_whose_messages_have_elements_is_as_long_as_the_workload_s() -> None:
+    document = graph_of({"one": [node("a", {"/a": 10}), node("b", {}, ["/a"])]})
+    source, reader = document["processes"][0]["nodes"]
+    source["publishers"][0] |= {"type": "my_msgs/msg/Sweep", "size_bytes": 1640, "length": 40}
+    reader["subscriptions"][0]["type"] = "my_msgs/msg/Sweep"
+    graph = Graph(document)
+    laid = lay_out(graph, "message_flood", parameters("readers=topics"), TYPES)
+    (sends,) = [p for _, node in laid.nodes_of("message_flood") for p in node["publishers"]]
+    assert (sends["type"], sends["size_bytes"], sends["length"]) == ("my_msgs/msg/Sweep", 1640, 40)
+    with pytest.raises(
+        BadInput, match="follow from its elements; leave payload out for the 1640 of the workload's on /a"
+    ):
+        flood("readers=topics,payload=100", graph)
+    source["publishers"] = []
+    source["timers"] = []
+    with pytest.raises(BadInput, match="nobody in the workload publishes /a"):
+        flood("readers=topics", Graph(document))
+
+
 def test_an_offer_is_raised_to_what_every_subscription_asks_for() -> None:
     offer = extend.offer_for(
         {"reliability": "best_effort", "depth": 3},
