@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
+import tempfile
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from perflab.errors import Unavailable
 from perflab.waiting import STEP_S, Wait
@@ -32,6 +35,17 @@ def find(program: str, install: str) -> Path:
     return path
 
 
+@contextlib.contextmanager
+def _read_by_it(told: str | None) -> Iterator[Any]:
+    if told is None:
+        yield subprocess.DEVNULL
+        return
+    with tempfile.TemporaryFile() as file:
+        file.write(told.encode())
+        file.seek(0)
+        yield file
+
+
 def ask(
     command: Sequence[str | os.PathLike[str]],
     *,
@@ -48,19 +62,23 @@ def ask(
     words = [os.fspath(word) for word in command]
     named = textwrap.shorten(" ".join([Path(words[0]).name, *words[1:]]), NAMED_BY_LETTERS, placeholder=" …")
     wait = Wait(f"`{named}`", limit_s)
-    with subprocess.Popen(
-        words,
-        stdin=subprocess.DEVNULL if told is None else subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        errors=errors,
-        env=None if environment is None else {**os.environ, **environment},
-    ) as program:
+    # From a file: a pipe is filled only while somebody waits, and Python fills none after the first step of the wait.
+    with (
+        _read_by_it(told) as stdin,
+        subprocess.Popen(
+            words,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            errors=errors,
+            env=None if environment is None else {**os.environ, **environment},
+        ) as program,
+    ):
         try:
             while True:
                 try:
-                    output, complaint = program.communicate(told, timeout=STEP_S)
+                    output, complaint = program.communicate(timeout=STEP_S)
                 except subprocess.TimeoutExpired:
                     wait.look()
                     if wait.is_over:

@@ -377,8 +377,7 @@ std::optional<std::string> Library::full_name(std::string_view name) const {
   if (slashes == 0) {
     const std::string folder = std::string(kOwnPackage) + "msg/";
     for (const std::string& known : state_->names()) {
-      const std::string_view own = last_part(known);
-      if (known.starts_with(folder) && (own == name || snake_case(own) == name)) meanings.push_back(known);
+      if (known.starts_with(folder) && snake_case(last_part(known)) == name) meanings.push_back(known);
     }
   } else if (slashes == 1) {
     const std::size_t slash = name.find('/');

@@ -99,11 +99,17 @@ def _publisher(p: PubSubParameters, topic: str = TOPIC, *, timed: bool = True) -
     qos = _qos(p) | _limits(lifespan=p.lifespan)
     size = {} if p.size is None else {"size": p.size}
     timer = {"period": f"{p.period_ns}ns"} if timed else {}
-    return {"topic": topic, "type": p.message, **size, **timer, "qos": qos}
+    return {"topic": topic, "type": _type(p), **size, **timer, "qos": qos}
 
 
 def _subscription(p: PubSubParameters, topic: str = TOPIC) -> dict[str, Any]:
-    return {"topic": topic, "type": p.message, "qos": _qos(p)}
+    return {"topic": topic, "type": _type(p), "qos": _qos(p)}
+
+
+def _type(p: PubSubParameters) -> str:
+    """A name as performance_test has them, Array1k, is that of one of perflab's own."""
+    bare = "/" not in p.message and p.message[:1].isupper()
+    return f"perflab_msgs/msg/{p.message}" if bare else p.message
 
 
 def _qos(p: PubSubParameters) -> dict[str, Any]:

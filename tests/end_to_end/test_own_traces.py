@@ -156,7 +156,7 @@ def test_a_trace_says_what_the_process_measured(
     assert final["final"]
     with NativeTrace([tmp_path / "trace"]) as trace:
         assert trace.facts["ledger"] == []
-        assert [n for n in trace.facts["counters"].values() if n] == [], trace.facts["counters"]
+        assert {name: n for name, n in trace.facts["counters"].items() if n} == {}
         process = process_of(trace, only(own, "process")["pid"])
         same_publications_as_measured(trace, process, final)
         takes = trace.table("takes")
@@ -320,7 +320,7 @@ def test_waitables_are_dispatched(lttng: dict[str, str], tmp_path: Path, kind: s
     assert changes["triggers"] + changes["not_triggered"] == 75
     assert changes["triggers"] == changes["executed"] + changes["coalesced"]
     with NativeTrace([tmp_path / "trace"]) as trace:
-        assert [n for n in trace.facts["counters"].values() if n] == [], trace.facts["counters"]
+        assert {name: n for name, n in trace.facts["counters"].items() if n} == {}
         callbacks = names.callbacks(trace)
         assert set(callbacks.filter(pl.col("kind") == "waitable")["label"]) == {
             f"/robot/arm waitable {name}" for name in ("idle_1", "idle_2", "idle_3", "changes")

@@ -60,6 +60,20 @@ def test_rate_size_and_qos_are_those_of_all_ends() -> None:
     assert sends["qos"] == {**both, "lifespan": "1000000000ns"}
 
 
+@pytest.mark.parametrize(
+    ("message", "named"),
+    [
+        ("array1k", "array1k"),
+        ("Array1k", "perflab_msgs/msg/Array1k"),
+        ("sensor_msgs/msg/Image", "sensor_msgs/msg/Image"),
+    ],
+)
+def test_messages_may_be_called_as_performance_test_calls_them(message: str, named: str) -> None:
+    assert {end["type"] for node in nodes_of(written(message=message)) for end in (*node.get("publishers", ()),)} == {
+        named
+    }
+
+
 def test_a_history_of_everything_has_no_depth() -> None:
     (node, _) = nodes_of(written(history="keep_all"))
     assert "depth" not in node["publishers"][0]["qos"]

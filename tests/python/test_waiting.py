@@ -174,3 +174,9 @@ def test_programs_of_the_administrator_are_found_where_path_lacks_them(
     monkeypatch.setattr(programs, "ADMINISTRATORS_FOLDERS", (str(tmp_path),))
     assert programs.which("tc") == path
     assert programs.which("no-such-program") is None
+
+
+def test_a_program_that_is_slow_to_read_is_told_all_of_it_once() -> None:
+    slow = "import sys, time; time.sleep(0.35); sys.stdout.write(sys.stdin.read())"
+    told = "a graph\n" * 50_000
+    assert programs.ask([sys.executable, "-c", slow], limit_s=60, told=told).stdout == told
