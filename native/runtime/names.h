@@ -25,7 +25,7 @@ namespace perflab::runtime {
 // What the RMWs of ROS 2 tell peers of a type in USER_DATA (rmw_dds_common::encode_type_hash_for_user_data_qos).
 inline constexpr std::string_view kTypeHashKey = "typehash=";
 
-// What is told in USER_DATA: the settings' own, and the type hash.
+// What USER_DATA holds: the settings' own, and the type hash.
 [[nodiscard]] inline std::string user_data_of(const EndpointSettings& settings) {
   if (settings.type_hash.empty()) return settings.user_data;
   return settings.user_data + std::string(kTypeHashKey) + settings.type_hash + ";";

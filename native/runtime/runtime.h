@@ -117,7 +117,7 @@ struct EndpointSettings {
   perflab_qos qos{};
   PassBy pass_by = PassBy::kUnspecified;
   std::string user_data{};  // for peers, see middleware.h
-  std::string type_hash{};  // of `ros_type` (message/hash.h), which peers are told; empty: they are not
+  std::string type_hash{};  // of `ros_type` (message/hash.h), which goes to peers; empty: none does
   // Messages say nothing of themselves: the sender gives each its source time stamp, which deliveries tell, also within
   // the process.
   bool known_by_stamp = false;
@@ -302,7 +302,7 @@ class EventSink {
   virtual void on_failure(Nanoseconds at_ns, const char* text) noexcept = 0;
 };
 
-// A type as peers are told of it.
+// A type as it is announced to peers.
 struct TypeName {
   std::string ros_type;  // or, of somebody who is not of ROS 2, the name on the wire
   std::string hash;      // empty: not told
