@@ -80,21 +80,27 @@ bool DdsRuntime::DdsPublisher::publish_locally(const Outgoing& outgoing) noexcep
     put_around(outgoing, message->bytes().data());
   }
   put_stamp(outgoing, message->bytes().data());
-  if (outgoing.source_timestamp_ns != 0) message->source_timestamp_ns = outgoing.source_timestamp_ns;
+  MessageRef kept;
+  if (!hand_over(std::move(message), outgoing.source_timestamp_ns, kept)) return false;
+  if (!kept) return true;
+  const perflab_bytes whole{kept->bytes().data(), kept->bytes().size()};
+  // A failure is reported, and those behind the middleware miss the message; it was sent all the same, for
+  // others have it.
+  static_cast<void>(write({&whole, 1}));
+  return true;
+}
+
+bool DdsRuntime::DdsPublisher::hand_over(MessageRef message, std::int64_t source_timestamp_ns,
+                                         MessageRef& kept) noexcept {
+  if (source_timestamp_ns != 0) message->source_timestamp_ns = source_timestamp_ns;
   message->sequence = ++local_sequence_;
   const bool others = writer_->matched_readers() > 0;
   // By this address the trace knows the message in all layers, also where the middleware gets a copy.
   const void* const address = message.get();
   if (trace_ != nullptr) [[unlikely]]
     trace_->rclcpp_intra_publish(this, address);
-  MessageRef kept;
   if (!give(std::move(message), others, kept)) return false;
-  if (!others) return true;
-  before_write(address, outgoing.source_timestamp_ns);
-  const perflab_bytes whole{kept->bytes().data(), kept->bytes().size()};
-  // A failure is reported, and those behind the middleware miss the message; it was sent all the same, for
-  // others have it.
-  static_cast<void>(write({&whole, 1}));
+  if (others) before_write(address, source_timestamp_ns);
   return true;
 }
 
@@ -127,16 +133,9 @@ bool DdsRuntime::DdsPublisher::publish_object_locally(const message::Codec& code
   MessageRef message = std::exchange(prepared_, {});
   if (!message) message = Message::make(codec.type(), object);
   if (!message) return failed(kNoMemory);
-  message->sequence = ++local_sequence_;
-  if (source_timestamp_ns != 0) message->source_timestamp_ns = source_timestamp_ns;
-  const bool others = writer_->matched_readers() > 0;
-  const void* const address = message.get();
-  if (trace_ != nullptr) [[unlikely]]
-    trace_->rclcpp_intra_publish(this, address);
   MessageRef kept;
-  if (!give(std::move(message), others, kept)) return false;
-  if (!others) return true;
-  before_write(address, source_timestamp_ns);
+  if (!hand_over(std::move(message), source_timestamp_ns, kept)) return false;
+  if (!kept) return true;
   const auto bytes = encode(codec, kept->object()->data(), serialize_ns);
   const perflab_bytes whole{bytes.data(), bytes.size()};
   if (!bytes.empty()) static_cast<void>(write({&whole, 1}));  // as in publish_locally()

@@ -58,6 +58,9 @@ class DdsRuntime::DdsPublisher final : public Publisher {
   std::span<const std::uint8_t> encode(const message::Codec& codec, const void* object,
                                        Nanoseconds& serialize_ns) noexcept;
   bool give(MessageRef message, bool keep, MessageRef& kept) noexcept;
+  // Gives the subscriptions of the process a message. `kept` is it where readers elsewhere are to get it too; then a
+  // write follows.
+  bool hand_over(MessageRef message, std::int64_t source_timestamp_ns, MessageRef& kept) noexcept;
   bool write(std::span<const perflab_bytes> parts) noexcept;
   bool failed(const char* text) noexcept;
   // Before a write, in a trace or with a source time stamp of the sender's (0: none).

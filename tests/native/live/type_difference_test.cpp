@@ -1,4 +1,4 @@
-// Types as they are told to others, and those of others that differ: on each middleware that leaves the process.
+// The types that endpoints announce, and those of others that differ: on each middleware that leaves the process.
 #include <gtest/gtest.h>
 
 #include <filesystem>
