@@ -144,8 +144,7 @@ int run_ping(const Settings& settings, runtime::DdsRuntime& runtime) {
   runtime.create_timer(executor,
                        {.name = "ping",
                         .period_ns = period,
-                        .first_tick = 1,
-                        .last_tick = static_cast<std::int64_t>(settings.seconds * settings.rate_hz),
+                        .until_ns = static_cast<std::int64_t>(settings.seconds * settings.rate_hz) * period,
                         .skip_missed = true},
                        ping);
   while (publisher.matched() == 0 || subscription.matched() == 0) {

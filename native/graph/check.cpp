@@ -161,7 +161,7 @@ class Drivers {
                        end.*words_.name, words_.where);
       }
       const bool timed = driver->part == Part::kTimer;
-      const double expected = timed ? 1e9 / static_cast<double>(node_.timers[driver->index].period_ns) : 0.0;
+      const double expected = timed ? node_.timers[driver->index].frequency_hz() : 0.0;
       if (!(std::abs(end.frequency_hz - expected) <= 1e-9 * expected)) {
         reporter_.fail(here, "frequency_hz of {} is {}; by {}, it is {}", end.*words_.name, end.frequency_hz,
                        words_.by, expected);
@@ -224,7 +224,7 @@ void check_timers(const Node& node, const Item& item, Drivers<Publisher>& publis
     if (!names.insert(timer.name).second) {
       reporter.fail(here, "the node has a timer {} already; give each its own name", quote(timer.name));
     }
-    reporter.require_none(here, period_problem(timer.period_ns));
+    reporter.require_none(here, pace_problem(timer));
     reporter.require_none(here, work_problem(timer.work_ns));
     publishers.add(here, timer.publish);
     clients.add(here, timer.request);
@@ -578,6 +578,18 @@ std::string threads_problem(ExecutorKind kind, int threads) {
   }
   if (threads > 0 && threads <= kMaxExecutorThreads) return {};
   return fmt::format("threads is {}; it must be from 1 to {}", threads, kMaxExecutorThreads);
+}
+
+std::string pace_problem(const Timer& timer) {
+  if (timer.arrivals == Arrivals::kUnthrottled) {
+    if (timer.period_ns != 0) return "an unthrottled timer has no period";
+    return timer.burst == 1 ? "" : "an unthrottled timer has no bursts; remove 'burst'";
+  }
+  if (std::string problem = period_problem(timer.period_ns); !problem.empty()) return problem;
+  if (timer.burst < 1 || timer.burst > kLargestBurst)
+    return fmt::format("burst is {}; it must be from 1 to {}", timer.burst, kLargestBurst);
+  if (timer.burst <= kLongestDuration / timer.period_ns) return {};
+  return fmt::format("from one burst of {} to the next is more than one day; let it be smaller or more frequent", timer.burst);
 }
 
 std::string size_problem(message::Formats& messages, std::string_view type, std::uint32_t size) {

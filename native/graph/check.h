@@ -25,6 +25,7 @@ inline constexpr std::string_view kPartWords =
     "publishers, subscriptions, clients, servers, waitables, timers and reactions";
 inline constexpr std::size_t kMaxEdges = 1'000'000;
 
+inline constexpr std::int64_t kLargestBurst = 100'000;
 inline constexpr int kMaxExecutorThreads = 64;
 inline constexpr int kMaxParticipants = 64;  // of a process
 
@@ -100,6 +101,9 @@ std::string loan_problem(message::Formats& messages, std::string_view type);
 // Why a subscription is refused that asks for loaned messages.
 inline constexpr std::string_view kLoanedSubscription =
     "a subscription cannot ask for loaned messages, its publisher lends them; use shared or unique";
+
+// "" where a timer can tick like that.
+std::string pace_problem(const Timer& timer);
 
 // "" where policy, priority and CPUs go together.
 std::string thread_problem(const realtime::ThreadSettings& settings);

@@ -50,7 +50,7 @@ Rates step(const Graph& graph, const Rates& before) {
       totals.bytes += per_s * publisher.size_bytes;
     };
     for (const Timer& timer : node.timers) {
-      for (const std::size_t index : timer.publish) add(index, 1e9 / static_cast<double>(timer.period_ns));
+      for (const std::size_t index : timer.publish) add(index, timer.frequency_hz());
     }
     for (const Reaction& reaction : node.reactions) {
       const double per_s = reaction_rate(reaction, node, before);
@@ -119,6 +119,10 @@ Description describe(const Graph& graph) {
       topics[subscription.topic].type = subscription.type;
     }
   });
+  for_each_node(graph, [&](const Node& node, const Item& /*item*/) {
+    if (std::ranges::any_of(node.timers, [](const Timer& timer) { return timer.arrivals == Arrivals::kUnthrottled; }))
+      result.rates_settled = false;
+  });
   result.processes = graph.processes.size();
   for (const Process& process : graph.processes) {
     result.executors += process.executors.size();
@@ -153,7 +157,8 @@ std::uint64_t timed_deliveries(const Graph& graph, Nanoseconds duration_ns) {
   std::uint64_t messages = 0;
   for_each_node(graph, [&](const Node& node, const Item& /*item*/) {
     for (const Timer& timer : node.timers) {
-      const auto ticks = static_cast<std::uint64_t>(duration_ns / timer.period_ns);
+      if (timer.arrivals != Arrivals::kPeriodic) continue;
+      const auto ticks = static_cast<std::uint64_t>(duration_ns / (timer.period_ns * timer.burst) * timer.burst);
       for (const std::size_t index : timer.publish) {
         const auto found = readers.find(node.publishers[index].topic);
         if (found != readers.end()) messages += ticks * found->second;

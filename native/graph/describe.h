@@ -48,7 +48,8 @@ struct Description {
   std::size_t edges = 0;
   std::size_t unmatched_publishers = 0;     // no subscription of their topic in this graph
   std::size_t unmatched_subscriptions = 0;  // no publisher of their topic in this graph
-  // False where a loop through a fusion has no rate that can be told; rates are then lower bounds.
+  // False where a loop through a fusion or an unthrottled timer has no rate that can be told; rates are then
+  // lower bounds.
   bool rates_settled = true;
   double published_per_s = 0.0;
   double delivered_per_s = 0.0;
@@ -64,7 +65,8 @@ struct Description {
 // Requests and replies are in the figures of the services alone.
 Description describe(const Graph& graph);
 
-// Messages that timers deliver over all edges in a run of that length: the sum of floor(duration / period).
+// Messages that periodic timers deliver over all edges in a run of that length: the sum of floor(duration /
+// period).
 std::uint64_t timed_deliveries(const Graph& graph, Nanoseconds duration_ns);
 
 }  // namespace perflab::graph

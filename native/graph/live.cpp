@@ -193,8 +193,11 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
       subscriptions_.at(first_subscription + reaction.on[input])->add_reaction(*reactions_.back(), input);
     }
     if (reaction.kind == ReactionKind::kCyclic) {
-      build_timer(place, node, node.name + "_cycle", reaction, runtime_.clock().now(),
-                  !node.condition.empty(), *reactions_.back());
+      build_timer(place, node,
+                  {.name = node.name + "_cycle",
+                   .period_ns = reaction.period_ns,
+                   .skip_missed = !node.condition.empty()},
+                  reaction.phase, phases_.of(reaction, runtime_.clock().now()), *reactions_.back());
     }
   }
   for (std::size_t i = 0; i < node.subscriptions.size(); ++i) {
@@ -216,27 +219,27 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
                                                   chosen(clients_, first_client, timer.request),
                                                   chosen(waitables_, first_waitable, timer.trigger),
                                                   runtime_));
-    build_timer(place, node, timer.name, timer, created_ns, timer.overrun == Overrun::kSkip, *timers_.back());
+    build_timer(place, node,
+                {.name = timer.name,
+                 .period_ns = timer.period_ns,
+                 .arrivals = timer.arrivals,
+                 .burst = timer.burst,
+                 .seed = phases_.seed_of(timer),
+                 .skip_missed = timer.overrun == Overrun::kSkip},
+                timer.phase, phases_.of(timer, created_ns), *timers_.back());
   }
 }
 
-template <typename Source>
-void LiveGraph::build_timer(const Place& place, const Node& node, const std::string& name,
-                            const Source& source, Nanoseconds created_ns, bool skip_missed,
-                            runtime::TimerHandler& handler) {
-  const Nanoseconds period_ns = source.period_ns;
-  const Nanoseconds offset_ns = phases_.of(source, created_ns);
-  timer_views_.push_back({&node, name, period_ns, source.phase, offset_ns});
-  runtime_.create_timer(place.executor,
-                        {.name = name,
-                         .group = place.group,
-                         .period_ns = period_ns,
-                         .first_tick = 1 - settings_.warmup_ns / period_ns,
-                         .last_tick = settings_.duration_ns / period_ns,
-                         .skip_missed = skip_missed,
-                         .made_up_for_ns = node.condition.empty() ? 0 : kMadeUpFor,
-                         .shift_ns = offset_ns == 0 ? 0 : offset_ns - period_ns},
-                        handler);
+void LiveGraph::build_timer(const Place& place, const Node& node, runtime::TimerSettings timer, Phase phase,
+                            Nanoseconds offset_ns, runtime::TimerHandler& handler) {
+  if (timer.arrivals == Arrivals::kPeriodic)
+    timer_views_.push_back({&node, timer.name, timer.period_ns * timer.burst, phase, offset_ns});
+  timer.group = place.group;
+  timer.from_ns = -settings_.warmup_ns;
+  timer.until_ns = settings_.duration_ns;
+  timer.made_up_for_ns = node.condition.empty() ? 0 : kMadeUpFor;
+  timer.shift_ns = offset_ns == 0 ? 0 : offset_ns - timer.period_ns * timer.burst;
+  runtime_.create_timer(place.executor, timer, handler);
 }
 
 std::vector<Nanoseconds> LiveGraph::build_services(const Place& place, const Node& node) {

@@ -127,10 +127,11 @@ struct ExecutorView {
 };
 
 // Where a timer or cyclic reaction ticks in its period: `offset_ns` after the common start and every period.
+// One with a phase: of periodic timers and cyclic reactions.
 struct TimerView {
   const Node* node;
   std::string name;
-  Nanoseconds period_ns;
+  Nanoseconds period_ns;  // of its bursts
   Phase phase;
   Nanoseconds offset_ns;
 };
@@ -217,10 +218,9 @@ class LiveGraph {
   // Returns when each client was created.
   std::vector<Nanoseconds> build_services(const Place& place, const Node& node);
   void build_waitables(const Place& place, const Node& node);
-  // `source` is a timer or cyclic reaction of the graph, which was created at that instant.
-  template <typename Source>
-  void build_timer(const Place& place, const Node& node, const std::string& name, const Source& source,
-                   Nanoseconds created_ns, bool skip_missed, runtime::TimerHandler& handler);
+  // `timer` says what is of the graph: its name, and how often it ticks.
+  void build_timer(const Place& place, const Node& node, runtime::TimerSettings timer, Phase phase,
+                   Nanoseconds offset_ns, runtime::TimerHandler& handler);
   // Of the workload's own edges.
   const measure::Histogram& merge(const measure::Histogram& (measure::EdgeRecorder::*figure)()
                                       const noexcept);

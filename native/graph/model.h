@@ -22,6 +22,7 @@ namespace perflab::graph {
 using Nanoseconds = std::int64_t;
 
 using middleware::default_qos;
+using runtime::Arrivals;
 using runtime::ExecutorKind;
 using runtime::PassBy;
 
@@ -44,7 +45,7 @@ struct Publisher {
   std::uint32_t length = 0;      // elements of the bulk of a message of variable size (message/object.h); of others
                                  // as size_bytes
   std::uint32_t size_bytes = 0;  // payload without header, as irobot_benchmark counts it
-  double frequency_hz = 0.0;     // 1e9 / period of the timer that publishes; 0 where a reaction publishes
+  double frequency_hz = 0.0;     // of the timer that publishes; 0 where that is unthrottled, or a reaction publishes
   PassBy pass_by = PassBy::kUnspecified;
   perflab_qos qos = default_qos();  // depth is PERFLAB_DEPTH_UNLIMITED with keep_all
 };
@@ -93,13 +94,19 @@ enum class Phase {
 
 struct Timer {
   std::string name;
-  Nanoseconds period_ns = 0;
+  Nanoseconds period_ns = 0;  // from one tick to the next, on average; 0: kUnthrottled
+  Arrivals arrivals = Arrivals::kPeriodic;
+  std::int64_t burst = 1;  // ticks that are due together
   Phase phase = Phase::kAligned;
   std::vector<std::size_t> publish;  // indexes of publishers
   std::vector<std::size_t> request;  // indexes of clients, each of which sends one request
   std::vector<std::size_t> trigger;  // indexes of waitables
   Nanoseconds work_ns = 0;           // CPU time spent before publishing
   Overrun overrun = Overrun::kCatchUp;
+
+  [[nodiscard]] double frequency_hz() const { return period_ns == 0 ? 0.0 : 1e9 / static_cast<double>(period_ns); }
+  // True if one tick follows the other after a period, so that jitter can be told.
+  [[nodiscard]] bool regular() const { return arrivals == Arrivals::kPeriodic && burst == 1; }
 };
 
 enum class ReactionKind {
@@ -136,8 +143,8 @@ struct Node {
   [[nodiscard]] std::string qualified_name() const {
     return node_namespace == "/" ? node_namespace + name : node_namespace + "/" + name;
   }
-  // Of the timer or cyclic reaction by which one of its publishers sends; 0 where messages or several make it
-  // send.
+  // Of the regular timer or cyclic reaction by which one of its publishers sends; 0 where something else or several make
+  // it send.
   [[nodiscard]] Nanoseconds period_of(const Publisher& publisher) const {
     const auto index = static_cast<std::size_t>(&publisher - publishers.data());
     Nanoseconds period_ns = 0;
@@ -147,7 +154,7 @@ struct Node {
       period_ns = of_driver;
       ++drivers;
     };
-    for (const Timer& timer : timers) driven_by(timer.publish, timer.period_ns);
+    for (const Timer& timer : timers) driven_by(timer.publish, timer.regular() ? timer.period_ns : 0);
     for (const Reaction& reaction : reactions) driven_by(reaction.publish, reaction.period_ns);
     return drivers == 1 ? period_ns : 0;
   }

@@ -55,6 +55,36 @@ Phase read_phase(const Fields& fields, Phase otherwise) {
   return otherwise;
 }
 
+// The keys of what ticks, and of what may have a timer of its own.
+constexpr std::array kPaceKeys{"period", "frequency", "arrivals", "burst", "phase"};
+std::vector<std::string_view> with_pace(std::vector<std::string_view> keys) {
+  keys.insert(keys.end(), kPaceKeys.begin(), kPaceKeys.end());
+  return keys;
+}
+
+// How often a timer ticks, and when. False where nothing says that it does. `usual`: the phase of timers that say none.
+bool read_pace(const Fields& fields, Phase usual, Timer& timer) {
+  const std::optional<Nanoseconds> period = read_period(fields);
+  const auto arrivals = fields.find("arrivals");
+  if (arrivals) timer.arrivals = arrivals->word("arrivals", kArrivalsWords);
+  const bool unthrottled = timer.arrivals == Arrivals::kUnthrottled;
+  if (unthrottled && period)
+    arrivals->fail("an unthrottled timer has no period, it ticks as fast as it is served; remove 'period' or 'frequency'");
+  if (!period && !unthrottled) return false;
+  timer.period_ns = period.value_or(0);
+  if (const auto burst = fields.find("burst")) {
+    timer.burst = burst->integer(1, kLargestBurst);
+    burst->require_none(pace_problem(timer));
+  }
+  if (timer.arrivals == Arrivals::kPeriodic) {
+    timer.phase = read_phase(fields, usual);
+  } else if (const auto phase = fields.find("phase")) {
+    phase->fail("'phase' is that of a periodic timer, and arrivals are '{}'; remove it",
+                word_of(kArrivalsWords, timer.arrivals));
+  }
+  return true;
+}
+
 // What the timers of a process have that say nothing of it.
 struct UsualPhase {
   Phase graph = Phase::kAligned;
@@ -149,22 +179,24 @@ struct Reading {
   // The timer of its own that a publisher, client or waitable (`what`) has where it says a period.
   void add_own_timer(const Fields& fields, std::string_view what, std::string name,
                      std::vector<std::size_t> Timer::* acts, std::size_t index) {
-    if (const std::optional<Nanoseconds> period = read_period(fields)) {
-      Timer timer = own_timer(std::move(name), *period, acts, index);
-      timer.phase = read_phase(fields, usual);
+    Timer timer = own_timer(std::move(name), 0, acts, index);
+    if (read_pace(fields, usual, timer)) {
       add(std::move(timer), fields);
-    } else if (const auto phase = fields.find("phase")) {
-      phase->fail(
-          "'phase' is that of a timer, and the {} has none without 'period' or "
-          "'frequency'; remove it",
-          what);
+      return;
+    }
+    for (const char* const key : kPaceKeys) {
+      if (const auto field = fields.find(key)) {
+        field->fail(
+            "'{}' is that of a timer, and the {} has none without 'period' or "
+            "'frequency'; add one, or remove it",
+            key, what);
+      }
     }
   }
 };
 
 void add_publisher(const Field& item, Reading& into) {
-  const Fields fields(item, "publisher",
-                      {"topic", "type", "size", "pass_by", "qos", "period", "frequency", "phase"});
+  const Fields fields(item, "publisher", with_pace({"topic", "type", "size", "pass_by", "qos"}));
   auto publisher = read_endpoint<Publisher>(fields, into.node, into.messages, true);
   read_size(fields, "size", into.messages, Sizes::kNumbersOrText, publisher);
   into.add_own_timer(fields, "publisher", timer_name(fields.text("topic")), &Timer::publish,
@@ -180,7 +212,7 @@ void add_subscription(const Field& item, Reading& into) {
 }
 
 void add_client(const Field& item, Reading& into) {
-  const Fields fields(item, "client", {"service", "type", "qos", "period", "frequency", "phase"});
+  const Fields fields(item, "client", with_pace({"service", "type", "qos"}));
   auto client = read_service_end<Client>(fields, into.node, into.messages);
   into.add_own_timer(fields, "client", timer_name(fields.text("service")), &Timer::request,
                      into.node.clients.size());
@@ -198,7 +230,7 @@ void add_server(const Field& item, Reading& into) {
 
 // With `number` that many, named and triggered alike.
 void add_waitables(const Field& item, Reading& into) {
-  const Fields fields(item, "waitable", {"name", "number", "work", "period", "frequency", "phase"});
+  const Fields fields(item, "waitable", with_pace({"name", "number", "work"}));
   const Waitable waitable{.name = fields.text("name"), .work_ns = read_work(fields)};
   const auto copies = fields.integer("number", 1, static_cast<std::int64_t>(kMaxParts), 1);
   if (into.node.waitables.size() + static_cast<std::size_t>(copies) > kMaxParts) {
@@ -297,13 +329,9 @@ std::string read_timer_name(const Fields& fields, const std::vector<TimerEnd>& e
 }
 
 void add_timer(const Field& item, const std::vector<TimerEnd>& ends, Reading& into) {
-  const Fields fields(
-      item, "timer",
-      {"name", "period", "frequency", "publish", "request", "trigger", "work", "overrun", "phase"});
+  const Fields fields(item, "timer", with_pace({"name", "publish", "request", "trigger", "work", "overrun"}));
   Timer timer;
-  const std::optional<Nanoseconds> period = read_period(fields);
-  if (!period) fields.fail("the timer misses the key 'period' (or 'frequency')");
-  timer.period_ns = *period;
+  if (!read_pace(fields, into.usual, timer)) fields.fail("the timer misses the key 'period' (or 'frequency')");
   for (const TimerEnd& end : ends) timer.*end.acts = end.names.at(fields, end.key, into.node);
   timer.work_ns = read_work(fields);
   // Of a generated graph a timer may only tick, to show what that costs; a file that says so forgot
@@ -312,7 +340,6 @@ void add_timer(const Field& item, const std::vector<TimerEnd>& ends, Reading& in
     fields.fail("the timer does nothing; give it `publish`, `request`, `trigger` or `work`");
   }
   fields.word("overrun", kOverrunWords, timer.overrun);
-  timer.phase = read_phase(fields, into.usual);
   timer.name = read_timer_name(fields, ends, into.node);
   into.add(std::move(timer), fields);
 }
@@ -368,9 +395,8 @@ void add_reaction(const Field& item, const NameIndex& publishers, const NameInde
 
 void set_frequencies(Node& node) {
   for (const Timer& timer : node.timers) {
-    const double frequency_hz = 1e9 / static_cast<double>(timer.period_ns);
-    for (const std::size_t index : timer.publish) node.publishers[index].frequency_hz = frequency_hz;
-    for (const std::size_t index : timer.request) node.clients[index].frequency_hz = frequency_hz;
+    for (const std::size_t index : timer.publish) node.publishers[index].frequency_hz = timer.frequency_hz();
+    for (const std::size_t index : timer.request) node.clients[index].frequency_hz = timer.frequency_hz();
   }
 }
 

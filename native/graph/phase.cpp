@@ -1,20 +1,9 @@
 #include "graph/phase.h"
 
+#include "base/random.h"
 #include "graph/check.h"
 
 namespace perflab::graph {
-namespace {
-
-// SplitMix64 (Steele, Lea and Flood, 2014): neighbouring seeds and places give unrelated values.
-std::uint64_t mixed(std::uint64_t value) noexcept {
-  value += 0x9e3779b97f4a7c15U;
-  value = (value ^ (value >> 30U)) * 0xbf58476d1ce4e5b9U;
-  value = (value ^ (value >> 27U)) * 0x94d049bb133111ebU;
-  return value ^ (value >> 31U);
-}
-
-}  // namespace
-
 PhaseOffsets::PhaseOffsets(const Graph& graph, std::uint64_t seed) : seed_(seed) {
   for_each_node(graph, [&](const Node& node, const Item& /*item*/) {
     for (const Timer& timer : node.timers) count(&timer, timer.phase);
@@ -24,7 +13,14 @@ PhaseOffsets::PhaseOffsets(const Graph& graph, std::uint64_t seed) : seed_(seed)
   });
 }
 
-void PhaseOffsets::count(const void* timer, Phase phase) { places_[timer] = counts_[phase]++; }
+void PhaseOffsets::count(const void* timer, Phase phase) {
+  numbers_.emplace(timer, numbers_.size());
+  places_[timer] = counts_[phase]++;
+}
+
+std::uint64_t PhaseOffsets::seed_of(const Timer& timer) const {
+  return mixed(mixed(seed_ + 1) + numbers_.at(&timer));
+}
 
 Nanoseconds PhaseOffsets::offset(const void* timer, Phase phase, Nanoseconds period_ns,
                                  Nanoseconds created_ns) const {

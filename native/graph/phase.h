@@ -11,6 +11,9 @@
 //             has whose timers run from their creation on. The instants of all processes are of one clock,
 //             so offsets keep how timers lay to each other.
 //
+// Of a timer with bursts the period is that of the bursts. One that is not periodic has no phase: its offset
+// is 0.
+//
 // Example:
 //   const PhaseOffsets offsets(graph, seed);
 //   offsets.of(timer, created_ns);
@@ -29,11 +32,14 @@ class PhaseOffsets {
   PhaseOffsets(const Graph& graph, std::uint64_t seed);
 
   [[nodiscard]] Nanoseconds of(const Timer& timer, Nanoseconds created_ns) const {
-    return offset(&timer, timer.phase, timer.period_ns, created_ns);
+    if (timer.arrivals != Arrivals::kPeriodic) return 0;
+    return offset(&timer, timer.phase, timer.period_ns * timer.burst, created_ns);
   }
   [[nodiscard]] Nanoseconds of(const Reaction& cyclic, Nanoseconds created_ns) const {
     return offset(&cyclic, cyclic.phase, cyclic.period_ns, created_ns);
   }
+  // Of what is random in when it ticks: another one for each timer of the graph and each trial.
+  [[nodiscard]] std::uint64_t seed_of(const Timer& timer) const;
 
  private:
   void count(const void* timer, Phase phase);
@@ -41,7 +47,8 @@ class PhaseOffsets {
                                    Nanoseconds created_ns) const;
 
   std::uint64_t seed_;
-  std::map<const void*, std::int64_t> places_;  // among those of the same phase
+  std::map<const void*, std::uint64_t> numbers_;  // in the order of the graph
+  std::map<const void*, std::int64_t> places_;    // among those of the same phase
   std::map<Phase, std::int64_t> counts_;
 };
 

@@ -297,7 +297,9 @@ constexpr auto keys_of(Tag<Waitable> /*of*/) {
 
 constexpr auto keys_of(Tag<Timer> /*of*/) {
   return std::tuple{key("name", &Timer::name, Text{}),
-                    key("period_ns", &Timer::period_ns, Period{}),
+                    key("period_ns", &Timer::period_ns, OrNull<Period, 0>{}),
+                    key("arrivals", &Timer::arrivals, OneOf<kArrivalsWords>{}, Absent::kOmitted),
+                    key("burst", &Timer::burst, Whole<1, kLargestBurst>{}, Absent::kOmitted),
                     key("publish", &Timer::publish, Indexes{}),
                     key("request", &Timer::request, Indexes{}, Absent::kDefault),
                     key("trigger", &Timer::trigger, Indexes{}, Absent::kNullOmitted),

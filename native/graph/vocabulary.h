@@ -36,6 +36,9 @@ inline constexpr std::array kSerializationWords{Word{"once", Serialization::kOnc
 inline constexpr std::array kFramingWords{Word{"rmw_fastrtps", runtime::ServiceFraming::kRmwFastrtps},
                                           Word{"rmw_cyclonedds", runtime::ServiceFraming::kRmwCyclonedds}};
 inline constexpr std::array kOverrunWords{Word{"catch_up", Overrun::kCatchUp}, Word{"skip", Overrun::kSkip}};
+inline constexpr std::array kArrivalsWords{Word{"periodic", Arrivals::kPeriodic},
+                                           Word{"poisson", Arrivals::kPoisson},
+                                           Word{"unthrottled", Arrivals::kUnthrottled}};
 inline constexpr std::array kPhaseWords{Word{"as_created", Phase::kAsCreated},
                                         Word{"aligned", Phase::kAligned},
                                         Word{"staggered", Phase::kStaggered}, Word{"random", Phase::kRandom}};

@@ -5,8 +5,8 @@ namespace perflab::runtime {
 
 struct Capabilities {
   // Callbacks run in threads of this process on the machine's clock, and peers have to be found. Otherwise time
-  // is virtual: there are no threads to schedule, no memory to lock and no clock that a tracer could share, and
-  // nothing has to be waited for.
+  // is virtual: there are no threads to schedule, no memory to lock and no clock that a tracer could share,
+  // nothing has to be waited for, and unthrottled timers would not let time pass.
   bool real_time = true;
   // All processes of a graph in one.
   bool several_processes = false;

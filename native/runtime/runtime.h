@@ -81,17 +81,30 @@ class TimerHandler {
   virtual void on_skipped(Nanoseconds first_due_ns, std::uint64_t count) noexcept = 0;
 };
 
-// Ticks are due at base + shift + k * period for k = first_tick ... last_tick, base being the instant given to
-// start().
+// How the ticks of a timer are spread.
+enum class Arrivals {
+  kPeriodic,    // one period after the other
+  kPoisson,     // at random, independently of each other, so many on average: the gaps are distributed exponentially
+  kUnthrottled  // each as soon as the one before has been served: as fast as it goes, without a schedule
+};
+
+// Ticks are due later than base + from and no later than base + until, base being the instant given to start(), before
+// `shift` is added: periodic ones at multiples of the period.
 struct TimerSettings {
   std::string name;
   std::size_t group = 0;  // callbacks of one group of an executor exclude each other, see concurrent_callbacks()
-  Nanoseconds period_ns = 0;
-  std::int64_t first_tick = 1;     // <= 0 for ticks before the measured part
-  std::int64_t last_tick = 0;      // fewer than first_tick: never
+  Nanoseconds period_ns = 0;  // on average; unthrottled: 0
+  Arrivals arrivals = Arrivals::kPeriodic;
+  std::int64_t burst = 1;          // so many ticks are due together, and bursts are that much rarer
+  std::uint64_t seed = 0;          // of what is random
+  Nanoseconds from_ns = 0;         // < 0 for ticks before the measured part
+  Nanoseconds until_ns = 0;        // from_ns: never
   bool skip_missed = false;        // otherwise every missed tick is made up for, late
   Nanoseconds made_up_for_ns = 0;  // with skip_missed: ticks that are no later than that are made up for
   Nanoseconds shift_ns = 0;        // more than -period, at most 0: how much earlier than whole periods
+
+  // One period after the other.
+  [[nodiscard]] bool regular() const noexcept { return arrivals == Arrivals::kPeriodic && burst == 1; }
 };
 
 // How a publisher hands over a message, or a subscription takes it.

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
+#include "base/random.h"
 #include "runtime/runtime.h"
 
 namespace perflab::runtime {
@@ -14,46 +16,88 @@ class TimerSchedule {
  public:
   TimerSchedule(const TimerSettings& settings, TimerHandler& handler)
       : handler_(&handler),
-        period_(settings.period_ns),
-        shift_(settings.shift_ns),
-        next_(settings.first_tick),
-        last_(settings.last_tick),
+        arrivals_(settings.arrivals),
+        gap_ns_(settings.period_ns * settings.burst),
+        burst_(settings.burst),
+        shift_ns_(settings.shift_ns),
+        until_ns_(settings.until_ns),
         skip_missed_(settings.skip_missed),
-        made_up_for_(settings.made_up_for_ns) {}
-
-  void set_base(Nanoseconds base_ns) noexcept { base_ = base_ns + shift_; }
-  [[nodiscard]] bool done() const noexcept { return next_ > last_; }
-  // Without meaning once done().
-  [[nodiscard]] Nanoseconds next_due() const noexcept { return base_ + next_ * period_; }
-
-  // To be called when next_due() <= now: gives exactly one tick to the handler. With skip_missed that is the
-  // latest one due, or the first that is late by no more than `made_up_for_ns`; those before it are reported
-  // as skipped.
-  void fire(Nanoseconds now) noexcept {
-    if (skip_missed_) {
-      const Nanoseconds late = now - next_due();
-      const std::int64_t behind =
-          made_up_for_ == 0 ? late / period_ : (late - made_up_for_ + period_ - 1) / period_;
-      const std::int64_t chosen = std::min(next_ + behind, last_);
-      if (chosen > next_) {
-        handler_->on_skipped(next_due(), static_cast<std::uint64_t>(chosen - next_));
-        next_ = chosen;
-      }
+        made_up_for_ns_(settings.made_up_for_ns),
+        next_{settings.from_ns, 1, false, SplitMix64(settings.seed)} {
+    if (arrivals_ == Arrivals::kPeriodic) {
+      // A place of the grid, so that `shift` moves no tick to before `from`.
+      next_.at_ns = settings.from_ns / gap_ns_ * gap_ns_;
     }
+    if (arrivals_ == Arrivals::kUnthrottled) {
+      next_.done = settings.until_ns <= settings.from_ns;
+    } else {
+      next_.left_of_burst = 0;
+      next_ = after(next_);
+    }
+  }
+
+  void set_base(Nanoseconds base_ns) noexcept { base_ = base_ns + shift_ns_; }
+  [[nodiscard]] bool done() const noexcept { return next_.done; }
+  // Without meaning once done(). Of an unthrottled timer an instant that is past.
+  [[nodiscard]] Nanoseconds next_due() const noexcept { return base_ + next_.at_ns; }
+
+  // To be called when next_due() <= now: gives exactly one tick to the handler, or none where the time of an
+  // unthrottled timer is over. With skip_missed that is the latest one due, or the first that is late by no
+  // more than `made_up_for_ns`; those before it are reported as skipped.
+  void fire(Nanoseconds now) noexcept {
+    if (arrivals_ == Arrivals::kUnthrottled) {
+      next_.at_ns = now - base_;
+      next_.done = next_.at_ns > until_ns_;
+      if (!next_.done) handler_->on_tick(now);
+      return;
+    }
+    if (skip_missed_) skip(now);
     const Nanoseconds due = next_due();
-    ++next_;
+    next_ = after(next_);
     handler_->on_tick(due);
   }
 
  private:
+  struct Tick {
+    Nanoseconds at_ns;           // since the base
+    std::int64_t left_of_burst;  // ticks at the same instant, this one among them
+    bool done;                   // there is none
+    SplitMix64 random;
+  };
+
+  [[nodiscard]] Tick after(Tick tick) const noexcept {
+    if (--tick.left_of_burst > 0) return tick;
+    tick.left_of_burst = burst_;
+    tick.at_ns += arrivals_ == Arrivals::kPoisson
+                      ? std::llround(tick.random.exponential(static_cast<double>(gap_ns_)))
+                      : gap_ns_;
+    tick.done = tick.at_ns > until_ns_;
+    return tick;
+  }
+
+  void skip(Nanoseconds now) noexcept {
+    const Nanoseconds first = next_due();
+    std::uint64_t skipped = 0;
+    for (Tick following = after(next_); !following.done; following = after(next_)) {
+      const bool too_late =
+          made_up_for_ns_ == 0 ? base_ + following.at_ns <= now : now - next_due() > made_up_for_ns_;
+      if (!too_late) break;
+      next_ = following;
+      ++skipped;
+    }
+    if (skipped > 0) handler_->on_skipped(first, skipped);
+  }
+
   TimerHandler* handler_;
   Nanoseconds base_ = 0;  // shifted
-  Nanoseconds period_;
-  Nanoseconds shift_;
-  std::int64_t next_;
-  std::int64_t last_;
+  Arrivals arrivals_;
+  Nanoseconds gap_ns_;  // from one burst to the next, on average
+  std::int64_t burst_;
+  Nanoseconds shift_ns_;
+  Nanoseconds until_ns_;
   bool skip_missed_;
-  Nanoseconds made_up_for_;
+  Nanoseconds made_up_for_ns_;
+  Tick next_;
 };
 
 // The timers of one executor, earliest first. Allocates only while timers are added.

@@ -357,7 +357,8 @@ def _ticks_per_s(directory: TrialDirectory, trial: TrialFile, accounts: Accounts
         try:
             processes = read_json(directory.config(name))["graph"]["processes"]
             nodes = [node for process in processes for node in process["nodes"] if not node.get("condition")]
-            return float(sum(NS_PER_S / timer["period_ns"] for node in nodes for timer in node["timers"]))
+            periods = [timer["period_ns"] for node in nodes for timer in node["timers"]]
+            return None if None in periods else float(sum(NS_PER_S / period_ns for period_ns in periods))
         except (BadInput, OSError, *DAMAGE):
             return None
     return None

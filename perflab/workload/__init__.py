@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 FACTOR = "workload."  # factors of a workload begin so
 
+PERIODIC = "periodic"  # arrivals of a timer that says nothing of them
+
 
 @dataclass(frozen=True)
 class Graph:
@@ -66,17 +68,20 @@ class Graph:
 
     @property
     def phase(self) -> str | None:
-        """Where in their periods its timers tick: one word, or several as "aligned+random"; None without timers."""
-        return "+".join(sorted({entry.get("phase") or ALIGNED for entry in self._cyclic()})) or None
+        """Where in their periods timers tick: one word, or several as "aligned+random"; None without such timers."""
+        periodic = [entry for entry in self._cyclic() if entry.get("arrivals", PERIODIC) == PERIODIC]
+        return "+".join(sorted({entry.get("phase") or ALIGNED for entry in periodic})) or None
 
     @property
     def shortest_period_ns(self) -> int | None:
-        """Of its timers, those of clients included, and cyclic reactions; None where there is none."""
-        return min((entry["period_ns"] for entry in self._cyclic()), default=None)
+        """Of its timers, those of clients included, and cyclic reactions, from one burst to the next; 0 of unthrottled
+        ones, None where there is none."""
+        return min(((entry["period_ns"] or 0) * entry.get("burst", 1) for entry in self._cyclic()), default=None)
 
     def _cyclic(self) -> list[dict[str, Any]]:
-        entries = [entry for _, node in self.nodes_of(None) for entry in (*node["timers"], *node["reactions"])]
-        return [entry for entry in entries if entry["period_ns"]]
+        nodes = [node for _, node in self.nodes_of(None)]
+        timers = [timer for node in nodes for timer in node["timers"]]
+        return timers + [reaction for node in nodes for reaction in node["reactions"] if reaction["period_ns"]]
 
     @property
     def longest_work_ns(self) -> int:

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from perflab import native
 from perflab.parameters import Bytes, DurationNs, Parameters
 from perflab.units import NS_PER_S
-from perflab.workload import Made, WorkloadKind, topology
+from perflab.workload import PERIODIC, Made, WorkloadKind, topology
 
 NAME = "pubsub"
 THREAD, THREADS, PROCESSES, RELAY = "thread", "threads", "processes", "relay"
@@ -27,7 +27,13 @@ class PubSubParameters(Parameters):
     size: Bytes | None = Field(
         None, ge=0, description="of types of variable size: bytes, characters or elements of what varies"
     )
-    rate: float = Field(1000, gt=0, le=1e6, description="messages per second of each publisher")
+    rate: float = Field(
+        1000, ge=0, le=1e6, description="messages per second of each publisher, on average; 0: as fast as it goes"
+    )
+    arrivals: Literal["periodic", "poisson"] = Field(
+        "periodic", description="how messages are spread: one period after the other, or at random"
+    )
+    burst: int = Field(1, ge=1, le=100_000, description="messages that are due together; bursts are that much rarer")
     publishers: int = Field(1, ge=1, le=MOST_ENDS, description="nodes that publish on the topic")
     subscribers: int = Field(1, ge=1, le=MOST_ENDS, description="nodes that receive all that they publish")
     layout: Literal["thread", "threads", "processes", "relay"] = Field(
@@ -52,11 +58,9 @@ class PubSubParameters(Parameters):
     def _fits(self) -> PubSubParameters:
         if self.layout == RELAY and (self.publishers, self.subscribers) != (1, 1):
             raise ValueError(f"layout={RELAY} is of one publisher and one subscriber, for the round trip is theirs")
+        if self.rate == 0 and (self.arrivals, self.burst) != (PERIODIC, 1):
+            raise ValueError("rate=0 is as fast as it goes, which has neither arrivals nor bursts; leave them out")
         return self
-
-    @property
-    def period_ns(self) -> int:
-        return max(1, round(NS_PER_S / self.rate))
 
 
 def make(parameters: PubSubParameters) -> Made:
@@ -98,8 +102,15 @@ def _node(role: str, number: int, of: int, **ends: Any) -> dict[str, Any]:
 def _publisher(p: PubSubParameters, topic: str = TOPIC, *, timed: bool = True) -> dict[str, Any]:
     qos = _qos(p) | _limits(lifespan=p.lifespan)
     size = {} if p.size is None else {"size": p.size}
-    timer = {"period": f"{p.period_ns}ns"} if timed else {}
-    return {"topic": topic, "type": _type(p), **size, **timer, "qos": qos}
+    return {"topic": topic, "type": _type(p), **size, **(_pace(p) if timed else {}), "qos": qos}
+
+
+def _pace(p: PubSubParameters) -> dict[str, Any]:
+    if p.rate == 0:
+        return {"arrivals": "unthrottled"}
+    period = {"period": f"{max(1, round(NS_PER_S / p.rate))}ns"}
+    arrivals = {"arrivals": p.arrivals} if p.arrivals != PERIODIC else {}
+    return period | arrivals | ({"burst": p.burst} if p.burst > 1 else {})
 
 
 def _subscription(p: PubSubParameters, topic: str = TOPIC) -> dict[str, Any]:

@@ -34,6 +34,41 @@ def test_every_message_comes_in_every_layout(run: Run, tmp_path: Path, words: st
         assert (figure["response_ns"]["count"], figure["missed"]) == (10, 0)
 
 
+@pytest.mark.parametrize("middleware", ["cyclonedds", "fastdds", "shm"])
+def test_as_fast_as_it_goes_every_message_is_received_or_counted_as_lost(
+    run: Run, tmp_path: Path, middleware: str
+) -> None:
+    folder = tmp_path / "made"
+    done = run(
+        "run", "pubsub:rate=0,layout=threads", "--middleware", middleware, "--time", "0.5", "--output", str(folder)
+    )
+    assert done.returncode == 0, done.stderr
+    trial = json.loads((folder / "summary.json").read_text())["results"][0]["trials_detail"][0]
+    (edge,) = json.loads((folder / "summary.json").read_text())["results"][0]["edges"]
+    assert edge["sent"] > 500  # it is not throttled to the rate that pubsub has by default
+    assert trial["totals"]["received"] + sum(trial["totals"]["lost"].values()) == edge["sent"]
+    assert edge["frequency_hz"] == 0
+
+
+def test_bursts_and_arrivals_at_random_keep_their_mean_rate(run: Run, tmp_path: Path) -> None:
+    sent = {}
+    for words in ("burst=50", "arrivals=poisson"):
+        folder = tmp_path / words
+        workload = f"pubsub:rate=2000,depth=1000,layout=thread,{words}"
+        done = run("run", workload, "--middleware", "virtual", "--time", "10", "--output", str(folder))
+        assert done.returncode == 0, done.stderr
+        sent[words] = json.loads((folder / "summary.json").read_text())["results"][0]["edges"][0]["sent"]
+    assert sent["burst=50"] == 20_000
+    assert sent["arrivals=poisson"] == pytest.approx(20_000, abs=850)  # six standard deviations
+    assert sent["arrivals=poisson"] != 20_000
+
+
+def test_in_virtual_time_nothing_is_sent_as_fast_as_it_goes(run: Run, tmp_path: Path) -> None:
+    done = run("run", "pubsub:rate=0", "--middleware", "virtual", "--output", str(tmp_path / "made"))
+    assert done.returncode == 2
+    assert "arrivals are unthrottled, and in virtual time that never ends" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [

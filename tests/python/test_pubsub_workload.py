@@ -74,6 +74,23 @@ def test_messages_may_be_called_as_performance_test_calls_them(message: str, nam
     }
 
 
+@pytest.mark.parametrize(
+    ("given", "pace"),
+    [
+        ({}, {"period": "1000000ns"}),
+        ({"rate": 0}, {"arrivals": "unthrottled"}),
+        ({"arrivals": "poisson", "rate": 50}, {"period": "20000000ns", "arrivals": "poisson"}),
+        ({"burst": 10}, {"period": "1000000ns", "burst": 10}),
+    ],
+)
+def test_messages_come_one_by_one_at_random_in_bursts_or_as_fast_as_it_goes(
+    given: dict[str, Any], pace: dict[str, Any]
+) -> None:
+    (publisher, _) = nodes_of(written(**given))
+    sends = publisher["publishers"][0]
+    assert {key: sends[key] for key in ("period", "arrivals", "burst") if key in sends} == pace
+
+
 def test_a_history_of_everything_has_no_depth() -> None:
     (node, _) = nodes_of(written(history="keep_all"))
     assert "depth" not in node["publishers"][0]["qos"]
@@ -82,7 +99,12 @@ def test_a_history_of_everything_has_no_depth() -> None:
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        ({"rate": "0"}, "rate: 0 must be more than 0"),
+        ({"rate": "-1"}, "rate: -1 must be at least 0"),
+        (
+            {"rate": "0", "burst": "5"},
+            "rate=0 is as fast as it goes, which has neither arrivals nor bursts; leave them out",
+        ),
+        ({"arrivals": "random"}, "arrivals: 'random' is not periodic or poisson"),
         ({"layout": "relay", "subscribers": "2"}, "layout=relay is of one publisher and one subscriber"),
         ({"layout": "proceses"}, "layout: 'proceses' is not thread, threads, processes or relay"),
         ({"messages": "array1k"}, "no parameter 'messages'; did you mean message?"),

@@ -142,6 +142,19 @@ void refuse_services_known_by_number(const graph::Graph& graph, const std::strin
   }
 }
 
+// In virtual time a callback takes no time but what the graph says: a timer that is due at once again would be due for
+// ever at the same instant.
+void refuse_unthrottled_timers(const graph::Graph& graph) {
+  graph::for_each_node(graph, [](const graph::Node& node, const graph::Item& /*item*/) {
+    for (const graph::Timer& timer : node.timers) {
+      if (timer.arrivals == graph::Arrivals::kUnthrottled)
+        throw std::invalid_argument("timer " + timer.name + " of " + node.qualified_name() +
+                                    ": arrivals are unthrottled, and in virtual time that never ends; right would be a "
+                                    "period, or another runtime");
+    }
+  });
+}
+
 // Whether messages are handed to the runtime as structs. Throws where it cannot do what is asked.
 bool every_message_is_encoded(graph::Serialization asked, const RuntimeKind& runtime) {
   const bool every = asked == graph::Serialization::kEvery;
@@ -207,6 +220,7 @@ Config parse(const json& config) {
     to.too_late_percent = thresholds.value("too_late_percent", to.too_late_percent);
     to.too_late_ns = thresholds.value("too_late_ns", to.too_late_ns);
   }
+  if (!can.real_time) refuse_unthrottled_timers(result.graph);
   if (!can.tells_writers) refuse_several_unknown_writers(result.graph, result.process_name);
   if (!can.request_numbers) refuse_services_known_by_number(result.graph, result.process_name);
   result.live.source_timestamps = can.source_timestamps;

@@ -10,6 +10,12 @@
 #include "runtime/rclcpp/distribution.h"
 
 namespace perflab::runtime::ros {
+namespace {
+
+// The period of a timer that is set anew at each tick.
+constexpr Nanoseconds kForNow = 3'600'000'000'000;
+
+}  // namespace
 
 RosTimer::RosTimer(const measure::Clock& clock, const NodeHandle& node, const TimerSettings& settings,
                    TimerHandler& handler, bool queued)
@@ -17,17 +23,20 @@ RosTimer::RosTimer(const measure::Clock& clock, const NodeHandle& node, const Ti
       settings_(settings),
       handler_(handler),
       drops_(queued && settings.skip_missed),
-      next_(settings.first_tick),
-      upcoming_(settings.first_tick) {
-  const auto period = std::chrono::nanoseconds(settings.period_ns);
+      first_tick_(settings.regular() ? 1 + settings.from_ns / settings.period_ns : 0),
+      last_tick_(settings.regular() ? settings.until_ns / settings.period_ns : 0),
+      next_(first_tick_),
+      upcoming_(first_tick_) {
+  if (!settings.regular()) own_.emplace(settings, handler);
+  const auto period = std::chrono::nanoseconds(std::max<Nanoseconds>(1, settings.period_ns));
 #ifdef PERFLAB_HAS_TIMER_INFO
   const auto callback = [this](const rclcpp::TimerInfo& info) {
-    tick(number_at(info.expected_call_time.nanoseconds()));
+    own_ ? tick_of_own() : tick(number_at(info.expected_call_time.nanoseconds()));
   };
 #else
   // Before, rcl told only which one is the next, and so which one this is was told by the one before. An executor
   // that calls a timer in one thread and runs its callback in another is younger than that.
-  const auto callback = [this] { tick(std::exchange(upcoming_, follow())); };
+  const auto callback = [this] { own_ ? tick_of_own() : tick(std::exchange(upcoming_, follow())); };
 #endif
   made_ = rclcpp::create_wall_timer(period, callback, nullptr, node.base().get(), node.timers().get());
   made_->cancel();
@@ -36,18 +45,40 @@ RosTimer::RosTimer(const measure::Clock& clock, const NodeHandle& node, const Ti
 
 // rcl takes the time of the reset itself, and adds the period that the timer has then to find the first tick; those
 // after it follow at the period that it has later.
-void RosTimer::reset() {
+void RosTimer::expire(Nanoseconds in_ns, Nanoseconds period_ns) {
   const rcl_timer_t* const timer = made_->get_timer_handle().get();
-  const auto exchange = [timer](std::int64_t period_ns) {
+  const auto exchange = [timer](std::int64_t ns) {
     std::int64_t before = 0;
-    if (rcl_timer_exchange_period(timer, period_ns, &before) != RCL_RET_OK)
+    if (rcl_timer_exchange_period(timer, ns, &before) != RCL_RET_OK)
       throw Error(Error::Kind::kFailed, "rclcpp: rcl refuses the period of a timer");
   };
-  const Nanoseconds first = base_ + settings_.first_tick * settings_.period_ns;
-  exchange(std::max<Nanoseconds>(1, first - clock_.now()));
+  exchange(std::max<Nanoseconds>(1, in_ns));
   made_->reset();
-  exchange(settings_.period_ns);
-  upcoming_ = std::max(follow(), settings_.first_tick);
+  exchange(period_ns);
+}
+
+void RosTimer::reset() {
+  if (own_) {
+    expire(own_->next_due() - clock_.now(), kForNow);
+    return;
+  }
+  expire(base_ + first_tick_ * settings_.period_ns - clock_.now(), settings_.period_ns);
+  upcoming_ = std::max(follow(), first_tick_);
+}
+
+void RosTimer::tick_of_own() noexcept {
+  if (done()) return;
+  const Nanoseconds now = clock_.now();
+  if (own_->next_due() <= now) own_->fire(now);
+  if (own_->done()) {
+    cancel();
+    done_.store(true, std::memory_order_release);
+    return;
+  }
+  try {
+    expire(own_->next_due() - clock_.now(), kForNow);
+  } catch (const std::exception&) {  // it is not valid any more: nothing will tick
+  }
 }
 
 // Two clocks cannot be read at once; of some tries the quickest counts.
@@ -105,9 +136,9 @@ void RosTimer::skip(std::int64_t end) noexcept {
 
 void RosTimer::tick(std::int64_t number) noexcept {
   if (done() || number < next_) return;
-  const std::int64_t end = settings_.last_tick + 1;
+  const std::int64_t end = last_tick_ + 1;
   // Of queued ticks, one that shall skip takes the latest.
-  if (drops_ && number < settings_.last_tick &&
+  if (drops_ && number < last_tick_ &&
       clock_.now() - due(number) - settings_.made_up_for_ns >= settings_.period_ns)
     return;
   if (number > next_) skip(std::min(number, end));

@@ -5,11 +5,16 @@
 // then on each tick is known by its number, because rcl says when it was due. What a timer leaves out is told with
 // the next tick. (The timers of EventsExecutor have a thread of their own: while the executor is busy their ticks
 // queue, and while that thread is late they leave out as others do.)
+//
+// Ticks that do not come one period after the other are perflab's: the timer is set anew for each, and makes up for what
+// it missed, or leaves it out, as perflab's own runtime does.
 #pragma once
 
 #include <atomic>
+#include <optional>
 
 #include "runtime/rclcpp/entities.h"
+#include "runtime/timer.h"
 
 namespace perflab::runtime::ros {
 
@@ -19,8 +24,11 @@ class RosTimer {
   RosTimer(const measure::Clock& clock, const NodeHandle& node, const TimerSettings& settings,
            TimerHandler& handler, bool queued);
 
-  void set_base(Nanoseconds base_ns) noexcept { base_ = base_ns + settings_.shift_ns; }
-  [[nodiscard]] bool never() const noexcept { return settings_.last_tick < settings_.first_tick; }
+  void set_base(Nanoseconds base_ns) noexcept {
+    base_ = base_ns + settings_.shift_ns;
+    if (own_) own_->set_base(base_ns);
+  }
+  [[nodiscard]] bool never() const noexcept { return own_ ? own_->done() : last_tick_ < first_tick_; }
   // From now on it ticks, at first when the graph says. Before its executor runs.
   void reset();
   void cancel() noexcept;
@@ -29,6 +37,10 @@ class RosTimer {
   [[nodiscard]] Nanoseconds behind() const noexcept { return behind_.load(std::memory_order_relaxed); }
 
  private:
+  // Where the schedule is perflab's.
+  void tick_of_own() noexcept;
+  // It expires so long from now, and again after each further `period_ns`.
+  void expire(Nanoseconds in_ns, Nanoseconds period_ns);
   void tick(std::int64_t number) noexcept;
   void skip(std::int64_t end) noexcept;
   // Which tick rcl has as its next. Where it does not tell with a tick which one it is, its clock is one that is not
@@ -42,6 +54,9 @@ class RosTimer {
   const TimerSettings settings_;
   TimerHandler& handler_;
   const bool drops_;
+  std::optional<TimerSchedule> own_;
+  const std::int64_t first_tick_;  // <= 0 for ticks before the measured part
+  const std::int64_t last_tick_;
   rclcpp::TimerBase::SharedPtr made_;
   Nanoseconds base_ = 0;  // shifted
   std::atomic<Nanoseconds> behind_{0};

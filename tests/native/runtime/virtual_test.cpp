@@ -78,7 +78,7 @@ class Virtual : public testing::Test {
   void burst(const std::vector<Publisher*>& order) {
     bursts_.emplace_back(order);
     const std::size_t source = executor(ExecutorKind::kSingleThreaded);
-    runtime_.create_timer(source, {"burst", 0, kMs, 1, 1, false}, bursts_.back());
+    runtime_.create_timer(source, {.name = "burst", .period_ns = kMs, .until_ns = kMs}, bursts_.back());
   }
   void run() {
     runtime_.start(kBase);
@@ -171,8 +171,9 @@ TEST_F(Virtual, TimersOfAMultiThreadedExecutorTickOneAtATimeAndAllOfThem) {
   const std::size_t on = executor(ExecutorKind::kMultiThreaded, 2);
   LoggedTicks slow(runtime_, 15 * kMs);
   LoggedTicks quick(runtime_, 0);
-  runtime_.create_timer(on, {"slow", 1, 10 * kMs, 1, 3, false}, slow);
-  runtime_.create_timer(on, {"quick", 2, 10 * kMs, 1, 3, false}, quick);
+  runtime_.create_timer(on, {.name = "slow", .group = 1, .period_ns = 10 * kMs, .until_ns = 30 * kMs}, slow);
+  runtime_.create_timer(on, {.name = "quick", .group = 2, .period_ns = 10 * kMs, .until_ns = 30 * kMs},
+                        quick);
   run();
   using Ran = std::vector<std::pair<Nanoseconds, Nanoseconds>>;
   EXPECT_EQ(slow.ran, (Ran{{10, 10}, {20, 25}, {30, 40}}));
@@ -276,7 +277,7 @@ TEST_F(Virtual, ServicesAnswerTheOneWhoAsked) {
     workers_.emplace_back(runtime_, log_, name, 0);
     clients.push_back(&runtime_.create_client(on, service, workers_.back()));
     asking.emplace_back(*clients.back(), static_cast<std::uint8_t>(name));
-    runtime_.create_timer(on, {"ask", 0, 10 * kMs, 1, 2, false}, asking.back());
+    runtime_.create_timer(on, {.name = "ask", .period_ns = 10 * kMs, .until_ns = 20 * kMs}, asking.back());
   }
   EXPECT_EQ(server.matched(), 2u);
   for (Client* const client : clients) EXPECT_EQ(client->matched(), 1u);
