@@ -25,12 +25,16 @@ from perflab.errors import BadInput
 
 AUTO: Final = "auto"
 LINES: Final = "lines"
+SECONDS: Final = "seconds"
 OFF: Final = "off"
-MODES = (AUTO, LINES, OFF)
+MODES = (AUTO, LINES, SECONDS, OFF)
 OPTION: Final = "--progress"
 ENVIRONMENT = "PERFLAB_PROGRESS"
 QUIET: Final = ("--quiet", "-q")  # says less than off
-HELP = "Progress on stderr: auto (on a terminal a display of runs), lines (one per phase and trial), off."
+HELP = (
+    "Progress on stderr: auto (on a terminal a display of runs, of pubsub a line per second), lines (one per phase and "
+    "trial), seconds (and one per second), off."
+)
 
 SAY_AFTER_S = 1.0
 

@@ -62,6 +62,7 @@ struct Totals {
   std::uint64_t received = 0;   // unique
   std::uint64_t completed = 0;  // callback has returned
   std::uint64_t lost = 0;       // gaps so far
+  std::uint64_t received_bytes = 0;  // payload of what was received on topics, as the publishers' size_bytes
 };
 
 // Likewise of the publishers and clients of one condition, and of what came of their messages, whoever

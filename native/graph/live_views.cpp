@@ -107,7 +107,9 @@ Totals LiveGraph::totals() const noexcept {
   for (const auto& subscription : subscriptions_) totals.completed += subscription->completed();
   for (const EdgeView& view : edges()) {
     if (!condition_between(*view.publisher_node, *view.subscription_node).empty()) continue;
-    totals.received += view.recorder->sequence().received();
+    const std::uint64_t received = view.recorder->sequence().received();
+    totals.received += received;
+    totals.received_bytes += received * view.publisher->size_bytes;
     totals.lost += view.recorder->sequence().gap();
   }
   for (const auto& client : clients_) {

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 
 # Of the options of experiments, what each verb does without, and the defaults that it has of its own.
+MOST_BY_SECOND = 10  # trials of which each second is shown unless something else is asked for
+
 _TAKEN: dict[str, Any] = {
     "run": {"without": ("breaking_point",)},
     "sweep": {"without": ("breaking_point",), "defaults": {"trials": "5", "baseline_again": "off"}},
@@ -105,7 +107,9 @@ def _carry_out(context: typer.Context, values: dict[str, Any], verb: str, **more
         phases.choose(phases.OFF)
     with phases.phase("reading the experiment"):
         experiment, earlier = experiment_of(context, values, native, host, verb=verb, **_TAKEN[verb], **more)
-    result = execute(experiment, native, host, live.chosen(phases.chosen(), quiet=show.quiet), earlier)
+    by_second = verb == "run" and len(experiment.order) <= MOST_BY_SECOND and experiment.workload.shown_by_second
+    display = live.chosen(phases.chosen(), quiet=show.quiet, by_second=by_second)
+    result = execute(experiment, native, host, display, earlier)
     _print(result, as_json=show.as_json, quiet=show.quiet, edges=show.edges)
     if result.error is not None:
         raise result.error

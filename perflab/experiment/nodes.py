@@ -314,6 +314,7 @@ class Nodes(System):
             self._drain.update(name, line, time.monotonic_ns())
         if self._reports:
             reports = self._progress.values()
+            everyone = len(reports) == len(self._supervisor.nodes)
             self._trial.report(
                 LiveProgress(
                     phase="measuring" if self._publishing else "draining",
@@ -322,6 +323,10 @@ class Nodes(System):
                     received=sum(p.received for p in reports),
                     lost=sum(p.lost for p in reports),
                     histograms=tuple(p.latency for p in reports if p.latency),
+                    responses=tuple(p.response for p in reports if p.response),
+                    received_bytes=sum(p.received_bytes or 0 for p in reports),
+                    published=sum(p.sent for p in reports),
+                    complete_ns=min(p.elapsed_ns for p in reports) if everyone else 0,
                 )
             )
 

@@ -149,7 +149,9 @@ class Progress(_Line):
     received: int
     completed: int
     lost: int
+    received_bytes: int | None = None  # payload of topics
     latency: str | None = None
+    response: str | None = None  # while messages are published
     checkpoint_error: str | None = None
     conditions: dict[str, ConditionCounts] | None = None  # by their labels
 

@@ -5,6 +5,7 @@ The block is drawn by progress only: a thread that refreshes it would run beside
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -12,8 +13,9 @@ from typing import TYPE_CHECKING, TextIO
 
 from perflab import output, phases
 from perflab.columns import Cell, Column
-from perflab.phases import AUTO, OFF
+from perflab.phases import AUTO, OFF, SECONDS
 from perflab.quantity import COUNT, PLAIN, TIME
+from perflab.report import seconds as seconds_table
 from perflab.report.progress import RECENT, LiveLine, Pace, RunProgress
 from perflab.results.outcome import SUCCESS, Outcomes
 from perflab.results.trial import Distribution, least_lost
@@ -36,11 +38,14 @@ BLOCK_WITHOUT_TRIALS = 8  # lines: bar, outcomes, now, state, next, blank, headi
 _Row = tuple[FinishedTrial, PlannedTrial]
 
 
-def chosen(mode: str, *, quiet: bool = False) -> Display:
-    """What --progress means for a run; `quiet`: nothing at all. Raises BadInput where there is no such mode."""
+def chosen(mode: str, *, quiet: bool = False, by_second: bool = False) -> Display:
+    """What --progress means for a run; `quiet`: nothing at all; `by_second`: a line per second in place of "auto". Raises
+    BadInput where there is no such mode."""
     phases.check(mode)
     if quiet or mode == OFF:
         return silent(quiet=quiet)
+    if mode == SECONDS or (mode == AUTO and by_second):
+        return seconds()
     return on_terminal() if mode == AUTO and sys.stderr.isatty() else lines()
 
 
@@ -52,6 +57,12 @@ def silent(*, quiet: bool = False) -> Display:
 def lines(file: TextIO | None = None) -> Display:
     """The plan, one line per finished trial, and notes, on stderr: for logs."""
     return _Lines(file or sys.stderr)
+
+
+def seconds(file: TextIO | None = None) -> Display:
+    """Likewise, and a line for each second of each trial."""
+    out = file or sys.stderr
+    return _Seconds(out, shutil.get_terminal_size().columns if out.isatty() else None)
 
 
 def on_terminal(console: Console | None = None, clock: Callable[[], float] = time.monotonic) -> Display:
@@ -124,6 +135,31 @@ class _Lines(_Silent):
 
     def note(self, text: str) -> None:
         self._write(f"Note: {text}")
+
+
+class _Seconds(_Lines):
+    def __init__(self, file: TextIO, width: int | None) -> None:
+        super().__init__(file)
+        self._table = seconds_table.Table(width)
+        self._seconds, self._headed = seconds_table.Seconds(), False
+
+    def trial_started(self, order: int) -> None:
+        self._seconds, self._headed = seconds_table.Seconds(), False
+        super().trial_started(order)
+
+    def progress(self, progress: LiveProgress) -> None:
+        if progress.received is None:  # nobody counts its messages
+            super().progress(progress)
+            return
+        if (second := self._seconds.next(progress)) is None:
+            return
+        if not self._headed:
+            self._headed = True
+            planned = self._run.current
+            self._write(f"{self._head(planned)}  {planned.label}" if planned is not None else "")
+            for line in self._table.heading():
+                self._write(line)
+        self._write(self._table.line(second))
 
 
 class _Block(Display):

@@ -16,8 +16,12 @@ class LiveProgress:
     sent: int | None
     received: int | None
     lost: int | None
-    histograms: tuple[str, ...] = ()
+    histograms: tuple[str, ...] = ()  # of latency, one of each process
     note: str = ""
+    responses: tuple[str, ...] = ()
+    published: int | None = None  # messages; `sent` counts each as often as it should be received
+    received_bytes: int | None = None  # payload
+    complete_ns: int = 0  # so far into the measured part every process has told; 0: not yet
 
 
 @dataclass(frozen=True)

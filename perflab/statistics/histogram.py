@@ -144,6 +144,18 @@ def merge(histograms: Iterable[Histogram]) -> Histogram:
     )
 
 
+def since(later: Histogram, earlier: Histogram) -> Histogram:
+    """What `later` has beyond `earlier`, the same histogram at an earlier time; side values as far as the cells tell
+    them. Raises HistogramError where it is another one."""
+    dense = np.zeros(COUNTS_LENGTH, np.int64)
+    dense[later.indices] = later.counts
+    dense[earlier.indices] -= earlier.counts
+    if (dense < 0).any():
+        raise HistogramError("a histogram has fewer values than before")
+    cells = np.flatnonzero(dense)
+    return _of_cells(cells, dense[cells])
+
+
 def value_at_percentile(histogram: Histogram, percentile: float) -> int | None:
     """The value at a percentile within 0 .. 100 by HdrHistogram's rule; None where there are no values.
 
@@ -185,6 +197,10 @@ def decode(encoded: str) -> Histogram:
     HdrHistogram does; `from_record` puts the exact ones in their place. Raises HistogramError.
     """
     ((indices, counts),) = _decode_cells([encoded])
+    return _of_cells(indices, counts)
+
+
+def _of_cells(indices: Int64s, counts: Int64s) -> Histogram:
     if not indices.size:
         return empty()
     low, high = lowest_value(indices), highest_value(indices)

@@ -186,6 +186,8 @@ class WorkloadKind(Kind["Workload"]):
     figures: Mapping[str, OwnFigure] = field(default_factory=dict)
     outcomes: tuple[OwnOutcome, ...] = ()
     judge: Callable[[Ended], Judgement] = _nothing
+    by_second: bool = False
+    """Who runs it looks at each second of each trial."""
 
     def workload(self, given: Mapping[str, Any]) -> Workload:
         """The one of these parameters. Raises BadInput where one is none, or is not right."""
@@ -222,6 +224,10 @@ class Workload:
 
         @property
         def plain_kind(self) -> str: ...
+
+    @property
+    def shown_by_second(self) -> bool:
+        return self.origin is not None and self.origin.kind.by_second
 
     @property
     def kind(self) -> str:

@@ -139,4 +139,5 @@ KIND = WorkloadKind(
     "publishers and subscribers of one topic: what a middleware costs, for any message, rate, QoS and layout",
     PubSubParameters,
     make,
+    by_second=True,
 )

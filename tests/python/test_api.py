@@ -88,7 +88,7 @@ def test_a_trial_that_fails_is_an_error_or_a_result(graph_file: Path) -> None:
     [
         ({"trials": 0}, "--trials 0 must be at least 1"),
         ({"trails": 3}, r"no key 'trails'; did you mean trials\?"),
-        ({"progress": "loud"}, "--progress 'loud' is not auto, lines or off"),
+        ({"progress": "loud"}, "--progress 'loud' is not auto, lines, seconds or off"),
         ({"sweep": True}, "a sweep needs a factor"),
         ({"breaking_point": {"factor": "workload.depth"}}, "--low, --high missing"),
     ],

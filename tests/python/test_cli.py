@@ -72,7 +72,7 @@ def one_line(text: str) -> str:
         (["run", "GRAPH", "--late-absolute", "5ms"], "--late-absolute 5ms is not a number from 0 to 1e+12"),
         (["run", "GRAPH", "--alpha", "x"], "--alpha 'x' is not a number"),
         (["run", "GRAPH", "--order", "x"], "--order 'x' is not randomised or as_written"),
-        (["run", "GRAPH", "--progress", "x"], "--progress 'x' is not auto, lines or off"),
+        (["run", "GRAPH", "--progress", "x"], "--progress 'x' is not auto, lines, seconds or off"),
         (["run", "GRAPH", "--stop", "SIGINT"], "--stop is for a command; write the command after --"),
         (["run", "GRAPH", "--factor", "workload.rate=1,2"], "factor workload.rate is called workload.timer_speed now"),
         (["run", "GRAPH", "--seed", "-1"], "--seed -1 must be at least 0"),

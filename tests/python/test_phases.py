@@ -165,13 +165,13 @@ def test_something_is_on_the_screen_before_the_slow_part_of_any_command_ends(
 def test_progress_off_and_quick_answers_say_nothing(perflab: Perflab) -> None:
     assert perflab("list", "conditions", "--progress", "off").stderr == ""
     assert perflab("list", "conditions", PERFLAB_PROGRESS="off").stderr == ""
-    assert "--progress 'loud' is not auto, lines or off" in perflab("list", "--progress", "loud").stderr
+    assert "--progress 'loud' is not auto, lines, seconds or off" in perflab("list", "--progress", "loud").stderr
 
 
 def test_a_variable_that_says_what_there_is_not_is_named(perflab: Perflab) -> None:
     said = perflab("list", "conditions", PERFLAB_PROGRESS="loud")
     assert said.returncode == 2
-    assert "PERFLAB_PROGRESS='loud' in the environment is not auto, lines or off" in said.stderr
+    assert "PERFLAB_PROGRESS='loud' in the environment is not auto, lines, seconds or off" in said.stderr
     assert perflab("list", "conditions", "--progress", "off", PERFLAB_PROGRESS="loud").returncode == 0
 
 

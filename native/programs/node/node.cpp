@@ -500,7 +500,10 @@ void Node::send_progress(Nanoseconds measured_from, bool publishing) {
                    {"received", totals.received},
                    {"completed", totals.completed},
                    {"lost", totals.lost},
+                   {"received_bytes", totals.received_bytes},
                    {"latency", measure::encode_v2_base64(live_->merged_latency())}};
+  // While draining there are many of them; the last checkpoint has what they would say.
+  if (publishing) progress["response"] = measure::encode_v2_base64(live_->merged_response());
   if (const auto totals_of = live_->condition_totals(); !totals_of.empty()) {
     json& conditions = progress["conditions"];
     for (const graph::ConditionTotals& condition : totals_of) {
@@ -510,12 +513,7 @@ void Node::send_progress(Nanoseconds measured_from, bool publishing) {
                                          {"received", condition.received}};
     }
   }
-  // While draining there are many of them; the last checkpoint has what they would say.
-  if (publishing) {
-    json record = progress;
-    record["response"] = measure::encode_v2_base64(live_->merged_response());
-    records_.write(record);
-  }
+  if (publishing) records_.write(progress);
   const std::string error = records_.error();
   progress["checkpoint_error"] = error.empty() ? json(nullptr) : json(error);
   control_.send_replaceable(progress);
