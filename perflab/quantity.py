@@ -59,6 +59,11 @@ def _count(value: float) -> str:
     return format_count(int(value)) if value == int(value) else f"{value:.4g}"
 
 
+def _data_rate(value: float) -> str:
+    per, name = DATA_RATE.scale([value])
+    return f"{_number(value / per)} {name}"
+
+
 def _number(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
@@ -96,6 +101,11 @@ KILOBYTES = Quantity(
     "kB", lambda value: format_bytes(value * 1024), scales=(("MiB", 1024.0),),
     units={"kB": 1e3 / 1024, "MB": 1e6 / 1024, "GB": 1e9 / 1024, "KiB": 1, "MiB": 1024, "GiB": 1 << 20},
 )  # fmt: skip
+PER_SECOND = Quantity("1/s", lambda value: f"{_number(value) if value < 1000 else format_count(round(value))}/s")
+_RATES = {"B/s": 1.0, "kB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9}
+DATA_RATE = Quantity("B/s", _data_rate, units=_RATES, scales=tuple(_RATES.items()))
+DRIFT = Quantity("ns/s", lambda value: f"{'-' if value < 0 else ''}{format_time(abs(value))}/s")
+GROWTH = Quantity("kB/s", lambda value: f"{value:.3g} kB/s")  # of the kernel's kilobytes
 BYTES = Quantity("B", format_bytes)
 FREQUENCY = Quantity("Hz", format_rate)
 SHARE = Quantity("", lambda value: f"{100 * value:.1f} %")  # of 1

@@ -150,6 +150,8 @@ class Progress(_Line):
     completed: int
     lost: int
     received_bytes: int | None = None  # payload of topics
+    latency_count: int | None = None
+    latency_sum: int | None = None
     latency: str | None = None
     response: str | None = None  # while messages are published
     checkpoint_error: str | None = None

@@ -41,6 +41,7 @@ class ProcessRecords:
     truncated: bool = False
     threads: list[dict[str, Any]] = field(default_factory=list)  # readings of the kernel, at the start and at the end
     passing: dict[str, Any] | None = None
+    progress: list[dict[str, Any]] = field(default_factory=list)  # of every second, without histograms
     cost: list[dict[str, Any]] = field(default_factory=list)  # at the start and the end of the measured part
 
     @property
@@ -58,13 +59,16 @@ def read(path: Path, name: str) -> ProcessRecords:
     """All records of a file; no records where the file does not exist. Raises RecordError and OSError."""
     last: dict[str, dict[str, Any]] = {}  # of a type of which only the last one counts
     all_of: dict[str, list[dict[str, Any]]] = {"event": [], "resources": [], "threads": [], "cost": []}
+    progress: list[dict[str, Any]] = []
     truncated = False
     for record in lines(path):
         if record is None:
             truncated = True
             continue
         of_type = str(record.get("type"))
-        if of_type in all_of:
+        if of_type == "progress":
+            progress.append({key: value for key, value in record.items() if not isinstance(value, str)})
+        elif of_type in all_of:
             all_of[of_type].append(record)
         elif of_type in ("process", "start", "checkpoint", "passing"):  # readers ignore what they do not know
             last[of_type] = record
@@ -79,6 +83,7 @@ def read(path: Path, name: str) -> ProcessRecords:
         resources=all_of["resources"],
         threads=all_of["threads"],
         cost=all_of["cost"],
+        progress=progress,
     )
 
 

@@ -39,8 +39,8 @@ _Row = tuple[FinishedTrial, PlannedTrial]
 
 
 def chosen(mode: str, *, quiet: bool = False, by_second: bool = False) -> Display:
-    """What --progress means for a run; `quiet`: nothing at all; `by_second`: a line per second in place of "auto". Raises
-    BadInput where there is no such mode."""
+    """What --progress means for a run; `quiet`: nothing at all; `by_second`: a line per second in place of "auto".
+    Raises BadInput where there is no such mode."""
     phases.check(mode)
     if quiet or mode == OFF:
         return silent(quiet=quiet)

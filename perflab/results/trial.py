@@ -195,6 +195,8 @@ class Counts:
     per subscription of its topic. sent = received + lost. Null where one side's last word is not known."""
     received: Count | None = None
     """Unique messages, or replies, whose callback began."""
+    received_bytes: Count | None = None
+    """Their payload, without headers. Null where the size of some of them is not known."""
     on_time: Count | None = None
     late: Count | None = None
     too_late: Count | None = None
@@ -529,6 +531,7 @@ class OwnFigure(_Figure):
     value: float | None = None
 
 
+SLOPE_FROM_S = 5  # seconds: of fewer a slope over them would be mostly chance
 OWN_FIGURES: dict[str, OwnFigure] = {}  # of the kinds of workloads that this process has seen results of
 
 
@@ -588,6 +591,10 @@ class TrialFacts(TrialEnd):
 
     outcome: Outcome
     measured_s: float | None = None
+    latency_slope_ns_per_s: float | None = None
+    """How the mean latency of a second changed over the measured part; null of fewer than 5 s."""
+    rss_slope_kb_per_s: float | None = None
+    """Likewise the resident memory of all processes together, in kB of 1024 bytes."""
     """How much of the measured part its records cover."""
     discovery_ns: Discovery = Discovery()
     allocations: Count | None = None

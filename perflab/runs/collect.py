@@ -30,7 +30,7 @@ from perflab.results.trial import (
 from perflab.runs import traced
 from perflab.runs.rundir import RunDirectory, TrialDirectory
 from perflab.runs.trials import NOT_SET, left_out, own_trials
-from perflab.statistics import accounting, executor_costs, key_figures
+from perflab.statistics import accounting, executor_costs, key_figures, trend
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import AccountingError, Accounts, EdgeKey, ServiceKey, account
 from perflab.statistics.cost import ProcessCost, of_process, of_trial
@@ -106,20 +106,19 @@ def collect(
     starts = [p.start for p in processes if p.start is not None]
     from_ns = min((s.measured_from_ns for s in starts), default=None)
     until_ns = max((s.measured_until_ns for s in starts), default=None)
-    resources: tuple[ProcessResources, ...] = ()
-    measured_s = None
+    measured: dict[str, Any] = {"resources": ()}
     if from_ns is not None and until_ns is not None:
         last_ns = max((p.checkpoint["at_ns"] for p in processes if p.checkpoint is not None), default=from_ns)
-        measured_s = max(0, min(last_ns, until_ns) - from_ns) / NS_PER_S
+        measured["measured_s"] = max(0, min(last_ns, until_ns) - from_ns) / NS_PER_S
         try:
-            resources = tuple(resources_of(p.name, p.resources, from_ns, until_ns) for p in processes if p.resources)
+            measured |= _over_time(processes, from_ns, until_ns)
         except (KeyError, TypeError) as error:
-            problem = problem or f"a resource record lacks {error}"
+            problem = problem or f"a record of resources or of progress lacks {error}"
     cost: Cost | None = None
     try:
         costs = [of_process(p.name, p.cost) for p in processes]
         cost = of_trial(costs)
-        resources = tuple(_exact(used, costs) for used in resources)
+        measured["resources"] = tuple(_exact(used, costs) for used in measured["resources"])
     except (KeyError, TypeError) as error:
         problem = problem or f"a record of costs lacks {error}"
     threads: tuple[ThreadGroup, ...] | None = None
@@ -134,11 +133,10 @@ def collect(
             "number": trial.trial,
             "middleware": trial.middleware.name,
             "block": trial.block or 1,
-            "measured_s": measured_s,
+            **measured,
             "started_ns": from_ns,
             "took_s": None if trial.span is None else (trial.span[1] - trial.span[0]).total_seconds(),
             "accounts": accounts,
-            "resources": resources,
             "discovery_ns": Discovery(
                 participants=_discovery(processes, "all_participants_found"),
                 endpoints=_discovery(processes, "all_endpoints_matched"),
@@ -341,6 +339,15 @@ def _allocations(processes: Sequence[ProcessRecords], from_ns: int | None, until
             return None
         total += during[-1] - before[-1]
     return total
+
+
+def _over_time(processes: Sequence[ProcessRecords], from_ns: int, until_ns: int) -> dict[str, Any]:
+    """What the samples within the measured part say of it. Raises KeyError and TypeError."""
+    return {
+        "resources": tuple(resources_of(p.name, p.resources, from_ns, until_ns) for p in processes if p.resources),
+        "latency_slope_ns_per_s": trend.of_latency([p.progress for p in processes], from_ns, until_ns),
+        "rss_slope_kb_per_s": trend.of_memory([p.resources for p in processes], from_ns, until_ns),
+    }
 
 
 def _exact(used: ProcessResources, costs: Sequence[ProcessCost | None]) -> ProcessResources:

@@ -23,7 +23,18 @@ from perflab import quantity
 from perflab.errors import BadInput, instead
 from perflab.plugins import Registry
 from perflab.quantity import Quantity
-from perflab.results.trial import OWN_FIGURES, Distribution, Judged, OwnFigure, Trial, counted, owners, received
+from perflab.results.trial import (
+    OWN_FIGURES,
+    SLOPE_FROM_S,
+    Distribution,
+    HasCounts,
+    Judged,
+    OwnFigure,
+    Trial,
+    counted,
+    owners,
+    received,
+)
 from perflab.statistics.cost import COUNTERS
 from perflab.units import format_count
 
@@ -169,6 +180,21 @@ def _cpu_per_message(trials: Sequence[Trial]) -> Measured:
     return _per_message(sum(ns for ns, _ in known), sum(n for _, n in known))
 
 
+def per_second(count: int | None, trials: Sequence[Trial]) -> float | None:
+    """Of what was counted in all of these trials, over their measured parts."""
+    lasted = [t.measured_s for t in trials]
+    known = [s for s in lasted if s is not None]
+    return count / sum(known) if count is not None and len(known) == len(lasted) and sum(known) > 0 else None
+
+
+def _slope(of: float | None) -> Measured:
+    return f"not told of a trial of less than {SLOPE_FROM_S} s" if of is None else of
+
+
+def received_bytes(of: HasCounts) -> int | None:
+    return counted(of, attrgetter("received_bytes"))
+
+
 def _counter_per_message(trial: Trial, counter: str) -> Measured:
     if trial.cost is None:
         return None
@@ -226,6 +252,25 @@ def _own() -> Iterator[Metric]:
     yield from _times("hiccup", "how late a thread that only sleeps wakes up; observer `hiccup`", _hiccup)
     of_received = "of the messages and replies that were received"
     yield _count("received", "messages and replies that were received", better=HIGHER)
+    yield Metric(
+        "received_per_s", "received per second", quantity.PER_SECOND, lambda t: per_second(received(t), [t]),
+        "messages and replies that were received, in each second of the measured part", HIGHER,
+    )  # fmt: skip
+    yield Metric(
+        "bytes_per_s", "throughput", quantity.DATA_RATE, lambda t: per_second(received_bytes(t), [t]),
+        "payload of the messages and replies that were received, in each second of the measured part", HIGHER,
+    )  # fmt: skip
+    yield Metric(
+        "latency_slope", "latency slope", quantity.DRIFT,
+        lambda t: _slope(t.latency_slope_ns_per_s),
+        f"how the mean latency of a second changes from second to second; of {SLOPE_FROM_S} s or more",
+        compared=DIFFERENCE,
+    )  # fmt: skip
+    yield Metric(
+        "rss_slope", "RSS slope", quantity.GROWTH, lambda t: _slope(t.rss_slope_kb_per_s),
+        f"how the resident memory of all processes together changes, in kB of 1024 bytes; of {SLOPE_FROM_S} s or more",
+        compared=DIFFERENCE,
+    )  # fmt: skip
     yield _count("lost", "messages and replies that never came", measure=_lost)
     yield _share("lost_share", "share lost", "lost, of what was sent", _lost_share)
     yield _count("late", "slower than 5 ms or 20 % of the period, whichever is less")

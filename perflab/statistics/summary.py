@@ -289,11 +289,16 @@ def _figures(edges: Sequence[Timed[Edge]], publishers: Sequence[Timed[Publisher]
     lost = {f.name: added(getattr(e, f.name) for e, _ in edges) for f in fields(Lost)}
     return {
         **{name: added(getattr(e, name) for e, _ in edges) for name in _OF_EDGES},
+        "received_bytes": added(_payload(e) for e, _ in edges),
         "lost": Lost(**lost),
         **{name: added(getattr(p, own) for p, _ in publishers) for name, own in _OF_PUBLISHERS.items()},
         **{f"{name}_ns": distribution(_parts(edges, name)) for name in EDGE_HISTOGRAMS},
         **{f"{name}_ns": distribution(_parts(publishers, name)) for name in PUBLISHER_HISTOGRAMS},
     }
+
+
+def _payload(edge: Edge) -> int | None:
+    return None if edge.size_bytes is None or edge.received is None else edge.received * edge.size_bytes
 
 
 def _parts(owners: Iterable[Timed[Edge | Publisher]], name: str) -> list[Timed[Histogram]]:

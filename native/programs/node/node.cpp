@@ -491,6 +491,7 @@ void Node::measure(Nanoseconds start_ns, Nanoseconds measured_from) {
 void Node::send_progress(Nanoseconds measured_from, bool publishing) {
   const graph::Totals totals = live_->totals();
   const Nanoseconds now = runtime_->clock().now();
+  const measure::Histogram& latency = live_->merged_latency();
   json progress = {{"type", "progress"},
                    {"at_ns", now},
                    {"elapsed_ns", now - measured_from},
@@ -501,7 +502,9 @@ void Node::send_progress(Nanoseconds measured_from, bool publishing) {
                    {"completed", totals.completed},
                    {"lost", totals.lost},
                    {"received_bytes", totals.received_bytes},
-                   {"latency", measure::encode_v2_base64(live_->merged_latency())}};
+                   {"latency_count", latency.count()},
+                   {"latency_sum", latency.sum()},
+                   {"latency", measure::encode_v2_base64(latency)}};
   // While draining there are many of them; the last checkpoint has what they would say.
   if (publishing) progress["response"] = measure::encode_v2_base64(live_->merged_response());
   if (const auto totals_of = live_->condition_totals(); !totals_of.empty()) {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from perflab.columns import Cell, Column, Table
-from perflab.quantity import BYTES, COUNT, FREQUENCY, KILOBYTES, PERCENT, PLAIN, TIME
+from perflab.quantity import BYTES, COUNT, DATA_RATE, FREQUENCY, KILOBYTES, PER_SECOND, PERCENT, PLAIN, TIME
 from perflab.results.trial import (
     Counts,
     Distribution,
@@ -24,7 +24,7 @@ from perflab.results.trial import (
     owners,
     received,
 )
-from perflab.statistics.metrics import cpu_per_message
+from perflab.statistics.metrics import cpu_per_message, per_second, received_bytes
 from perflab.units import format_duration
 
 R = TypeVar("R")
@@ -146,6 +146,14 @@ def all_messages(rows: Sequence[Of[Result]]) -> Table[Of[Result]]:
                 help="CPU time of all processes for each message that was delivered",
             ),
             rss(lambda row: row.record.resources, 11),
+            Column(
+                "received_per_s", "received", group="per second", quantity=PER_SECOND, rank=12,
+                read=lambda row: per_second(received(row.record), row.record.merged),
+            ),
+            Column(
+                "bytes_per_s", "payload", group="per second", quantity=DATA_RATE, rank=12,
+                read=lambda row: per_second(received_bytes(row.record), row.record.merged),
+            ),
         ],
         rows,
         [note] if len(rows) > 1 else [],
