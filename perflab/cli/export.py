@@ -49,7 +49,7 @@ def export(
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="irobot, irobot-legacy, csv (perflab's tables), or that of an installed package.",
+            help="irobot, irobot-legacy, performance_test, csv (perflab's tables), or that of an installed package.",
             autocompletion=one_of(_formats),
         ),
     ] = "irobot",
@@ -64,7 +64,8 @@ def export(
     """Write the results of a run in another format.
 
     irobot writes what irobot_benchmark leaves behind, one DIR/<process>_log per process, and so feeds its scripts;
-    irobot-legacy does so with the column names that these scripts know. Several trials get a folder each.
+    irobot-legacy does so with the column names that these scripts know. performance_test writes its logs, a CSV and a
+    JSON file per process. Several trials get a folder each.
     """
     from perflab.cli.options import given
     from perflab.export import REGISTRY
@@ -84,7 +85,7 @@ def export(
         trials = [t for t in _chosen(data, trial) if exporter.takes(t)]
         if not trials:
             raise BadInput(f"{data.path} holds no such trial that recorded anything")
-        directory = output if output is not None else data.path / "export" / format_
+        directory = output if output is not None else data.folder / "export" / format_
         _check_free(directory, force)
         documents: list[dict[str, Any]] = []
         try:

@@ -24,6 +24,11 @@ _STATISTICS: tuple[tuple[str, Stroke, Weight, Sign, Callable[[Histogram], float 
     ("p99", "dashed", "normal", "hollow", lambda h: quantile(h, 99.0)),
     ("maximum", "dotted", "normal", "bar", lambda h: h.max),
 )
+# Of each second of a run whose files have no distribution: what is drawn, and the column of `seconds`.
+_OF_SECONDS: tuple[tuple[str, Stroke, Weight, Sign, str], ...] = (
+    ("mean", "solid", "normal", "full", "mean"),
+    ("maximum", "dotted", "normal", "bar", "max"),
+)
 _EVENTS: tuple[tuple[str, Sign, str], ...] = (
     ("late", "dot", "a late message"),
     ("too_late", "cross", "a too late message"),
@@ -43,7 +48,9 @@ def time(results: Sequence[Trials], name: str) -> Figure | None:
             lines += [(group, f"{result.label}, trial {trial.number}", line, False) for trial, line in own]
             lines.append((group, result.label, merged, True))
             counts.append((result, name, count))
-    if not lines:
+    seconds_of = [(group, result, rows) for group, result in enumerate(results) if (rows := _seconds(result, name))]
+    counts += [(result, name, _received(rows)) for _, result, rows in seconds_of]
+    if not lines and not seconds_of:
         return None
     plot = Plot(seconds, times(words(name)))
     if name == "latency":
@@ -52,22 +59,69 @@ def time(results: Sequence[Trials], name: str) -> Figure | None:
             _late(plot, group, result, most)  # below the lines
     for group, label, line, whole in lines:
         _steps(plot, label, group, line, whole)
+    for group, result, rows in seconds_of:
+        _means(plot, result.label, group, rows)
     for group, result in enumerate(results):
         _lost(plot, group, result)
     gaps = {i.end_ns - i.begin_ns for _, _, line, whole in lines if whole for i in line}
-    plot.notes += [f"Lines show intervals of {_span(gaps)} between checkpoints.", *not_single(results)]
+    if lines:
+        plot.notes += [f"Lines show intervals of {_span(gaps)} between checkpoints.", *not_single(results)]
+    for program in dict.fromkeys(result.run.program for _, result, _ in seconds_of):
+        plot.notes.append(f"{program} records means and extremes of each second, no percentiles and no single messages.")
     plot.notes += left_out(results, (name,))
+    of_seconds = [Key(word, stroke, weight, sign) for word, stroke, weight, sign, _ in _OF_SECONDS[: 1 if lines else 2]]
     return plot.figure(
         f"{name}_time",
         f"{WHAT[name]}: over time",
         subtitle(counts),
         groups(results),
         [
-            *(Key(word, stroke, weight, sign) for word, stroke, weight, sign, _ in _STATISTICS),
-            *(Key(what, None, sign=sign) for _, sign, what in _EVENTS),
-            Key("p50 and p99 of single trials", "solid", "thin"),
+            *(of_seconds if seconds_of else []),
+            *((Key(word, stroke, weight, sign) for word, stroke, weight, sign, _ in _STATISTICS) if lines else ()),
+            *((Key(what, None, sign=sign) for _, sign, what in _EVENTS) if lines else ()),
+            *([Key("p50 and p99 of single trials", "solid", "thin")] if lines else []),
         ],
     )
+
+
+Seconds = list[dict[str, Any]]
+
+
+def _seconds(result: Trials, name: str) -> list[Seconds]:
+    """Of each process of each trial, what its files say of each second of a figure; none where they do not."""
+    found = []
+    for trial in result.trials:
+        if trial.seconds is None:
+            continue
+        own = trial.seconds.filter(trial.seconds["figure"] == name)
+        found += [part.sort("begin_ns").to_dicts() for part in own.partition_by("process", maintain_order=True)]
+    return found
+
+
+def _received(parts: Sequence[Seconds]) -> int | None:
+    counts = [row["count"] for rows in parts for row in rows]
+    return None if None in counts else sum(counts)
+
+
+def _means(plot: Plot, label: str, group: int, parts: Sequence[Seconds]) -> None:
+    """Mean and maximum of each second as steps, with signs at their middles."""
+    for rows in parts:
+        process = f", {rows[0]['process']}" if len(parts) > 1 else ""
+        for word, stroke, weight, sign, column in _OF_SECONDS:
+            name = f"{label}{process}, {word}"
+            steps: list[tuple[float | None, float | None]] = []
+            middles = []
+            for row in rows:
+                value = row[column]
+                if value is None:
+                    continue
+                begin, end = row["begin_ns"] / NS_PER_S, row["end_ns"] / NS_PER_S
+                steps += [(begin, value), (end, value)]
+                between = f"{begin:.3g} to {end:.3g} s, {format_count(row['count'])} messages"
+                middles.append(((begin + end) / 2, value, f"{name} {format_time(max(value, 1.0))}<br>{between}"))
+            if steps:
+                plot.line(name, group, *zip(*steps, strict=True), stroke=stroke, weight=weight)
+                plot.points(name, group, middles, sign=sign)
 
 
 def _steps(plot: Plot, label: str, group: int, line: Sequence[Interval], whole: bool) -> None:
