@@ -226,7 +226,7 @@ class _Account:
         ends = [*publishers, *subscriptions]
         communicator, rmw = _communicator(self.trial)
         rates = {p["frequency_hz"] for node in everyone for p in node["publishers"]}
-        qos = _one_of([end["qos"] for end in ends])
+        qos = _one_of([end["qos"] for end in ends]) or {}
         found: dict[str, Value | None] = {
             "id": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{self._run_id()}/{self.trial.number}/{self.process}")),
             "perf_test_version": f"{dialect.VERSION} (written by perflab {__version__})",
@@ -244,9 +244,9 @@ class _Account:
             "roundtrip_mode": "None",
             "ignore_seconds": 0,
         }
-        if qos is not None:
-            found |= {f"qos_{key}": str(qos[key]).upper() for key in ("reliability", "durability")}
-            found |= {"qos_history_kind": str(qos["history"]).upper(), "qos_history_depth": qos.get("depth")}
+        for key, ours in (("reliability", "reliability"), ("durability", "durability"), ("history_kind", "history")):
+            found[f"qos_{key}"] = str(qos[ours]).upper() if ours in qos else None
+        found["qos_history_depth"] = qos.get("depth")
         return {key: value for key, value in found.items() if value is not None}
 
     def _run_id(self) -> str:

@@ -13,7 +13,6 @@ from perflab.errors import BadInput
 from perflab.formats.performance_test import dialect
 from perflab.formats.performance_test.dialect import Column, Log, Second, Setting, Value
 
-SUFFIXES = (".csv", ".json")
 MAX_COUNT = 2**63 - 1
 _HEAD = 1 << 16  # bytes that tell what a file is
 _LONGEST_S = MAX_COUNT / 1e9
@@ -21,6 +20,7 @@ _LONGEST_S = MAX_COUNT / 1e9
 # CPU times are not among them: in 2018 their microseconds were multiplied instead of divided by 1e6.
 _TIMES = ("experiment_s", "loop_s", "latency_min_s", "latency_max_s", "latency_mean_s")
 
+_HEADER = re.compile(r"^(T_experiment|received),\s")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _NONE = re.compile(r"[+-]?(nan|inf|infinity)(\(.*\))?", re.IGNORECASE)
 _GLUED = re.compile(r"(\d+)([^\d\s].*)")  # the settings end without a newline, and so touch what follows
@@ -37,19 +37,19 @@ def find(path: Path) -> tuple[Path, ...] | None:
             return (path,) if _is_log(path) else None
         if not path.is_dir():
             return None
-        inside = sorted(p for p in path.iterdir() if p.suffix in SUFFIXES and p.is_file() and _is_log(p, strict=True))
+        inside = sorted(p for p in path.iterdir() if p.is_file() and _is_log(p, strict=True))
     except OSError as error:
         raise BadInput(f"cannot read {path}: {error.strerror}") from error
     return tuple(inside) or None
 
 
 def _is_log(path: Path, *, strict: bool = False) -> bool:
-    """By its beginning; not `strict`, a CSV file that is named is taken for one, so that it is said what is wrong."""
+    """By its beginning, for names of 2018 have no suffix; not `strict`, a CSV file that is named is taken for one, so that it is said what is wrong."""
     with path.open("rb") as file:
         head = file.read(_HEAD)
     if head.lstrip()[:1] == b"{":
         return f'"{dialect.RESULTS}"'.encode() in head
-    marked = dialect.START.encode() in head or bool(re.search(rb"^(T_experiment|received),", head, re.MULTILINE))
+    marked = dialect.START.encode() in head or bool(re.search(_HEADER.pattern.encode(), head, re.MULTILINE))
     return marked or (not strict and (path.suffix == ".csv" or (path.suffix == ".json" and not head)))
 
 
@@ -74,12 +74,12 @@ def _csv(path: Path, text: str) -> Log:
     lines = text.split("\n")
     cut = lines.pop() != ""  # each line was ended
     at = next((n for n, line in enumerate(lines) if line.strip() == dialect.START), None)
-    begin = 0 if at is None else at + 1
-    settings, external = _settings(path, lines[: max(0, begin - 1)])
+    begin = next((n for n, line in enumerate(lines) if _HEADER.match(line)), None) if at is None else at + 1
+    if begin is None:
+        raise BadInput(f"{path}: no line {dialect.START} with a table below it; performance_test writes one")
+    settings, external = _settings(path, lines[:begin])
     rows = [(n, line) for n, line in enumerate(lines[begin:], start=begin + 1) if line.strip()]
     if not rows:
-        if at is None or cut:
-            raise BadInput(f"{path}: no line {dialect.START} with a table below it; performance_test writes one")
         raise BadInput(f"{path}:{begin + 1}: no header; there should be T_experiment,\\tT_loop,\\t...")
     number, header = rows[0]
     columns, older = _header(path, number, header)
@@ -95,6 +95,7 @@ def _csv(path: Path, text: str) -> Log:
 def _header(path: Path, number: int, line: str) -> tuple[list[Column | None], bool]:
     """The columns by their places, None for one that is not read; and whether they are those of 2018-19."""
     names = _cells(line)
+    names = names if names[-1] else names[:-1]
     known: dict[str, Column | None] = {c.bare: c for c in dialect.CSV_COLUMNS if c.bare is not None}
     known |= dict.fromkeys(dialect.LOOPS)
     bare = [name.partition(" (")[0] for name in names]
@@ -111,6 +112,8 @@ def _header(path: Path, number: int, line: str) -> tuple[list[Column | None], bo
 
 def _row(path: Path, number: int, line: str, columns: Sequence[Column | None], accounting: str | None) -> Second:
     cells = _cells(line)
+    if len(cells) == len(columns) + 1 and not cells[-1]:
+        cells.pop()  # the end of a line of 2018-19
     if len(cells) != len(columns):
         raise BadInput(f"{path}:{number}: {len(cells)} columns; the header has {len(columns)}")
     found: dict[str, float | None] = {}
@@ -122,8 +125,7 @@ def _row(path: Path, number: int, line: str, columns: Sequence[Column | None], a
 
 
 def _cells(line: str) -> list[str]:
-    cells = [cell.strip() for cell in line.split(",")]
-    return cells[:-1] if len(cells) > 1 and not cells[-1] and line.rstrip().endswith(",") else cells
+    return [cell.strip() for cell in line.split(",")]
 
 
 def _number(path: Path, where: str, cell: str) -> float | None:

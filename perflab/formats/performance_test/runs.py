@@ -187,6 +187,8 @@ def _parameters(logs: Sequence[Log]) -> dict[str, Level]:
     found: dict[str, Level] = {}
     for key in _PARAMETERS:
         known = [value for log in logs if (value := log.settings.get(key)) is not None]
+        if key == "msg_name" and not known:  # in 2018 the topic was named after its type
+            known = [value for log in logs if (value := log.text("topic_name")) is not None]
         if key == "number_of_subscribers":
             known = [sum(value for value in known if isinstance(value, int))] if known else []
         if known:
@@ -275,12 +277,14 @@ class _Made:
         )
 
     def _edge(self, process: _Process) -> EdgeResult:
+        """All subscriptions of a process together, which has its name where several processes subscribe."""
         log = process.log
-        several = (log.whole("number_of_subscribers") or 1) > 1
+        role = "subscribers" if (log.whole("number_of_subscribers") or 1) > 1 else "subscriber"
+        alone = sum(p.subscribes for p in self.processes) == 1
         return EdgeResult(
             publisher=None,
             topic=(log.text("topic_name") or "topic").removeprefix("/"),
-            subscription=process.name or ("subscribers" if several else "subscriber"),
+            subscription=role if alone else process.name,
             size_bytes=_size(process),
             frequency_hz=float(rate) if (rate := log.whole("rate")) else None,
             received=_sum(row.received for row in process.rows),
@@ -296,6 +300,8 @@ class _Made:
             machine = sum(ns * share for ns, share in used) / weight if weight else None
             cpus = _cpus(process)
             peaks = [int(row.second.ru_maxrss) for row in process.rows if row.second.ru_maxrss is not None]
+            if machine is None and not peaks:
+                continue
             found.append(
                 ProcessResources(
                     process=process.name or _name(process.log),
@@ -540,7 +546,7 @@ def _size(process: _Process) -> int | None:
     low, high = 0.0, math.inf
     for row in process.rows:
         data, received = row.second.data_received, row.second.received
-        if not data or not received or row.received is None:
+        if not data or not received or row.received is None or row.second.loop_s is None:
             continue
         if process.log.accounting == dialect.CORRECTED:
             low, high = max(low, data / received), min(high, data / received)
