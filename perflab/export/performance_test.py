@@ -25,7 +25,9 @@ class PerformanceTest(Exporter):
         if data.origin != PERFLAB:
             raise BadInput(f"{data.path} is of {data.program} and has no records of each second; {tables}")
         if data.manifest.workload.command is not None:
-            raise BadInput(f"{data.path} measured a command, whose settings the format needs and nobody knows; {tables}")
+            raise BadInput(
+                f"{data.path} measured a command, whose settings the format needs and nobody knows; {tables}"
+            )
         topics = topics_of(data.manifest.workload.graph)
         if len(topics) != 1:
             raise BadInput(
@@ -48,8 +50,7 @@ class PerformanceTest(Exporter):
         from perflab.workload import file_name
 
         own = next(t for t in RunDirectory(data.path, created=False).trials() if t.number == trial.number)
-        names = [str(process["name"]) for process in data.manifest.workload.graph["processes"]]
-        records = {name: path for name in names if (path := own.records(name)).is_file()}
+        records = {path.stem: path for path in sorted(own.processes.glob("*.jsonl"))}
         logs = logs_of(data, trial, records, self._accounting)
         directory.mkdir(parents=True, exist_ok=True)
         files = []

@@ -67,7 +67,9 @@ def time(results: Sequence[Trials], name: str) -> Figure | None:
     if lines:
         plot.notes += [f"Lines show intervals of {_span(gaps)} between checkpoints.", *not_single(results)]
     for program in dict.fromkeys(result.run.program for _, result, _ in seconds_of):
-        plot.notes.append(f"{program} records means and extremes of each second, no percentiles and no single messages.")
+        plot.notes.append(
+            f"{program} records means and extremes of each second, no percentiles and no single messages."
+        )
     plot.notes += left_out(results, (name,))
     of_seconds = [Key(word, stroke, weight, sign) for word, stroke, weight, sign, _ in _OF_SECONDS[: 1 if lines else 2]]
     return plot.figure(

@@ -61,8 +61,8 @@ class TrialTables(Circumstances):
     ended_utc: str | None = None
     waited_s: float | None = None
     quiet: bool | None = None
-    # Of a foreign run whose files have no distribution, but statistics of each second: process, figure, begin_ns, end_ns,
-    # count, min, mean, max.
+    # Of a foreign run whose files have statistics of each second and no distribution: process, figure, begin_ns,
+    # end_ns, count, min, mean, max.
     seconds: pl.DataFrame | None = field(default=None, repr=False)
     missed_criterion: bool = False  # the only reason why it failed: it ran to its end with everything in effect
 

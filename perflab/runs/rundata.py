@@ -52,10 +52,13 @@ def open_run(path: str | Path, *, with_tables: bool = True) -> RunData:
         from perflab.formats.performance_test import parse as performance_test
         from perflab.formats.performance_test import runs as of_performance_test
 
-        for program, of in ((irobot, of_irobot), (performance_test, of_performance_test)):
-            if (foreign := program.find(Path(word))) is not None:
+        for find, read in (
+            (irobot.find, of_irobot.read),
+            (performance_test.find, of_performance_test.read),
+        ):
+            if (foreign := find(Path(word))) is not None:
                 with phase(f"reading {word}"):
-                    return of.read(Path(word), foreign)
+                    return read(Path(word), foreign)
     with phase(f"reading {word}"):
         return _open_own(rundir.open_run(word), with_tables)
 

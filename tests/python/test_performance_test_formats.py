@@ -159,9 +159,8 @@ def test_a_publisher_and_its_subscriber_are_one_trial() -> None:
     run, result = open_run(DATA / "pair"), result_of(DATA / "pair")
     assert [p["process"] for p in result["resources"]["processes"]] == ["run_pub", "run_sub"]
     assert (result["totals"]["published"], result["totals"]["received"], result["trials"]) == (400, 400, 1)
-    assert "run_pub.csv and 1 more: the first row is left out: its time is that since boot, and its losses are not known" in (
-        run.notes
-    )  # fmt: skip
+    left_out = "the first row is left out: its time is that since boot, and its losses are not known"
+    assert f"run_pub.csv and 1 more: {left_out}" in run.notes
 
 
 def test_latencies_since_the_start_are_those_of_the_last_row() -> None:
@@ -186,7 +185,10 @@ def test_logs_with_the_same_settings_are_trials_and_others_are_levels(tmp_path: 
         made = text.replace("Publishing rate: 100", f"Publishing rate: {rate}").replace("11111111", f"{number:08}")
         (tmp_path / f"{number}.csv").write_text(made)
     run = open_run(tmp_path)
-    assert [(r.factors, r.trials) for r in run.summary.results] == [({"workload.rate": 100}, 2), ({"workload.rate": 50}, 1)]
+    assert [(r.factors, r.trials) for r in run.summary.results] == [
+        ({"workload.rate": 100}, 2),
+        ({"workload.rate": 50}, 1),
+    ]
     assert run.summary.results[0].totals.received == 2 * 298
     assert run.frame("edges")["trial"].to_list() == [1, 2, 3]
 
@@ -264,7 +266,7 @@ LAST = HEADER + 4
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (changed("latency_min (ms)", "latency_low (ms)"), f":{HEADER}: column 8 is 'latency_low (ms)', which is none of performance_test's"),
+        (changed("latency_min (ms)", "low (ms)"), f":{HEADER}: column 8 is 'low (ms)', which is none of performance_t"),
         (changed("lost,", "sent,"), f":{HEADER}: column 5 is 'sent' once more"),
         (changed("received,\tsent", "sent"), f":{HEADER}: no column received; a table of performance_test has one"),
         (changed(",\t\t1.5", ""), f":{HEADER + 3}: 27 columns; the header has 28"),
@@ -397,7 +399,13 @@ def test_what_is_written_in_json_is_what_was_read() -> None:
 
 def test_the_own_accounting_has_variances_in_ms2() -> None:
     second = Second(
-        received=2, sent=2, lost=0, latency_min_s=1e-3, latency_max_s=3e-3, latency_mean_s=2e-3, latency_variance_s2=2e-6
+        received=2,
+        sent=2,
+        lost=0,
+        latency_min_s=1e-3,
+        latency_max_s=3e-3,
+        latency_mean_s=2e-3,
+        latency_variance_s2=2e-6,
     )
     external = {dialect.MEASURED_BY: "perflab", dialect.ACCOUNTING: dialect.CORRECTED}
     log = Log(Path("x"), {}, external, (second,))
@@ -461,7 +469,8 @@ def test_rows_are_seconds_with_what_was_counted_in_them(tmp_path: Path) -> None:
     sink = parse.parse(run / "export/performance_test/sink.json").seconds
     assert [(s.experiment_s, s.loop_s, s.received, s.latency_n) for s in sink] == [(0, 0.5, 49, 49), (0.5, 0.5, 51, 51)]
     assert [s.data_received for s in sink] == [49 * 8, 51 * 8]
-    assert (sink[0].latency_min_s, sink[0].latency_max_s) == (pytest.approx(100e-6, rel=1e-3), pytest.approx(148e-6, rel=1e-3))
+    assert sink[0].latency_min_s == pytest.approx(100e-6, rel=1e-3)
+    assert sink[0].latency_max_s == pytest.approx(148e-6, rel=1e-3)
     late = [100.0 + k for k in range(49, 90)] + [5000.0] * 10
     mean = sum(late) / 51
     assert sink[1].latency_mean_s == pytest.approx(mean * 1e-6, rel=1 / 2048)
@@ -485,7 +494,8 @@ def test_the_original_accounting_has_rates_that_are_cut_down_and_no_losses_at_th
     assert [s.lost for s in corrected] == [3, 1]
     assert [s.received for s in original] == [2 * 46, 2 * 50]
     assert [s.received for s in corrected] == [46, 50]
-    assert (original[0].relative_loss, corrected[0].relative_loss) == (None, pytest.approx(3 / 49))
+    assert original[0].relative_loss is None
+    assert corrected[0].relative_loss == pytest.approx(3 / 49)
 
 
 @pytest.mark.parametrize("accounting", ["original", "corrected"])
@@ -514,6 +524,26 @@ def test_what_is_exported_comes_back(accounting: str, suffix: str | None, tmp_pa
     assert after["edges"][0]["frequency_hz"] == 100
     assert after["resources"]["cpu_percent_mean"] == pytest.approx(20, rel=1e-3)
     assert any(f"accounting {accounting}" in note for note in back.notes)
+
+
+def test_records_of_one_process_for_all_are_one_log(tmp_path: Path) -> None:
+    """As in virtual time, where there is one checkpoint, at the end."""
+    stream = Stream("publisher", "pubsub", "subscriber", 10, 100, arrivals(LATENCIES_US))
+    run = make_run(tmp_path / "run", {"all": ["publisher", "subscriber"]}, [MadeTrial([stream])], duration_s=1.0)
+    (records,) = run.glob("trials/*/processes/all.jsonl")
+    records.rename(records.with_name("pubsub.jsonl"))
+    assert export(run) == 0
+    (second,) = parse.parse(run / "export/performance_test/pubsub.json").seconds
+    assert (second.loop_s, second.sent, second.received, second.lost) == (1.0, 100, 100, 0)
+
+
+def test_several_trials_have_folders_that_are_read_together(tmp_path: Path) -> None:
+    stream = Stream("publisher", "pubsub", "subscriber", 10, 100, arrivals(LATENCIES_US))
+    run = make_run(tmp_path / "run", PROCESSES, [MadeTrial([stream]), MadeTrial([stream])], duration_s=1.0)
+    assert export(run, "--output", tmp_path / "out") == 0
+    assert len(list((tmp_path / "out").iterdir())) == 2
+    result = result_of(tmp_path / "out")
+    assert (result["trials"], result["totals"]["received"], result["edges"][0]["received"]) == (2, 200, 200)
 
 
 def test_an_unknown_number_of_cpus_leaves_cpu_open(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ import math
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from perflab.formats import records
 from perflab.formats.performance_test import dialect
 from perflab.formats.performance_test.dialect import Log, Second, Value
 from perflab.formats.records import RecordError
-from perflab.results.run import RunData, TrialTables
+from perflab.results.run import UNKNOWN, RunData, TrialTables
 from perflab.statistics import histogram as hg
 from perflab.statistics.histogram import Histogram
 from perflab.statistics.target import machine_cpus
@@ -70,15 +71,16 @@ def topics_of(graph: Mapping[str, Any]) -> list[str]:
 
 def logs_of(run: RunData, trial: TrialTables, files: Mapping[str, Path], accounting: str) -> dict[str, Log]:
     """One Log per process that recorded something; `files` are its records. Raises BadInput."""
-    nodes = _nodes(run.manifest.workload.graph)
-    if len(files) == 1:  # in virtual time one process speaks for all
+    nodes = {process: members for process, members in _nodes(run.manifest.workload.graph).items() if members}
+    if len(files) == 1:  # in virtual time one process speaks for all, and of the end of the trial alone
         nodes = {next(iter(files)): [node for members in nodes.values() for node in members]}
     logs: dict[str, Log] = {}
     for process, path in files.items():
         try:
             readings = _readings(path, "response" if accounting == dialect.CORRECTED else "latency")
         except (KeyError, TypeError, ValueError) as error:
-            raise BadInput(f"{path} is damaged: {error}") from error
+            words = str(error) if str(path) in str(error) else f"{path} is damaged: {error}"
+            raise BadInput(words) from error
         if len(readings) > 1 and process in nodes:
             logs[process] = _Account(run, trial, process, nodes[process], readings, accounting).log(path)
     return logs
@@ -102,10 +104,11 @@ def _readings(path: Path, figure: str) -> list[_Reading]:
             until_ns = int(record["measured_until_ns"])
         elif of == "checkpoint" and found:
             last = records.without_conditions(record)
-        elif of == "progress" and found and found[-1].at_ns + _LEAST_NS <= int(record["at_ns"]) < until_ns:
-            if record.get(figure) is not None:
-                counts = (int(record[key]) for key in ("sent", "received", "lost"))
-                found.append(_Reading(int(record["at_ns"]), *counts, hg.decode(record[figure])))
+        elif of == "progress" and found and record.get(figure) is not None:
+            at_ns = int(record["at_ns"])
+            if found[-1].at_ns + _LEAST_NS <= at_ns < until_ns:
+                sent, received, lost = (int(record[key]) for key in ("sent", "received", "lost"))
+                found.append(_Reading(at_ns, sent, received, lost, hg.decode(record[figure])))
     if last is None or not found:
         return found
     try:
@@ -158,7 +161,7 @@ class _Account:
     def _seconds(self) -> Iterator[Second]:
         lost = self._lost()
         start_ns = self.readings[0].at_ns
-        for place, (before, now) in enumerate(zip(self.readings, self.readings[1:], strict=False)):
+        for place, (before, now) in enumerate(pairwise(self.readings)):
             loop_s = (now.at_ns - before.at_ns) / _NS_PER_S
             received, sent = now.received - before.received, now.sent - before.sent
             missing = None if lost is None else lost[place + 1] - lost[place]
@@ -298,11 +301,12 @@ def _times(before: Histogram, now: Histogram) -> dict[str, float | None]:
 
 def _communicator(trial: TrialTables) -> tuple[str, str | None]:
     """As performance_test calls it, with the RMW where it is ROS 2; what that does not know has perflab's name."""
-    kind, _, rmw = trial.middleware.partition("/")
+    middleware = trial.middleware or UNKNOWN
+    kind, _, rmw = middleware.partition("/")
     if kind == "rclcpp":
         names = {executor: name for name, executor in reversed(dialect.RCLCPP.items()) if "-" in name}
         return names.get(trial.executor or "single_threaded", f"rclcpp-{trial.executor}"), rmw or None
-    return next((name for name, ours in dialect.COMMUNICATORS.items() if ours == kind), trial.middleware), None
+    return next((name for name, ours in dialect.COMMUNICATORS.items() if ours == kind), middleware), None
 
 
 def message_name(of: str) -> str:

@@ -6,7 +6,7 @@ A JSON file is one object with the settings as members and the rows in `analysis
 
 The dialects differ in columns and in what they mean:
 
-    2018-19    pub_loop_res_* and sub_loop_res_* too, cpu_usage only from October 2019 on; T_experiment is the end of a row
+    2018-19    pub_loop_res_* and sub_loop_res_* too, cpu_usage from October 2019 on; T_experiment is the end of a row
     1.x        T_experiment is the beginning of a row; some versions count latencies from the start of the process on
     2.x        latencies of each second by itself, in whole nanoseconds
 
@@ -208,8 +208,7 @@ class Second:
 
 @dataclass(frozen=True)
 class Log:
-    """A file: its settings by their names in JSON, what its environment added, and its rows. `older`: it has the columns
-    of 2018-19."""
+    """A file: its settings by their names in JSON, what its environment added, and its rows. `older`: of 2018-19."""
 
     path: Path
     settings: Mapping[str, Value]

@@ -28,7 +28,8 @@ _QOS = re.compile("|".join(map(re.escape, dialect.QOS_PARTS)))
 
 
 def find(path: Path) -> tuple[Path, ...] | None:
-    """The logs that a path means: a file, or those in a directory. None where it is neither.
+    """The logs that a path means: a file, those in a directory, or those in the directories of one. None where it is
+    none of these.
 
     Raises BadInput where that cannot be told.
     """
@@ -37,14 +38,21 @@ def find(path: Path) -> tuple[Path, ...] | None:
             return (path,) if _is_log(path) else None
         if not path.is_dir():
             return None
-        inside = sorted(p for p in path.iterdir() if p.is_file() and _is_log(p, strict=True))
+        inside = _inside(path) or [
+            log for folder in sorted(path.iterdir()) if folder.is_dir() for log in _inside(folder)
+        ]
     except OSError as error:
         raise BadInput(f"cannot read {path}: {error.strerror}") from error
     return tuple(inside) or None
 
 
+def _inside(folder: Path) -> list[Path]:
+    return sorted(p for p in folder.iterdir() if p.is_file() and _is_log(p, strict=True))
+
+
 def _is_log(path: Path, *, strict: bool = False) -> bool:
-    """By its beginning, for names of 2018 have no suffix; not `strict`, a CSV file that is named is taken for one, so that it is said what is wrong."""
+    """By its beginning, for names of 2018 have no suffix. Not `strict`, a CSV file that is named is taken for one, so
+    that it is said what is wrong."""
     with path.open("rb") as file:
         head = file.read(_HEAD)
     if head.lstrip()[:1] == b"{":
@@ -206,13 +214,15 @@ def _json(path: Path, text: str) -> Log:
 
 
 def _member(path: Path, setting: Setting, value: Any) -> Value:
-    right = {"text": str, "whole": int, "flag": bool}[setting.kind]
-    if setting.kind == "flag" and value in (0, 1):
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if setting.kind == "text" and isinstance(value, str):
+        return value
+    if setting.kind == "whole" and whole and value >= 0:
+        return int(value)
+    if setting.kind == "flag" and (isinstance(value, bool) or (whole and value in (0, 1))):
         return bool(value)
-    if not isinstance(value, right) or (isinstance(value, bool) and right is int) or (right is int and value < 0):
-        words = {"text": "a text", "whole": "a whole number from 0 on", "flag": "true or false"}[setting.kind]
-        raise BadInput(f"{path}: {setting.key} is {value!r} instead of {words}")
-    return str(value) if right is str else int(value) if right is int else bool(value)
+    right = {"text": "a text", "whole": "a whole number from 0 on", "flag": "true or false"}[setting.kind]
+    raise BadInput(f"{path}: {setting.key} is {value!r:.40} instead of {right}")
 
 
 def _entry(path: Path, number: int, row: Any) -> Second:

@@ -15,10 +15,10 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from perflab.errors import BadInput
 from perflab.formats.performance_test import dialect
 from perflab.formats.performance_test.dialect import Log, Second
 from perflab.formats.performance_test.parse import parse
@@ -273,13 +273,15 @@ class _Made:
             received=added(edge.received for edge in self.edges),
             lost=Lost(gap=added(edge.lost.gap for edge in self.edges)),
             published=published,
-            **{f"{self.figure}_ns": times},
+            latency_ns=None if self.corrected else times,
+            response_ns=times if self.corrected else None,
         )
 
     def _edge(self, process: _Process) -> EdgeResult:
         """All subscriptions of a process together, which has its name where several processes subscribe."""
         log = process.log
         role = "subscribers" if (log.whole("number_of_subscribers") or 1) > 1 else "subscriber"
+        times = _distribution(process)
         alone = sum(p.subscribes for p in self.processes) == 1
         return EdgeResult(
             publisher=None,
@@ -289,7 +291,8 @@ class _Made:
             frequency_hz=float(rate) if (rate := log.whole("rate")) else None,
             received=_sum(row.received for row in process.rows),
             lost=Lost(gap=_sum(row.lost for row in process.rows)),
-            **{f"{self.figure}_ns": _distribution(process)},
+            latency_ns=None if self.corrected else times,
+            response_ns=times if self.corrected else None,
         )
 
     def _resources(self) -> Resources:
@@ -417,12 +420,14 @@ def _since_start(log: Log, seconds: Sequence[Second]) -> bool:
     """Whether latencies are cumulative: minimum and maximum only ever widen, over rows enough that it is no chance."""
     if log.is_own or (log.text("perf_test_version") or "").startswith("2."):
         return False
-    known = [(s.latency_min_s, s.latency_max_s) for s in seconds if s.latency_min_s is not None]
-    ranges = [(low, high) for low, high in known if low is not None and high is not None]
+    ranges = [
+        (s.latency_min_s, s.latency_max_s)
+        for s in seconds
+        if s.latency_min_s is not None and s.latency_max_s is not None
+    ]
     if len(ranges) < 4 or len(set(ranges)) == 1:
         return False
-    pairs = list(zip(ranges, ranges[1:], strict=False))
-    return all(low <= before[0] and high >= before[1] for before, (low, high) in pairs)
+    return all(low <= before[0] and high >= before[1] for before, (low, high) in pairwise(ranges))
 
 
 def _rows(log: Log, seconds: Sequence[Second], notes: list[str]) -> Iterator[_Row]:
@@ -446,7 +451,11 @@ def _rows(log: Log, seconds: Sequence[Second], notes: list[str]) -> Iterator[_Ro
         variance, dubious = _variance(log, second)
         bad += dubious
         received = None if second.received is None else _messages(second.received, lasted_s, exact)
-        if second.latency_n is not None and received is not None and abs(second.latency_n - received) <= subscribers + 1:
+        if (
+            second.latency_n is not None
+            and received is not None
+            and abs(second.latency_n - received) <= subscribers + 1
+        ):
             received = int(second.latency_n)
         yield _Row(
             begin_ns=begin_ns,
@@ -464,8 +473,7 @@ def _rows(log: Log, seconds: Sequence[Second], notes: list[str]) -> Iterator[_Ro
     if bad:
         of = "row has" if bad == 1 else "rows have"
         notes.append(
-            f"{bad} {of} no variance: it overflowed, as it does in 2.x where the latencies of a "
-            "second add up to 3.04 s"
+            f"{bad} {of} no variance: it overflowed, as it does in 2.x where the latencies of a second add up to 3.04 s"
         )
 
 
@@ -515,7 +523,7 @@ def _distribution(process: _Process) -> Distribution:
 
 
 def _pooled(parts: Iterable[Distribution]) -> Distribution:
-    """Of all messages together. A deviation of single messages, which have none, is 0; one that is not known is none."""
+    """Of all messages together. A deviation of single messages, which have none, is 0."""
     found = list(parts)
     known = [p for p in found if p.mean is not None]
     count = added(p.count for p in found)
@@ -667,7 +675,7 @@ def _seconds_schema() -> dict[str, Any]:
     import polars as pl
 
     texts, numbers = ("process", "figure"), ("begin_ns", "end_ns", "count")
-    columns: Mapping[str, Any] = {name: pl.String for name in texts} | {name: pl.Int64 for name in numbers}
+    columns: Mapping[str, Any] = dict.fromkeys(texts, pl.String) | dict.fromkeys(numbers, pl.Int64)
     return {**columns, **dict.fromkeys(("min", "mean", "max"), pl.Float64)}
 
 
