@@ -193,6 +193,13 @@ def test_logs_with_the_same_settings_are_trials_and_others_are_levels(tmp_path: 
     assert run.frame("edges")["trial"].to_list() == [1, 2, 3]
 
 
+def test_middlewares_are_results_of_their_own(tmp_path: Path) -> None:
+    text = (DATA / "one.csv").read_text()
+    (tmp_path / "1.csv").write_text(text)
+    (tmp_path / "2.csv").write_text(text.replace("CycloneDDS", "FastRTPS").replace("11111111", "22222222"))
+    assert [(r.middleware, r.trials) for r in open_run(tmp_path).summary.results] == [("cyclonedds", 1), ("fastdds", 1)]
+
+
 def test_of_a_process_that_wrote_both_the_json_counts(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text((DATA / "one.csv").read_text().replace("11111111", "aaaaaaaa"))
     (tmp_path / "b.json").write_bytes((DATA / "two_subscribers.json").read_bytes())
@@ -544,6 +551,15 @@ def test_several_trials_have_folders_that_are_read_together(tmp_path: Path) -> N
     assert len(list((tmp_path / "out").iterdir())) == 2
     result = result_of(tmp_path / "out")
     assert (result["trials"], result["totals"]["received"], result["edges"][0]["received"]) == (2, 200, 200)
+
+
+def test_treatments_stay_apart(tmp_path: Path) -> None:
+    stream = Stream("publisher", "pubsub", "subscriber", 10, 100, arrivals(LATENCIES_US))
+    trials = [MadeTrial([stream]), MadeTrial([stream], conditions=["cpu_load"])]
+    run = make_run(tmp_path / "run", PROCESSES, trials, duration_s=1.0)
+    assert export(run, "--output", tmp_path / "out") == 0
+    results = open_run(tmp_path / "out").summary.results
+    assert [(r.label, r.is_disturbed, r.trials) for r in results] == [("baseline", False, 1), ("cpu_load", True, 1)]
 
 
 def test_an_unknown_number_of_cpus_leaves_cpu_open(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ in place of what there is not.
 
 from __future__ import annotations
 
+import json
 import math
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -69,9 +70,12 @@ def topics_of(graph: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(str(end["topic"]) for end in ends))
 
 
-def logs_of(run: RunData, trial: TrialTables, files: Mapping[str, Path], accounting: str) -> dict[str, Log]:
-    """One Log per process that recorded something; `files` are its records. Raises BadInput."""
-    nodes = {process: members for process, members in _nodes(run.manifest.workload.graph).items() if members}
+def logs_of(
+    run: RunData, trial: TrialTables, graph: Mapping[str, Any], files: Mapping[str, Path], accounting: str
+) -> dict[str, Log]:
+    """One Log per process that recorded something; `graph` is that of the trial, for levels of factors may be in it,
+    `files` are its records. Raises BadInput."""
+    nodes = {process: members for process, members in _nodes(graph).items() if members}
     if len(files) == 1:  # in virtual time one process speaks for all, and of the end of the trial alone
         nodes = {next(iter(files)): [node for members in nodes.values() for node in members]}
     logs: dict[str, Log] = {}
@@ -82,7 +86,7 @@ def logs_of(run: RunData, trial: TrialTables, files: Mapping[str, Path], account
             words = str(error) if str(path) in str(error) else f"{path} is damaged: {error}"
             raise BadInput(words) from error
         if len(readings) > 1 and process in nodes:
-            logs[process] = _Account(run, trial, process, nodes[process], readings, accounting).log(path)
+            logs[process] = _Account(run, trial, graph, process, nodes[process], readings, accounting).log(path)
     return logs
 
 
@@ -140,12 +144,13 @@ class _Account:
         self,
         run: RunData,
         trial: TrialTables,
+        graph: Mapping[str, Any],
         process: str,
         nodes: Sequence[Json],
         readings: Sequence[_Reading],
         accounting: str,
     ) -> None:
-        self.run, self.trial, self.process, self.nodes = run, trial, process, nodes
+        self.run, self.trial, self.graph, self.process, self.nodes = run, trial, graph, process, nodes
         self.readings, self.corrected = readings, accounting == dialect.CORRECTED
         self.accounting, self.cpus = accounting, machine_cpus(run.manifest.host)
         names = {qualified_name(node) for node in nodes}
@@ -222,8 +227,7 @@ class _Account:
     # -- settings ----------------------------------------------------------------------------------------------------
 
     def _settings(self) -> dict[str, Value]:
-        graph = self.run.manifest.workload.graph
-        everyone = [node for members in _nodes(graph).values() for node in members]
+        everyone = [node for members in _nodes(self.graph).values() for node in members]
         publishers = [p for node in self.nodes for p in node["publishers"]]
         subscriptions = [s for node in self.nodes for s in node["subscriptions"]]
         ends = [*publishers, *subscriptions]
@@ -231,7 +235,7 @@ class _Account:
         rates = {p["frequency_hz"] for node in everyone for p in node["publishers"]}
         qos = _one_of([end["qos"] for end in ends]) or {}
         found: dict[str, Value | None] = {
-            "id": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{self._run_id()}/{self.trial.number}/{self.process}")),
+            "id": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{self.run.manifest.run}/{self.trial.number}/{self.process}")),
             "perf_test_version": f"{dialect.VERSION} (written by perflab {__version__})",
             "com_mean_str": communicator,
             "rmw_implementation": rmw,
@@ -252,9 +256,6 @@ class _Account:
         found["qos_history_depth"] = qos.get("depth")
         return {key: value for key, value in found.items() if value is not None}
 
-    def _run_id(self) -> str:
-        return str(self.run.manifest.run)
-
     def _strategy(self) -> str:
         """INTRA_THREAD where one thread runs all nodes of a process that has several."""
         executors = {node["executor"] for node in self.nodes}
@@ -264,11 +265,17 @@ class _Account:
         asked = {
             dialect.MEASURED_BY: f"perflab {__version__}",
             dialect.ACCOUNTING: self.accounting,
+            dialect.RUN: self.run.manifest.run,
             dialect.PROCESS: self.process,
             dialect.TRIAL: str(self.trial.number),
+            dialect.DURATION: f"{self.trial.duration_s:g}",
             dialect.MIDDLEWARE: self.trial.middleware,
             dialect.EXECUTOR: self.trial.executor,
             dialect.IPC: self.trial.ipc,
+            dialect.PASS_BY: self.trial.pass_by,
+            dialect.TREATMENT: self.trial.label,
+            dialect.PURPOSE: self.trial.purpose,
+            dialect.FACTORS: json.dumps(dict(self.trial.factors), ensure_ascii=False) if self.trial.factors else None,
             dialect.CPUS: None if self.cpus is None else str(self.cpus),
         }
         return {key: value for key, value in asked.items() if value is not None}

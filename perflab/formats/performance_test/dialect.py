@@ -32,11 +32,17 @@ MS, US, NS = 1e3, 1e6, 1e9
 # What perflab adds to the settings of what it exports, where performance_test has those of its environment.
 MEASURED_BY = "measured_by"
 ACCOUNTING = "accounting"
+RUN = "run"
 MIDDLEWARE = "middleware"
 EXECUTOR = "executor"
 IPC = "ipc"
+PASS_BY = "pass_by"
+TREATMENT = "treatment"
+PURPOSE = "purpose"
+FACTORS = "factors"  # an object of JSON
 PROCESS = "process"
 TRIAL = "trial"
+DURATION = "duration_s"  # as max_runtime, which is a whole number
 CPUS = "cpus"
 ORIGINAL, CORRECTED = "original", "corrected"
 

@@ -11,14 +11,16 @@ that since the machine was booted, and its counts are divided by it; so it is le
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+from perflab.errors import BadInput
 from perflab.formats.performance_test import dialect
 from perflab.formats.performance_test.dialect import Log, Second
 from perflab.formats.performance_test.parse import parse
@@ -28,12 +30,14 @@ from perflab.results.outcome import SUCCESS, Outcomes
 from perflab.results.run import PERFORMANCE_TEST, UNKNOWN, RunData, Tables, TrialTables
 from perflab.results.summary import Summary
 from perflab.results.trial import (
+    BASELINE,
     Coverage,
     Distribution,
     EdgeResult,
     Level,
     Lost,
     ProcessResources,
+    Purpose,
     Resources,
     Result,
     Totals,
@@ -48,6 +52,7 @@ _SINCE_BOOT_S = 10  # longer than a row can be than its place: no row lasts that
 _CPU_TIMES = 1e5  # CPUs that no machine has: CPU time beyond is that of 2018, microseconds multiplied by 1e6
 _OVERFLOW_NS = 3.037e9  # the root of 2^63: a sum of latencies from which the variance of 2.x overflows
 _NS = 1e9
+_DECIMAL = re.compile(r"\d+(\.\d+)?")
 _PUBSUB = re.compile(r"(?<![A-Za-z0-9])(pub|sub)(lisher|scriber)?(?![A-Za-z0-9])")
 
 # Settings as parameters of the workload.
@@ -117,7 +122,7 @@ def read(path: Path, files: Sequence[Path]) -> RunData:
     made = [_Made(number, logs, varied) for number, logs in enumerate(trials, start=1)]
     groups: dict[tuple[object, ...], list[_Made]] = {}
     for trial in made:
-        groups.setdefault((*trial.asked.values(), *trial.factors.items()), []).append(trial)
+        groups.setdefault((trial.middleware, *trial.asked.values(), *trial.factors.items()), []).append(trial)
     results = tuple(_result(group) for group in groups.values())
     first = made[0]
     return RunData(
@@ -172,7 +177,7 @@ def _same(log: Log) -> tuple[object, ...]:
         *("id", "logfile_name", "number_of_publishers", "number_of_subscribers", "execution_strategy"),
         *("max_runtime", "ignore_seconds"),
     )
-    external = (dialect.MEASURED_BY, dialect.ACCOUNTING, dialect.MIDDLEWARE, dialect.EXECUTOR, dialect.IPC)
+    external = (dialect.MEASURED_BY, dialect.RUN, dialect.ACCOUNTING)
     settings = tuple(log.settings.get(s.key) for s in dialect.SETTINGS if s.key not in own)
     return (*settings, *(log.external.get(key) for key in external))
 
@@ -194,6 +199,30 @@ def _parameters(logs: Sequence[Log]) -> dict[str, Level]:
         if known:
             found[key] = known[0].lower() if key.startswith("qos_") and isinstance(known[0], str) else known[0]
     return found
+
+
+def _factors(log: Log) -> dict[str, Level]:
+    """Of an export: the levels of its trial."""
+    try:
+        found = json.loads(log.external.get(dialect.FACTORS, "{}"))
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or not all(isinstance(level, bool | int | float | str) for level in found.values()):
+        raise BadInput(f"{log.path}: {dialect.FACTORS} is no object of levels; export the run again")
+    return found
+
+
+def _circumstances(log: Log) -> dict[str, Any]:
+    """Of an export: what else was asked of its trial."""
+    treatment = log.external.get(dialect.TREATMENT, BASELINE)
+    purpose = log.external.get(dialect.PURPOSE)
+    return {
+        "ipc": log.external.get(dialect.IPC),
+        "pass_by": log.external.get(dialect.PASS_BY),
+        "treatment": treatment,
+        "conditions": () if treatment == BASELINE else (treatment,),
+        "purpose": purpose if purpose in get_args(Purpose) else None,
+    }
 
 
 def _result(trials: Sequence[_Made]) -> Result:
@@ -231,9 +260,11 @@ class _Made:
         self.asked: dict[str, Any] = {
             "workload": WORKLOAD,
             "executor": executor,
-            "ipc": self.log.external.get(dialect.IPC) if self.log.is_own else None,
             "pass_by": "loaned" if loaned else None,
         }
+        if self.log.is_own:
+            self.factors = _factors(self.log)
+            self.asked |= _circumstances(self.log)
         self.corrected = self.log.accounting == dialect.CORRECTED
         self.figure = "response" if self.corrected else "latency"
         self.edges = tuple(self._edge(process) for process in self.processes if process.subscribes)
@@ -241,6 +272,9 @@ class _Made:
     @property
     def duration_s(self) -> float | None:
         """As was asked for, else as long as its rows are."""
+        own = self.log.external.get(dialect.DURATION, "") if self.log.is_own else ""
+        if _DECIMAL.fullmatch(own) and float(own) > 0:
+            return float(own)
         asked, ignored = self.log.whole("max_runtime"), self.log.whole("ignore_seconds") or 0
         if asked and asked > ignored:
             return float(asked - ignored)
