@@ -22,6 +22,8 @@ from perflab.formats.performance_test.dialect import Log, Second
 from perflab.formats.performance_test.parse import find
 from perflab.formats.performance_test.write import csv_text, json_text
 from perflab.models import as_json
+from perflab.report import timelines
+from perflab.report.results import results_of
 from perflab.results.run import PERFORMANCE_TEST
 from perflab.runs.rundata import open_run
 from perflab.statistics import histogram as hg
@@ -242,6 +244,21 @@ def test_a_log_is_drawn(tmp_path: Path, capsys: Captured) -> None:
     drawn = (tmp_path / "log" / "plots" / "latency_time.svg").read_text()
     assert "no percentiles and no single messages" in drawn
     assert "p99" not in drawn
+
+
+def test_seconds_of_several_trials_are_drawn_together(tmp_path: Path) -> None:
+    text = (DATA / "one.csv").read_text()
+    for number, mean in ((1, "0.05,"), (2, "0.07,")):
+        (tmp_path / f"{number}.csv").write_text(text.replace("11111111", f"{number:08}").replace("0.05,", mean))
+    figure = timelines.time(results_of([open_run(tmp_path)]), "latency")
+    assert figure is not None
+    lines = {series.name: series for series in figure.series if series.shape == "line"}
+    assert list(lines) == [f"cyclonedds, {what}" for what in ("trial 1, mean", "trial 2, mean", "mean", "maximum")]
+    assert {lines[f"cyclonedds, trial {n}, mean"].weight for n in (1, 2)} == {"thin"}
+    assert lines["cyclonedds, mean"].x == (1.0, 2.0, 2.0, 3.0, 3.0, 4.0)
+    assert lines["cyclonedds, mean"].y == pytest.approx((60, 60, 60, 60, 40, 40))
+    assert lines["cyclonedds, maximum"].y == pytest.approx((500, 500, 1500, 1500, 400, 400))
+    assert "596 messages" in figure.subtitle
 
 
 def test_logs_are_compared_and_checked_against(tmp_path: Path, capsys: Captured) -> None:
