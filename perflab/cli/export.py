@@ -15,6 +15,7 @@ from perflab.errors import BadInput, PerflabError, damage_of
 from perflab.option import Declared, declared, one_of
 from perflab.output import write_json
 from perflab.results.outcome import SUCCESS
+from perflab.units import listed
 
 if TYPE_CHECKING:
     from perflab.export import Written
@@ -77,7 +78,7 @@ def export(
     own = {option.parameter: option for option in declared(kind.model)}
     for name in sorted(given(context) & known.keys() - own.keys()):
         formats = [n for n, other in REGISTRY.items() if any(o.parameter == name for o in declared(other.model))]
-        raise BadInput(f"{known[name].name} belongs to --format {' and '.join(formats)}")
+        raise BadInput(f"{known[name].name} belongs to --format {listed(formats)}")
     exporter = kind.create(read(kind.model, own.values(), of_format))
     data = open_run(run)
     exporter.check(data)

@@ -131,7 +131,9 @@ def test_the_cpu_use_of_the_first_row_is_that_since_boot_wherever_the_file_begin
     document = json.loads((DATA / "two_subscribers.json").read_text())
     document["analysis_results"] = document["analysis_results"][2:]  # --ignore 2: the time of the row is right
     (tmp_path / "log.json").write_text(json.dumps(document))
-    assert result_of(tmp_path / "log.json")["resources"]["cpu_percent_of_machine"] == pytest.approx(2.0)
+    result = result_of(tmp_path / "log.json")
+    assert result["resources"]["cpu_percent_of_machine"] == pytest.approx(2.0)
+    assert result["duration_s"] == 4.0  # of six seconds; JSON does not say how many were ignored
     (trial,) = open_run(tmp_path / "log.json").trials
     assert trial.resources["cpu_percent_of_machine"].to_list() == [None, 2.0, 2.0]
 
@@ -600,3 +602,4 @@ def test_a_log_is_not_exported_again_but_its_tables_are(tmp_path: Path, capsys: 
     assert "is of performance_test and has no records of each second" in capsys.readouterr().err
     assert main(["export", str(DATA / "one.csv"), "--format", "csv", "-o", str(tmp_path / "out")]) == 0
     assert pl.read_csv(tmp_path / "out" / "edges.csv")["received"].to_list() == [298]
+    assert pl.read_csv(tmp_path / "out" / "seconds.csv")["mean"].to_list() == pytest.approx([50e3, 60e3, 40e3])

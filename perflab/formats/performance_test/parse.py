@@ -114,7 +114,7 @@ def _header(path: Path, number: int, line: str) -> tuple[list[Column | None], bo
             raise BadInput(f"{path}:{number}: column {place} is {name!r} once more")
     if missing := [name for name in dialect.NEEDED if name not in bare]:
         raise BadInput(f"{path}:{number}: no column {missing[0]}; a table of performance_test has one")
-    older = any(name in dialect.LOOPS for name in bare) or "ru_utime" not in bare
+    older = any(name in dialect.LOOPS for name in bare) or not {"ru_utime", "cpu_usage"} & set(bare)
     return [known[word] for word in bare], older
 
 

@@ -275,7 +275,7 @@ class _Made:
         own = self.log.external.get(dialect.DURATION, "") if self.log.is_own else ""
         if _DECIMAL.fullmatch(own) and float(own) > 0:
             return float(own)
-        asked, ignored = self.log.whole("max_runtime"), self.log.whole("ignore_seconds") or 0
+        asked, ignored = self.log.whole("max_runtime"), _ignored(self.log)
         if asked and asked > ignored:
             return float(asked - ignored)
         return self.measured_s or None
@@ -445,6 +445,13 @@ def _process(log: Log, several: bool) -> _Process:
     return _Process(log, name or "", rows, since_start, tuple(notes))
 
 
+def _ignored(log: Log) -> int:
+    """How many seconds at the beginning have no rows. JSON does not say; there the place of the first row does."""
+    if (said := log.whole("ignore_seconds")) is not None or log.older or not log.seconds:
+        return said or 0
+    return int(log.seconds[0].experiment_s or 0)
+
+
 def _since_boot(row: Second) -> bool:
     """Whether the time of a row is that of the clock, which steady_clock counts from boot."""
     return row.loop_s is not None and row.experiment_s is not None and row.loop_s > row.experiment_s + _SINCE_BOOT_S
@@ -469,9 +476,8 @@ def _rows(log: Log, seconds: Sequence[Second], notes: list[str]) -> Iterator[_Ro
 
     The CPU use of the first row in a file is that since boot, also where its time is not, because rows were ignored.
     """
-    ignored = log.whole("ignore_seconds") or 0
     first = next((s.experiment_s for s in log.seconds), None)
-    ends = first is not None and not log.is_own and first >= ignored + 0.5
+    ends = log.older and first is not None and first >= _ignored(log) + 0.5
     subscribers = log.whole("number_of_subscribers") or 1
     at_ns = 0
     bad = 0
@@ -542,7 +548,9 @@ def _distribution(process: _Process) -> Distribution:
     if process.since_start and rows:
         last = rows[-1]
         sd = None if last.variance is None else math.sqrt(last.variance)
-        return Distribution(min=_whole(last.minimum), mean=last.mean, max=_whole(last.maximum), sd=sd)
+        n = last.second.latency_n
+        count = None if n is None else int(n)
+        return Distribution(count=count, min=_whole(last.minimum), mean=last.mean, max=_whole(last.maximum), sd=sd)
     parts = [
         Distribution(
             count=row.received,
