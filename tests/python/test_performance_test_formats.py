@@ -273,6 +273,21 @@ def test_logs_are_compared_and_checked_against(tmp_path: Path, capsys: Captured)
     assert "latency max" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_log_is_checked_against_a_run_of_perflab_and_the_other_way(
+    order: int, tmp_path: Path, capsys: Captured
+) -> None:
+    run = recorded(tmp_path / "run")
+    assert export(run, "--output", tmp_path / "out") == 0
+    first, second = (run, tmp_path / "out")[::order]
+    capsys.readouterr()
+    assert main(["check", str(first), "--baseline", str(second), "--metric", "response.max", "--json"]) == 0
+    checked = json.loads(capsys.readouterr().out)["baseline"]
+    # The workload of the made run is no pubsub by its name.
+    assert [c["metric"] for c in checked["checks"]] == ["success", "response.max"]
+    assert not any("thresholds" in warning for warning in checked["warnings"])
+
+
 # -- bad input ---------------------------------------------------------------------------------------------------------
 
 
@@ -452,7 +467,8 @@ def recorded(path: Path, *, lost: Sequence[int] = (), cpus: str | None = "0-3") 
     """A run of 100 messages, 10 ms apart: the records of a subscriber that says after 0.5 s what it has by then."""
     arrived = [a for a in arrivals(LATENCIES_US) if a.number not in lost]
     stream = Stream("publisher", "pubsub", "subscriber", 10, 100, arrived)
-    run = make_run(path, PROCESSES, [MadeTrial([stream], rss_kb=[5000] * 7, cpu_ms=50)], duration_s=1.0, cpus=cpus)
+    trial = MadeTrial([stream], rss_kb=[5000] * 7, cpu_ms=50)
+    run = make_run(path, PROCESSES, [trial], duration_s=1.0, cpus=cpus, workload="pubsub")
     half = START_NS + 500 * MS
     for process in PROCESSES:
         file = next(run.glob(f"trials/*/processes/{process}.jsonl"))
