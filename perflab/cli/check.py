@@ -517,14 +517,8 @@ def _other_circumstances(run: RunData, baseline: RunData, pairs: Sequence[Match]
 def _settings(run: RunData) -> Json:
     """Those of a run; None where its files say nothing of one, nor of any part of it."""
     known = models.as_json(run.manifest.settings)
-    nothing = {
-        key for key, value in known.items() if isinstance(value, dict) and not any(map(_is_said, value.values()))
-    }
-    return {key: None if key in nothing else value for key, value in known.items()}
-
-
-def _is_said(value: object) -> bool:
-    return value is not None
+    parts = {key: value.values() for key, value in known.items() if isinstance(value, dict)}
+    return {key: None if all(v is None for v in parts.get(key, (value,))) else value for key, value in known.items()}
 
 
 def _names(results: Sequence[Result], run: RunData) -> list[str]:

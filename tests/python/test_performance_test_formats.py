@@ -283,7 +283,6 @@ def test_a_log_is_checked_against_a_run_of_perflab_and_the_other_way(
     capsys.readouterr()
     assert main(["check", str(first), "--baseline", str(second), "--metric", "response.max", "--json"]) == 0
     checked = json.loads(capsys.readouterr().out)["baseline"]
-    # The workload of the made run is no pubsub by its name.
     assert [c["metric"] for c in checked["checks"]] == ["success", "response.max"]
     assert not any("thresholds" in warning for warning in checked["warnings"])
 
