@@ -248,6 +248,13 @@ def test_a_log_is_drawn(tmp_path: Path, capsys: Captured) -> None:
     assert "p99" not in drawn
 
 
+def test_a_log_has_a_report_of_what_it_holds(tmp_path: Path) -> None:
+    assert main(["report", str(DATA / "one.csv"), "-o", str(tmp_path / "report.html")]) == 0
+    text = (tmp_path / "report.html").read_text()
+    assert "logs of performance_test" in text
+    assert "irobot" not in text
+
+
 def test_seconds_of_several_trials_are_drawn_together(tmp_path: Path) -> None:
     text = (DATA / "one.csv").read_text()
     for number, mean in ((1, "0.05,"), (2, "0.07,")):
