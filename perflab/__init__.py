@@ -59,7 +59,7 @@ def run(
 
 
 def open(path: str | Path) -> RunData:
-    """The results of a run: a run directory, its name in runs/, or output of irobot_benchmark.
+    """The results of a run: a run directory, its name in runs/, or output of irobot_benchmark or of performance_test.
 
     `summary` is summary.json as typed records, `manifest` what ran and where, `frame` a table of all trials:
 

@@ -500,7 +500,7 @@ def _other_circumstances(run: RunData, baseline: RunData, pairs: Sequence[Match]
         old, new = old_host.get(key), new_host.get(key)
         if old is not None and new is not None and old != new:
             warnings.append(f"another machine: {key} is {new}, in {baseline.name} {old}")
-    old_settings, new_settings = models.as_json(baseline.manifest.settings), models.as_json(run.manifest.settings)
+    old_settings, new_settings = (_settings(one) for one in (baseline, run))
     warnings += [
         f"other settings: {key} is {new_settings[key]}, in {baseline.name} {old_settings[key]}"
         for key in _SETTINGS
@@ -512,6 +512,13 @@ def _other_circumstances(run: RunData, baseline: RunData, pairs: Sequence[Match]
     for pair in pairs:
         warnings += [f"not the same was asked for: {words}" for words in pair.differing]
     return list(dict.fromkeys(warnings))
+
+
+def _settings(run: RunData) -> Json:
+    """Those of a run; None where its files say nothing of one, nor of any part of it."""
+    known = models.as_json(run.manifest.settings)
+    parts = {key: value.values() for key, value in known.items() if isinstance(value, dict)}
+    return {key: None if all(v is None for v in parts.get(key, (value,))) else value for key, value in known.items()}
 
 
 def _names(results: Sequence[Result], run: RunData) -> list[str]:

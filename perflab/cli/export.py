@@ -15,6 +15,7 @@ from perflab.errors import BadInput, PerflabError, damage_of
 from perflab.option import Declared, declared, one_of
 from perflab.output import write_json
 from perflab.results.outcome import SUCCESS
+from perflab.units import listed
 
 if TYPE_CHECKING:
     from perflab.export import Written
@@ -49,7 +50,7 @@ def export(
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="irobot, irobot-legacy, csv (perflab's tables), or that of an installed package.",
+            help="irobot, irobot-legacy, performance_test, csv (perflab's tables), or that of an installed package.",
             autocompletion=one_of(_formats),
         ),
     ] = "irobot",
@@ -64,7 +65,8 @@ def export(
     """Write the results of a run in another format.
 
     irobot writes what irobot_benchmark leaves behind, one DIR/<process>_log per process, and so feeds its scripts;
-    irobot-legacy does so with the column names that these scripts know. Several trials get a folder each.
+    irobot-legacy does so with the column names that these scripts know. performance_test writes its logs, a CSV and a
+    JSON file per process. Several trials get a folder each.
     """
     from perflab.cli.options import given
     from perflab.export import REGISTRY
@@ -76,7 +78,7 @@ def export(
     own = {option.parameter: option for option in declared(kind.model)}
     for name in sorted(given(context) & known.keys() - own.keys()):
         formats = [n for n, other in REGISTRY.items() if any(o.parameter == name for o in declared(other.model))]
-        raise BadInput(f"{known[name].name} belongs to --format {' and '.join(formats)}")
+        raise BadInput(f"{known[name].name} belongs to --format {listed(formats)}")
     exporter = kind.create(read(kind.model, own.values(), of_format))
     data = open_run(run)
     exporter.check(data)
@@ -84,7 +86,7 @@ def export(
         trials = [t for t in _chosen(data, trial) if exporter.takes(t)]
         if not trials:
             raise BadInput(f"{data.path} holds no such trial that recorded anything")
-        directory = output if output is not None else data.path / "export" / format_
+        directory = output if output is not None else data.folder / "export" / format_
         _check_free(directory, force)
         documents: list[dict[str, Any]] = []
         try:

@@ -51,7 +51,7 @@ MeasuredRun = Annotated[
     str,
     typer.Argument(
         metavar="RUN",
-        help="A run directory, its name in runs/, or output of irobot_benchmark.",
+        help="A run directory, its name in runs/, or output of irobot_benchmark or performance_test.",
         autocompletion=complete_run,
     ),
 ]
@@ -59,7 +59,7 @@ MeasuredRuns = Annotated[
     list[str],
     typer.Argument(
         metavar="RUN...",
-        help="Run directories, or their names in runs/; also output of irobot_benchmark.",
+        help="Run directories, or their names in runs/; also output of irobot_benchmark or performance_test.",
         autocompletion=complete_run,
         show_default=False,
     ),

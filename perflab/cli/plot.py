@@ -109,7 +109,7 @@ def plot(
         missing += [str(one) for one in pictures.missing if kind != "all" or not made.BY_NAME[one.kind].special]
         if not pictures.drawn:
             raise BadInput(f"nothing to draw: {'; '.join(missing)}")
-        files = _files(pictures, formats, output, runs[0].path / FOLDER)
+        files = _files(pictures, formats, output, runs[0].folder / FOLDER)
         _write(files, pictures, missing, runs, shown, dpi)
     if as_json:
         document = {

@@ -6,13 +6,25 @@ from abc import ABC, abstractmethod
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from pydantic import Field
+
+from perflab.option import Option
+from perflab.parameters import Parameters
 from perflab.plugins import Registry
 from perflab.registry import Kind
 
 if TYPE_CHECKING:
     from perflab.results.run import RunData, TrialTables
+
+
+class AccountingParameters(Parameters):
+    """Of formats of programs that count otherwise than perflab."""
+
+    accounting: Annotated[Literal["original", "corrected"], Option()] = Field(
+        "corrected", description="original: as the other program counts; corrected: perflab's figures."
+    )
 
 
 @dataclass(frozen=True)

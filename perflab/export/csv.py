@@ -23,8 +23,10 @@ class Csv(Exporter):
 
         directory.mkdir(parents=True, exist_ok=True)
         files = []
-        for name in TABLES:
-            table = getattr(trial, name)
+        tables = {name: getattr(trial, name) for name in TABLES}
+        if trial.seconds is not None:
+            tables["seconds"] = trial.seconds
+        for name, table in tables.items():
             path = directory / f"{name}.csv"
             # The encoded histograms are in the Parquet files; in a table for people they would only be in the way.
             table.select([column for column in table.columns if not column.endswith("_v2")]).write_csv(path)

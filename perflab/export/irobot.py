@@ -9,24 +9,21 @@ import math
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from perflab.errors import BadInput
-from perflab.export import Exporter, Written
+from perflab.export import AccountingParameters, Exporter, Written
 from perflab.option import Option
-from perflab.parameters import Parameters, Switch
+from perflab.parameters import Switch
 from perflab.registry import Kind
 
 if TYPE_CHECKING:
     from perflab.results.run import RunData, TrialTables
 
 
-class IrobotParameters(Parameters):
-    accounting: Annotated[Literal["original", "corrected"], Option()] = Field(
-        "corrected", description="original: as irobot_benchmark counts, defects included; corrected: perflab's figures."
-    )
+class IrobotParameters(AccountingParameters):
     tracking: Annotated[Switch, Option()] = Field(
         True, description="As with irobot_benchmark's --tracking; off: no classes, no events."
     )
@@ -41,7 +38,7 @@ class Irobot(Exporter):
         from perflab.results.run import PERFLAB
 
         if data.origin != PERFLAB:
-            raise BadInput(f"{data.path} is output of irobot_benchmark already; `--format csv` writes its tables")
+            raise BadInput(f"{data.path} is output of {data.program} already; `--format csv` writes its tables")
         if data.manifest.workload.command is not None:
             raise BadInput(
                 f"{data.path} measured a command: which of its messages were late, which the format needs, is not "

@@ -10,6 +10,7 @@ from perflab.report import axes
 from perflab.report.captions import WHAT, groups, left_out, not_single, single, subtitle, words
 from perflab.report.figures import Axis, Figure, Key, Plot, Sign, Stroke, Weight, fixed, rows, times
 from perflab.report.results import ROUND_TRIP, Numbers, Trials, histogram, merged, numbers
+from perflab.results.run import PERFLAB
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import PUBLISHER_HISTOGRAMS
 from perflab.statistics.histogram import Histogram
@@ -166,7 +167,9 @@ def edges(results: Sequence[Trials], name: str) -> Figure | None:
     known = [row[key] for row in table for key in shown if key in row]
     middles = ["p50"] if any(n.p50 is not None for n in known) else []
     if any(n.p50 is None for n in known):
-        plot.notes.append("irobot_benchmark records no distribution: there are means and maxima, no percentiles.")
+        programs = dict.fromkeys(r.run.program for r in results if r.run.origin != PERFLAB)
+        who = " and ".join(programs) or "what was recorded"
+        plot.notes.append(f"{who} has no distribution: there are means and maxima, no percentiles.")
         if any(n.p50 is None and n.mean is not None for n in known):
             middles.append("mean where there is no p50")
     return plot.figure(

@@ -318,5 +318,5 @@ def _p99(result: Trials, name: str | None) -> float:
 
 def _no_histograms(results: Sequence[Trials], what: str = "histograms") -> str:
     if results and all(r.run.origin != PERFLAB for r in results):
-        return f"irobot_benchmark leaves no {what}"
+        return f"{' and '.join(dict.fromkeys(r.run.program for r in results))} leaves no {what}"
     return f"there are no {what} of it in these runs"

@@ -105,8 +105,8 @@ def rss(results: Sequence[Trials], target: Target | None = None) -> Figure | Non
     references = []
     if target is not None and target.rss_kb is not None:
         references.append(Reference(f"{target.name}: {target.rss_kb / 1024:.4g} MiB", target.rss_kb / 1024))
-    foreign = any(r.run.origin != PERFLAB for r in results)
-    notes = ["irobot_benchmark records the peak of the memory so far."] if foreign else []
+    programs = dict.fromkeys(r.run.program for r in results if r.run.origin != PERFLAB)
+    notes = [f"{program} records the peak of the memory so far." for program in programs]
     return _over_time(results, ("rss", "Resident memory of each process", "RSS", "MiB"), of, references, notes)
 
 

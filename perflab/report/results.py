@@ -245,10 +245,11 @@ def _bare_numbers(rows: Sequence[dict[str, Any]], figure: str) -> Numbers:
 
     counts, means = known("count"), known("mean")
     weighted = len(counts) == len(means) == len(rows) and sum(counts) > 0
+    only = means[0] if len(rows) == len(means) == 1 else None
     return Numbers(
         count=int(sum(counts)) if len(counts) == len(rows) else None,
         minimum=min(known("min"), default=None),
-        mean=sum(m * n for m, n in zip(means, counts, strict=True)) / sum(counts) if weighted else None,
+        mean=sum(m * n for m, n in zip(means, counts, strict=True)) / sum(counts) if weighted else only,
         p50=None,
         p99=None,
         maximum=max(known("max"), default=None),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from perflab.formats import checkpoints
@@ -43,7 +44,9 @@ def time(results: Sequence[Trials], name: str) -> Figure | None:
             lines += [(group, f"{result.label}, trial {trial.number}", line, False) for trial, line in own]
             lines.append((group, result.label, merged, True))
             counts.append((result, name, count))
-    if not lines:
+    seconds_of = [(group, result, found) for group, result in enumerate(results) if (found := _seconds(result, name))]
+    counts += [(result, name, found.count) for _, result, found in seconds_of]
+    if not lines and not seconds_of:
         return None
     plot = Plot(seconds, times(words(name)))
     if name == "latency":
@@ -52,22 +55,142 @@ def time(results: Sequence[Trials], name: str) -> Figure | None:
             _late(plot, group, result, most)  # below the lines
     for group, label, line, whole in lines:
         _steps(plot, label, group, line, whole)
+    for group, result, found in seconds_of:
+        _means(plot, result.label, group, found)
     for group, result in enumerate(results):
         _lost(plot, group, result)
     gaps = {i.end_ns - i.begin_ns for _, _, line, whole in lines if whole for i in line}
-    plot.notes += [f"Lines show intervals of {_span(gaps)} between checkpoints.", *not_single(results)]
+    if lines:
+        plot.notes.append(f"Lines show intervals of {_span(gaps)} between checkpoints.")
+    plot.notes += not_single(results)
+    for program in dict.fromkeys(result.run.program for _, result, _ in seconds_of):
+        plot.notes.append(
+            f"{program} records means and extremes of each second, no percentiles and no single messages."
+        )
     plot.notes += left_out(results, (name,))
+    of_seconds = [Key(word, stroke, weight, sign) for word, stroke, weight, sign, _ in _OF_SECONDS[: 1 if lines else 2]]
     return plot.figure(
         f"{name}_time",
         f"{WHAT[name]}: over time",
         subtitle(counts),
         groups(results),
         [
-            *(Key(word, stroke, weight, sign) for word, stroke, weight, sign, _ in _STATISTICS),
-            *(Key(what, None, sign=sign) for _, sign, what in _EVENTS),
-            Key("p50 and p99 of single trials", "solid", "thin"),
+            *(of_seconds if seconds_of else []),
+            *(
+                [Key("mean of single trials", "solid", "thin")]
+                if any(found.singles for *_, found in seconds_of)
+                else []
+            ),
+            *((Key(word, stroke, weight, sign) for word, stroke, weight, sign, _ in _STATISTICS) if lines else ()),
+            *((Key(what, None, sign=sign) for _, sign, what in _EVENTS) if lines else ()),
+            *([Key("p50 and p99 of single trials", "solid", "thin")] if lines else []),
         ],
     )
+
+
+@dataclass(frozen=True)
+class _Second:
+    """Statistics of the messages between two instants, in nanoseconds."""
+
+    begin_ns: int
+    end_ns: int
+    count: int
+    mean: float | None
+    maximum: float
+
+
+@dataclass(frozen=True)
+class _OfSeconds:
+    """What the files of a result say of each second, over its processes: of all trials together, and of single ones."""
+
+    whole: Sequence[_Second]
+    singles: Sequence[tuple[int, Sequence[_Second]]]
+
+    @property
+    def count(self) -> int:
+        return sum(second.count for second in self.whole)
+
+
+# What is drawn of each second.
+_OF_SECONDS: tuple[tuple[str, Stroke, Weight, Sign, Callable[[_Second], float | None]], ...] = (
+    ("mean", "solid", "normal", "full", lambda s: s.mean),
+    ("maximum", "dotted", "normal", "bar", lambda s: s.maximum),
+)
+
+
+def _seconds(result: Trials, name: str) -> _OfSeconds | None:
+    """None where the files of a result do not tell of single seconds."""
+    trials = []
+    for trial in result.trials:
+        if trial.seconds is not None:
+            own = trial.seconds.filter(trial.seconds["figure"] == name)
+            rows = own.select("begin_ns", "end_ns", "count", "mean", "max").iter_rows()
+            trials.append((trial.number, _together(_Second(b, e, n or 0, mean, most) for b, e, n, mean, most in rows)))
+    whole = _together(second for _, line in trials for second in line)
+    return _OfSeconds(whole, single(trials)) if whole else None
+
+
+def _together(seconds: Iterable[_Second]) -> list[_Second]:
+    """Seconds of several processes or trials as one series: those that begin together, give or take a part, are one."""
+    grouped: list[list[_Second]] = []
+    for second in sorted(seconds, key=lambda s: (s.begin_ns, s.end_ns)):
+        first = grouped[-1][0] if grouped else None
+        if first is not None and second.begin_ns - first.begin_ns <= TOGETHER * (first.end_ns - first.begin_ns):
+            grouped[-1].append(second)
+        else:
+            grouped.append([second])
+    return [_of_all(group) for group in grouped]
+
+
+def _of_all(group: Sequence[_Second]) -> _Second:
+    known = [(second.mean, second.count) for second in group if second.mean is not None and second.count]
+    count = sum(n for _, n in known)
+    return _Second(
+        min(second.begin_ns for second in group),
+        max(second.end_ns for second in group),
+        sum(second.count for second in group),
+        sum(mean * n for mean, n in known) / count if count else None,
+        max(second.maximum for second in group),
+    )
+
+
+def _means(plot: Plot, label: str, group: int, found: _OfSeconds) -> None:
+    """Mean and maximum of each second as steps, with signs at their middles; of single trials thin means."""
+    for number, line in found.singles:
+        steps = _stairs([(s, s.mean) for s in line])
+        plot.line(f"{label}, trial {number}, mean", group, *zip(*steps, strict=True), weight="thin")
+    for word, stroke, weight, sign, of in _OF_SECONDS:
+        name = f"{label}, {word}"
+        known = [(second, value) for second in found.whole if (value := of(second)) is not None]
+        if not known:
+            continue
+        plot.line(name, group, *zip(*_stairs(known), strict=True), stroke=stroke, weight=weight)
+        middles = [
+            (
+                (s.begin_ns + s.end_ns) / 2 / NS_PER_S,
+                value,
+                f"{name} {format_time(max(value, 1.0))}<br>{s.begin_ns / NS_PER_S:.3g} to {s.end_ns / NS_PER_S:.3g} s, "
+                f"{format_count(s.count)} messages",
+            )
+            for s, value in known
+        ]
+        plot.points(name, group, middles, sign=sign)
+
+
+def _stairs(values: Iterable[tuple[_Second, float | None]]) -> list[tuple[float | None, float | None]]:
+    """A line from each second to the next, with a gap where there is none between."""
+    steps: list[tuple[float | None, float | None]] = []
+    before: float | None = None
+    for second, value in values:
+        if value is None:
+            continue
+        begin, end = second.begin_ns / NS_PER_S, second.end_ns / NS_PER_S
+        if before is not None and abs(begin - before) > TOGETHER * (end - begin):
+            steps.append((None, None))
+            before = None
+        steps += [(begin if before is None else before, value), (end, value)]
+        before = end
+    return steps
 
 
 def _steps(plot: Plot, label: str, group: int, line: Sequence[Interval], whole: bool) -> None:

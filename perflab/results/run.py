@@ -1,4 +1,4 @@
-"""A run as its files tell it, those of perflab or of irobot_benchmark: the summary, and the tables of each trial."""
+"""A run as its files tell it, those of perflab or of another program: the summary, and the tables of each trial."""
 
 from __future__ import annotations
 
@@ -21,6 +21,13 @@ Tables = dict[str, Any]  # of polars, by name
 PERFLAB = "perflab"
 IROBOT = "irobot"
 IROBOT_LEGACY = "irobot-legacy"
+PERFORMANCE_TEST = "performance_test"
+PROGRAMS = {  # whose files runs of each origin are
+    PERFLAB: "perflab",
+    IROBOT: "irobot_benchmark",
+    IROBOT_LEGACY: "irobot_benchmark",
+    PERFORMANCE_TEST: "performance_test",
+}
 UNKNOWN = "unknown"  # the middleware of a trial whose source does not say
 
 TABLES = ("edges", "publishers", "services", "resources", "threads", "events")
@@ -54,6 +61,9 @@ class TrialTables(Circumstances):
     ended_utc: str | None = None
     waited_s: float | None = None
     quiet: bool | None = None
+    # Of a foreign run whose files have statistics of each second and no distribution: process, figure, begin_ns,
+    # end_ns, count, min, mean, max.
+    seconds: pl.DataFrame | None = field(default=None, repr=False)
     missed_criterion: bool = False  # the only reason why it failed: it ran to its end with everything in effect
 
     @property
@@ -77,7 +87,7 @@ class RunData:
 
     name: str
     path: Path
-    origin: str  # PERFLAB, IROBOT or IROBOT_LEGACY
+    origin: str  # a key of PROGRAMS
     summary: Summary = field(repr=False)
     manifest: Manifest = field(repr=False)
     trials: tuple[TrialTables, ...] = field(repr=False)
@@ -101,6 +111,16 @@ class RunData:
             for trial in self.trials
         ]
         return pl.concat(parts, how="diagonal_relaxed") if parts else pl.DataFrame()
+
+    @property
+    def program(self) -> str:
+        """The program whose files these are."""
+        return PROGRAMS[self.origin]
+
+    @property
+    def folder(self) -> Path:
+        """Where what is made of the run goes: its directory, or one beside a file."""
+        return self.path.with_suffix("") if self.path.is_file() else self.path
 
     @property
     def lasted_s(self) -> float | None:

@@ -171,7 +171,7 @@ class Distribution:
     negative: Count | None = None
     """Values below 0, counted here and nowhere else."""
     sd: float | None = None
-    """Standard deviation; of runs of irobot_benchmark alone."""
+    """Standard deviation; of runs of other programs alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,7 +290,7 @@ class ProcessResources:
     cpu_percent_mean: float | None = None
     rss_kb_max: Count | None = None
     cpu_percent_of_machine: float | None = None
-    """CPU use in percent of all CPUs of the machine; of runs of irobot_benchmark alone."""
+    """CPU use in percent of all CPUs of the machine; of runs of other programs alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -303,7 +303,7 @@ class Resources:
     """Of the largest process."""
     processes: tuple[ProcessResources, ...] = ()
     cpu_percent_of_machine: float | None = None
-    """CPU use in percent of all CPUs of the machine; of runs of irobot_benchmark alone."""
+    """CPU use in percent of all CPUs of the machine; of runs of other programs alone."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,6 @@
-"""One loader for every kind of run: perflab's own directories and those of irobot_benchmark.
+"""One loader for every kind of run: perflab's own directories, those of irobot_benchmark, and logs of performance_test.
 
-Whatever draws, compares or exports results reads them through `open_run` and so works on both.
+Whatever draws, compares or exports results reads them through `open_run` and so works on all of them.
 """
 
 from __future__ import annotations
@@ -42,16 +42,23 @@ def open_run(path: str | Path, *, with_tables: bool = True) -> RunData:
     """The run in a directory, or of a name below runs/; `with_tables=False` leaves `trials` empty and is quicker.
 
     Reads perflab's run directories, also such that have no summary.json, and what irobot_benchmark left: one
-    `<topology>_log` directory or a directory of them, in the current or the older dialect, as text or CSV. Raises
-    BadInput where it is neither.
+    `<topology>_log` directory or a directory of them, in the current or the older dialect, as text or CSV; and logs of
+    performance_test, a file or a directory of them. Raises BadInput where it is none of these.
     """
     word = str(path)
     if not is_perflab_run(word):
-        from perflab.formats.irobot import parse, runs
+        from perflab.formats.irobot import parse as irobot
+        from perflab.formats.irobot import runs as of_irobot
+        from perflab.formats.performance_test import parse as performance_test
+        from perflab.formats.performance_test import runs as of_performance_test
 
-        if (foreign := parse.find(Path(word))) is not None:
-            with phase(f"reading {word}"):
-                return runs.read(Path(word), foreign)
+        for find, read in (
+            (irobot.find, of_irobot.read),
+            (performance_test.find, of_performance_test.read),
+        ):
+            if (foreign := find(Path(word))) is not None:
+                with phase(f"reading {word}"):
+                    return read(Path(word), foreign)
     with phase(f"reading {word}"):
         return _open_own(rundir.open_run(word), with_tables)
 

@@ -358,11 +358,14 @@ def test_nothing_is_overwritten_without_force(run_path: Path, tmp_path: Path, ca
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--format", "pdf"], "--format 'pdf' is not one of csv, irobot, irobot-legacy"),
+        (["--format", "pdf"], "--format 'pdf' is not one of csv, irobot, irobot-legacy, performance_test"),
         (["--accounting", "mine"], "--accounting 'mine' is not original or corrected"),
         (["--tracking", "maybe"], "--tracking 'maybe' is not on or off"),
         (["--trial", "7"], "--trial 7: "),
-        (["--format", "csv", "--accounting", "original"], "--accounting belongs to --format irobot and irobot-legacy"),
+        (
+            ["--format", "csv", "--accounting", "original"],
+            "--accounting belongs to --format irobot, irobot-legacy and performance_test",
+        ),
     ],
 )
 def test_bad_input_is_one_line(arguments: list[str], complaint: str, run_path: Path, capsys: Captured) -> None:
