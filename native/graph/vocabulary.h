@@ -25,7 +25,7 @@ Word(const char*, Enumerator) -> Word<Enumerator>;
 inline constexpr std::array kExecutorWords{
     Word{"inline", ExecutorKind::kInline}, Word{"single_threaded", ExecutorKind::kSingleThreaded},
     Word{"static_single_threaded", ExecutorKind::kStaticSingleThreaded},
-    Word{"events", ExecutorKind::kEvents}, Word{"multi_threaded", ExecutorKind::kMultiThreaded}};
+    Word{"events", ExecutorKind::kEvents}, Word{"polling", ExecutorKind::kPolling}, Word{"multi_threaded", ExecutorKind::kMultiThreaded}};
 inline constexpr std::array kPolicyWords{Word{"OTHER", realtime::Policy::kOther},
                                          Word{"FIFO", realtime::Policy::kFifo},
                                          Word{"RR", realtime::Policy::kRoundRobin}};

@@ -35,6 +35,7 @@ enum class ExecutorKind {
   kSingleThreaded,  // one thread and a wait-set, as rclcpp's SingleThreadedExecutor
   kStaticSingleThreaded,  // rclcpp's, where it still is; kSingleThreaded of perflab's own is as static
   kEvents,          // one thread and a queue that data-ready callbacks feed, as iRobot's EventsExecutor
+  kPolling,         // one thread that looks again and again, without sleeping
   kMultiThreaded    // several threads; callbacks of one group exclude each other, as rclcpp's
                     // MultiThreadedExecutor
 };

@@ -15,6 +15,7 @@ EXECUTORS = {
     "single_threaded": "one thread waits for its subscriptions and timers, as rclcpp's SingleThreadedExecutor",
     "static_single_threaded": "rclcpp's StaticSingleThreadedExecutor, where that still is; on rclcpp alone",
     "events": "one thread and a queue that arriving messages feed, as iRobot's EventsExecutor",
+    "polling": "one thread that looks again and again, without sleeping; not on rclcpp and virtual",
     "multi_threaded": "several threads, multi_threaded:N says how many; callbacks of one node exclude each other",
 }
 OF_ROS = frozenset({"static_single_threaded"})  # that rclcpp alone has

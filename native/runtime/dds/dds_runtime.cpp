@@ -83,6 +83,8 @@ std::unique_ptr<DdsRuntime::DdsExecutor> DdsRuntime::make_executor(const Executo
       return Executors::make_inline(clock_, settings);
     case ExecutorKind::kEvents:
       return Executors::make_events(clock_, settings, settings_.trace);
+    case ExecutorKind::kPolling:
+      return Executors::make_polling(clock_, settings, settings_.trace);
     case ExecutorKind::kMultiThreaded:
       return Executors::make_multi_threaded(clock_, settings, settings_.trace);
     case ExecutorKind::kStaticSingleThreaded:  // refused before

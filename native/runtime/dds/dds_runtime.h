@@ -92,6 +92,7 @@ class DdsRuntime final : public Runtime {
   class InlineExecutor;
   class SingleThreadedExecutor;
   class EventsExecutor;
+  class PollingExecutor;
   class MultiThreadedExecutor;
   struct Executors;
 

@@ -121,6 +121,8 @@ struct DdsRuntime::Executors {
   static std::unique_ptr<DdsExecutor> make_events(const measure::Clock& clock,
                                                   const ExecutorSettings& settings,
                                                   const perflab_ros2_tracepoints* trace);
+  static std::unique_ptr<DdsExecutor> make_polling(const measure::Clock& clock, const ExecutorSettings& settings,
+                                                   const perflab_ros2_tracepoints* trace);
   static std::unique_ptr<DdsExecutor> make_multi_threaded(const measure::Clock& clock,
                                                           const ExecutorSettings& settings,
                                                           const perflab_ros2_tracepoints* trace);

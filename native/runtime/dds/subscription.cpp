@@ -80,7 +80,7 @@ DdsRuntime::MessageSource::Turn DdsRuntime::DdsSubscription::FromMiddleware::run
   perflab_sample sample;
   perflab_error error;
   const perflab_status status = reader->take(sample, error);
-  if (subscription.trace_takes_ != nullptr) [[unlikely]]
+  if (subscription.trace_takes_ != nullptr && (status == PERFLAB_OK || !subscription.polled_)) [[unlikely]]
     tell_take(*subscription.trace_takes_, subscription.rmw_handle(), status, sample);
   if (status == PERFLAB_OK) [[likely]] {
     subscription.handle(*this, {{sample.data, sample.size},

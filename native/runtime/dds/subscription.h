@@ -47,6 +47,8 @@ class DdsRuntime::DdsSubscription final : public Subscription, public DdsRuntime
   MessageSource* from_process() noexcept { return from_process_ ? &*from_process_ : nullptr; }
   [[nodiscard]] bool process_waits() const noexcept { return from_process_ && !from_process_->ring.empty(); }
   Taker& taker() noexcept { return *from_process_; }
+  // Somebody looks for messages again and again: that there was none is no event.
+  void poll() noexcept { polled_ = true; }
   void add_local_writer() noexcept { ++local_writers_; }
 
   // What stands in a trace for the reader, and for the ring of messages from this process; the subscription
@@ -82,6 +84,7 @@ class DdsRuntime::DdsSubscription final : public Subscription, public DdsRuntime
   const perflab_ros2_tracepoints* const trace_callbacks_;  // null, and for replies
   perflab_identity identity_{};
   std::size_t local_writers_ = 0;
+  bool polled_ = false;
   FromMiddleware from_middleware_{*this};
   std::optional<FromProcess> from_process_;
 };

@@ -231,6 +231,8 @@ std::unique_ptr<RosExecutor> make_executor(const measure::Clock& clock, EventSin
 #else
       refuse(settings, "static_single_threaded", "StaticSingleThreadedExecutor");
 #endif
+    case ExecutorKind::kPolling:
+      refuse(settings, "polling", "executor that never sleeps");
     case ExecutorKind::kSingleThreaded:
       break;
   }

@@ -317,6 +317,9 @@ std::size_t VirtualRuntime::add_executor(const ExecutorSettings& settings) {
       throw Unsupported(settings.name +
                         ": static_single_threaded is an executor of rclcpp; right would be "
                         "single_threaded");
+    case ExecutorKind::kPolling:
+      throw Unsupported(settings.name +
+                        ": polling: in virtual time looking takes no time; right would be single_threaded");
     case ExecutorKind::kSingleThreaded:
       break;
     case ExecutorKind::kEvents:

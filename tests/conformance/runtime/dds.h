@@ -1,4 +1,4 @@
-// The `dds` runtime as a subject, for tests that need more of it than runtime.h says: --plugin FILE [--structs on]
+// The `dds` runtime as a subject, for tests that need more of it than runtime.h says: --plugin FILE [--structs on] [--polling on]
 #pragma once
 
 #include <memory>
@@ -16,14 +16,17 @@ namespace perflab::runtime::conformance {
 class DdsSubject final : public Subject {
  public:
   [[nodiscard]] std::vector<ExecutorKind> executors() const override {
-    return {ExecutorKind::kInline, ExecutorKind::kSingleThreaded, ExecutorKind::kEvents,
-            ExecutorKind::kMultiThreaded};
+    std::vector<ExecutorKind> kinds{ExecutorKind::kInline, ExecutorKind::kSingleThreaded, ExecutorKind::kEvents,
+                                    ExecutorKind::kMultiThreaded};
+    if (polling_) kinds.push_back(ExecutorKind::kPolling);
+    return kinds;
   }
 
   bool set(const std::string& name, const std::string& value) override {
     if (name == "--plugin") file_ = value;
     if (name == "--structs") structs_ = value == "on";
-    return name == "--plugin" || name == "--structs";
+    if (name == "--polling") polling_ = value == "on";
+    return name == "--plugin" || name == "--structs" || name == "--polling";
   }
   [[nodiscard]] std::string missing() const override { return file_.empty() ? "--plugin FILE" : ""; }
 
@@ -66,6 +69,7 @@ class DdsSubject final : public Subject {
  private:
   std::string file_;
   bool structs_ = false;
+  bool polling_ = false;
   std::optional<middleware::Plugin> plugin_;
 };
 

@@ -549,6 +549,8 @@ inline const char* to_text(ExecutorKind kind) {
       return "static_single_threaded";
     case ExecutorKind::kEvents:
       return "events";
+    case ExecutorKind::kPolling:
+      return "polling";
     case ExecutorKind::kMultiThreaded:
       return "multi_threaded";
   }
