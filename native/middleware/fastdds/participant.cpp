@@ -134,10 +134,11 @@ constexpr const char* kNotOwn = "PERFLAB_NOT_OWN";
 // After the name of the topic that is filtered; no name in ROS 2 has a blank.
 constexpr const char* kFiltered = " not_own";
 
-rtps::Locator_t udp_locator(const std::string& address) {
+// Port 0: the library fills in that of the domain.
+rtps::Locator_t udp_locator(const std::string& address, std::uint32_t port = 0) {
   rtps::Locator_t locator;
   locator.kind = LOCATOR_KIND_UDPv4;
-  locator.port = 0;  // the library fills in the port of the domain
+  locator.port = port;
   IpLocator::setIPv4(locator, address);
   return locator;
 }
@@ -252,8 +253,11 @@ dds::DomainParticipantQos Participant::make_qos() {
   discovery.initial_announcements.period = duration(announced.first_period_ns);
   const std::string& address = settings_.interface.address;
   if (settings_.udp && !settings_.interface.multicast) {
-    // Without multicast each participant announces itself to every port that another might have.
-    builtin.metatrafficUnicastLocatorList.push_back(udp_locator(address));
+    // Without multicast each participant announces itself to every port that another might have. Its own is the
+    // first that is free, for which the library looks from here on. By itself 2.9 begins at the number of
+    // participants that the process ever had, and is soon beyond those ports.
+    const std::uint32_t first_port = qos.wire_protocol().port.getUnicastPort(settings_.domain, 0);
+    builtin.metatrafficUnicastLocatorList.push_back(udp_locator(address, first_port));
     builtin.initialPeersList.push_back(udp_locator(address));
   }
 #if PERFLAB_FASTDDS_IGNORES_LOCAL
