@@ -39,6 +39,7 @@ const std::uint8_t* get(const std::uint8_t* from, Number& number, bool swapped) 
 
 Format::Format(const Type& of, std::string called)
     : name(std::move(called)), type(&of), codec(of), variable(has_bulk(of)), longest(bulk_bound(of)) {
+  if (of.keyed) key.emplace(of);
   for (std::size_t i = 0; i < of.members.size(); ++i) {
     const Member& member = of.members[i];
     if (member.plurality == Plurality::kOne && member.element.type != nullptr &&

@@ -23,6 +23,7 @@
 
 #include "message/codec.h"
 #include "message/header.h"
+#include "message/key.h"
 #include "message/library.h"
 #include "message/names.h"
 #include "message/type.h"
@@ -49,6 +50,7 @@ struct Format {
   std::size_t stamp_position = 0;  // in every encoded message; 0 where it varies, or there is none
   bool variable = false;           // its publisher chooses how long a message is
   std::uint64_t longest = 0;       // the most that it may choose; 0: no bound of its own
+  std::optional<Key> key;          // of a type that declares keys
 
   // Bytes of payload as perflab counts them: of all that is encoded behind the encapsulation, and of types with a header
   // without that, nor the length of what the publisher chooses, as irobot_benchmark does. `length` is that of fill().
