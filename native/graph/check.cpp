@@ -475,6 +475,21 @@ void check_services(const Graph& graph, const Reporter& reporter) {
   }
 }
 
+// With keys there is a topic that has them: otherwise whoever asks for them compares two of the same.
+void check_keys(const Graph& graph, const Reporter& reporter) {
+  if (!graph.keyed) return;
+  bool found = false;
+  for_each_node(graph, [&](const Node& node, const Item&) {
+    const auto has_key = [&](const auto& end) { return graph.messages->find(end.type)->key.has_value(); };
+    found = found || std::ranges::any_of(node.publishers, has_key) || std::ranges::any_of(node.subscriptions, has_key);
+  });
+  if (!found) {
+    reporter.fail({Part::kGraph, 0, 0, 0},
+                  "the graph is keyed, and no type of its topics declares a key; remove 'keyed', or use a type with @key, "
+                  "like keyed_array1k");
+  }
+}
+
 void check_names_unique(const Graph& graph, const Reporter& reporter) {
   std::unordered_map<std::string, std::size_t> processes;
   std::unordered_map<std::string, Item> nodes;
@@ -644,6 +659,7 @@ void check(const Graph& graph, const Locate& locate) {
   }
   check_names_unique(graph, reporter);
   check_topics(graph, reporter);
+  check_keys(graph, reporter);
   check_services(graph, reporter);
   check_circulation(graph, locate);
 }

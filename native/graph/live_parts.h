@@ -89,6 +89,7 @@ struct LiveGraph::Shared {
          measure::MessageEventQueue& event_queue, const LiveSettings& settings)
       : messages(*graph.messages),
         structs(settings.structs),
+        keyed(graph.keyed),
         times_encoding(settings.structs && settings.times_encoding),
         source_timestamps(settings.source_timestamps),
         index(graph, process),
@@ -147,6 +148,7 @@ struct LiveGraph::Shared {
 
   message::Formats& messages;
   bool structs;
+  bool keyed;
   bool times_encoding;  // how long structs take to be encoded and decoded is known
   bool source_timestamps;
   GraphIndex index;

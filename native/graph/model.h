@@ -203,6 +203,7 @@ enum class Serialization {
 struct Graph {
   std::string name;
   Serialization serialization = Serialization::kUnspecified;
+  bool keyed = false;  // topics whose types declare keys have them; otherwise, as in ROS 2, none has
   std::vector<Process> processes;
   std::vector<KeyFigure> key_figures;
   // Never null. The types that the graph may use: what perflab brings, unless its reader was given more.

@@ -505,13 +505,14 @@ std::string read_name(const Field& name, std::string_view what) {
 Draft parse_perflab(const Document& document, std::string_view default_name, message::Formats& messages) {
   const Fields root(document, document.root(), "graph",
                     {"name", "processes", "nodes", "executors", "participants", "threads", "lock_memory",
-                     "key_figures", "work", "phase", "serialization", "$schema"});
+                     "key_figures", "work", "phase", "serialization", "keyed", "$schema"});
   if (const auto schema = root.find("$schema")) schema->require(Kind::kString);
   Draft draft;
   const auto name = root.find("name");
   draft.name = name ? read_name(*name, "graph") : std::string(default_name);
   if (const auto serialization = root.find("serialization"))
     draft.serialization = serialization->word("serialization", kSerializationWords);
+  if (const auto keyed = root.find("keyed")) draft.keyed = keyed->boolean();
   if (const auto work = root.find("work")) check_works(*work);
   if (const auto figures = root.find("key_figures")) draft.key_figures = read_key_figures(*figures);
   const UsualPhase phases{read_phase(root, Phase::kAligned), {}};

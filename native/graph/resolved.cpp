@@ -434,6 +434,7 @@ constexpr auto keys_of(Tag<Graph> /*of*/) {
   return std::tuple{key("name", &Graph::name, Text{}),
                     key("serialization", &Graph::serialization,
                         OrNull<OneOf<kSerializationWords>, Serialization::kUnspecified>{}, Absent::kNullOmitted),
+                    key("keyed", &Graph::keyed, Boolean{}, Absent::kOmitted),
                     key("processes", &Graph::processes, List<Object>{}),
                     key("key_figures", &Graph::key_figures, List<Object>{}, Absent::kNullOmitted)};
 }

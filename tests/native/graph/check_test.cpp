@@ -46,6 +46,14 @@ struct Broken {
 };
 class Check : public testing::TestWithParam<Broken> {};
 
+TEST(CheckOfKeys, WantsATypeThatHasSome) {
+  Graph graph = valid_graph();
+  graph.keyed = true;
+  EXPECT_EQ(test::error_of([&] { check(graph, here); }),
+            "here: the graph is keyed, and no type of its topics declares a key; remove 'keyed', or use a type with @key, "
+            "like keyed_array1k");
+}
+
 TEST_P(Check, RefusesAGraphThatIsBroken) {
   Graph graph = valid_graph();
   GetParam().change(graph);
