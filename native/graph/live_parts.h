@@ -185,6 +185,7 @@ class Sender {
  public:
   struct Settings {
     std::uint32_t length = 0;  // of a message of variable size
+    std::uint32_t instances = 1;
     std::uint32_t size_bytes = 0;
     double frequency_hz = 0.0;
     bool concurrent = false;
@@ -207,6 +208,11 @@ class Sender {
         message_(message::encode_filled(format, settings.length)),
         region_(format, message_.stamp_at),
         guard_(settings.concurrent) {
+    if (settings.instances > 1) {
+      message::Object filled(*format.type);
+      message::fill(filled, settings.length);
+      key_at_ = format.codec.position_of(filled.data(), format.key->number()->offset);
+    }
     if (!settings.structs) return;
     object_.emplace(*format.type);
     message::fill(*object_, settings.length);
@@ -216,6 +222,7 @@ class Sender {
   template <typename Prepare, typename Publish>
   void send(Nanoseconds intended_ns, const Prepare& prepare, const Publish& publish) noexcept {
     const auto lock = guard_.lock();
+    if (key_at_ > 0) [[unlikely]] format_.key->number()->write(next_instance(), message_.bytes.data() + key_at_);
     send_stamped(intended_ns, settings_.size_bytes, region_.split(message_.bytes), false,
                  message_.bytes.data() + message_.stamp_at, prepare, publish);
   }
@@ -225,6 +232,10 @@ class Sender {
   template <typename Prepare, typename Publish>
   void send_object(Nanoseconds intended_ns, const Prepare& prepare, const Publish& publish) noexcept {
     const auto lock = guard_.lock();
+    if (key_at_ > 0) [[unlikely]] {
+      const message::Key::Number& number = *format_.key->number();
+      number.write(next_instance(), static_cast<std::byte*>(object_->data()) + number.offset);
+    }
     send_prepared(intended_ns, prepare, publish);
   }
 
@@ -264,6 +275,9 @@ class Sender {
   [[nodiscard]] const Schedule::Entry& current() const noexcept { return current_; }
 
  private:
+  // That of the next message of its own: each in its turn.
+  std::uint64_t next_instance() noexcept { return own_messages_++ % settings_.instances; }
+
   template <typename Prepare, typename Publish>
   void send_stamped(Nanoseconds intended_ns, std::uint32_t size_bytes, runtime::Outgoing message, bool swapped,
                     std::uint8_t* stamp, const Prepare& prepare, const Publish& publish) noexcept {
@@ -342,6 +356,8 @@ class Sender {
   message::Encoded message_;
   StampRegion region_;
   std::optional<message::Object> object_;
+  std::size_t key_at_ = 0;  // where the key stands in its own message, of several instances; else 0
+  std::uint64_t own_messages_ = 0;
   std::uint64_t stamps_ = 0;  // source time stamps given
   Schedule::Entry current_;
   Guard guard_;
@@ -375,6 +391,7 @@ class LiveGraph::LivePublisher {
         endpoint_(endpoint),
         sender_(shared.memory, shared.clock, *shared.messages.find(publisher.type),
                 {.length = publisher.length,
+                 .instances = publisher.instances,
                  .size_bytes = publisher.size_bytes,
                  .frequency_hz = publisher.frequency_hz,
                  .concurrent = concurrent,

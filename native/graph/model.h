@@ -47,6 +47,7 @@ struct Publisher {
   double frequency_hz = 0.0;     // 1e9 / period of the timer that publishes; 0 where a reaction publishes
   PassBy pass_by = PassBy::kUnspecified;
   perflab_qos qos = default_qos();  // depth is PERFLAB_DEPTH_UNLIMITED with keep_all
+  std::uint32_t instances = 1;      // its messages have so many keys in turn
 };
 
 struct Subscription {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <unordered_set>
@@ -164,9 +165,14 @@ struct Reading {
 
 void add_publisher(const Field& item, Reading& into) {
   const Fields fields(item, "publisher",
-                      {"topic", "type", "size", "pass_by", "qos", "period", "frequency", "phase"});
+                      {"topic", "type", "size", "instances", "pass_by", "qos", "period", "frequency", "phase"});
   auto publisher = read_endpoint<Publisher>(fields, into.node, into.messages, true);
   read_size(fields, "size", into.messages, Sizes::kNumbersOrText, publisher);
+  if (const auto instances = fields.find("instances")) {
+    publisher.instances =
+        static_cast<std::uint32_t>(instances->integer(1, std::numeric_limits<std::uint32_t>::max()));
+    instances->require_none(instances_problem(into.messages, publisher.type, publisher.instances));
+  }
   into.add_own_timer(fields, "publisher", timer_name(fields.text("topic")), &Timer::publish,
                      into.node.publishers.size());
   into.node.publishers.push_back(std::move(publisher));

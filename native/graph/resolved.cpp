@@ -256,7 +256,8 @@ constexpr auto keys_of(Tag<Publisher> /*of*/) {
                     key("size_bytes", &Publisher::size_bytes, Whole<0, kMaxUnsigned>{}),
                     key("frequency_hz", &Publisher::frequency_hz, Number{}),
                     key("pass_by", &Publisher::pass_by, PassByWord{}),
-                    key("qos", &Publisher::qos, Object{})};
+                    key("qos", &Publisher::qos, Object{}),
+                    key("instances", &Publisher::instances, Whole<1, kMaxUnsigned>{}, Absent::kOmitted)};
 }
 
 // A length that is the size is not said.

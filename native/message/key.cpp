@@ -263,9 +263,38 @@ std::optional<std::uint64_t> end_of(const Type& type, std::uint64_t at) noexcept
   return end;
 }
 
+bool is_whole(Primitive primitive) noexcept {
+  return !is_text(primitive) && primitive != Primitive::kBool && primitive != Primitive::kFloat32 &&
+         primitive != Primitive::kFloat64;
+}
+
+std::optional<Key::Number> first_number(const Type& type, std::size_t base) noexcept {
+  for (const Member& member : type.members) {
+    if ((!member.key && type.keyed) || member.plurality != Plurality::kOne) continue;
+    const std::size_t offset = base + member.offset;
+    if (member.element.type != nullptr) {
+      if (const auto found = first_number(*member.element.type, offset)) return found;
+    } else if (is_whole(member.element.primitive)) {
+      return Key::Number{offset, size_of(member.element.primitive)};
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
-Key::Key(const Type& type) : type_(&type), digests_(end_of(type, 0).value_or(SIZE_MAX) > sizeof(KeyHash)) {}
+Key::Key(const Type& type)
+    : type_(&type),
+      digests_(end_of(type, 0).value_or(SIZE_MAX) > sizeof(KeyHash)),
+      number_(first_number(type, 0)) {}
+
+void Key::Number::write(std::uint64_t number, void* to) const noexcept {
+  auto* const bytes = static_cast<std::uint8_t*>(to);
+  for (std::size_t i = 0; i < width; ++i) {
+    const std::size_t shift = kNativeEncapsulation == 1 ? i : width - 1 - i;
+    bytes[i] = static_cast<std::uint8_t>(number >> 8 * shift);
+  }
+}
 
 std::size_t Key::extract(Pieces from, In in, std::span<std::uint8_t> to) const noexcept {
   Source source(from);

@@ -18,6 +18,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "message/type.h"
@@ -42,12 +43,26 @@ class Key {
   // False where the bytes are no message of the type.
   [[nodiscard]] bool hash(Pieces from, In in, KeyHash& to) const noexcept;
 
+  // A whole number among the keys, the first one that stands in the struct itself: where, and how many bytes it has. By it
+  // a sender tells its instances apart.
+  struct Number {
+    std::size_t offset;
+    std::size_t width;
+
+    // How many there are at most; of eight bytes one less.
+    [[nodiscard]] std::uint64_t count() const noexcept { return width >= 8 ? UINT64_MAX : std::uint64_t{1} << 8 * width; }
+    // Writes one in native byte order.
+    void write(std::uint64_t number, void* to) const noexcept;
+  };
+  [[nodiscard]] const std::optional<Number>& number() const noexcept { return number_; }
+
   // Whether hashes are digests, as keys may be longer than these.
   [[nodiscard]] bool digests() const noexcept { return digests_; }
 
  private:
   const Type* type_;
   bool digests_;
+  std::optional<Number> number_;
 };
 
 }  // namespace perflab::message

@@ -145,6 +145,10 @@ TEST(Resolved, SaysThatTopicsHaveKeysWhereTheyDo) {
   EXPECT_EQ(graph["keyed"], true);
   EXPECT_EQ(graph_to_json(graph_from_json(json::parse(graph.dump()))).dump(), graph.dump());
   EXPECT_FALSE(graph_to_json(test::parse(kGraph)).contains("keyed"));
+  const ordered_json several = graph_to_json(
+      test::parse("nodes: [{name: a, publishers: [{topic: x, type: keyed_array1k, period: 1s, instances: 5}]}]\n"));
+  EXPECT_EQ(several["processes"][0]["nodes"][0]["publishers"][0]["instances"], 5);
+  EXPECT_EQ(graph_to_json(graph_from_json(json::parse(several.dump()))).dump(), several.dump());
 }
 
 TEST(Resolved, IgnoresKeysThatItDoesNotKnow) {
