@@ -281,7 +281,25 @@ std::optional<Key::Number> first_number(const Type& type, std::size_t base) noex
   return std::nullopt;
 }
 
+void name_keys(const Type& type, const std::string& prefix, std::vector<std::string>& names) {
+  for (const Member& member : type.members) {
+    if (!member.key && type.keyed) continue;
+    const Type* const nested = member.element.type;
+    if (nested != nullptr && nested->keyed) {
+      name_keys(*nested, prefix + member.name + ".", names);
+    } else {
+      names.push_back(prefix + member.name);
+    }
+  }
+}
+
 }  // namespace
+
+std::vector<std::string> Key::names() const {
+  std::vector<std::string> names;
+  name_keys(*type_, "", names);
+  return names;
+}
 
 Key::Key(const Type& type)
     : type_(&type),

@@ -20,6 +20,8 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "message/type.h"
 
@@ -31,6 +33,9 @@ class Key {
  public:
   // The pieces of a message, one behind the other.
   using Pieces = std::span<const std::span<const std::uint8_t>>;
+  // By what graphs and people call them: "id", "track.id".
+  [[nodiscard]] std::vector<std::string> names() const;
+
   // What the bytes are: a message of the type, or a key by itself. Of either byte order.
   enum class In : std::uint8_t { kMessage, kKey };
 
