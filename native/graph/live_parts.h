@@ -115,6 +115,11 @@ struct LiveGraph::Shared {
                              message::Header& header) noexcept {
     // A reply has a header and yet says nothing where the request, which it repeats, had none.
     if (format.stamp == message::Stamp::kHeader && header.intended_ns != kUnknownTime) return true;
+    return look_up_elsewhere(format, kept, where, source_timestamp_ns, cursor, header);
+  }
+  [[nodiscard]] bool look_up_elsewhere(const message::Format& format, const Schedule& kept,
+                                       std::optional<std::size_t> where, std::int64_t source_timestamp_ns,
+                                       Schedule::Cursor& cursor, message::Header& header) noexcept {
     if (where && format.stamp != message::Stamp::kNone) {
       header.intended_ns = kept.find(*where, message::sequence_of(header)).due_ns;
       header.sequence &= ~message::kWarmUpBit;
@@ -324,6 +329,9 @@ class Sender {
   std::int64_t leave_behind(const message::Header& header, std::uint64_t sequence) noexcept {
     if (settings_.tells_current) current_ = {header.intended_ns, header.published_ns, sequence};
     if (format_.stamp != message::Stamp::kNone || settings_.schedule == nullptr) return 0;
+    return leave_all_behind(header, sequence);
+  }
+  std::int64_t leave_all_behind(const message::Header& header, std::uint64_t sequence) noexcept {
     const Schedule::Entry entry{header.intended_ns, header.published_ns, sequence};
     const std::int64_t now_ns = read_clock(CLOCK_REALTIME);
     const std::uint64_t number = stamps_++;
