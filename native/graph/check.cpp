@@ -81,6 +81,7 @@ void check_publisher(const Publisher& publisher, message::Formats& messages, con
     reporter.fail(item, "size_bytes is {}; messages of {} with a length of {} have {} bytes", publisher.size_bytes,
                   publisher.type, publisher.length, bytes);
   if (publisher.pass_by == PassBy::kLoaned) reporter.require_none(item, loan_problem(messages, publisher.type));
+  reporter.require_none(item, instances_problem(messages, publisher.type, publisher.instances));
   reporter.require_none(item, qos_problem(publisher.qos));
 }
 
@@ -475,6 +476,21 @@ void check_services(const Graph& graph, const Reporter& reporter) {
   }
 }
 
+// With keys there is a topic that has them: otherwise whoever asks for them compares two of the same.
+void check_keys(const Graph& graph, const Reporter& reporter) {
+  if (!graph.keyed) return;
+  bool found = false;
+  for_each_node(graph, [&](const Node& node, const Item&) {
+    const auto has_key = [&](const auto& end) { return graph.messages->find(end.type)->key.has_value(); };
+    found = found || std::ranges::any_of(node.publishers, has_key) || std::ranges::any_of(node.subscriptions, has_key);
+  });
+  if (!found) {
+    reporter.fail({Part::kGraph, 0, 0, 0},
+                  "the graph is keyed, and no type of its topics declares a key; remove 'keyed', or use a type with @key, "
+                  "like keyed_array1k");
+  }
+}
+
 void check_names_unique(const Graph& graph, const Reporter& reporter) {
   std::unordered_map<std::string, std::size_t> processes;
   std::unordered_map<std::string, Item> nodes;
@@ -538,6 +554,21 @@ std::string service_type_problem(message::Formats& messages, std::string_view ty
   if (request == nullptr && messages.find(type) != nullptr)
     return fmt::format("type {} is no service; use one, like stamped1kb", type);
   return request == nullptr ? unknown("service type", type, "srv", messages.names(true)) : std::string();
+}
+
+std::string instances_problem(message::Formats& messages, std::string_view type, std::uint32_t instances) {
+  const message::Format* const known = messages.find(type);
+  if (known == nullptr) return type_problem(messages, type);
+  if (instances == 1) return {};
+  if (instances == 0) return "instances is 0; it must be at least 1";
+  if (!known->key || !known->key->number()) {
+    return fmt::format("{} has no key that is a whole number, by which instances differ; use another type, like "
+                       "keyed_array1k, or remove 'instances'",
+                       type);
+  }
+  const std::uint64_t most = known->key->number()->count();
+  if (instances <= most) return {};
+  return fmt::format("instances is {}; the key of {} tells {} apart", instances, type, most);
 }
 
 std::string loan_problem(message::Formats& messages, std::string_view type) {
@@ -656,6 +687,7 @@ void check(const Graph& graph, const Locate& locate) {
   }
   check_names_unique(graph, reporter);
   check_topics(graph, reporter);
+  check_keys(graph, reporter);
   check_services(graph, reporter);
   check_circulation(graph, locate);
 }

@@ -98,6 +98,9 @@ std::string service_type_problem(message::Formats& messages, std::string_view ty
 // "" where a publisher of the known type `type` may lend its messages.
 std::string loan_problem(message::Formats& messages, std::string_view type);
 
+// "" where the messages of a publisher of that type can be of so many instances.
+std::string instances_problem(message::Formats& messages, std::string_view type, std::uint32_t instances);
+
 // Why a subscription is refused that asks for loaned messages.
 inline constexpr std::string_view kLoanedSubscription =
     "a subscription cannot ask for loaned messages, its publisher lends them; use shared or unique";

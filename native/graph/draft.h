@@ -35,6 +35,7 @@ struct ProcessOrigin {
 struct Draft {
   std::string name;
   Serialization serialization = Serialization::kUnspecified;
+  bool keyed = false;
   std::vector<Process> processes;
   std::vector<ProcessOrigin> origins;  // of the processes
   std::vector<WrittenKeyFigure> key_figures;

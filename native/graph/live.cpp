@@ -168,7 +168,8 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
                                      .pass_by = pass_by,
                                      .user_data = {},
                                      .type_hash = shared_->messages.library().hash(format.type->name),
-                                     .known_by_stamp = format.stamp == message::Stamp::kNone};
+                                     .known_by_stamp = format.stamp == message::Stamp::kNone,
+                                     .key = shared_->keyed && format.key ? &*format.key : nullptr};
   };
   const std::size_t first_publisher = publishers_.size();
   std::vector<Nanoseconds> publishers_made;

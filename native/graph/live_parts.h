@@ -89,6 +89,7 @@ struct LiveGraph::Shared {
          measure::MessageEventQueue& event_queue, const LiveSettings& settings)
       : messages(*graph.messages),
         structs(settings.structs),
+        keyed(graph.keyed),
         times_encoding(settings.structs && settings.times_encoding),
         source_timestamps(settings.source_timestamps),
         index(graph, process),
@@ -114,6 +115,11 @@ struct LiveGraph::Shared {
                              message::Header& header) noexcept {
     // A reply has a header and yet says nothing where the request, which it repeats, had none.
     if (format.stamp == message::Stamp::kHeader && header.intended_ns != kUnknownTime) return true;
+    return look_up_elsewhere(format, kept, where, source_timestamp_ns, cursor, header);
+  }
+  [[nodiscard]] bool look_up_elsewhere(const message::Format& format, const Schedule& kept,
+                                       std::optional<std::size_t> where, std::int64_t source_timestamp_ns,
+                                       Schedule::Cursor& cursor, message::Header& header) noexcept {
     if (where && format.stamp != message::Stamp::kNone) {
       header.intended_ns = kept.find(*where, message::sequence_of(header)).due_ns;
       header.sequence &= ~message::kWarmUpBit;
@@ -147,6 +153,7 @@ struct LiveGraph::Shared {
 
   message::Formats& messages;
   bool structs;
+  bool keyed;
   bool times_encoding;  // how long structs take to be encoded and decoded is known
   bool source_timestamps;
   GraphIndex index;
@@ -183,6 +190,7 @@ class Sender {
  public:
   struct Settings {
     std::uint32_t length = 0;  // of a message of variable size
+    std::uint32_t instances = 1;
     std::uint32_t size_bytes = 0;
     double frequency_hz = 0.0;
     bool concurrent = false;
@@ -205,6 +213,11 @@ class Sender {
         message_(message::encode_filled(format, settings.length)),
         region_(format, message_.stamp_at),
         guard_(settings.concurrent) {
+    if (settings.instances > 1) {
+      message::Object filled(*format.type);
+      message::fill(filled, settings.length);
+      key_at_ = format.codec.position_of(filled.data(), format.key->number()->offset);
+    }
     if (!settings.structs) return;
     object_.emplace(*format.type);
     message::fill(*object_, settings.length);
@@ -214,6 +227,7 @@ class Sender {
   template <typename Prepare, typename Publish>
   void send(Nanoseconds intended_ns, const Prepare& prepare, const Publish& publish) noexcept {
     const auto lock = guard_.lock();
+    if (key_at_ > 0) [[unlikely]] format_.key->number()->write(next_instance(), message_.bytes.data() + key_at_);
     send_stamped(intended_ns, settings_.size_bytes, region_.split(message_.bytes), false,
                  message_.bytes.data() + message_.stamp_at, prepare, publish);
   }
@@ -223,6 +237,10 @@ class Sender {
   template <typename Prepare, typename Publish>
   void send_object(Nanoseconds intended_ns, const Prepare& prepare, const Publish& publish) noexcept {
     const auto lock = guard_.lock();
+    if (key_at_ > 0) [[unlikely]] {
+      const message::Key::Number& number = *format_.key->number();
+      number.write(next_instance(), static_cast<std::byte*>(object_->data()) + number.offset);
+    }
     send_prepared(intended_ns, prepare, publish);
   }
 
@@ -262,6 +280,9 @@ class Sender {
   [[nodiscard]] const Schedule::Entry& current() const noexcept { return current_; }
 
  private:
+  // That of the next message of its own: each in its turn.
+  std::uint64_t next_instance() noexcept { return own_messages_++ % settings_.instances; }
+
   template <typename Prepare, typename Publish>
   void send_stamped(Nanoseconds intended_ns, std::uint32_t size_bytes, runtime::Outgoing message, bool swapped,
                     std::uint8_t* stamp, const Prepare& prepare, const Publish& publish) noexcept {
@@ -308,6 +329,9 @@ class Sender {
   std::int64_t leave_behind(const message::Header& header, std::uint64_t sequence) noexcept {
     if (settings_.tells_current) current_ = {header.intended_ns, header.published_ns, sequence};
     if (format_.stamp != message::Stamp::kNone || settings_.schedule == nullptr) return 0;
+    return leave_all_behind(header, sequence);
+  }
+  std::int64_t leave_all_behind(const message::Header& header, std::uint64_t sequence) noexcept {
     const Schedule::Entry entry{header.intended_ns, header.published_ns, sequence};
     const std::int64_t now_ns = read_clock(CLOCK_REALTIME);
     const std::uint64_t number = stamps_++;
@@ -340,6 +364,8 @@ class Sender {
   message::Encoded message_;
   StampRegion region_;
   std::optional<message::Object> object_;
+  std::size_t key_at_ = 0;  // where the key stands in its own message, of several instances; else 0
+  std::uint64_t own_messages_ = 0;
   std::uint64_t stamps_ = 0;  // source time stamps given
   Schedule::Entry current_;
   Guard guard_;
@@ -373,6 +399,7 @@ class LiveGraph::LivePublisher {
         endpoint_(endpoint),
         sender_(shared.memory, shared.clock, *shared.messages.find(publisher.type),
                 {.length = publisher.length,
+                 .instances = publisher.instances,
                  .size_bytes = publisher.size_bytes,
                  .frequency_hz = publisher.frequency_hz,
                  .concurrent = concurrent,

@@ -48,6 +48,7 @@ struct Publisher {
   double frequency_hz = 0.0;     // of the timer that publishes; 0 where that is unthrottled, or a reaction publishes
   PassBy pass_by = PassBy::kUnspecified;
   perflab_qos qos = default_qos();  // depth is PERFLAB_DEPTH_UNLIMITED with keep_all
+  std::uint32_t instances = 1;      // its messages have so many keys in turn
 };
 
 struct Subscription {
@@ -210,6 +211,7 @@ enum class Serialization {
 struct Graph {
   std::string name;
   Serialization serialization = Serialization::kUnspecified;
+  bool keyed = false;  // topics whose types declare keys have them; otherwise, as in ROS 2, none has
   std::vector<Process> processes;
   std::vector<KeyFigure> key_figures;
   // Never null. The types that the graph may use: what perflab brings, unless its reader was given more.

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <unordered_set>
@@ -196,9 +197,14 @@ struct Reading {
 };
 
 void add_publisher(const Field& item, Reading& into) {
-  const Fields fields(item, "publisher", with_pace({"topic", "type", "size", "pass_by", "qos"}));
+  const Fields fields(item, "publisher", with_pace({"topic", "type", "size", "instances", "pass_by", "qos"}));
   auto publisher = read_endpoint<Publisher>(fields, into.node, into.messages, true);
   read_size(fields, "size", into.messages, Sizes::kNumbersOrText, publisher);
+  if (const auto instances = fields.find("instances")) {
+    publisher.instances =
+        static_cast<std::uint32_t>(instances->integer(1, std::numeric_limits<std::uint32_t>::max()));
+    instances->require_none(instances_problem(into.messages, publisher.type, publisher.instances));
+  }
   into.add_own_timer(fields, "publisher", timer_name(fields.text("topic")), &Timer::publish,
                      into.node.publishers.size());
   into.node.publishers.push_back(std::move(publisher));
@@ -531,13 +537,14 @@ std::string read_name(const Field& name, std::string_view what) {
 Draft parse_perflab(const Document& document, std::string_view default_name, message::Formats& messages) {
   const Fields root(document, document.root(), "graph",
                     {"name", "processes", "nodes", "executors", "participants", "threads", "lock_memory",
-                     "key_figures", "work", "phase", "serialization", "$schema"});
+                     "key_figures", "work", "phase", "serialization", "keyed", "$schema"});
   if (const auto schema = root.find("$schema")) schema->require(Kind::kString);
   Draft draft;
   const auto name = root.find("name");
   draft.name = name ? read_name(*name, "graph") : std::string(default_name);
   if (const auto serialization = root.find("serialization"))
     draft.serialization = serialization->word("serialization", kSerializationWords);
+  if (const auto keyed = root.find("keyed")) draft.keyed = keyed->boolean();
   if (const auto work = root.find("work")) check_works(*work);
   if (const auto figures = root.find("key_figures")) draft.key_figures = read_key_figures(*figures);
   const UsualPhase phases{read_phase(root, Phase::kAligned), {}};

@@ -256,7 +256,8 @@ constexpr auto keys_of(Tag<Publisher> /*of*/) {
                     key("size_bytes", &Publisher::size_bytes, Whole<0, kMaxUnsigned>{}),
                     key("frequency_hz", &Publisher::frequency_hz, Number{}),
                     key("pass_by", &Publisher::pass_by, PassByWord{}),
-                    key("qos", &Publisher::qos, Object{})};
+                    key("qos", &Publisher::qos, Object{}),
+                    key("instances", &Publisher::instances, Whole<1, kMaxUnsigned>{}, Absent::kOmitted)};
 }
 
 // A length that is the size is not said.
@@ -436,6 +437,7 @@ constexpr auto keys_of(Tag<Graph> /*of*/) {
   return std::tuple{key("name", &Graph::name, Text{}),
                     key("serialization", &Graph::serialization,
                         OrNull<OneOf<kSerializationWords>, Serialization::kUnspecified>{}, Absent::kNullOmitted),
+                    key("keyed", &Graph::keyed, Boolean{}, Absent::kOmitted),
                     key("processes", &Graph::processes, List<Object>{}),
                     key("key_figures", &Graph::key_figures, List<Object>{}, Absent::kNullOmitted)};
 }

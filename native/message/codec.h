@@ -1,6 +1,7 @@
 // CDR of ROS 2 (XCDR1, OMG DDS-RTPS 2.5 section 10): a 4-byte encapsulation header, then each primitive aligned to its
 // own size, counted from behind that header; sequences carry a uint32 length, texts too, which counts their zero.
-// wstring is sent as Fast CDR 1 and rmw_cyclonedds do: a uint32 number of characters, then each in four octets.
+// wstring is sent as ROS 2 does: a uint32 number of characters, then each in four octets. rmw_cyclonedds and the type support
+// of rmw_fastrtps write four, whichever Fast CDR there is, whose version 2 by itself would write two.
 //
 // A codec is a type compiled to few instructions: what stands in memory as it does on the wire is copied at once, also
 // across structs and arrays of them. So a struct of fixed size is mostly one copy, however deep it is nested.

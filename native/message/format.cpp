@@ -39,6 +39,7 @@ const std::uint8_t* get(const std::uint8_t* from, Number& number, bool swapped) 
 
 Format::Format(const Type& of, std::string called)
     : name(std::move(called)), type(&of), codec(of), variable(has_bulk(of)), longest(bulk_bound(of)) {
+  if (of.keyed) key.emplace(of);
   for (std::size_t i = 0; i < of.members.size(); ++i) {
     const Member& member = of.members[i];
     if (member.plurality == Plurality::kOne && member.element.type != nullptr &&
@@ -98,7 +99,7 @@ bool Format::is_message(std::span<const std::uint8_t> bytes) const noexcept {
   return fixed > 0 ? is_cdr(bytes) && bytes.size() >= fixed : codec.extent(bytes) > 0;
 }
 
-bool Format::read_stamp(std::span<const std::uint8_t> bytes, Header& header) const noexcept {
+bool Format::read_any_stamp(std::span<const std::uint8_t> bytes, Header& header) const noexcept {
   const std::size_t at = stamp_at(bytes);
   if (at == 0 || stamp == Stamp::kNone) return false;
   const bool turned = is_swapped(bytes);
@@ -119,12 +120,10 @@ bool Format::read_stamp(std::span<const std::uint8_t> bytes, Header& header) con
   return true;
 }
 
-void Format::write_stamp(const Header& header, bool swapped, std::uint8_t* to) const noexcept {
+void Format::write_any_stamp(const Header& header, bool swapped, std::uint8_t* to) const noexcept {
   if (stamp == Stamp::kTimeAndId) {
     to = put(to, header.published_ns, swapped);
     put(to, header.sequence, swapped);
-  } else if (stamp == Stamp::kHeader && !swapped) {
-    std::memcpy(to, &header, kHeaderBytes);
   } else if (stamp == Stamp::kHeader) {
     to = put(to, header.intended_ns, swapped);
     to = put(to, header.published_ns, swapped);

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <optional>
@@ -23,6 +24,7 @@
 
 #include "message/codec.h"
 #include "message/header.h"
+#include "message/key.h"
 #include "message/library.h"
 #include "message/names.h"
 #include "message/type.h"
@@ -49,6 +51,7 @@ struct Format {
   std::size_t stamp_position = 0;  // in every encoded message; 0 where it varies, or there is none
   bool variable = false;           // its publisher chooses how long a message is
   std::uint64_t longest = 0;       // the most that it may choose; 0: no bound of its own
+  std::optional<Key> key;          // of a type that declares keys
 
   // Bytes of payload as perflab counts them: of all that is encoded behind the encapsulation, and of types with a header
   // without that, nor the length of what the publisher chooses, as irobot_benchmark does. `length` is that of fill().
@@ -64,14 +67,31 @@ struct Format {
   [[nodiscard]] bool is_message(std::span<const std::uint8_t> bytes) const noexcept;
   // Reads what stands in encoded bytes of either byte order. False if they are no such message. Of a type with time and
   // id, `intended_ns` is kUnknownTime.
-  [[nodiscard]] bool read_stamp(std::span<const std::uint8_t> bytes, Header& header) const noexcept;
+  [[nodiscard]] bool read_stamp(std::span<const std::uint8_t> bytes, Header& header) const noexcept {
+    // What every message has that perflab sends to itself, of types with a header.
+    const bool is_usual = stamp == Stamp::kHeader && stamp_position > 0 && bytes.size() >= stamp_position + kHeaderBytes &&
+                          bytes[0] == 0 && bytes[1] == kNativeEncapsulation;
+    if (!is_usual) return read_any_stamp(bytes, header);
+    std::memcpy(&header, bytes.data() + stamp_position, kHeaderBytes);
+    return true;
+  }
   // Writes a stamp, stamp_bytes long; `swapped`: not in the byte order of this machine.
-  void write_stamp(const Header& header, bool swapped, std::uint8_t* to) const noexcept;
+  void write_stamp(const Header& header, bool swapped, std::uint8_t* to) const noexcept {
+    if (stamp == Stamp::kHeader && !swapped) {
+      std::memcpy(to, &header, kHeaderBytes);
+    } else {
+      write_any_stamp(header, swapped, to);
+    }
+  }
   // The same of a struct.
   [[nodiscard]] Header stamp_in(const void* object) const noexcept;
   void stamp_object(const Header& header, void* object) const noexcept;
   // Where it begins in encoded bytes; 0 where they are no such message.
   [[nodiscard]] std::size_t stamp_at(std::span<const std::uint8_t> bytes) const noexcept;
+
+ private:
+  [[nodiscard]] bool read_any_stamp(std::span<const std::uint8_t> bytes, Header& header) const noexcept;
+  void write_any_stamp(const Header& header, bool swapped, std::uint8_t* to) const noexcept;
 };
 
 // Whether bytes begin as CDR of either byte order does.

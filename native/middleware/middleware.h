@@ -36,7 +36,7 @@ extern "C" {
 
 /* The one version of everything below: raised by one whenever a plug-in built against an older header would
  * misbehave. */
-#define PERFLAB_MIDDLEWARE_ABI 6u
+#define PERFLAB_MIDDLEWARE_ABI 7u
 
 /* "Not known": a time that this middleware cannot tell. Never 0. */
 #define PERFLAB_TIME_UNKNOWN INT64_MIN
@@ -77,7 +77,7 @@ typedef enum perflab_liveliness { PERFLAB_AUTOMATIC = 0, PERFLAB_MANUAL_BY_TOPIC
 /* DDS semantics. A middleware that cannot honour a value answers PERFLAB_UNSUPPORTED and names it. */
 typedef struct perflab_qos {
   perflab_history history;
-  int32_t depth; /* > 0; ignored with keep_all */
+  int32_t depth; /* > 0, of each instance; ignored with keep_all */
   perflab_reliability reliability;
   perflab_durability durability;
   int64_t deadline_ns; /* > 0 or PERFLAB_DURATION_INFINITE; likewise below */
@@ -137,6 +137,29 @@ typedef struct perflab_participant_settings {
   size_t option_count;
 } perflab_participant_settings;
 
+/* Bytes of somebody else's. A message comes in pieces of them, which write() treats as one; the host never changes
+ * them during write(). */
+typedef struct perflab_bytes {
+  const void* data;
+  size_t size;
+} perflab_bytes;
+
+/* What a message comes as: itself, or the key of one by itself. */
+typedef enum perflab_form { PERFLAB_MESSAGE = 0, PERFLAB_KEY = 1 } perflab_form;
+
+/* How the messages of a topic with keys are told apart: by their keys they belong to instances (DDS 1.4, 2.2.1.2.2). The
+ * host knows the type, and a plug-in asks. The functions may be called from any thread, and take either form in either
+ * byte order. All of it outlives the participant. */
+typedef struct perflab_key {
+  /* Writes the key as DDS sends it by itself (big-endian CDR behind an encapsulation header), and returns its size; where
+   * that is above `capacity` some of it may be missing. 0: the bytes are no message of the type. */
+  size_t (*extract)(const void* context, perflab_form form, const perflab_bytes* parts, size_t part_count, uint8_t* key,
+                    size_t capacity);
+  /* Its key hash (DDS-RTPS 2.5, 9.6.4.8). False: the bytes are no message of the type. */
+  bool (*hash)(const void* context, perflab_form form, const perflab_bytes* parts, size_t part_count, uint8_t hash[16]);
+  const void* context;
+} perflab_key;
+
 /* One writer or reader. `topic` and `type` are wire names, already ROS 2 mangled ("rt/amazon",
  * "perflab_msgs::msg::dds_::StampedInt64_"), and not empty. */
 typedef struct perflab_endpoint_settings {
@@ -151,14 +174,11 @@ typedef struct perflab_endpoint_settings {
   bool related_samples;
   perflab_qos qos;
   const char* user_data; /* what peers see beside the QoS (USER_DATA); text, or NULL */
+  /* The topic has keys, and histories their depth for each instance; NULL: it has none. The same at all endpoints of a
+   * type in this process; endpoints with and without keys do not match. NULL to a plug-in without
+   * capabilities.instances. */
+  const perflab_key* key;
 } perflab_endpoint_settings;
-
-/* Bytes of somebody else's. A message comes in pieces of them, which write() treats as one; the host never changes
- * them during write(). */
-typedef struct perflab_bytes {
-  const void* data;
-  size_t size;
-} perflab_bytes;
 
 /* What is known of a writer or reader of another participant. */
 typedef struct perflab_remote_endpoint {
@@ -204,6 +224,7 @@ typedef struct perflab_capabilities {
   bool reports_endpoints;    /* host.on_event tells participants and endpoints found; remote_endpoints() exists */
   bool related_samples;      /* write_related() exists, and readers can have `sequence` and `related` */
   bool loans;                /* loan() exists; whether a writer can have it depends on its type and options */
+  bool instances;            /* topics may have keys */
 } perflab_capabilities;
 
 typedef struct perflab_middleware {
@@ -278,7 +299,7 @@ typedef struct perflab_middleware {
    * where capabilities.source_timestamps is false. */
   void (*stamp_next)(perflab_writer* writer, int64_t source_timestamp_ns);
 
-  /* Takes the oldest sample: PERFLAB_OK, PERFLAB_NO_DATA, or an error. Each sample that was taken is given
+  /* Takes the oldest sample, of whichever instance: PERFLAB_OK, PERFLAB_NO_DATA, or an error. Each sample that was taken is given
    * back by return_sample() before the reader is destroyed. */
   perflab_status (*take)(perflab_reader* reader, perflab_sample* sample, perflab_error* error);
   void (*return_sample)(perflab_reader* reader, perflab_sample* sample);

@@ -138,6 +138,7 @@ ordered_json message_type(const perflab::message::Format& format) {
                     {"variable", format.variable},
                     {"plain", format.type->plain},
                     {"struct_bytes", format.type->size},
+                    {"keys", format.key ? format.key->names() : std::vector<std::string>{}},
                     {"stamp", format.stamp == Stamp::kNone     ? ordered_json(nullptr)
                               : format.stamp == Stamp::kHeader ? ordered_json("header")
                                                                : ordered_json("time and id")}};

@@ -27,6 +27,8 @@ struct Capabilities {
   bool tells_writers = true;
   // Replies name the request that they answer by a number that is known before it is sent (Client::next_number()).
   bool request_numbers = true;
+  // Topics may have keys, where the middleware has instances.
+  bool keys = false;
   // A library brings it, runtime/plugin.h.
   bool loaded = false;
 };

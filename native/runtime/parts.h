@@ -15,7 +15,13 @@ class Parts {
  public:
   // `framing` goes between the encapsulation header and the rest; it may be empty.
   explicit Parts(const Outgoing& message, std::span<const std::uint8_t> framing = {}) noexcept {
-    std::size_t header = framing.empty() ? 0 : message::kEncapsulationBytes;
+    if (framing.empty()) {
+      add(message.before);
+      add(message.stamp);
+      add(message.after);
+      return;
+    }
+    std::size_t header = message::kEncapsulationBytes;
     for (const std::span<const std::uint8_t> piece : {message.before, message.stamp, message.after}) {
       if (header > 0 && piece.size() >= header) {
         add(piece.first(header));
@@ -35,7 +41,7 @@ class Parts {
     if (!piece.empty()) parts_[count_++] = {piece.data(), piece.size()};
   }
 
-  std::array<perflab_bytes, 5> parts_{};
+  std::array<perflab_bytes, 5> parts_;  // the first count_ of them
   std::size_t count_ = 0;
 };
 

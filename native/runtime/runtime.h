@@ -24,6 +24,7 @@
 #include "base/error.h"
 #include "measure/clock.h"
 #include "message/codec.h"
+#include "message/key.h"
 #include "message/object.h"
 #include "middleware/middleware.h"
 #include "realtime/scheduling.h"
@@ -135,6 +136,8 @@ struct EndpointSettings {
   // Messages say nothing of themselves: the sender gives each its source time stamp, which deliveries tell, also within
   // the process.
   bool known_by_stamp = false;
+  // By which the topic has instances, where Capabilities::keys; it outlives the runtime. Null: the topic has no keys.
+  const message::Key* key = nullptr;
 };
 
 // How the messages of a publisher really go, once everything is matched.

@@ -204,8 +204,9 @@ def _describe_type(about: Row) -> str:
 
     size = "size as the publisher says" if about["variable"] else format_bytes(about["payload_bytes"])
     plain = ", plain" if about["plain"] else ""
+    keys = f", keyed by {', '.join(about['keys'])}" if about["keys"] else ""
     alone = "" if about["stamp"] else "; known by its source time stamp"
-    return f"{about['family']}, {size}{plain}{alone}"
+    return f"{about['family']}, {size}{plain}{keys}{alone}"
 
 
 def _kinds(module: str) -> list[Row]:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from perflab.condition.kinds import REGISTRY as CONDITIONS
 from perflab.middleware import disturbance, options_by_path
 from perflab.option import Completer, one_of, values
+from perflab.parameters import Switch
 from perflab.results.phase import ALIGNED, PHASES
 from perflab.workload.generated import REGISTRY as GENERATED
 
@@ -20,6 +21,7 @@ TIMER_SPEED = "timer_speed"
 FORMER_TIMER_SPEED = "rate"  # so it was called; runs that were recorded then are read
 PHASE = "phase"
 SERIALIZATION = "serialization"
+KEYED = "keyed"
 Serialization = Literal["once", "every"]
 
 
@@ -34,12 +36,18 @@ class Qos(BaseModel):
 
 
 class GraphLevels(Qos):
-    """Likewise how many times as often all timers fire, where in their periods they do, and how often a message is
-    encoded."""
+    """Likewise how many times as often all timers fire, where in their periods they do, how often a message is encoded,
+    and whether topics have keys."""
 
     timer_speed: float = Field(1.0, ge=0.001, le=1000.0)
     phase: Literal[PHASES] = ALIGNED  # type: ignore[valid-type]
     serialization: Serialization = "once"
+    keyed: Switch = False
+
+
+def is_keyed(level: object) -> bool:
+    """Whether topics have keys, of a level of that factor: on, off, True, False."""
+    return GraphLevels.model_validate({KEYED: level}).keyed
 
 
 QOS_LEVELS, GRAPH_LEVELS = Qos.model_fields, GraphLevels.model_fields

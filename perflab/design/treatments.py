@@ -25,6 +25,7 @@ from perflab.design.document import BadEntry, Document, Scalar
 from perflab.design.factors import (
     FORMER_TIMER_SPEED,
     GRAPH_LEVELS,
+    KEYED,
     OF_ALL,
     PHASE,
     QOS_LEVELS,
@@ -32,6 +33,7 @@ from perflab.design.factors import (
     TIMER_SPEED,
     WORKLOAD,
     GraphLevels,
+    is_keyed,
 )
 from perflab.design.levels import quantity, with_unit
 from perflab.design.variant import Variant
@@ -591,8 +593,8 @@ def _graphs(document: Document, workload: Workload) -> list[tuple[dict[str, Scal
 
 def with_levels(graph: Graph, levels: Mapping[str, Scalar]) -> Graph:
     """The graph with these levels of GRAPH_LEVELS: QoS policies on every publisher and subscription, where a depth
-    implies keep_last; the phase of all timers and cyclic reactions; these so many times as often; and how often a
-    message is encoded.
+    implies keep_last; the phase of all timers and cyclic reactions; these so many times as often; how often a
+    message is encoded; and whether topics have keys.
     """
     qos = {key: level for key, level in levels.items() if key in QOS_LEVELS}
     times, phase = float(levels.get(TIMER_SPEED, 1)), levels.get(PHASE)
@@ -600,11 +602,11 @@ def with_levels(graph: Graph, levels: Mapping[str, Scalar]) -> Graph:
     def shorter(period_ns: float) -> int:
         return max(1, round(period_ns / times))
 
-    serialization = levels.get(SERIALIZATION)
-    if not qos and times == 1 and phase is None and serialization is None:
+    of_graph: dict[str, Any] = {key: levels[key] for key in (SERIALIZATION,) if key in levels}
+    of_graph |= {KEYED: is_keyed(levels[KEYED])} if KEYED in levels else {}
+    if not qos and times == 1 and phase is None and not of_graph:
         return graph
-    document = copy.deepcopy(graph.document)
-    document |= {} if serialization is None else {SERIALIZATION: serialization}
+    document = copy.deepcopy(graph.document) | of_graph
     for node in (node for process in document["processes"] for node in process["nodes"]):
         for endpoint in (*node["publishers"], *node["subscriptions"]) if qos else ():
             endpoint["qos"] |= qos | ({"history": "keep_last"} if "depth" in qos else {})

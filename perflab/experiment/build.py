@@ -362,6 +362,7 @@ def _check_variants(
         _check_executors(variants)
     with written.at("serialization"):
         _check_messages(document, loaded.graph, variants)
+    _check_keys(document, loaded.graph, variants)
 
 
 def _check_executors(variants: Sequence[tuple[Variant, Mapping[str, Scalar]]]) -> None:
@@ -390,6 +391,17 @@ def _check_messages(document: Document, graph: Graph, variants: Sequence[tuple[V
             raise BadInput(
                 "serialization once: rclcpp delivers no encoded message within a process; use every, or --ipc off"
             )
+
+
+def _check_keys(document: Document, graph: Graph, variants: Sequence[tuple[Variant, Mapping[str, Scalar]]]) -> None:
+    """Whether each middleware has topics with keys, where these are asked for. Raises BadInput."""
+    levels = document.factors.get(f"{factors.WORKLOAD}.{factors.KEYED}", [graph.document.get(factors.KEYED, False)])
+    if not any(map(factors.is_keyed, levels)):
+        return
+    for variant, _ in variants:
+        lacking = next((m.name for m in variant.middlewares if not m.instances), None)
+        if lacking is not None:
+            raise BadInput(f"{factors.KEYED}: {lacking} has no instances, which keys tell apart; leave either out")
 
 
 # What is said of a graph or of its processes, and of nothing else.

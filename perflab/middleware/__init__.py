@@ -32,6 +32,7 @@ class Middleware:
     version: str | None
     options: Mapping[str, str] = field(default_factory=dict)
     across_processes: bool = True
+    instances: bool = False  # topics may have keys
     wire: str | None = None  # as its kind's; likewise below
     service_framings: tuple[str, ...] = ()
     rmw: str | None = None
@@ -159,7 +160,7 @@ def _by_answer(kind: MiddlewareKind, library: Path, answer: Answer) -> Availabil
     if answer.name != plugin:
         return lacks(f"{library} is a plug-in for {answer.name}; {kind.install}")
     said = None if kind.plugin else answer.summary
-    return Availability(True, library, answer.version, said or kind.summary, answer.across_processes)
+    return Availability(True, library, answer.version, said or kind.summary, answer.across_processes, answer.instances)
 
 
 def _side_by_side(mixture: Sequence[Middleware], names: str) -> tuple[Middleware, ...]:
@@ -221,6 +222,7 @@ def _found(kind: MiddlewareKind, options: Mapping[str, str], native: Native) -> 
         version=availability.version,
         options=options,
         across_processes=availability.across_processes,
+        instances=availability.instances,
         wire=kind.wire,
         service_framings=kind.service_framings,
         rmw=kind.rmw,

@@ -54,3 +54,4 @@ class Availability:
     version: str | None
     text: str
     across_processes: bool = True
+    instances: bool = False  # topics may have keys

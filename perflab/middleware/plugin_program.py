@@ -17,8 +17,8 @@ import signal
 import sys
 from collections.abc import Sequence
 
-ABI = 6
-RUNTIME_ABI = 5
+ABI = 7
+RUNTIME_ABI = 6
 RUNTIME_ENTRY = "perflab_runtime_plugin"
 _PR_SET_PDEATHSIG = 1
 
@@ -34,6 +34,7 @@ class _Capabilities(ctypes.Structure):
         ("reports_endpoints", ctypes.c_bool),
         ("related_samples", ctypes.c_bool),
         ("loans", ctypes.c_bool),
+        ("instances", ctypes.c_bool),
     )
 
 
@@ -73,6 +74,7 @@ def load(path: str) -> dict[str, object]:
         "summary": _text(head.summary),
         "version": _text(head.version()),
         "across_processes": bool(head.capabilities().across_processes),
+        "instances": bool(head.capabilities().instances),
     }
 
 

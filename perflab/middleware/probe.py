@@ -25,6 +25,7 @@ class Answer:
     summary: str | None = None
     version: str | None = None
     across_processes: bool = True
+    instances: bool = False
     error: str | None = None
 
 

@@ -100,7 +100,8 @@ def describe(paths: Sequence[Path], native: Native) -> list[dict[str, Any] | Non
 def message_types(
     native: Native, message_path: Sequence[str] = (), wrong: list[str] | None = None
 ) -> list[dict[str, Any]]:
-    """The message types: {"name", "ros_type", "family", "payload_bytes", "variable", "plain", "struct_bytes", "stamp"}.
+    """The message types: {"name", "ros_type", "family", "payload_bytes", "variable", "plain", "struct_bytes", "keys",
+    "stamp"}.
 
     `payload_bytes` is None where the publisher chooses it; `stamp` says what a message has for its measurement:
     "header", "time and id", None for nothing. `wrong` gets a line for each interface file that is wrong; without it

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .conftest import PINGPONG, Json, Run
+from .conftest import PINGPONG, Json, Perflab, Run, environment, started
 from .ros2 import MAY_LACK, RMWS, lacking, missing, need
 from .test_combinations import LISTENER, ROUND_TRIPS, SERVICES, TALKER, results, sierra_nevada
 
@@ -101,6 +104,59 @@ def graph_of_types(folder: Path) -> Path:
     path = folder / "types.json"
     path.write_text(json.dumps({"name": "types", "processes": [sensors, robot]}))
     return path
+
+
+def of_process(record: Path, process: Perflab) -> Json:
+    """What a process of the first trial says of itself, as soon as it does."""
+    while True:
+        assert process.poll() is None, process.communicate()
+        lines = record.read_text().split("\n")[:-1] if record.exists() else []
+        for line in map(json.loads, lines):
+            if line["type"] == "process":
+                return dict(line)
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    "full", ["perflab_msgs/msg/RadarTrack", "perflab_msgs/msg/KeyedArray1k", "sensor_msgs/msg/Image"]
+)
+def test_rclcpp_reads_the_hash_of_a_type(tmp_path: Path, full: str) -> None:
+    tools = Path(os.environ.get("PERFLAB_TEST_TOOLS", ""))
+    endpoints, codec = (tools / name for name in ("ros2_endpoints_tool", "codec_tool"))
+    for tool in (endpoints, codec):
+        if not os.access(tool, os.X_OK):
+            pytest.skip(f"no {tool.name} in PERFLAB_TEST_TOOLS; build it with `make test-ros2`")
+    if (reason := missing("rmw_cyclonedds_cpp")) is not None:
+        pytest.skip(reason)
+    out = tmp_path / "run"
+    size = {"size": 1000} if full.endswith("Image") else {}
+    topic = {"topic": "hashed", "type": full}
+    nodes = [
+        {"name": "talker", "publishers": [topic | size | {"period": "100ms"}]},
+        {"name": "listener", "subscriptions": [topic]},
+    ]
+    graph = tmp_path / "hashed.json"
+    graph.write_text(json.dumps({"name": "hashed", "nodes": nodes}))
+    with started("run", graph, "-t", "10min", "--middleware", "cyclonedds", "-o", out) as process:
+        while not (folders := list(out.glob("trials/*/processes"))):
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.05)
+        said = of_process(folders[0] / "hashed.jsonl", process)["middleware"]["effective"]
+        # On the same interface as the plug-in, which has no multicast there.
+        uri = re.sub("<SharedMemory>.*</SharedMemory>", "", said["configuration"])  # a part that not every build knows
+        in_domain = {
+            "ROS_DOMAIN_ID": str(said["domain"]),
+            "RMW_IMPLEMENTATION": "rmw_cyclonedds_cpp",
+            "CYCLONEDDS_URI": uri,
+        }
+        found = subprocess.run(
+            [endpoints, "/hashed", "2"], env=environment(**in_domain), capture_output=True, text=True, check=True
+        ).stdout.splitlines()
+    hashed = subprocess.run([codec], input=f"hash {full}\n", capture_output=True, text=True, check=True).stdout.strip()
+    assert re.fullmatch("RIHS01_[0-9a-f]{64}", hashed)
+    if any(line.endswith(" none") for line in found):
+        pytest.skip("endpoints of this rclcpp have no type hashes")
+    assert found == [f"reads {full} {hashed}", f"writes {full} {hashed}"]
 
 
 @pytest.mark.parametrize("serialization", ["once", "every"])

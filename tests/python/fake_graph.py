@@ -15,6 +15,7 @@ STAMPED_INT64 = {
     "variable": False,
     "plain": True,
     "struct_bytes": 40,
+    "keys": [],
     "stamp": "header",
 }
 

@@ -64,7 +64,7 @@ Endpoint::Endpoint(Participant& participant, const perflab_endpoint_settings& se
                       "' shall pass loaned messages, which Cyclone DDS has only with iceoryx; right would be "
                       "unique or shared, or fastdds with data_sharing=on");
   }
-  ddsi_sertype* wanted = new_type(type_name_.c_str(), &participant.domain().host);
+  ddsi_sertype* wanted = new_type(type_name_.c_str(), &participant.domain().host, settings.key);
   const dds_entity_t made =
       dds_create_topic_sertype(participant.handle(), topic_name_.c_str(), &wanted, nullptr, nullptr, nullptr);
   if (made < 0) {
@@ -150,7 +150,7 @@ perflab_status Writer::write(const perflab_bytes* parts, std::size_t part_count,
   const std::int64_t stamp_ns = std::exchange(next_stamp_ns_, 0);
   Message* const message = new_message(type_, parts, part_count);
   if (message == nullptr) {
-    set_error(error, "cyclonedds: no memory for a message, or it is larger than 4 GiB");
+    set_error(error, "cyclonedds: no memory for a message, or it is larger than 4 GiB, or has no key");
     return PERFLAB_FAILED;
   }
   // Both take the reference. The latter leaves the time stamp that it finds.

@@ -15,16 +15,44 @@ namespace {
 
 struct Type : ddsi_sertype {
   const perflab_host* host;
+  const perflab_key* key;  // null: the topic has none
 };
 
 Message* allocate(const ddsi_sertype* type, ddsi_serdata_kind kind, std::size_t size) noexcept;
 
 const Message* message(const ddsi_serdata* data) { return static_cast<const Message*>(data); }
 
+void set_key_hash(Message& made, const std::array<std::uint8_t, 16>& hash) noexcept {
+  made.key_hash = hash;
+  // Keys are often small numbers, which are in a few bits of the hash: Cyclone looks at the lowest alone.
+  std::uint64_t halves[2];
+  static_assert(sizeof halves == sizeof hash);
+  std::memcpy(halves, hash.data(), sizeof halves);
+  std::uint64_t mixed = (halves[0] ^ halves[1] * 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;  // SplitMix64
+  mixed = (mixed ^ mixed >> 31) * 0x94d049bb133111ebu;
+  made.hash ^= static_cast<std::uint32_t>(mixed >> 32);
+}
+
+// Reads the key of a message or key whose bytes are there. Null, and it is freed, where they are none of the type.
+Message* with_key(Message* made) noexcept {
+  const perflab_key* const key = static_cast<const Type*>(made->type)->key;
+  if (key == nullptr) return made;
+  const perflab_bytes whole{made->bytes(), made->size};
+  const perflab_form form = made->kind == SDK_KEY ? PERFLAB_KEY : PERFLAB_MESSAGE;
+  std::array<std::uint8_t, 16> hash{};
+  if (!key->hash(key->context, form, &whole, 1, hash.data())) {
+    ddsi_serdata_unref(made);
+    return nullptr;
+  }
+  set_key_hash(*made, hash);
+  return made;
+}
+
 // ---- one message (ddsi_serdata_ops) ----
 
-// There is no key, so all messages belong to one instance.
-bool keys_equal(const ddsi_serdata*, const ddsi_serdata*) { return true; }
+bool keys_equal(const ddsi_serdata* one, const ddsi_serdata* other) {
+  return message(one)->key_hash == message(other)->key_hash;
+}
 
 std::uint32_t size_of(const ddsi_serdata* data) { return message(data)->size; }
 
@@ -49,7 +77,7 @@ ddsi_serdata* from_network(const ddsi_sertype* type, ddsi_serdata_kind kind, con
     return nullptr;
   }
   received->reception_ns = reception_ns;
-  return received;
+  return with_key(received);
 }
 
 ddsi_serdata* from_parts(const ddsi_sertype* type, ddsi_serdata_kind kind, ddsrt_msg_iovlen_t count,
@@ -61,15 +89,20 @@ ddsi_serdata* from_parts(const ddsi_sertype* type, ddsi_serdata_kind kind, ddsrt
     std::memcpy(to, parts[i].iov_base, parts[i].iov_len);
     to += parts[i].iov_len;
   }
+  return with_key(made);
+}
+
+ddsi_serdata* from_key_hash(const ddsi_sertype* type, const ddsi_keyhash* given) {
+  Message* const made = allocate(type, SDK_KEY, 0);
+  if (made == nullptr || static_cast<const Type*>(type)->key == nullptr) return made;
+  std::array<std::uint8_t, 16> hash{};
+  static_assert(sizeof given->value == sizeof hash);
+  std::memcpy(hash.data(), given->value, sizeof hash);
+  set_key_hash(*made, hash);
   return made;
 }
 
-ddsi_serdata* from_key_hash(const ddsi_sertype* type, const ddsi_keyhash*) {
-  return allocate(type, SDK_KEY, 0);
-}
-
-// perflab writes serialized messages only, there are no application samples. Cyclone asks for a key sample
-// when a writer unregisters its instance.
+// perflab writes serialized messages only, there are no application samples.
 ddsi_serdata* from_sample(const ddsi_sertype* type, ddsi_serdata_kind kind, const void*) {
   return kind == SDK_DATA ? nullptr : allocate(type, kind, 0);
 }
@@ -89,9 +122,13 @@ void take_back(ddsi_serdata* data, const ddsrt_iovec_t*) { ddsi_serdata_unref(da
 bool to_sample(const ddsi_serdata*, void*, void**, void*) { return false; }
 bool key_to_sample(const ddsi_sertype*, const ddsi_serdata*, void*, void**, void*) { return true; }
 
+// What stands for an instance. It is only compared, and never sent: no instance is disposed or unregistered.
 ddsi_serdata* to_key(const ddsi_serdata* data) {
   Message* const key = allocate(data->type, SDK_KEY, 0);
-  if (key != nullptr) key->type = nullptr;
+  if (key == nullptr) return nullptr;
+  key->key_hash = message(data)->key_hash;
+  key->hash = data->hash;
+  key->type = nullptr;
   return key;
 }
 
@@ -108,7 +145,10 @@ std::size_t print(const ddsi_sertype* type, const ddsi_serdata* data, char* text
   return length < 0 ? 0 : static_cast<std::size_t>(length);
 }
 
-void key_hash(const ddsi_serdata*, ddsi_keyhash* hash, bool) { std::memset(hash, 0, sizeof *hash); }
+// A digest is forced only with DDS Security, which perflab does not use.
+void key_hash(const ddsi_serdata* data, ddsi_keyhash* hash, bool) {
+  std::memcpy(hash->value, message(data)->key_hash.data(), sizeof hash->value);
+}
 
 const ddsi_serdata_ops kMessageOps = {
     .eqkey = keys_equal,
@@ -145,6 +185,7 @@ Message* allocate(const ddsi_sertype* type, ddsi_serdata_kind kind, std::size_t 
   made->hash = type != nullptr ? type->serdata_basehash : 0;
   made->reception_ns = PERFLAB_TIME_UNKNOWN;
   made->size = static_cast<std::uint32_t>(size);
+  made->key_hash = {};
   std::memset(made->bytes() + size, 0, rounded - size);
   return made;
 }
@@ -161,8 +202,10 @@ void reallocate_samples(void** samples, const ddsi_sertype*, void*, std::size_t,
   for (std::size_t i = 0; i < count; ++i) samples[i] = nullptr;
 }
 void free_samples(const ddsi_sertype*, void**, std::size_t, dds_free_op_t) {}
-// Two types of the same name and operations are the same: there is nothing else to compare.
-bool types_equal(const ddsi_sertype*, const ddsi_sertype*) { return true; }
+// Of the same name and operations.
+bool types_equal(const ddsi_sertype* one, const ddsi_sertype* other) {
+  return static_cast<const Type*>(one)->key == static_cast<const Type*>(other)->key;
+}
 std::uint32_t hash_type(const ddsi_sertype*) { return 0; }
 
 const ddsi_sertype_ops kTypeOps = {
@@ -184,10 +227,12 @@ const ddsi_sertype_ops kTypeOps = {
 
 }  // namespace
 
-ddsi_sertype* new_type(const char* name, const perflab_host* host) {
+ddsi_sertype* new_type(const char* name, const perflab_host* host, const perflab_key* key) {
   Type* const type = new Type{};
-  ddsi_sertype_init_flags(type, name, &kTypeOps, &kMessageOps, DDSI_SERTYPE_FLAG_TOPICKIND_NO_KEY);
+  ddsi_sertype_init_flags(type, name, &kTypeOps, &kMessageOps,
+                          key == nullptr ? DDSI_SERTYPE_FLAG_TOPICKIND_NO_KEY : 0);
   type->host = host;
+  type->key = key;
   return type;
 }
 
@@ -196,7 +241,7 @@ Message* new_message(const ddsi_sertype* type, const perflab_bytes* parts, std::
   Message* const made = allocate(type, SDK_DATA, size);
   if (made == nullptr) return nullptr;
   put_together(parts, part_count, made->bytes());
-  return made;
+  return with_key(made);
 }
 
 }  // namespace perflab::middleware::cyclonedds

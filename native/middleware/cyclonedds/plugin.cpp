@@ -55,7 +55,8 @@ perflab_capabilities capabilities() {
           .reception_timestamps = true,
           .reports_endpoints = true,
           .related_samples = false,  // the library gives no access to inline QoS
-          .loans = false};
+          .loans = false,
+          .instances = true};
 }
 
 cyclonedds::Settings settings(const perflab_participant_settings& given) {

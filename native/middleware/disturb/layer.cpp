@@ -30,7 +30,12 @@ std::uint64_t hash(const std::string& text) {
   return value;
 }
 
-void refuse_loans(const perflab_endpoint_settings& settings) {
+// What this layer would change.
+void refuse_what_is_not_kept(const perflab_endpoint_settings& settings) {
+  if (settings.key != nullptr) {
+    throw Unsupported(std::string("disturbance: topic '") + settings.topic +
+                      "' has keys, and the disturbance no instances; right would be a topic without keys");
+  }
   if (!settings.loans) return;
   throw Unsupported(std::string("disturbance: topic '") + settings.topic +
                     "' shall pass loaned messages, which cannot be held back; right "
@@ -54,7 +59,7 @@ nlohmann::json to_json(const DelayStatistics& delay) {
 Writer::Writer(Participant& participant, const perflab_endpoint_settings& settings,
                const perflab_listener* listener)
     : below_(participant.below()) {
-  refuse_loans(settings);
+  refuse_what_is_not_kept(settings);
   perflab_error error{};
   require_ok(below_.create_writer(participant.handle(), &settings, listener, &writer_, &error), error);
 }
@@ -70,7 +75,7 @@ Reader::Reader(Participant& participant, const perflab_endpoint_settings& settin
       topic_(settings.topic != nullptr ? settings.topic : ""),
       type_(settings.type != nullptr ? settings.type : ""),
       listener_(listener != nullptr ? *listener : perflab_listener{}) {
-  refuse_loans(settings);
+  refuse_what_is_not_kept(settings);
   const perflab_listener own{
       .on_data = [](void* context) { static_cast<Reader*>(context)->pull(); },
       .on_event = [](void* context,

@@ -76,7 +76,7 @@ void apply(const perflab_endpoint_settings& endpoint, const Settings& settings, 
   auto& limits = qos.resource_limits();
   limits.allocated_samples = 1;
   limits.extra_samples = 1;
-  limits.max_instances = 1;
+  limits.max_instances = endpoint.key == nullptr ? 1 : 0;  // 0: no limit
   qos.endpoint().history_memory_policy = rtps::PREALLOCATED_WITH_REALLOC_MEMORY_MODE;
   if (fixed_size == 0) {
     qos.data_sharing().off();
@@ -106,6 +106,8 @@ dds::DataWriterQos writer_qos(const perflab_endpoint_settings& endpoint, const S
     limits.extra_samples = fixed_size < kLarge ? kSpareShared : kSpareSharedLarge;
   }
   limits.max_samples_per_instance = limits.max_samples;
+  // With keys the limit is that of each instance, of which there may be any number.
+  if (endpoint.key != nullptr) limits.max_samples = 0;
   return qos;
 }
 
@@ -159,7 +161,12 @@ Endpoint::Endpoint(Participant& participant, const perflab_endpoint_settings& se
                       "' shall pass loaned messages, which needs shared memory; right would be "
                       "--middleware-option fastdds.data_sharing=on");
   }
-  topic_ = participant.use_topic(topic_name_, type_name_, settings.fixed_size, !is_writer);
+  if (settings.loans && settings.key != nullptr) {
+    throw Unsupported("fastdds: topic '" + topic_name_ +
+                      "' has keys, which the library cannot find in loaned messages; right would be unique or shared, or a "
+                      "topic without keys");
+  }
+  topic_ = participant.use_topic(topic_name_, type_name_, {settings.fixed_size, settings.key}, !is_writer);
   if (settings.loans && topic_.type->fixed_size() == 0) {
     participant.leave_topic(topic_name_);
     throw Unsupported("fastdds: type '" + type_name_ +
@@ -279,7 +286,7 @@ perflab_status Writer::write(const perflab_bytes* parts, std::size_t part_count,
                          : "fastdds: a message larger than its type's fixed size, or than 2 GiB");
     return PERFLAB_FAILED;
   }
-  Outgoing message{parts, part_count, static_cast<std::uint32_t>(size)};
+  Outgoing message{{true}, parts, part_count, static_cast<std::uint32_t>(size)};
   if (related == nullptr && sequence == nullptr && stamp_ns == 0) {
     const ReturnCode code = writer_->write(&message, dds::HANDLE_NIL);
     if (succeeded(code)) [[likely]]
@@ -501,8 +508,7 @@ perflab_status Reader::take(perflab_sample* sample, perflab_error* error) {
     const void* const value = loan->values.buffer()[0];
     View view;
     if (fixed_size_ != 0) {
-      view = {static_cast<const std::uint8_t*>(value) - kEncapsulation,
-              static_cast<std::uint32_t>(fixed_size_)};
+      view = {{false}, static_cast<const std::uint8_t*>(value) - kEncapsulation, static_cast<std::uint32_t>(fixed_size_)};
     } else {
       view = *static_cast<const View*>(value);
     }

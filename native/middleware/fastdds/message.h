@@ -6,10 +6,13 @@
 //
 // With a fixed size the type is what Fast DDS calls plain: its messages can be loaned, and written and read
 // in place in memory that processes share (data sharing). Such a type refuses longer messages.
+//
+// A type with keys is never plain: the library would ask for the key of a loan, of which it gives no more than an address.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "middleware/fastdds/fast.h"
@@ -17,15 +20,20 @@
 
 namespace perflab::middleware::fastdds {
 
+// What the library's pointers to a message point at. The library asks for the key of either without saying which.
+struct Carried {
+  bool outgoing;
+};
+
 // What is handed to DataWriter::write().
-struct Outgoing {
+struct Outgoing : Carried {
   const perflab_bytes* parts;
   std::size_t count;
   std::uint32_t size;
 };
 
 // What is found in a taken sample.
-struct View {
+struct View : Carried {
   const std::uint8_t* data = nullptr;
   std::uint32_t size = 0;
 };
@@ -35,10 +43,12 @@ constexpr std::size_t padded(std::size_t size) { return (size + 3) / 4 * 4; }
 
 class MessageType final : public dds::TopicDataType {
  public:
-  // fixed_size: of every message with its encapsulation header, or 0.
-  MessageType(const std::string& name, std::size_t fixed_size);
+  // fixed_size: of every message with its encapsulation header, or 0; 0 with a key, which outlives this. `key` is null
+  // where the type has none.
+  MessageType(const std::string& name, std::size_t fixed_size, const perflab_key* key);
 
   std::size_t fixed_size() const noexcept { return fixed_size_; }
+  const perflab_key* key() const noexcept { return key_; }
   bool is_bounded() const override { return fixed_size_ != 0; }
 #if PERFLAB_FASTDDS_3
   bool is_plain(dds::DataRepresentationId_t) const override { return fixed_size_ != 0; }
@@ -47,7 +57,7 @@ class MessageType final : public dds::TopicDataType {
     return write_to(*static_cast<const Outgoing*>(data), payload);
   }
   bool deserialize(rtps::SerializedPayload_t& payload, void* data) override {
-    *static_cast<View*>(data) = {payload.data, payload.length};
+    *static_cast<View*>(data) = {{false}, payload.data, payload.length};
     return true;
   }
   std::uint32_t calculate_serialized_size(const void* const data, dds::DataRepresentationId_t) override {
@@ -55,15 +65,20 @@ class MessageType final : public dds::TopicDataType {
   }
   void* create_data() override { return new View; }
   void delete_data(void* data) override { delete static_cast<View*>(data); }
-  bool compute_key(rtps::SerializedPayload_t&, rtps::InstanceHandle_t&, bool) override { return false; }
-  bool compute_key(const void* const, rtps::InstanceHandle_t&, bool) override { return false; }
+  bool compute_key(rtps::SerializedPayload_t& payload, rtps::InstanceHandle_t& instance, bool) override {
+    const perflab_bytes whole{payload.data, payload.length};
+    return hash(payload.is_serialized_key ? PERFLAB_KEY : PERFLAB_MESSAGE, {&whole, 1}, instance);
+  }
+  bool compute_key(const void* const data, rtps::InstanceHandle_t& instance, bool) override {
+    return hash_of(*static_cast<const Carried*>(data), instance);
+  }
 #else
   bool is_plain() const override { return fixed_size_ != 0; }
   bool serialize(void* data, rtps::SerializedPayload_t* payload) override {
     return write_to(*static_cast<const Outgoing*>(data), *payload);
   }
   bool deserialize(rtps::SerializedPayload_t* payload, void* data) override {
-    *static_cast<View*>(data) = {payload->data, payload->length};
+    *static_cast<View*>(data) = {{false}, payload->data, payload->length};
     return true;
   }
   std::function<std::uint32_t()> getSerializedSizeProvider(void* data) override {
@@ -71,13 +86,19 @@ class MessageType final : public dds::TopicDataType {
   }
   void* createData() override { return new View; }
   void deleteData(void* data) override { delete static_cast<View*>(data); }
-  bool getKey(void*, rtps::InstanceHandle_t*, bool) override { return false; }
+  bool getKey(void* data, rtps::InstanceHandle_t* instance, bool) override {
+    return hash_of(*static_cast<const Carried*>(data), *instance);
+  }
 #endif
 
  private:
   static bool write_to(const Outgoing& message, rtps::SerializedPayload_t& payload) noexcept;
+  bool hash(perflab_form form, std::span<const perflab_bytes> parts, rtps::InstanceHandle_t& instance) const noexcept;
+  // A key by itself, of an instance that was disposed or unregistered, is not told from a message by Fast DDS 2.
+  bool hash_of(const Carried& message, rtps::InstanceHandle_t& instance) const noexcept;
 
   const std::size_t fixed_size_;
+  const perflab_key* const key_;
 };
 
 }  // namespace perflab::middleware::fastdds

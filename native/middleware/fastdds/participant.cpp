@@ -134,10 +134,11 @@ constexpr const char* kNotOwn = "PERFLAB_NOT_OWN";
 // After the name of the topic that is filtered; no name in ROS 2 has a blank.
 constexpr const char* kFiltered = " not_own";
 
-rtps::Locator_t udp_locator(const std::string& address) {
+// Port 0: the library fills in that of the domain.
+rtps::Locator_t udp_locator(const std::string& address, std::uint32_t port = 0) {
   rtps::Locator_t locator;
   locator.kind = LOCATOR_KIND_UDPv4;
-  locator.port = 0;  // the library fills in the port of the domain
+  locator.port = port;
   IpLocator::setIPv4(locator, address);
   return locator;
 }
@@ -252,8 +253,11 @@ dds::DomainParticipantQos Participant::make_qos() {
   discovery.initial_announcements.period = duration(announced.first_period_ns);
   const std::string& address = settings_.interface.address;
   if (settings_.udp && !settings_.interface.multicast) {
-    // Without multicast each participant announces itself to every port that another might have.
-    builtin.metatrafficUnicastLocatorList.push_back(udp_locator(address));
+    // Without multicast each participant announces itself to every port that another might have. Its own is the
+    // first that is free, for which the library looks from here on. By itself 2.9 begins at the number of
+    // participants that the process ever had, and is soon beyond those ports.
+    const std::uint32_t first_port = qos.wire_protocol().port.getUnicastPort(settings_.domain, 0);
+    builtin.metatrafficUnicastLocatorList.push_back(udp_locator(address, first_port));
     builtin.initialPeersList.push_back(udp_locator(address));
   }
 #if PERFLAB_FASTDDS_IGNORES_LOCAL
@@ -332,12 +336,17 @@ bool Participant::is_own(const perflab_identity& entity) const noexcept {
 
 // ---- topics and types ----
 
-const MessageType* Participant::use_type(const std::string& name, std::size_t fixed_size) {
+const MessageType* Participant::use_type(const std::string& name, const TypeTraits& traits) {
   // Without data sharing there is nothing to gain from a plain type.
-  const std::size_t size = settings_.data_sharing ? fixed_size : 0;
+  const std::size_t size = settings_.data_sharing && traits.key == nullptr ? traits.fixed_size : 0;
   const auto known = types_.find(name);
   if (known != types_.end()) {
     const MessageType* const type = known->second.second;
+    if (type->key() != traits.key) {
+      throw Unsupported("fastdds: type '" + name +
+                        "' is used with several keys, or with and without, in one participant; right would be one key "
+                        "for all");
+    }
     if (type->fixed_size() != 0 && type->fixed_size() != size) {
       throw Unsupported("fastdds: type '" + name + "' is used with a fixed size of " +
                         std::to_string(type->fixed_size()) + " bytes and with " +
@@ -346,7 +355,7 @@ const MessageType* Participant::use_type(const std::string& name, std::size_t fi
     }
     return type;
   }
-  auto* const type = new MessageType(name, size);
+  auto* const type = new MessageType(name, size, traits.key);
   dds::TypeSupport support(type);  // owns it
   if (!succeeded(support.register_type(participant_))) fail("cannot register type '" + name + "'");
   types_.emplace(name, std::pair(support, type));
@@ -354,7 +363,7 @@ const MessageType* Participant::use_type(const std::string& name, std::size_t fi
 }
 
 Participant::Topic Participant::use_topic(const std::string& name, const std::string& type_name,
-                                          std::size_t fixed_size, bool reader) {
+                                          const TypeTraits& traits, bool reader) {
   const std::lock_guard lock(mutex_);
   const auto known = topics_.find(name);
   if (known != topics_.end() && known->second.type != type_name) {
@@ -362,7 +371,7 @@ Participant::Topic Participant::use_topic(const std::string& name, const std::st
                       "' in this participant, and cannot have '" + type_name +
                       "' as well; right would be one type");
   }
-  const MessageType* const type = use_type(type_name, fixed_size);
+  const MessageType* const type = use_type(type_name, traits);
   if (known == topics_.end()) {
     dds::Topic* const made = participant_->create_topic(name, type_name, dds::TOPIC_QOS_DEFAULT);
     if (made == nullptr) fail("cannot create topic '" + name + "' with type '" + type_name + "'");

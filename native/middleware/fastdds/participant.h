@@ -104,13 +104,17 @@ class Participant : private dds::DomainParticipantListener {
   }
 
   // The topic, made when it is first used; `reader` with filters_local(): without what this process
-  // writes. Throws Error where the topic has another type here, or the type another size.
+  // writes. Throws Error where the topic has another type here, or the type another size or key.
   struct Topic {
     dds::Topic* topic;
     dds::TopicDescription* description;
     const MessageType* type;
   };
-  Topic use_topic(const std::string& name, const std::string& type, std::size_t fixed_size, bool reader);
+  struct TypeTraits {
+    std::size_t fixed_size;  // or 0
+    const perflab_key* key;  // or null
+  };
+  Topic use_topic(const std::string& name, const std::string& type, const TypeTraits& traits, bool reader);
   void leave_topic(const std::string& name) noexcept;
 
   std::shared_ptr<Record> add_record(const std::string& topic, bool is_writer, std::size_t depth_of_pool);
@@ -158,7 +162,7 @@ class Participant : private dds::DomainParticipantListener {
   void count_transports(dds::DomainParticipantQos& qos);
   void close() noexcept;
   void drop_topic(const std::string& name) noexcept;  // by one of its users; under mutex_
-  const MessageType* use_type(const std::string& name, std::size_t fixed_size);
+  const MessageType* use_type(const std::string& name, const TypeTraits& traits);
   void report(perflab_event_kind kind, const perflab_identity& peer, const char* topic = nullptr,
               const char* type = nullptr);
   void report_participant(ParticipantStatus status, const rtps::GUID_t& guid);

@@ -78,7 +78,8 @@ perflab_capabilities capabilities() {
           .reception_timestamps = true,
           .reports_endpoints = true,
           .related_samples = true,
-          .loans = true};
+          .loans = true,
+          .instances = true};
 }
 
 fastdds::Settings settings(const perflab_participant_settings& given) {

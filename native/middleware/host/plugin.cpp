@@ -47,15 +47,17 @@ Participant Plugin::open(const perflab_host& host, const ParticipantSettings& se
   perflab_error error{};
   if (disturb::is_asked_for(options)) {
     require_ok(disturb::open(*api_, host, given, &participant, &error), error);
-    return Participant(&disturb::table(), participant);
+    return Participant(&disturb::table(), participant, *api_);
   }
   require_ok(api_->open(&host, &given, &participant, &error), error);
-  return Participant(api_, participant);
+  return Participant(api_, participant, *api_);
 }
 
-namespace {
-
-perflab_endpoint_settings as_c(const EndpointSettings& settings) {
+perflab_endpoint_settings Participant::as_c(const EndpointSettings& settings) const {
+  if (settings.key != nullptr && !plugin_->capabilities().instances) {
+    throw Unsupported(std::string(plugin_->name) + ": topic '" + settings.topic +
+                      "' has keys, and this middleware no instances; right would be a topic without keys");
+  }
   perflab_endpoint_settings given{};
   given.topic = settings.topic.c_str();
   given.type = settings.type.c_str();
@@ -64,10 +66,9 @@ perflab_endpoint_settings as_c(const EndpointSettings& settings) {
   given.related_samples = settings.related_samples;
   given.qos = settings.qos;
   given.user_data = settings.user_data.empty() ? nullptr : settings.user_data.c_str();
+  given.key = settings.key;
   return given;
 }
-
-}  // namespace
 
 Writer Participant::create_writer(const EndpointSettings& settings, const perflab_listener& listener) {
   const perflab_endpoint_settings given = as_c(settings);

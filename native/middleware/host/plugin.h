@@ -59,6 +59,7 @@ struct EndpointSettings {
   bool related_samples = false;
   perflab_qos qos = default_qos();
   std::string user_data = {};
+  const perflab_key* key = nullptr;  // outlives the participant
 };
 
 // A writer or reader of another participant.
@@ -175,10 +176,12 @@ class Participant {
 
  private:
   friend class Plugin;
-  Participant(const perflab_middleware* api, perflab_participant* participant)
-      : api_(api), participant_(participant, api->close) {}
+  Participant(const perflab_middleware* api, perflab_participant* participant, const perflab_middleware& plugin)
+      : api_(api), plugin_(&plugin), participant_(participant, api->close) {}
+  perflab_endpoint_settings as_c(const EndpointSettings& settings) const;
 
   const perflab_middleware* api_;
+  const perflab_middleware* plugin_;  // below the layer that disturbs, where there is one
   std::shared_ptr<perflab_participant> participant_;
 };
 

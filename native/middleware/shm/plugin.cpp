@@ -52,7 +52,8 @@ perflab_capabilities capabilities() {
           .reception_timestamps = true,
           .reports_endpoints = true,
           .related_samples = true,
-          .loans = false};
+          .loans = false,
+          .instances = false};
 }
 
 // Check here everything that can be wrong, before anything is begun; what cannot be done is refused, never

@@ -223,6 +223,9 @@ Config parse(const json& config) {
   if (!can.real_time) refuse_unthrottled_timers(result.graph);
   if (!can.tells_writers) refuse_several_unknown_writers(result.graph, result.process_name);
   if (!can.request_numbers) refuse_services_known_by_number(result.graph, result.process_name);
+  if (result.graph.keyed && !can.keys)
+    throw std::invalid_argument("keyed: the runtime " + std::string(result.runtime->name) +
+                                " has no instances; right would be no keys");
   result.live.source_timestamps = can.source_timestamps;
   result.live.structs = every_message_is_encoded(result.graph.serialization, *result.runtime);
   result.live.times_encoding = can.times_encoding;

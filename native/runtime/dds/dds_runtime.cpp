@@ -1,6 +1,8 @@
 #include "runtime/dds/dds_runtime.h"
 
 #include <algorithm>
+#include <array>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <set>
@@ -32,14 +34,47 @@ ServiceFraming choose_framing(const middleware::Plugin& plugin, const DdsSetting
                                                       : ServiceFraming::kRmwCyclonedds);
 }
 
-middleware::EndpointSettings endpoint_settings(const EndpointSettings& settings) {
-  return {.topic = wire_name(settings),
-          .type = message::dds_type_name(settings.ros_type),
-          .fixed_size = settings.fixed_size,
-          .loans = settings.pass_by == PassBy::kLoaned,
-          .related_samples = settings.kind != TopicKind::kTopic,
-          .qos = settings.qos,
-          .user_data = user_data_of(settings)};
+// Calls `use(key, form, pieces)`, or returns a default where there is no memory.
+template <typename Use>
+auto with_key(const void* context, perflab_form form, const perflab_bytes* parts, std::size_t count, const Use& use) noexcept
+    -> decltype(use(std::declval<const message::Key&>(), message::Key::In{}, message::Key::Pieces{})) {
+  constexpr std::size_t kUsual = 8;  // more than a message has
+  std::array<std::span<const std::uint8_t>, kUsual> usual;
+  std::vector<std::span<const std::uint8_t>> more;
+  std::span<std::span<const std::uint8_t>> pieces(usual);
+  if (count > kUsual) {
+    try {
+      more.resize(count);
+    } catch (const std::bad_alloc&) {
+      return {};
+    }
+    pieces = more;
+  }
+  pieces = pieces.first(count);
+  for (std::size_t i = 0; i < count; ++i) pieces[i] = {static_cast<const std::uint8_t*>(parts[i].data), parts[i].size};
+  return use(*static_cast<const message::Key*>(context),
+             form == PERFLAB_KEY ? message::Key::In::kKey : message::Key::In::kMessage, pieces);
+}
+
+perflab_key as_c(const message::Key& key) {
+  return {.extract =
+              [](const void* context, perflab_form form, const perflab_bytes* parts, std::size_t count, std::uint8_t* to,
+                 std::size_t capacity) {
+                return with_key(context, form, parts, count, [&](const message::Key& of, auto in, auto pieces) {
+                  return of.extract(pieces, in, {to, capacity});
+                });
+              },
+          .hash =
+              [](const void* context, perflab_form form, const perflab_bytes* parts, std::size_t count,
+                 std::uint8_t hash[16]) {
+                return with_key(context, form, parts, count, [&](const message::Key& of, auto in, auto pieces) {
+                  message::KeyHash found;
+                  const bool known = of.hash(pieces, in, found);
+                  if (known) std::ranges::copy(found, hash);
+                  return known;
+                });
+              },
+          .context = &key};
 }
 
 // Unique among all processes of the domain.
@@ -72,6 +107,19 @@ DdsRuntime::DdsRuntime(middleware::Plugin plugin, const middleware::ParticipantS
 }
 
 DdsRuntime::~DdsRuntime() { DdsRuntime::stop(); }
+
+middleware::EndpointSettings DdsRuntime::endpoint_settings(const EndpointSettings& settings) {
+  const perflab_key* key = nullptr;
+  if (settings.key != nullptr) key = &keys_.try_emplace(settings.key, as_c(*settings.key)).first->second;
+  return {.topic = wire_name(settings),
+          .type = message::dds_type_name(settings.ros_type),
+          .fixed_size = settings.fixed_size,
+          .loans = settings.pass_by == PassBy::kLoaned,
+          .related_samples = settings.kind != TopicKind::kTopic,
+          .qos = settings.qos,
+          .user_data = user_data_of(settings),
+          .key = key};
+}
 
 void DdsRuntime::name_group(std::size_t group, const NodeName& node) {
   if (tracer_) tracer_->name_group(group, node.node_namespace, node.name);

@@ -51,7 +51,7 @@ struct DdsSettings {
 
 class DdsRuntime final : public Runtime {
  public:
-  static constexpr Capabilities kCapabilities{.structs = true};
+  static constexpr Capabilities kCapabilities{.structs = true, .keys = true};
 
   // Opens the participants. Throws Error. Clock and sink outlive the runtime.
   DdsRuntime(middleware::Plugin plugin, const middleware::ParticipantSettings& participant,
@@ -105,6 +105,7 @@ class DdsRuntime final : public Runtime {
 
   [[nodiscard]] std::unique_ptr<DdsExecutor> make_executor(const ExecutorSettings& settings);
   LocalTopic& local_topic(const EndpointSettings& settings);
+  [[nodiscard]] middleware::EndpointSettings endpoint_settings(const EndpointSettings& settings);
   [[nodiscard]] middleware::Participant& participant_of(const EndpointSettings& settings);
   // Throws Error.
   void connect(DdsPublisher& publisher, DdsSubscription& subscription);
@@ -114,6 +115,7 @@ class DdsRuntime final : public Runtime {
   const ServiceFraming framing_;
   const measure::Clock& clock_;
   EventSink& sink_;
+  std::map<const message::Key*, perflab_key> keys_;  // as the plug-in asks for them
   // Declared before what is made from it: endpoints go first.
   std::vector<middleware::Participant> participants_;
   std::unique_ptr<Tracer> tracer_;  // null where nothing is traced

@@ -4,6 +4,7 @@
 //   writer|reader NAME TOPIC TYPE keep_last|keep_all reliable|best_effort volatile|transient_local DEPTH
 //       [fixed|loans SIZE]       messages of that size only; and loaned
 //       [data TEXT]              with that USER_DATA
+//       [keyed]                  on a topic with keys
 //   wait_matched NAME COUNT        until the endpoint has so many partners
 //   write NAME FIRST COUNT SIZE    numbered messages
 //   write_stamped NAME NUMBER SIZE NANOSECONDS   with that source time stamp
@@ -91,6 +92,8 @@ class Peer {
     for (std::string form; in >> form;) {
       if (form == "data") {
         in >> settings.user_data;
+      } else if (form == "keyed") {
+        settings.key = conformance::key_of_messages();
       } else {
         in >> settings.fixed_size;
         settings.loans = form == "loans";

@@ -36,19 +36,20 @@ class Interoperability : public testing::TestWithParam<Side> {
   // Each part of a test has a topic of its own: Fast DDS 2.9 does not notice that a single endpoint of
   // Cyclone DDS is gone (it ignores keys of more than 16 bytes), and keeps it matched until its participant
   // is.
-  Writer writer(const perflab_qos& qos, const std::string& topic) {
-    return participant_.create_writer({.topic = topic, .type = kType, .qos = qos});
+  Writer writer(const perflab_qos& qos, const std::string& topic, const perflab_key* key = nullptr) {
+    return participant_.create_writer({.topic = topic, .type = kType, .qos = qos, .key = key});
   }
-  Reader reader(const perflab_qos& qos, const std::string& topic, const perflab_listener& listener = {}) {
-    return participant_.create_reader({.topic = topic, .type = kType, .qos = qos}, listener);
+  Reader reader(const perflab_qos& qos, const std::string& topic, const perflab_listener& listener = {},
+                const perflab_key* key = nullptr) {
+    return participant_.create_reader({.topic = topic, .type = kType, .qos = qos, .key = key}, listener);
   }
   // The peer has one endpoint at a time.
-  void peer_has(const char* kind, const perflab_qos& qos, const std::string& topic) {
+  void peer_has(const char* kind, const perflab_qos& qos, const std::string& topic, const char* form = "") {
     EXPECT_EQ(peer_.ask(std::string(kind) + " x " + topic + " " + kType +
                         (qos.history == PERFLAB_KEEP_ALL ? " keep_all" : " keep_last") +
                         (qos.reliability == PERFLAB_RELIABLE ? " reliable" : " best_effort") +
                         (qos.durability == PERFLAB_TRANSIENT_LOCAL ? " transient_local " : " volatile ") +
-                        std::to_string(qos.depth)),
+                        std::to_string(qos.depth) + form),
               "ok");
   }
   template <typename Count>
@@ -234,6 +235,42 @@ TEST_P(Interoperability, LateJoinerGetsTheHistoryBothWays) {
   Reader late = reader(requested, "rt/back");
   EXPECT_EQ(numbers(take_until(late, 4)), range(6, 10));
   EXPECT_TRUE(take_until_quiet(late, 100ms).empty());
+}
+
+TEST_P(Interoperability, TheLastOfEachInstanceArrivesBothWays) {
+  perflab_qos last = middleware::default_qos();
+  last.depth = 1;
+  const auto numbers_of = [](std::uint32_t round) {
+    std::vector<std::uint64_t> all;
+    for (std::uint32_t instance = 0; instance < 10; ++instance) all.push_back(number_in(instance, round));
+    return all;
+  };
+  {
+    Writer w = writer(keep_all(), "rt/there", key_of_messages());
+    peer_has("reader", last, "rt/there", " keyed");
+    expect_matched([&] { return w.matched_readers(); });
+    // The reader has one at a time of each, and says when it has them all.
+    for (std::uint32_t round = 0; round < 3; ++round) {
+      for (const std::uint64_t number : numbers_of(round)) write(w, number, 101);
+      const std::string answer = peer_.ask("take x 10 101");
+      EXPECT_TRUE(answer.starts_with("took 10 intact 10 ")) << answer;
+    }
+    EXPECT_EQ(peer_.ask("destroy x"), "ok");
+  }
+  {
+    Reader r = reader(last, "rt/back", {}, key_of_messages());
+    Reader complete = reader(keep_all(), "rt/back", {}, key_of_messages());
+    peer_has("writer", keep_all(), "rt/back", " keyed");
+    EXPECT_EQ(peer_.ask("wait_matched x 2"), "ok");
+    ASSERT_TRUE(eventually([&] { return r.matched_writers() == 1 && complete.matched_writers() == 1; }));
+    for (std::uint32_t round = 0; round < 3; ++round)
+      EXPECT_EQ(peer_.ask("write x " + std::to_string(number_in(0, round)) + " 10 101"), "wrote 10");
+    EXPECT_EQ(take_until(complete, 30).size(), 30u);
+    std::vector<std::uint64_t> got = numbers(take_until(r, 10));
+    std::ranges::sort(got);
+    EXPECT_EQ(got, numbers_of(2));
+    EXPECT_TRUE(take_until_quiet(r, 50ms).empty());
+  }
 }
 
 TEST_P(Interoperability, EndpointsAreReported) {

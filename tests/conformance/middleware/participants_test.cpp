@@ -49,6 +49,17 @@ TEST_F(Participants, ExchangeEveryMessageInOrder) {
   }
 }
 
+TEST_F(Participants, FindEachOtherHoweverManyTheProcessHadBefore) {
+  for (int i = 0; i < 40; ++i) {
+    open(1);
+    all_.clear();
+  }
+  open(2);
+  Writer w = writer_of(0);
+  Reader r = reader_of(1);
+  EXPECT_TRUE(matched(w, r));
+}
+
 TEST_F(Participants, HaveIdentitiesOfTheirOwn) {
   open(2);
   Writer first = writer_of(0);

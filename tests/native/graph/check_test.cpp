@@ -46,6 +46,29 @@ struct Broken {
 };
 class Check : public testing::TestWithParam<Broken> {};
 
+TEST(CheckOfInstances, WantsAKeyThatTellsThemApart) {
+  message::Formats messages({{"my_msgs/msg/Named", "string name # @key\n"},
+                             {"my_msgs/msg/Small", "string name # @key\nuint8 number # @key\n"}});
+  EXPECT_EQ(instances_problem(messages, "keyed_array1k", 4'000'000'000), "");
+  EXPECT_EQ(instances_problem(messages, "my_msgs/msg/Named", 1), "");
+  EXPECT_EQ(instances_problem(messages, "my_msgs/msg/Small", 256), "");
+  EXPECT_EQ(instances_problem(messages, "my_msgs/msg/Small", 257),
+            "instances is 257; the key of my_msgs/msg/Small tells 256 apart");
+  for (const std::string type : {"my_msgs/msg/Named", "array1k"}) {
+    EXPECT_EQ(instances_problem(messages, type, 2),
+              type + " has no key that is a whole number, by which instances differ; use another type, like "
+                     "keyed_array1k, or remove 'instances'");
+  }
+}
+
+TEST(CheckOfKeys, WantsATypeThatHasSome) {
+  Graph graph = valid_graph();
+  graph.keyed = true;
+  EXPECT_EQ(test::error_of([&] { check(graph, here); }),
+            "here: the graph is keyed, and no type of its topics declares a key; remove 'keyed', or use a type with @key, "
+            "like keyed_array1k");
+}
+
 TEST_P(Check, RefusesAGraphThatIsBroken) {
   Graph graph = valid_graph();
   GetParam().change(graph);

@@ -139,6 +139,18 @@ TEST(Resolved, ComesBackAsItWas) {
   EXPECT_EQ(graph_to_json(read_resolved(text)).dump(), text);
 }
 
+TEST(Resolved, SaysThatTopicsHaveKeysWhereTheyDo) {
+  constexpr const char* kKeyed = "keyed: true\nnodes: [{name: a, subscriptions: [{topic: x, type: keyed_array1k}]}]\n";
+  const ordered_json graph = graph_to_json(test::parse(kKeyed));
+  EXPECT_EQ(graph["keyed"], true);
+  EXPECT_EQ(graph_to_json(graph_from_json(json::parse(graph.dump()))).dump(), graph.dump());
+  EXPECT_FALSE(graph_to_json(test::parse(kGraph)).contains("keyed"));
+  const ordered_json several = graph_to_json(
+      test::parse("nodes: [{name: a, publishers: [{topic: x, type: keyed_array1k, period: 1s, instances: 5}]}]\n"));
+  EXPECT_EQ(several["processes"][0]["nodes"][0]["publishers"][0]["instances"], 5);
+  EXPECT_EQ(graph_to_json(graph_from_json(json::parse(several.dump()))).dump(), several.dump());
+}
+
 TEST(Resolved, IgnoresKeysThatItDoesNotKnow) {
   json graph = json::parse(graph_to_json(test::parse(kGraph)).dump());
   graph["later"] = 1;

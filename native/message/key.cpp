@@ -1,0 +1,340 @@
+#include "message/key.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "message/header.h"
+#include "message/md5.h"
+
+namespace perflab::message {
+namespace {
+
+constexpr std::size_t kLengthOfKeys = sizeof(std::uint32_t);
+
+constexpr std::size_t padding_before(std::uint64_t place, std::size_t alignment) noexcept {
+  return (alignment - place % alignment) % alignment;
+}
+
+// Octets of a character on the wire.
+constexpr std::size_t width_of_text(Primitive text) noexcept { return text == Primitive::kString ? 1 : 4; }
+
+// ---- the bytes of a message, which come in pieces ----
+
+class Source {
+ public:
+  explicit Source(Key::Pieces pieces) noexcept : pieces_(pieces) {}
+
+  // False where it is no CDR of either byte order.
+  bool open() noexcept {
+    std::uint8_t header[kEncapsulationBytes];
+    if (!take(kEncapsulationBytes, header) || header[0] != 0 || header[1] > 1) return false;
+    swapped_ = header[1] != kNativeEncapsulation;
+    big_endian_ = header[1] == 0;
+    position_ = 0;
+    return true;
+  }
+
+  // Goes on by so many bytes, and puts them to `to`, which may be null. False where there are fewer.
+  bool take(std::size_t count, std::uint8_t* to = nullptr) noexcept {
+    position_ += count;
+    while (count > 0) {
+      if (at_ == pieces_.size()) return false;
+      const auto left = pieces_[at_].subspan(within_);
+      const std::size_t now = std::min(count, left.size());
+      if (to != nullptr && now > 0) {
+        std::memcpy(to, left.data(), now);
+        to += now;
+      }
+      count -= now;
+      within_ += now;
+      if (now == left.size()) {
+        ++at_;
+        within_ = 0;
+      }
+    }
+    return true;
+  }
+  bool align(std::size_t alignment) noexcept { return take(padding_before(position_, alignment)); }
+  // A number in big-endian order.
+  bool number(std::size_t width, std::uint8_t* to) noexcept {
+    if (!align(width) || !take(width, to)) return false;
+    if (!big_endian_) std::reverse(to, to + width);
+    return true;
+  }
+  bool length(std::uint64_t& length) noexcept {
+    std::uint32_t number = 0;
+    if (!align(kLengthOfKeys) || !take(kLengthOfKeys, reinterpret_cast<std::uint8_t*>(&number))) return false;
+    length = swapped_ ? __builtin_bswap32(number) : number;
+    return true;
+  }
+
+ private:
+  Key::Pieces pieces_;
+  std::size_t at_ = 0;        // the piece
+  std::size_t within_ = 0;    // ... and how far in it
+  std::size_t position_ = 0;  // behind the encapsulation
+  bool swapped_ = false;
+  bool big_endian_ = false;
+};
+
+bool leave(const Element& element, std::uint64_t count, Source& from) noexcept;
+
+bool leave(const Type& type, Source& from) noexcept {
+  return std::ranges::all_of(type.members, [&](const Member& member) {
+    std::uint64_t count = member.in_place();
+    if (member.is_sequence() && !from.length(count)) return false;
+    return leave(member.element, count, from);
+  });
+}
+
+bool leave(const Element& element, std::uint64_t count, Source& from) noexcept {
+  if (count == 0) return true;
+  if (element.type == nullptr && !element.is_text()) {
+    const std::size_t width = size_of(element.primitive);
+    return from.align(width) && from.take(width * count);
+  }
+  for (std::uint64_t i = 0; i < count; ++i) {
+    if (element.type != nullptr) {
+      if (!leave(*element.type, from)) return false;
+      continue;
+    }
+    std::uint64_t length = 0;
+    if (!from.length(length) || !from.take(length * width_of_text(element.primitive))) return false;
+  }
+  return true;
+}
+
+// ---- what keys go to; each has put(bytes) ----
+
+class Buffer {
+ public:
+  explicit Buffer(std::span<std::uint8_t> to) noexcept : to_(to) {}
+  void put(std::span<const std::uint8_t> bytes) noexcept {
+    if (size_ + bytes.size() <= to_.size())
+      std::ranges::copy(bytes, to_.begin() + static_cast<std::ptrdiff_t>(size_));
+    size_ += bytes.size();
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+ private:
+  std::span<std::uint8_t> to_;
+  std::size_t size_ = 0;
+};
+
+class Digester {
+ public:
+  void put(std::span<const std::uint8_t> bytes) noexcept { md5_.add(bytes); }
+  [[nodiscard]] KeyHash finish() noexcept { return md5_.finish(); }
+
+ private:
+  Md5 md5_;
+};
+
+// Copies the keys of a message.
+template <typename Sink>
+class Copier {
+ public:
+  Copier(Source& from, Key::In in, Sink& to) noexcept : from_(from), in_(in), to_(to) {}
+
+  // `outermost`: nothing behind its last key matters.
+  bool structure(const Type& type, bool outermost) noexcept {
+    std::size_t last = type.members.size();
+    while (outermost && last > 0 && !is_key(type, type.members[last - 1])) --last;
+    for (std::size_t i = 0; i < last; ++i) {
+      const Member& member = type.members[i];
+      const bool key = is_key(type, member);
+      if (!key && in_ == Key::In::kKey) continue;  // is not there
+      std::uint64_t count = member.in_place();
+      if (member.is_sequence() && !(key ? copy_length(member, count) : from_.length(count))) return false;
+      if (!(key ? copy(member.element, count) : leave(member.element, count, from_))) return false;
+    }
+    return true;
+  }
+
+ private:
+  static bool is_key(const Type& type, const Member& member) noexcept { return member.key || !type.keyed; }
+
+  void put(const std::uint8_t* bytes, std::size_t count) noexcept {
+    to_.put({bytes, count});
+    position_ += count;
+  }
+  void align(std::size_t alignment) noexcept {
+    static constexpr std::uint8_t kZeros[8] = {};
+    put(kZeros, padding_before(position_, alignment));
+  }
+  bool copy_number(std::size_t width) noexcept {
+    std::uint8_t bytes[8];
+    if (!from_.number(width, bytes)) return false;
+    align(width);
+    put(bytes, width);
+    return true;
+  }
+  void put_length(std::uint64_t length) noexcept {
+    std::uint8_t bytes[kLengthOfKeys];
+    for (std::size_t i = 0; i < kLengthOfKeys; ++i)
+      bytes[i] = static_cast<std::uint8_t>(length >> 8 * (kLengthOfKeys - 1 - i));
+    align(kLengthOfKeys);
+    put(bytes, kLengthOfKeys);
+  }
+  bool copy_length(const Member& member, std::uint64_t& length) noexcept {
+    if (!from_.length(length)) return false;
+    if (member.plurality == Plurality::kBounded && length > member.count) return false;
+    put_length(length);
+    return true;
+  }
+
+  bool copy(const Element& element, std::uint64_t count) noexcept {
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const bool copied = element.type != nullptr ? structure(*element.type, false)
+                          : element.is_text()     ? copy_text(element.primitive)
+                                                  : copy_number(size_of(element.primitive));
+      if (!copied) return false;
+    }
+    return true;
+  }
+  bool copy_text(Primitive primitive) noexcept {
+    std::uint64_t length = 0;
+    if (!from_.length(length)) return false;
+    const std::size_t width = width_of_text(primitive);
+    if (width > 1) {
+      put_length(length);
+      for (std::uint64_t i = 0; i < length; ++i) {
+        if (!copy_number(width)) return false;
+      }
+      return true;
+    }
+    // The length of narrow ones counts the zero; an empty text may come without.
+    put_length(std::max<std::uint64_t>(length, 1));
+    const std::uint8_t zero = 0;
+    if (length == 0) put(&zero, 1);
+    while (length > 0) {
+      std::uint8_t bytes[64];
+      const auto now = static_cast<std::size_t>(std::min<std::uint64_t>(length, sizeof bytes));
+      if (!from_.take(now, bytes)) return false;
+      put(bytes, now);
+      length -= now;
+    }
+    return true;
+  }
+
+  Source& from_;
+  Key::In in_;
+  Sink& to_;
+  std::size_t position_ = 0;  // behind the encapsulation
+};
+
+// ---- how long keys can be ----
+
+std::optional<std::uint64_t> end_of(const Type& type, std::uint64_t at) noexcept;
+
+// Where so many elements end at most that begin there; nothing where they have no bound.
+std::optional<std::uint64_t> end_of(const Element& element, std::uint64_t count, std::uint64_t at) noexcept {
+  const auto aligned = [](std::uint64_t place, std::size_t alignment) {
+    return place + padding_before(place, alignment);
+  };
+  if (element.type == nullptr && !element.is_text()) {
+    const std::size_t width = size_of(element.primitive);
+    return count == 0 ? at : aligned(at, width) + width * count;
+  }
+  if (element.type == nullptr && element.text_bound == 0) return std::nullopt;
+  std::optional<std::uint64_t> end = at;
+  // Whatever is longer than a hash is as long as anything.
+  for (std::uint64_t i = 0; i < count && end && *end <= sizeof(KeyHash); ++i) {
+    if (element.type != nullptr) {
+      end = end_of(*element.type, *end);
+      continue;
+    }
+    const std::uint64_t characters = element.text_bound + (element.primitive == Primitive::kString ? 1 : 0);
+    end = aligned(*end, kLengthOfKeys) + kLengthOfKeys + characters * width_of_text(element.primitive);
+  }
+  return end;
+}
+
+std::optional<std::uint64_t> end_of(const Type& type, std::uint64_t at) noexcept {
+  std::optional<std::uint64_t> end = at;
+  for (const Member& member : type.members) {
+    if (!member.key && type.keyed) continue;
+    if (member.plurality == Plurality::kSequence) return std::nullopt;
+    if (member.is_sequence()) end = *end + padding_before(*end, kLengthOfKeys) + kLengthOfKeys;
+    end = end_of(member.element, member.plurality == Plurality::kOne ? 1 : member.count, *end);
+    if (!end) return end;
+  }
+  return end;
+}
+
+bool is_whole(Primitive primitive) noexcept {
+  return !is_text(primitive) && primitive != Primitive::kBool && primitive != Primitive::kFloat32 &&
+         primitive != Primitive::kFloat64;
+}
+
+std::optional<Key::Number> first_number(const Type& type, std::size_t base) noexcept {
+  for (const Member& member : type.members) {
+    if ((!member.key && type.keyed) || member.plurality != Plurality::kOne) continue;
+    const std::size_t offset = base + member.offset;
+    if (member.element.type != nullptr) {
+      if (const auto found = first_number(*member.element.type, offset)) return found;
+    } else if (is_whole(member.element.primitive)) {
+      return Key::Number{offset, size_of(member.element.primitive)};
+    }
+  }
+  return std::nullopt;
+}
+
+void name_keys(const Type& type, const std::string& prefix, std::vector<std::string>& names) {
+  for (const Member& member : type.members) {
+    if (!member.key && type.keyed) continue;
+    const Type* const nested = member.element.type;
+    if (nested != nullptr && nested->keyed) {
+      name_keys(*nested, prefix + member.name + ".", names);
+    } else {
+      names.push_back(prefix + member.name);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> Key::names() const {
+  std::vector<std::string> names;
+  name_keys(*type_, "", names);
+  return names;
+}
+
+Key::Key(const Type& type)
+    : type_(&type),
+      digests_(end_of(type, 0).value_or(SIZE_MAX) > sizeof(KeyHash)),
+      number_(first_number(type, 0)) {}
+
+void Key::Number::write(std::uint64_t number, void* to) const noexcept {
+  auto* const bytes = static_cast<std::uint8_t*>(to);
+  for (std::size_t i = 0; i < width; ++i) {
+    const std::size_t shift = kNativeEncapsulation == 1 ? i : width - 1 - i;
+    bytes[i] = static_cast<std::uint8_t>(number >> 8 * shift);
+  }
+}
+
+std::size_t Key::extract(Pieces from, In in, std::span<std::uint8_t> to) const noexcept {
+  Source source(from);
+  if (!source.open()) return 0;
+  Buffer buffer(to);
+  static constexpr std::uint8_t kBigEndian[kEncapsulationBytes] = {};
+  buffer.put(kBigEndian);
+  return Copier(source, in, buffer).structure(*type_, true) ? buffer.size() : 0;
+}
+
+bool Key::hash(Pieces from, In in, KeyHash& to) const noexcept {
+  Source source(from);
+  if (!source.open()) return false;
+  if (digests_) {
+    Digester digester;
+    if (!Copier(source, in, digester).structure(*type_, true)) return false;
+    to = digester.finish();
+    return true;
+  }
+  to = {};
+  Buffer buffer(to);
+  return Copier(source, in, buffer).structure(*type_, true);
+}
+
+}  // namespace perflab::message
