@@ -8,6 +8,8 @@ KIND = MiddlewareKind(
     runtime="dds",
     install="build it with `make`",
     wire="udp",
+    over_network={},
+    reliable=False,
     service_framings=("rmw_fastrtps", "rmw_cyclonedds"),
     options=(
         Option("socket_receive_buffer", "what to ask the kernel for, which is the queue of a reader (4MiB)"),
