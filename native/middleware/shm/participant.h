@@ -4,9 +4,9 @@
 // they meet; a reader that asks for a writer's messages says which of its cells they share, and the writer
 // answers with its ring.
 //
-// Threads: the caller's (create, write, take, wait); "shm.control" of the domain, which also watches deadlines
-// and leases; and "shm.data", which calls on_data(), where readers have it. A message passes neither of the two
-// on its way to take(), nor to a thread in a wait-set.
+// Threads: the caller's (create, write, take, wait); "shm.control" of the domain, which also watches
+// deadlines and leases; and "shm.data", which calls on_data(), where readers have it. A message passes
+// neither of the two on its way to take(), nor to a thread in a wait-set.
 #pragma once
 
 #include <atomic>
@@ -71,7 +71,8 @@ class Participant {
   void leave(Entity& entity);
   void poke() noexcept { domain_.poke(); }
   // Under the mutex of the domain, as Matching is called.
-  void report(const Entity& entity, perflab_event_kind kind, const perflab_identity& peer, std::int32_t count) {
+  void report(const Entity& entity, perflab_event_kind kind, const perflab_identity& peer,
+              std::int32_t count) {
     domain_.report(entity, kind, peer, count);
   }
   void note_closed(const std::string& why) { domain_.note_closed(why); }

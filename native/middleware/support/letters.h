@@ -1,9 +1,10 @@
-// How participants of one machine find each other and talk, apart from messages: letters over AF_UNIX sockets.
+// How participants of one machine find each other and talk, apart from messages: letters over AF_UNIX
+// sockets.
 //
 // Each participant of a domain listens on the first free of kSeats abstract names
-// ("perflab-<plug-in>.<user>.<domain>.<n>") and connects to all who were there before it; both ends send. Who joins
-// holds one more name meanwhile, so that of two one is always the later one. The kernel removes names and
-// connections with the process, however it ends: nothing is left behind, and peers see the end at once.
+// ("perflab-<plug-in>.<user>.<domain>.<n>") and connects to all who were there before it; both ends send. Who
+// joins holds one more name meanwhile, so that of two one is always the later one. The kernel removes names
+// and connections with the process, however it ends: nothing is left behind, and peers see the end at once.
 #pragma once
 
 #include <cstddef>

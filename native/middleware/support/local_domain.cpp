@@ -274,7 +274,8 @@ void LocalDomain::handle_ready(int fd) {
     for (Descriptor socket; (socket = accept_connection(listener_)).open();) connected(std::move(socket));
     return;
   }
-  const auto peer = std::ranges::find_if(peers_, [&](const Peer& each) { return each.socket.number() == fd; });
+  const auto peer =
+      std::ranges::find_if(peers_, [&](const Peer& each) { return each.socket.number() == fd; });
   if (peer != peers_.end() && !receive_letters(*peer)) lose(peer);
 }
 

@@ -5,8 +5,8 @@
 // and answers (`start`). What the two send along, and what it means, is the plug-in's. A participant talks to
 // itself in the same letters as to others, so that there is one way of matching.
 //
-// Threads: those of the plug-in, and "<plug-in>.control", which does all that is in this file, sends and reads
-// letters, and calls on_event().
+// Threads: those of the plug-in, and "<plug-in>.control", which does all that is in this file, sends and
+// reads letters, and calls on_event().
 //
 // Locks, in the order in which they may be held together: calls(), mutex(), and one of a writer or reader.
 //
@@ -85,8 +85,8 @@ struct Peer {
 class LocalDomain {
  public:
   // What a plug-in does when participants meet and two endpoints match. All on the control thread (but
-  // introduce() also before it begins), under mutex(). What one throws ends the connection to that peer, and is
-  // noted. Not functions of writers and readers: the control thread calls them while another thread still
+  // introduce() also before it begins), under mutex(). What one throws ends the connection to that peer, and
+  // is noted. Not functions of writers and readers: the control thread calls them while another thread still
   // constructs or already destroys what the plug-in derives from these.
   class Plugin {
    public:

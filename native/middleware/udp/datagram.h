@@ -1,8 +1,8 @@
 // What goes over the wire: a head and a piece of one message, in one datagram.
 //
-// A message that fits is one datagram. A larger one goes in pieces of kLargestPiece bytes, the last of which is
-// what is left; each says of which message it is, and where in it it lies. Nothing is sent twice and nothing is
-// acknowledged.
+// A message that fits is one datagram. A larger one goes in pieces of kLargestPiece bytes, the last of which
+// is what is left; each says of which message it is, and where in it it lies. Nothing is sent twice and
+// nothing is acknowledged.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ struct Head {
   std::uint32_t unused = 0;
   std::uint64_t key = 0;  // of the reader: whoever gets its port later is not meant
   perflab_identity writer{};
-  std::int64_t sequence = 0;  // of the message, from 1 on
+  std::int64_t sequence = 0;   // of the message, from 1 on
   std::int64_t source_ns = 0;  // wall clock
   perflab_sample_identity related{};
 };

@@ -25,7 +25,8 @@ support::Endpoint checked(const perflab_endpoint_settings& settings) {
     refuse("durability transient_local, but nothing is kept for later readers", "durability volatile");
   if (finite(qos.deadline_ns)) refuse("a deadline, which nobody watches", "no deadline");
   if (finite(qos.lifespan_ns)) refuse("a lifespan, which nobody watches", "no lifespan");
-  if (finite(qos.lease_duration_ns)) refuse("liveliness with a lease, which nobody watches", "no lease duration");
+  if (finite(qos.lease_duration_ns))
+    refuse("liveliness with a lease, which nobody watches", "no lease duration");
   if (qos.liveliness == PERFLAB_MANUAL_BY_TOPIC)
     refuse("liveliness manual_by_topic, which nobody watches", "liveliness automatic");
   if (qos.history == PERFLAB_KEEP_LAST && qos.depth > kDeepest)

@@ -12,8 +12,8 @@ class Participant;
 
 class Entity : public support::Entity {
  public:
-  // Throws Unsupported for what datagrams alone cannot do, and for messages of a fixed size that no socket here
-  // can hold.
+  // Throws Unsupported for what datagrams alone cannot do, and for messages of a fixed size that no socket
+  // here can hold.
   Entity(Participant& of, bool writes, const perflab_endpoint_settings& settings,
          const perflab_listener* called);
 

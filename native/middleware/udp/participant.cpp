@@ -75,7 +75,7 @@ std::int64_t Matching::tick(support::Entity& entity, std::int64_t) {
 
 Participant::Participant(const perflab_host& host, const ParticipantSettings& settings)
     : settings_(settings),
-      room_(receive_room(open_socket())),
+      room_(receive_room(open_receiving())),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       domain_("udp", host, settings.domain, matching_) {
   if (!epoll_.open()) fail("no descriptor is left");
@@ -95,7 +95,7 @@ const char* Participant::describe() {
   nlohmann::json json = domain_.described();
   Counts counts;
   {
-    const std::lock_guard calls(domain_.calls());
+    const std::lock_guard lock(readers_mutex_);
     counts = of_those_gone_;
     for (const Reader* const reader : readers_) counts.add(*reader);
   }
@@ -130,8 +130,8 @@ std::string Participant::too_large(std::uint64_t size) const {
   const std::uint64_t needed = room_for(size) / 2 + 1;
   const bool asked = needed <= settings_.buffers.receive;
   return "a message of " + std::to_string(size) + " bytes does not fit into a socket's buffer of " +
-         std::to_string(room_ / 2) + "; right would be at most " + std::to_string(largest_message()) +
-         " bytes, or " +
+         std::to_string(room_) + " as the kernel counts; right would be at most " +
+         std::to_string(largest_message()) + " bytes, or " +
          (asked ? "`sysctl -w net.core.rmem_max=" + std::to_string(needed) + "`"
                 : "socket_receive_buffer=" + std::to_string(needed) + " and net.core.rmem_max of as much");
 }
@@ -139,9 +139,9 @@ std::string Participant::too_large(std::uint64_t size) const {
 void Participant::enter(Entity& entity) {
   if (!entity.is_writer) {
     auto& reader = static_cast<Reader&>(entity);
-    const std::lock_guard calls(domain_.calls());
-    readers_.push_back(&reader);
+    const std::lock_guard lock(readers_mutex_);
     if (reader.listener.on_data != nullptr) watch(reader.socket().number(), &reader);
+    readers_.push_back(&reader);
   }
   domain_.enter(entity);
 }
@@ -150,12 +150,18 @@ void Participant::leave(Entity& entity) {
   const std::lock_guard calls(domain_.calls());
   if (!entity.is_writer) {
     auto& reader = static_cast<Reader&>(entity);
+    const std::lock_guard lock(readers_mutex_);
     of_those_gone_.add(reader);
     std::erase(readers_, &reader);
     if (reader.listener.on_data != nullptr)
       epoll_ctl(epoll_.number(), EPOLL_CTL_DEL, reader.socket().number(), nullptr);
   }
   domain_.leave(entity);
+}
+
+bool Participant::has(const Reader* reader) noexcept {
+  const std::lock_guard lock(readers_mutex_);
+  return std::ranges::find(readers_, reader) != readers_.end();
 }
 
 // ---- the thread that calls on_data() ----
@@ -177,7 +183,7 @@ void Participant::run_data() {
       auto* const reader = static_cast<Reader*>(ready[static_cast<std::size_t>(i)].data.ptr);
       if (reader == nullptr) return;
       // It may have gone since, also in the callback of another one.
-      if (std::ranges::find(readers_, reader) == readers_.end()) continue;
+      if (!has(reader)) continue;
       reader->listener.on_data(reader->listener.context);
     }
   }

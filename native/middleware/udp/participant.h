@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -60,7 +61,8 @@ class Participant {
   }
 
   // For writers and readers.
-  Descriptor open_socket() const { return udp::open_socket(settings_.address, settings_.buffers); }
+  Descriptor open_receiving() const { return open_socket(settings_.address, {settings_.buffers.receive, 0}); }
+  Descriptor open_sending() const { return open_socket(settings_.address, {0, settings_.buffers.send}); }
   // That fits into a socket's buffer of this room; without it, one of this participant's.
   static std::uint64_t largest_message(std::uint64_t room) noexcept;
   std::uint64_t largest_message() const noexcept { return largest_message(room_); }
@@ -72,7 +74,8 @@ class Participant {
   void poke() noexcept { domain_.poke(); }
   void note_unsent() noexcept { unsent_.fetch_add(1, std::memory_order_relaxed); }
   // Under the mutex of the domain, as Matching is called.
-  void report(const Entity& entity, perflab_event_kind kind, const perflab_identity& peer, std::int32_t count) {
+  void report(const Entity& entity, perflab_event_kind kind, const perflab_identity& peer,
+              std::int32_t count) {
     domain_.report(entity, kind, peer, count);
   }
   void note_lost(std::uint64_t messages) noexcept { domain_.note_lost(messages); }
@@ -88,13 +91,14 @@ class Participant {
 
   void watch(int number, Reader* reader);
   void run_data();
+  bool has(const Reader* reader) noexcept;
 
   const ParticipantSettings settings_;
   const std::uint64_t room_;  // of a socket
   std::string description_;
   std::atomic<std::uint64_t> unsent_{0};
 
-  // Under the domain's calls().
+  std::mutex readers_mutex_;  // held for moments, and after the domain's calls(), if both are
   std::vector<Reader*> readers_;
   Counts of_those_gone_;
 

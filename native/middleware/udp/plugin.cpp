@@ -1,26 +1,27 @@
 // The middleware "udp": messages between threads and processes of one machine as plain datagrams over the
-// loopback. Writing is one system call, taking one another; the kernel wakes the thread that waits. That is the
-// least that a network path costs, and so the floor that middlewares over UDP are compared with, as "shm" is the
-// floor of one machine.
+// loopback. Writing is one system call, taking one another; the kernel wakes the thread that waits. That is
+// the least that a network path costs, and so the floor that middlewares over UDP are compared with, as "shm"
+// is the floor of one machine.
 //
-// A message goes to each matched reader by itself: one datagram where it fits (65,427 bytes), otherwise as many
-// as it takes (datagram.h). Nothing is repeated, acknowledged or held back. What the socket of a reader has no
-// room for is lost: the gap in the writer's numbers shows it, and is reported as PERFLAB_SAMPLE_LOST.
+// A message goes to each matched reader by itself: one datagram where it fits (65,427 bytes), otherwise as
+// many as it takes (datagram.h). Nothing is repeated, acknowledged or held back. What the socket of a reader
+// has no room for is lost: the gap in the writer's numbers shows it, and is reported as PERFLAB_SAMPLE_LOST.
 //
 // Options:
 //   socket_receive_buffer  what to ask the kernel for (4MiB; it grants no more than net.core.rmem_max). It is
 //                          the queue of a reader, so it says how much may wait there
 //   socket_send_buffer     likewise (4MiB; net.core.wmem_max)
 //
-// History. A reader that keeps the last few looks at all that its socket holds whenever it is taken from, and the
-// oldest give way; so a full socket loses the newest, as any network does. One that keeps all keeps what the
-// socket holds.
+// History. A reader that keeps the last few looks at all that its socket holds whenever it is taken from, and
+// the oldest give way; so a full socket loses the newest, as any network does. One that keeps all keeps what
+// the socket holds.
 //
-// Times. Source time stamps are the wall clock's in write(). No thread looks at a clock when a datagram arrives;
-// reception_ns is PERFLAB_TIME_UNKNOWN.
+// Times. Source time stamps are the wall clock's in write(). No thread looks at a clock when a datagram
+// arrives; reception_ns is PERFLAB_TIME_UNKNOWN.
 //
 // Limits. Best effort and volatile alone; deadlines, lifespans and leases are refused. `network` can only be
-// "lo". A message is refused that a socket's buffer cannot hold. At most 256 participants per domain and user.
+// "lo". A message is refused that a socket's buffer cannot hold. At most 256 participants per domain and
+// user.
 //
 // Read in this order: datagram.h, writer.h and reader.h (the way of a message), waitset.h, participant.h.
 

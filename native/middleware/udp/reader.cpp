@@ -36,11 +36,12 @@ Reader::Reader(Participant& of, const perflab_endpoint_settings& settings, const
       tells_identities_(settings.related_samples),
       fixed_size_(settings.fixed_size),
       datagram_bytes_(settings.fixed_size > 0 ? std::min(settings.fixed_size, kLargestPiece) : kLargestPiece),
-      socket_(of.open_socket()),
+      socket_(of.open_receiving()),
       room_(receive_room(socket_)),
       largest_(of.largest_message(room_)),
       key_(random_key()),
-      at_once_(keeps_all() ? kAtOnce : std::min<std::size_t>(static_cast<std::size_t>(info.qos.depth), kAtOnce)),
+      at_once_(keeps_all() ? kAtOnce
+                           : std::min<std::size_t>(static_cast<std::size_t>(info.qos.depth), kAtOnce)),
       most_queued_(room_ / kLeastInBuffer + at_once_),
       next_(at_once_),
       pieces_(2 * at_once_),
@@ -51,8 +52,7 @@ Reader::Reader(Participant& of, const perflab_endpoint_settings& settings, const
   std::vector<std::unique_ptr<Slot>> made;
   for (std::size_t i = 0; i <= std::min(kept, kMadeBefore); ++i) made.push_back(datagram_slot());
   for (auto& slot : made) give_back(std::move(slot));
-  for (std::size_t i = 0; fixed_size_ > kLargestPiece && i < 2; ++i)
-    made[i] = large_slot(fixed_size_);
+  for (std::size_t i = 0; fixed_size_ > kLargestPiece && i < 2; ++i) made[i] = large_slot(fixed_size_);
   for (auto& slot : made)
     if (slot != nullptr) give_back(std::move(slot));
   participant.enter(*this);
@@ -117,7 +117,8 @@ std::size_t Reader::read_some() {
   }
   int count = -1;
   do {
-    count = recvmmsg(socket_.number(), messages_.data(), static_cast<unsigned>(at_once_), MSG_DONTWAIT, nullptr);
+    count =
+        recvmmsg(socket_.number(), messages_.data(), static_cast<unsigned>(at_once_), MSG_DONTWAIT, nullptr);
   } while (count < 0 && errno == EINTR);
   if (count < 0 && errno == EAGAIN) return 0;
   if (count < 0) fail("cannot read from a socket");
@@ -131,13 +132,13 @@ std::size_t Reader::read_some() {
 // What is queued takes the slot along. Whatever is no message of one of its writers changes nothing.
 void Reader::accept(std::unique_ptr<Slot>& slot, std::size_t size, bool is_cut) {
   const Head& head = slot->head;
-  Source* const source = size < sizeof(Head) || is_cut || head.magic != kMagic || head.key != key_
-                             ? nullptr
-                             : find(head.writer);
+  Source* const source =
+      size < sizeof(Head) || is_cut || head.magic != kMagic || head.key != key_ ? nullptr : find(head.writer);
   const std::size_t piece = size - std::min(size, sizeof(Head));
-  const std::size_t right = std::min<std::size_t>(head.size - std::min(head.size, head.offset), kLargestPiece);
+  const std::size_t right =
+      std::min<std::size_t>(head.size - std::min(head.size, head.offset), kLargestPiece);
   if (source == nullptr || head.size > largest_ || piece != right || head.offset % kLargestPiece != 0 ||
-      (piece == 0 && head.size > 0) || head.sequence <= 0) {
+      (piece == 0 && head.size > 0) || head.sequence <= 0 || head.sequence == INT64_MAX) {
     foreign_.fetch_add(1, std::memory_order_relaxed);
     return;
   }

@@ -45,11 +45,11 @@ struct Assembly {
 struct Source {
   perflab_identity writer;
   bool matched = false;
-  bool gone = false;          // what it has sent is read nevertheless
-  bool is_read = false;       // gone, and nothing of it is left in the socket
-  std::int64_t first = 0;     // message for this reader; 0: not known yet
-  std::int64_t next = 0;      // message that is expected; 0: none has come
-  std::uint64_t lost = 0;     // not yet reported
+  bool gone = false;       // what it has sent is read nevertheless
+  bool is_read = false;    // gone, and nothing of it is left in the socket
+  std::int64_t first = 0;  // message for this reader; 0: not known yet
+  std::int64_t next = 0;   // message that is expected; 0: none has come
+  std::uint64_t lost = 0;  // not yet reported
   Assembly assembly{};
 };
 

@@ -32,7 +32,8 @@ WaitSet::WaitSet(Participant&) : epoll_(epoll_create1(EPOLL_CLOEXEC)), events_(1
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.ptr = nullptr;
-  if (epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, woken_.number(), &event) != 0) fail("cannot wait for sockets");
+  if (epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, woken_.number(), &event) != 0)
+    fail("cannot wait for sockets");
   const timespec none{};
   if (epoll_wait_ns(epoll_.number(), events_.data(), 1, &none) < 0 && errno == ENOSYS)
     throw Unsupported("udp: this kernel has no epoll_pwait2; right would be Linux 5.11 or later");
@@ -94,8 +95,8 @@ int WaitSet::poll(std::int64_t until_ns) noexcept {
       const std::int64_t left_ns = std::max<std::int64_t>(until_ns - read_clock(CLOCK_MONOTONIC), 0);
       left = {left_ns / kNanosecondsPerSecond, left_ns % kNanosecondsPerSecond};
     }
-    const int count =
-        epoll_wait_ns(epoll_.number(), events_.data(), events_.size(), until_ns == INT64_MAX ? nullptr : &left);
+    const int count = epoll_wait_ns(epoll_.number(), events_.data(), events_.size(),
+                                    until_ns == INT64_MAX ? nullptr : &left);
     if (count >= 0 || errno != EINTR) return count;
   }
 }

@@ -19,7 +19,7 @@ constexpr std::size_t kUsualParts = 8;
 }  // namespace
 
 Writer::Writer(Participant& of, const perflab_endpoint_settings& settings, const perflab_listener* called)
-    : Entity(of, true, settings, called), socket_(of.open_socket()) {
+    : Entity(of, true, settings, called), socket_(of.open_sending()) {
   participant.enter(*this);
 }
 

@@ -1,5 +1,5 @@
-// What is particular to datagrams: what a socket has no room for, what others send to it, messages in pieces, and
-// that nothing is allocated for a message.
+// What is particular to datagrams: what a socket has no room for, what others send to it, messages in pieces,
+// and that nothing is allocated for a message.
 #include <arpa/inet.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -51,7 +51,8 @@ class Udp : public Conformance {
 };
 
 TEST_F(Udp, WhatDatagramsCannotDoIsRefusedInALineThatSaysWhatWouldBeRight) {
-  const auto refused = [&](const char* policy, const char* right, const std::function<void(perflab_qos&)>& ask) {
+  const auto refused = [&](const char* policy, const char* right,
+                           const std::function<void(perflab_qos&)>& ask) {
     perflab_qos qos = usual_qos();
     ask(qos);
     for (const bool writes : {true, false}) {
@@ -249,7 +250,8 @@ TEST_F(Udp, DatagramsOfOthersAreCountedAndHarmNobody) {
 TEST_F(Udp, WhatAWriterSentBeforeItWasKilledIsTaken) {
   Reader r = reader();
   Peer doomed(subject().plugin, domain_.id());
-  ASSERT_EQ(doomed.ask(std::string("writer x ") + kTopic + " " + kType + " keep_all best_effort volatile 1"), "ok");
+  ASSERT_EQ(doomed.ask(std::string("writer x ") + kTopic + " " + kType + " keep_all best_effort volatile 1"),
+            "ok");
   ASSERT_EQ(doomed.ask("wait_matched x 1"), "ok");
   ASSERT_TRUE(eventually([&] { return r.matched_writers() == 1; }));
   ASSERT_EQ(doomed.ask("write x 0 20 5000"), "wrote 20");
