@@ -8,8 +8,6 @@
 namespace perflab::middleware::udp {
 namespace {
 
-constexpr std::int32_t kDeepest = 16384;
-
 bool finite(std::int64_t duration_ns) { return duration_ns != PERFLAB_DURATION_INFINITE; }
 
 // A datagram that is lost stays lost, and nobody watches a clock: what needs more than that is refused.

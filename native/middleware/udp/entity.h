@@ -10,6 +10,8 @@ namespace perflab::middleware::udp {
 
 class Participant;
 
+inline constexpr std::int32_t kDeepest = 16384;  // history of a reader
+
 class Entity : public support::Entity {
  public:
   // Throws Unsupported for what datagrams alone cannot do, and for messages of a fixed size that no socket

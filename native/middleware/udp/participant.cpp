@@ -140,7 +140,7 @@ void Participant::enter(Entity& entity) {
   if (!entity.is_writer) {
     auto& reader = static_cast<Reader&>(entity);
     const std::lock_guard lock(readers_mutex_);
-    if (reader.listener.on_data != nullptr) watch(reader.socket().number(), &reader);
+    if (reader.is_called()) watch(reader.socket().number(), &reader);
     readers_.push_back(&reader);
   }
   domain_.enter(entity);
@@ -153,8 +153,7 @@ void Participant::leave(Entity& entity) {
     const std::lock_guard lock(readers_mutex_);
     of_those_gone_.add(reader);
     std::erase(readers_, &reader);
-    if (reader.listener.on_data != nullptr)
-      epoll_ctl(epoll_.number(), EPOLL_CTL_DEL, reader.socket().number(), nullptr);
+    if (reader.is_called()) epoll_ctl(epoll_.number(), EPOLL_CTL_DEL, reader.socket().number(), nullptr);
   }
   domain_.leave(entity);
 }
@@ -166,7 +165,7 @@ bool Participant::has(const Reader* reader) noexcept {
 
 // ---- the thread that calls on_data() ----
 
-// Once for each datagram that comes, whether or not those before it have been read.
+// Whenever a datagram has come, whether or not those before it have been read.
 void Participant::watch(int number, Reader* reader) {
   epoll_event event{};
   event.events = EPOLLIN | EPOLLET;
@@ -183,8 +182,10 @@ void Participant::run_data() {
       auto* const reader = static_cast<Reader*>(ready[static_cast<std::size_t>(i)].data.ptr);
       if (reader == nullptr) return;
       // It may have gone since, also in the callback of another one.
-      if (!has(reader)) continue;
-      reader->listener.on_data(reader->listener.context);
+      for (bool has_more = true; has_more && has(reader);) {
+        has_more = reader->receive();
+        reader->listener.on_data(reader->listener.context);
+      }
     }
   }
 }

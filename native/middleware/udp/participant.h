@@ -3,9 +3,9 @@
 // Who is there and who belongs together is support/local_domain.h. A reader that asks for a writer's messages
 // says where its socket is; the writer sends there from then on, and answers from which message on.
 //
-// Threads: the caller's (create, write, take, wait); "udp.control" of the domain; and "udp.data", which calls
-// on_data(), where readers have it. A message passes neither of the two on its way to take(), nor to a thread
-// in a wait-set.
+// Threads: the caller's (create, write, take, wait); "udp.control" of the domain; and "udp.data", which reads
+// the sockets of readers that have on_data(), and calls it. Otherwise a message passes neither of the two on
+// its way to take(), nor to a thread in a wait-set.
 #pragma once
 
 #include <netinet/in.h>

@@ -14,7 +14,7 @@
 //
 // History. A reader that keeps the last few looks at all that its socket holds whenever it is taken from, and
 // the oldest give way; so a full socket loses the newest, as any network does. One that keeps all keeps what
-// the socket holds.
+// the socket holds, and where it is called 16384 messages more.
 //
 // Times. Source time stamps are the wall clock's in write(). No thread looks at a clock when a datagram
 // arrives; reception_ns is PERFLAB_TIME_UNKNOWN.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "middleware/support/status.h"
 #include "middleware/types.h"
 #include "middleware/udp/participant.h"
 #include "middleware/udp/socket.h"
@@ -43,14 +44,17 @@ Reader::Reader(Participant& of, const perflab_endpoint_settings& settings, const
       at_once_(keeps_all() ? kAtOnce
                            : std::min<std::size_t>(static_cast<std::size_t>(info.qos.depth), kAtOnce)),
       most_queued_(room_ / kLeastInBuffer + at_once_),
+      most_ready_(!keeps_all()  ? static_cast<std::size_t>(info.qos.depth)
+                  : is_called() ? static_cast<std::size_t>(kDeepest)
+                                : at_once_),
       next_(at_once_),
       pieces_(2 * at_once_),
       messages_(at_once_) {
-  const std::size_t kept = keeps_all() ? at_once_ : static_cast<std::size_t>(info.qos.depth);
+  const std::size_t kept = std::min(most_ready_, kMadeBefore);
   ready_.reserve(kept);
   for (auto& slot : next_) slot = datagram_slot();
   std::vector<std::unique_ptr<Slot>> made;
-  for (std::size_t i = 0; i <= std::min(kept, kMadeBefore); ++i) made.push_back(datagram_slot());
+  for (std::size_t i = 0; i <= kept; ++i) made.push_back(datagram_slot());
   for (auto& slot : made) give_back(std::move(slot));
   for (std::size_t i = 0; fixed_size_ > kLargestPiece && i < 2; ++i) made[i] = large_slot(fixed_size_);
   for (auto& slot : made)
@@ -71,10 +75,14 @@ std::size_t Reader::matched() const noexcept {
 
 // ---- the way of a message ----
 
-perflab_status Reader::take(perflab_sample* sample, perflab_error*) {
+perflab_status Reader::take(perflab_sample* sample, perflab_error* error) {
   const std::lock_guard lock(mutex_);
-  if (!keeps_all() || ready_.empty()) read_socket();
-  if (ready_.empty()) return PERFLAB_NO_DATA;
+  if (!is_called() && (!keeps_all() || ready_.empty())) read_socket();
+  if (ready_.empty()) {
+    if (problem_.empty()) return PERFLAB_NO_DATA;
+    support::set_error(error, std::exchange(problem_, {}));
+    return PERFLAB_FAILED;
+  }
   std::unique_ptr<Slot> slot = ready_.pop_front();
   ready_count_.store(ready_.size(), std::memory_order_release);
   sample->data = slot->data.get();
@@ -89,20 +97,35 @@ perflab_status Reader::take(perflab_sample* sample, perflab_error*) {
 }
 
 void Reader::return_sample(perflab_sample* sample) noexcept {
+  const std::lock_guard lock(mutex_);
   give_back(std::unique_ptr<Slot>(static_cast<Slot*>(sample->loan)));
   sample->loan = nullptr;
   sample->data = nullptr;
 }
 
-// Until it is empty, or as much as keep_all can hold. What comes meanwhile may be read later.
-void Reader::read_socket() {
+bool Reader::receive() noexcept {
+  const std::lock_guard lock(mutex_);
+  bool has_more = false;
+  try {
+    has_more = read_socket();
+  } catch (const std::exception& failure) {
+    problem_ = failure.what();
+  }
+  if (waitset_ != nullptr) waitset_->look_again();
+  return has_more;
+}
+
+// Until it is empty, or as much as keep_all holds beside it; at most what was there when it began, for more
+// may come meanwhile. False where it is empty.
+bool Reader::read_socket() {
   for (std::size_t read = 0; read < most_queued_; read += at_once_) {
     if (read_some() < at_once_) {
       if (some_are_gone_) note_those_gone();
-      return;
+      return false;
     }
-    if (keeps_all() && !ready_.empty()) return;
+    if (keeps_all() && !is_called() && !ready_.empty()) break;
   }
+  return true;
 }
 
 std::size_t Reader::read_some() {
@@ -146,7 +169,7 @@ void Reader::accept(std::unique_ptr<Slot>& slot, std::size_t size, bool is_cut) 
   const bool continues = under_way.slot != nullptr && under_way.slot->head.sequence == head.sequence;
   if (!continues && is_late(*source, head.sequence)) return;
   if (piece == head.size) {
-    push(std::move(slot));
+    push(*source, std::move(slot));
   } else {
     join(*source, head, slot->data.get(), piece);
   }
@@ -183,12 +206,21 @@ void Reader::join(Source& source, const Head& head, const std::uint8_t* piece, s
   if (head.size != assembly.slot->head.size || assembly.has[index]) return;
   std::memcpy(assembly.slot->data.get() + head.offset, piece, size);
   assembly.has[index] = true;
-  if (--assembly.missing == 0) push(std::move(assembly.slot));
+  if (--assembly.missing == 0) push(source, std::move(assembly.slot));
 }
 
-void Reader::push(std::unique_ptr<Slot> slot) {
-  if (ready_.size() == ready_.capacity()) give_back(ready_.pop_front());
-  ready_.push_back(std::move(slot));
+// Where no more is kept the oldest gives way, or with keep_all this one is lost.
+void Reader::push(Source& source, std::unique_ptr<Slot> slot) {
+  if (ready_.size() < most_ready_) {
+    ready_.push_back(std::move(slot));
+  } else if (keeps_all()) {
+    give_back(std::move(slot));
+    ++source.lost;
+    participant.poke();
+  } else {
+    give_back(ready_.pop_front());
+    ready_.push_back(std::move(slot));
+  }
 }
 
 std::unique_ptr<Slot> Reader::datagram_slot() {
@@ -234,8 +266,14 @@ void Reader::note_those_gone() {
 }
 
 void Reader::attach(WaitSet& waitset) {
+  const std::lock_guard lock(mutex_);
   if (waitset_ != nullptr) throw Failed("udp: the reader is attached to a wait-set already");
   waitset_ = &waitset;
+}
+
+void Reader::detach() noexcept {
+  const std::lock_guard lock(mutex_);
+  waitset_ = nullptr;
 }
 
 // ---- on the control thread ----

@@ -3,6 +3,9 @@
 // The socket's buffer is the queue. take() reads it: all that is there where the history keeps the last few,
 // for the oldest give way, otherwise some at a time. So no thread lies between the kernel and the one that
 // takes, and a message of one datagram lies from then on where the host sees it.
+//
+// Where the host wants to be called for each message, the thread that calls reads the socket, for it alone
+// knows what has come since the last call; take() then finds it in memory.
 #pragma once
 
 #include <netinet/in.h>
@@ -14,6 +17,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "base/descriptor.h"
@@ -64,6 +68,10 @@ class Reader : public Entity {
   perflab_status take(perflab_sample* sample, perflab_error* error);
   void return_sample(perflab_sample* sample) noexcept;
 
+  bool is_called() const noexcept { return listener.on_data != nullptr; }
+  // The thread that calls: reads the socket; true where it may not be empty yet.
+  bool receive() noexcept;
+
   const Descriptor& socket() const noexcept { return socket_; }
   std::uint64_t key() const noexcept { return key_; }
   std::uint64_t largest_message() const noexcept { return largest_; }
@@ -73,7 +81,7 @@ class Reader : public Entity {
   std::uint64_t incomplete() const noexcept { return incomplete_.load(std::memory_order_relaxed); }
   // Throws Failed where the reader is attached already.
   void attach(WaitSet& waitset);
-  void detach() noexcept { waitset_ = nullptr; }
+  void detach() noexcept;
 
   // On the control thread, under the domain's mutex.
   // Datagrams of that writer are its own from now on.
@@ -88,16 +96,15 @@ class Reader : public Entity {
 
   bool keeps_all() const noexcept { return info.qos.history == PERFLAB_KEEP_ALL; }
   // All under mutex_.
-  void read_socket();
+  bool read_socket();
   std::size_t read_some();
   void accept(std::unique_ptr<Slot>& slot, std::size_t size, bool is_cut);
   void join(Source& source, const Head& head, const std::uint8_t* piece, std::size_t size);
   void give_up(Source& source);
   bool is_late(Source& source, std::int64_t sequence) noexcept;
-  void push(std::unique_ptr<Slot> slot);
+  void push(Source& source, std::unique_ptr<Slot> slot);
   void note_those_gone();
   Source* find(const perflab_identity& writer) noexcept;
-  // Of the thread that takes.
   std::unique_ptr<Slot> datagram_slot();
   std::unique_ptr<Slot> large_slot(std::size_t size);
   void give_back(std::unique_ptr<Slot> slot) noexcept;
@@ -111,9 +118,10 @@ class Reader : public Entity {
   const std::uint64_t key_;
   const std::size_t at_once_;
   const std::size_t most_queued_;  // datagrams that the socket can hold
-  WaitSet* waitset_ = nullptr;
+  const std::size_t most_ready_;
 
-  // Of the thread that takes.
+  mutable std::mutex mutex_;
+  WaitSet* waitset_ = nullptr;
   std::vector<std::unique_ptr<Slot>> free_;
   std::vector<std::unique_ptr<Slot>> free_large_;
   std::size_t made_ = 0;
@@ -122,10 +130,10 @@ class Reader : public Entity {
   std::vector<iovec> pieces_;
   std::vector<mmsghdr> messages_;
 
-  mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Source>> sources_;
   bool some_are_gone_ = false;
-  BoundedQueue<std::unique_ptr<Slot>> ready_;
+  GrowingQueue<std::unique_ptr<Slot>> ready_;
+  std::string problem_;  // with reading, which take() has not said yet
   std::atomic<std::size_t> ready_count_{0};
 
   std::atomic<std::uint64_t> foreign_{0};     // datagrams that are none of its writers'

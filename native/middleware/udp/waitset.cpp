@@ -27,16 +27,20 @@ int epoll_wait_ns(int epoll, epoll_event* events, std::size_t most, const timesp
 
 }  // namespace
 
-WaitSet::WaitSet(Participant&) : epoll_(epoll_create1(EPOLL_CLOEXEC)), events_(1) {
+WaitSet::WaitSet(Participant&) : epoll_(epoll_create1(EPOLL_CLOEXEC)), events_(2) {
   if (!epoll_.open()) fail("no descriptor is left");
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.ptr = nullptr;
-  if (epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, woken_.number(), &event) != 0)
-    fail("cannot wait for sockets");
+  watch(woken_.number(), &woken_);
+  watch(changed_.number(), &changed_);
   const timespec none{};
   if (epoll_wait_ns(epoll_.number(), events_.data(), 1, &none) < 0 && errno == ENOSYS)
     throw Unsupported("udp: this kernel has no epoll_pwait2; right would be Linux 5.11 or later");
+}
+
+void WaitSet::watch(int number, const void* what) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.ptr = const_cast<void*>(what);
+  if (epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, number, &event) != 0) fail("cannot wait for a socket");
 }
 
 WaitSet::~WaitSet() {
@@ -45,14 +49,13 @@ WaitSet::~WaitSet() {
 
 void WaitSet::attach(Reader& reader, std::uint64_t cookie) {
   attachments_.reserve(attachments_.size() + 1);
-  events_.resize(attachments_.size() + 2);
+  events_.resize(attachments_.size() + 3);
   reader.attach(*this);
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.ptr = &reader;
-  if (epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, reader.socket().number(), &event) != 0) {
+  try {
+    if (!reader.is_called()) watch(reader.socket().number(), &reader);
+  } catch (...) {
     reader.detach();
-    fail("cannot wait for a socket");
+    throw;
   }
   attachments_.push_back({&reader, cookie, false});
 }
@@ -65,27 +68,39 @@ void WaitSet::forget(const Reader& reader) noexcept {
 
 perflab_status WaitSet::wait(std::int64_t timeout_ns, std::uint64_t* ready, std::size_t capacity,
                              std::size_t* ready_count, perflab_error* error) noexcept {
-  // What has been read ahead does not show in the socket.
-  const bool is_there = std::ranges::any_of(
-      attachments_, [](const auto& attachment) { return attachment.reader->has_read_ahead(); });
-  const int count = poll(is_there || timeout_ns <= 0 ? 0 : support::monotonic_after(timeout_ns));
-  if (count < 0) {
-    support::set_error(error, "udp: cannot wait for sockets: " + reason_of(errno));
-    return PERFLAB_FAILED;
+  const std::int64_t until_ns = timeout_ns <= 0 ? 0 : support::monotonic_after(timeout_ns);
+  for (;;) {
+    // What has been read already does not show in the socket.
+    const bool is_there = std::ranges::any_of(
+        attachments_, [](const auto& attachment) { return attachment.reader->has_read_ahead(); });
+    const int count = poll(is_there ? 0 : until_ns);
+    if (count < 0) {
+      support::set_error(error, "udp: cannot wait for sockets: " + reason_of(errno));
+      return PERFLAB_FAILED;
+    }
+    const bool woken = note(count);
+    *ready_count = collect(ready, capacity);
+    if (woken || *ready_count > 0) return PERFLAB_OK;
+    if (count == 0 && !is_there) return PERFLAB_TIMEOUT;
   }
+}
+
+// Which readers have a datagram; returns whether it was woken.
+bool WaitSet::note(int count) noexcept {
   bool woken = false;
   for (Attachment& attachment : attachments_) attachment.has_datagram = false;
   for (int i = 0; i < count; ++i) {
-    const auto* const reader = static_cast<const Reader*>(events_[static_cast<std::size_t>(i)].data.ptr);
-    if (reader == nullptr) {
+    const void* const what = events_[static_cast<std::size_t>(i)].data.ptr;
+    if (what == &woken_) {
       woken = woken_.take();
-      continue;
+    } else if (what == &changed_) {
+      changed_.take();
+    } else {
+      const auto at = std::ranges::find(attachments_, what, &Attachment::reader);
+      if (at != attachments_.end()) at->has_datagram = true;
     }
-    const auto at = std::ranges::find(attachments_, reader, &Attachment::reader);
-    if (at != attachments_.end()) at->has_datagram = true;
   }
-  *ready_count = collect(ready, capacity);
-  return woken || *ready_count > 0 ? PERFLAB_OK : PERFLAB_TIMEOUT;
+  return woken;
 }
 
 int WaitSet::poll(std::int64_t until_ns) noexcept {

@@ -1,4 +1,5 @@
-// Waiting for readers: a thread in wait() sleeps in the kernel until one of their sockets has a datagram.
+// Waiting for readers: a thread in wait() sleeps in the kernel until one of their sockets has a datagram, or,
+// where another thread reads the socket, until that one says so.
 #pragma once
 
 #include <sys/epoll.h>
@@ -27,6 +28,8 @@ class WaitSet {
   perflab_status wait(std::int64_t timeout_ns, std::uint64_t* ready, std::size_t capacity,
                       std::size_t* ready_count, perflab_error* error) noexcept;
   void wake() noexcept { woken_.notify(); }
+  // A reader whose socket another thread reads may have something.
+  void look_again() noexcept { changed_.notify(); }
 
  private:
   struct Attachment {
@@ -36,10 +39,13 @@ class WaitSet {
   };
   // Returns how many events there are; 0 where the time is over.
   int poll(std::int64_t until_ns) noexcept;
+  void watch(int number, const void* what);
+  bool note(int count) noexcept;
   std::size_t collect(std::uint64_t* ready, std::size_t capacity) noexcept;
 
   const Descriptor epoll_;
   const Event woken_;
+  const Event changed_;
   // Changed only while nobody waits.
   std::vector<Attachment> attachments_;
   std::vector<epoll_event> events_;
