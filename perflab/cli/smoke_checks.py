@@ -34,8 +34,8 @@ from perflab.runs.rundir import RunDirectory
 from perflab.units import format_count, format_time
 
 WORKLOAD = "sierra_nevada"  # one process, and messages enough in a second for a p99
+BEST_EFFORT = "pubsub:reliability=best_effort"  # for a middleware that promises no more
 VIRTUAL = "virtual"
-RTPS = "rtps"  # the protocol of DDS, over the network
 
 OK, UNAVAILABLE, FAILED = "ok", "unavailable", "FAILED"
 
@@ -108,14 +108,14 @@ def _beneath(middleware: str, condition: type[BaseModel], native: Native) -> tup
         return {}, f"{middleware} does not reach across processes"
     if not condition.over_network:
         return {}, None
-    if kind.wire != RTPS:
+    if kind.over_network is None:
         return {}, f"{middleware} sends nothing over the network"
     return {f"{middleware}.{key}": value for key, value in kind.over_network.items()}, None
 
 
 def _experiment(middleware: str | None, **more: Any) -> dict[str, Any]:
     return {
-        "workload": [WORKLOAD],
+        "workload": [WORKLOAD if MIDDLEWARES[middleware or VIRTUAL].reliable else BEST_EFFORT],
         "middlewares": [middleware or VIRTUAL],
         "time": "1s",
         "cool_down": {"limit": 0},

@@ -8,6 +8,7 @@ KIND = MiddlewareKind(
     runtime="dds",
     install="install its library with `apt install cyclonedds-dev` and build with `make`",
     wire="rtps",
+    over_network={},
     options=(
         Option("config", "an XML file, or XML itself, in Cyclone's format; wins over what perflab sets"),
         Option("lease_duration", "how long a silent participant counts as alive (10s)"),

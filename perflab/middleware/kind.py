@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 SWITCH = ("on", "off")
@@ -42,7 +42,8 @@ class MiddlewareKind:
     plugin: str | None = None  # whose plug-in it uses where that is not its own
     service_framings: tuple[str, ...] = ("rmw_cyclonedds",)
     rmw: str | None = None  # the RMW of ROS 2 that it is
-    over_network: Mapping[str, str] = field(default_factory=dict)  # options without which messages stay in the machine
+    over_network: Mapping[str, str] | None = None  # options with which messages go by the network's way; None: no way
+    reliable: bool = True  # whether it can promise that messages arrive
 
 
 @dataclass(frozen=True)

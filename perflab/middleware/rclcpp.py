@@ -18,6 +18,7 @@ NOT_SOURCED = "ROS 2 not sourced; source its setup.bash, e.g. `source /opt/ros/j
 DEFAULT_RMW = "rmw_fastrtps_cpp"  # of ROS 2, where it is installed
 FASTRTPS = ("rmw_fastrtps_cpp", "rmw_fastrtps_dynamic_cpp")
 CYCLONEDDS = "rmw_cyclonedds_cpp"
+OVER_RTPS = (*FASTRTPS, CYCLONEDDS, "rmw_connextdds")
 _KNOWN = (CYCLONEDDS, DEFAULT_RMW)
 _INDEX = Path("share/ament_index/resource_index/rmw_typesupport")  # where an RMW registers
 _NO_RMW = ("rmw_implementation",)
@@ -70,7 +71,8 @@ def kind_of(rmw: str) -> MiddlewareKind:
         disturbed=False,
         install=NOT_SOURCED,
         options=OPTIONS if rmw in FASTRTPS else OPTIONS[:-1],
-        wire="rtps" if rmw in (*FASTRTPS, CYCLONEDDS, "rmw_connextdds") else rmw,
+        wire="rtps" if rmw in OVER_RTPS else rmw,
+        over_network={} if rmw in OVER_RTPS else None,
         service_framings=("rmw_cyclonedds",) if rmw == CYCLONEDDS else ("rmw_fastrtps",),
         rmw=rmw,
     )

@@ -17,6 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from perflab.errors import BadInput
 from perflab.formats import yaml_file
+from perflab.middleware import REGISTRY as MIDDLEWARES
 from perflab.profile.perf_data import Frame, Stack, ThreadStacks, Weight, file_name, is_whole
 from perflab.statistics.proportion import wilson
 from perflab.validation import what_is_wrong
@@ -116,6 +117,8 @@ class Families:
 @cache
 def _own() -> _Written:
     text = resources.files("perflab.profile").joinpath("families.yaml").read_text(encoding="utf-8")
+    plugins = dict.fromkeys(kind.plugin or kind.name for kind in MIDDLEWARES.values())
+    text = text.replace("@PLUGINS@", "|".join(map(re.escape, plugins)))
     return _parsed(yaml_file.parse(text, "families.yaml")[0], "families.yaml", ())
 
 

@@ -571,7 +571,8 @@ def test_list_and_doctor_speak_json(perflab: Perflab) -> None:
     assert {"sierra_nevada", "mont_blanc"} <= topologies
     everything = json.loads(perflab("list", "--json").stdout)
     names = [row["name"] for row in everything["middlewares"]]
-    assert [name for name in names if "/" not in name] == ["cyclonedds", "direct", "fastdds", "shm", "sim", "virtual"]
+    own = ["cyclonedds", "direct", "fastdds", "shm", "sim", "udp", "virtual"]
+    assert [name for name in names if "/" not in name] == own
     assert {"rclcpp/rmw_cyclonedds_cpp", "rclcpp/rmw_fastrtps_cpp"} <= set(names)
     assert everything["messages"][0]["name"] == "stamped_int64"
     health = json.loads(perflab("doctor", "--json").stdout)

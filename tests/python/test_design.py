@@ -433,6 +433,7 @@ EXAMPLES: dict[str, tuple[list[str], int]] = {
     "demo": (["baseline", "cpu_load", "message_flood", "one CPU"] * 2, 70),
     "executor_cases": (["baseline"] * 5, 40),
     "executors": (["baseline"] * 4, 32),
+    "floor": (["baseline"] * 12, 144),
     "flood_dose": (["baseline", *(f"message_flood rate={n}" for n in (100, 500, 1000, 2000))], 45),
     "layouts": (["baseline"] * 8, 64),
     "message_flood": (

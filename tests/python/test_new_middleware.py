@@ -24,4 +24,5 @@ def test_the_page_shows_all_that_a_middleware_is_made_of() -> None:
     assert shown[module] == (SOURCE / module).read_text("utf-8")
     assert shown[f"{SHM}/CMakeLists.txt"].startswith("perflab_middleware_plugin(shm ")
     suite = shown["tests/conformance/middleware/CMakeLists.txt"]
-    assert suite.startswith("perflab_middleware_conformance(perflab_middleware_shm ")
+    assert suite == "perflab_middleware_conformance(perflab_middleware_shm)\n"
+    assert shown["tests/conformance/refusals.cmake"].startswith("set(perflab_refused_by_shm ")

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <string>
 
 #include "middleware/middleware.h"
+#include "middleware/support/local_domain.h"
 
 namespace perflab::middleware::shm {
 
@@ -13,30 +13,14 @@ class Participant;
 
 inline bool finite(std::int64_t duration_ns) noexcept { return duration_ns != PERFLAB_DURATION_INFINITE; }
 
-// What peers learn of a writer or reader.
-struct Endpoint {
-  perflab_qos qos;
-  std::string topic;
-  std::string type;
-  std::string user_data;
-};
-// Throws Error where they are malformed, or cannot be had.
-Endpoint checked(const perflab_endpoint_settings& settings);
-
-class Entity {
+class Entity : public support::Entity {
  public:
   Entity(Participant& of, bool writes, const perflab_endpoint_settings& settings,
          const perflab_listener* called);
-  Entity(const Entity&) = delete;
-  Entity& operator=(const Entity&) = delete;
 
   const perflab_identity& identity() const noexcept { return id; }
 
   Participant& participant;
-  const bool is_writer;
-  const Endpoint info;
-  const perflab_listener listener;
-  const perflab_identity id;
 };
 
 // Counts the periods in which no message came.

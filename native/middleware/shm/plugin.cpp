@@ -10,8 +10,8 @@
 //   3. ring.h, board.h           the way of a message: where it lies, who is woken
 //   4. writer.h, reader.h        what a writer and a reader must be able to do
 //   5. waitset.h                 waiting that is level-triggered, and wake() that is sticky
-//   6. participant.h, wire.h     who is there and who belongs together, which another plug-in leaves to its
-//   library
+//   6. support/local_domain.h    who is there and who belongs together, which a plug-in over a library leaves
+//      and participant.h         to the library
 //
 // Options (durations need a unit):
 //   match_delay        a writer and a reader match only that long after they know each other (0ns)

@@ -21,6 +21,7 @@ perflab_qos lossless(const Case& one, int messages) {
 // Several threads of this process and another process send to the same two subscriptions, with pauses in
 // which the executor falls asleep: a wake-up that is lost shows as messages that are not handled.
 TEST_P(AnyExecutor, LosesNoWakeUpWhenManySendAtOnce) {
+  if (!subject().abilities().reliable) GTEST_SKIP() << "the plug-in may lose messages under pressure";
   constexpr std::uint64_t kThreads = 3;
   constexpr std::uint64_t kMessages = 1'500;
   constexpr std::uint64_t kRemote = 1'500;
@@ -35,8 +36,8 @@ TEST_P(AnyExecutor, LosesNoWakeUpWhenManySendAtOnce) {
   Peer peer(dds().file(), domain());
   if (remote) {
     peer.ask("writer w rt/conformance " + message::dds_type_name(kOfPeers.ros_type()) +
-             (intra_process() ? " keep_last reliable volatile " + std::to_string(kAll)
-                              : " keep_all reliable volatile 1"));
+             (intra_process() ? " keep_last " + usual_reliability() + " volatile " + std::to_string(kAll)
+                              : " keep_all " + usual_reliability() + " volatile 1"));
     ASSERT_EQ(peer.ask("wait_matched w 2"), "ok");
   }
   ASSERT_TRUE(matched(kThreads + (remote ? 1 : 0)));

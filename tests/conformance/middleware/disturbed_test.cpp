@@ -15,6 +15,12 @@ using Options = std::vector<std::pair<std::string, std::string>>;
 class Disturbed : public Conformance {
  protected:
   nlohmann::json injected() { return nlohmann::json::parse(participant().describe()).at("injected"); }
+  std::uint64_t offered() {
+    std::uint64_t sum = 0;
+    const nlohmann::json all = injected();
+    for (const auto& one : all.at("per_edge")) sum += one.at("offered").get<std::uint64_t>();
+    return sum;
+  }
   nlohmann::json edge(const char* topic = kTopic) {
     const nlohmann::json all = injected();
     for (const auto& one : all.at("per_edge")) {
@@ -29,7 +35,12 @@ class Disturbed : public Conformance {
     Writer w = writer();
     Reader r = reader();
     EXPECT_TRUE(matched(w, r));
-    for (std::uint64_t number = 1; number <= count; ++number) write(w, number);
+    for (std::uint64_t number = 1; number <= count; ++number) {
+      write(w, number);
+      // No more under way than what is not reliable can hold.
+      const bool waits = number % 200 == 0;
+      EXPECT_TRUE(!waits || eventually([&] { return offered() >= number - 100; }));
+    }
     auto got = take_until(r, expected);
     for (Taken& more : take_until_quiet(r, 120ms)) got.push_back(std::move(more));
     // The report is complete when the last delivery has been counted.
@@ -222,7 +233,7 @@ TEST_F(Disturbed, LifespanGoesOnWhileAMessageIsHeldBack) {
   perflab_qos qos = keep_all();
   qos.lifespan_ns = 100'000'000;
   open_with({{"disturb.delay", "300ms"}, {"disturb.topic", kTopic}});
-  Writer w = writer(qos);
+  PERFLAB_CREATE_OR_REFUSE(w, writer(qos), "lifespan");
   Reader r = reader();
   ASSERT_TRUE(matched(w, r));
   write(w, 1);
@@ -233,8 +244,8 @@ TEST_F(Disturbed, LifespanGoesOnWhileAMessageIsHeldBack) {
 
 TEST_F(Disturbed, KeepAllLosesNothingOfMoreThanItHolds) {
   open_with({{"disturb.delay", "500ms"}});  // by then all are there
-  Writer w = writer();
-  Reader r = reader();
+  PERFLAB_CREATE_OR_REFUSE(w, writer(reliable(keep_all())), "reliability");
+  PERFLAB_CREATE_OR_REFUSE(r, reader(reliable(keep_all())), "reliability");
   ASSERT_TRUE(matched(w, r));
   constexpr std::uint64_t kCount = 20'000;  // 16384 are held at most
   std::vector<std::uint64_t> got;
@@ -260,11 +271,11 @@ TEST_F(Disturbed, CallbacksOfOneReaderNeverComeConcurrently) {
   std::vector<std::thread> threads;
   for (Writer& w : writers) {
     threads.emplace_back([&w] {
-      for (std::uint64_t number = 0; number < 200; ++number) write(w, number);
+      for (std::uint64_t number = 0; number < 100; ++number) write(w, number);
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_TRUE(eventually([&] { return taken == 600; }));
+  EXPECT_TRUE(eventually([&] { return taken == 300; }));
   r->close();  // before what its callbacks look at
   EXPECT_FALSE(recorder.ever_concurrent());
 }
@@ -294,7 +305,7 @@ TEST_F(Disturbed, DelayHoldsAcrossProcesses) {
   open_with({{"disturb.delay", "3ms"}, {"disturb.loss_every", "5"}});
   Reader r = reader();
   Peer peer(subject().plugin, domain_.id());
-  ASSERT_EQ(peer.ask(std::string("writer x ") + kTopic + " " + kType + " keep_all reliable volatile 1"),
+  ASSERT_EQ(peer.ask(std::string("writer x ") + kTopic + " " + kType + " keep_all " + usual_reliability() + " volatile 1"),
             "ok");
   ASSERT_EQ(peer.ask("wait_matched x 1"), "ok");
   ASSERT_TRUE(eventually([&] { return r.matched_writers() == 1; }));

@@ -226,19 +226,44 @@ inline std::vector<std::string> elsewhere(Participant& participant, const std::s
   return all;
 }
 
-inline perflab_qos keep_all() {
+inline bool may_refuse(const std::string& what) {
+  const auto& known = subject().may_refuse;
+  return std::find(known.begin(), known.end(), what) != known.end();
+}
+
+// What tests ask for that are not about QoS: the default of ROS 2, as far as the plug-in promises it.
+inline perflab_qos usual_qos() {
   perflab_qos qos = middleware::default_qos();
+  if (may_refuse("reliability")) qos.reliability = PERFLAB_BEST_EFFORT;
+  return qos;
+}
+// The same as a word for the other process (peer.h).
+inline std::string usual_reliability() { return may_refuse("reliability") ? "best_effort" : "reliable"; }
+
+inline perflab_qos keep_all() {
+  perflab_qos qos = usual_qos();
   qos.history = PERFLAB_KEEP_ALL;
+  return qos;
+}
+
+// False where the plug-in refuses messages of that size, in a line, and is known to refuse some.
+inline bool written(Writer& writer, std::uint64_t number, std::size_t size) {
+  const auto bytes = make_message(number, size);
+  const perflab_bytes part{bytes.data(), bytes.size()};
+  perflab_error error{};
+  if (writer.write({&part, 1}, error) == PERFLAB_OK) return true;
+  EXPECT_TRUE(may_refuse("size")) << error.text;
+  EXPECT_NE(std::string(error.text).find(std::to_string(size)), std::string::npos) << error.text;
+  return false;
+}
+
+inline perflab_qos reliable(perflab_qos qos) {
+  qos.reliability = PERFLAB_RELIABLE;
   return qos;
 }
 
 inline const char* const kTopic = "rt/conformance";
 inline const char* const kType = "perflab_msgs::msg::dds_::Conformance_";
-
-inline bool may_refuse(const std::string& what) {
-  const auto& known = subject().may_refuse;
-  return std::find(known.begin(), known.end(), what) != known.end();
-}
 
 // A participant in a domain of its own.
 class Conformance : public testing::Test {

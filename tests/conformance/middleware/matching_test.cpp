@@ -78,7 +78,7 @@ class Incompatible : public Conformance {
 TEST_F(Incompatible, BestEffortWriterAndReliableReader) {
   perflab_qos offered = keep_all();
   offered.reliability = PERFLAB_BEST_EFFORT;
-  expect_incompatible(offered, keep_all(), "reliability");
+  expect_incompatible(offered, reliable(keep_all()), "reliability");
 }
 
 TEST_F(Incompatible, VolatileWriterAndTransientLocalReader) {
@@ -104,7 +104,7 @@ TEST_F(Incompatible, AutomaticWriterAndManualReader) {
 TEST_F(Conformance, ReliableWriterServesBestEffortReader) {
   perflab_qos requested = keep_all();
   requested.reliability = PERFLAB_BEST_EFFORT;
-  Writer w = writer();
+  PERFLAB_CREATE_OR_REFUSE(w, writer(reliable(keep_all())), "reliability");
   PERFLAB_CREATE_OR_REFUSE(r, reader(requested), "reliability");
   ASSERT_TRUE(matched(w, r));
   std::uint64_t sent = 0;

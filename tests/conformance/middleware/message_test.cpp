@@ -13,7 +13,9 @@ TEST_P(MessageSize, BytesArriveUnchanged) {
   Writer w = writer();
   Reader r = reader();
   ASSERT_TRUE(matched(w, r));
-  for (std::uint64_t number = 0; number < 3; ++number) write(w, number, GetParam());
+  for (std::uint64_t number = 0; number < 3; ++number) {
+    if (!written(w, number, GetParam())) GTEST_SKIP() << "the plug-in refuses messages of this size";
+  }
   const auto taken = take_until(r, 3);
   EXPECT_EQ(numbers(taken), range(0, 3));
   for (const Taken& one : taken) EXPECT_TRUE(intact(one.bytes, GetParam()));
@@ -59,8 +61,8 @@ TEST_F(Conformance, BytesMayBeReusedAfterWrite) {
 
 TEST_F(Conformance, ReliableMessagesArriveInOrderWithoutLoss) {
   constexpr std::uint64_t kCount = 5000;
-  Writer w = writer();
-  Reader r = reader();
+  PERFLAB_CREATE_OR_REFUSE(w, writer(reliable(keep_all())), "reliability");
+  PERFLAB_CREATE_OR_REFUSE(r, reader(reliable(keep_all())), "reliability");
   ASSERT_TRUE(matched(w, r));
   std::vector<std::uint64_t> got;
   for (std::uint64_t number = 0; number < kCount; ++number) {
@@ -73,8 +75,8 @@ TEST_F(Conformance, ReliableMessagesArriveInOrderWithoutLoss) {
 
 TEST_F(Conformance, ReliableMessagesWaitForAReaderThatTakesLate) {
   constexpr std::uint64_t kCount = 3000;
-  Writer w = writer();
-  Reader r = reader();
+  PERFLAB_CREATE_OR_REFUSE(w, writer(reliable(keep_all())), "reliability");
+  PERFLAB_CREATE_OR_REFUSE(r, reader(reliable(keep_all())), "reliability");
   ASSERT_TRUE(matched(w, r));
   for (std::uint64_t number = 0; number < kCount; ++number) write(w, number);
   EXPECT_EQ(numbers(take_until(r, kCount)), range(0, kCount));
@@ -136,8 +138,8 @@ TEST_F(Conformance, SamplesStayValidUntilTheyAreReturned) {
     while (r.take(sample, error) == PERFLAB_OK) held.push_back(sample);
     return held.size() == kHeld;
   }));
-  for (std::uint64_t number = 0; number < 100; ++number) write(w, 1000 + number, 5000);
-  take_until(r, 100);
+  for (std::uint64_t number = 0; number < 30; ++number) write(w, 1000 + number, 5000);
+  take_until(r, 30);
   for (std::size_t i = 0; i < held.size(); ++i) {
     EXPECT_EQ(number_of({held[i].data, held[i].size}), i);
     EXPECT_TRUE(intact({held[i].data, held[i].size}, 5000));

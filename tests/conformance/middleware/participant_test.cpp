@@ -74,11 +74,11 @@ TEST_F(Conformance, EmptyNamesAreRefused) {
 }
 
 TEST_F(Conformance, InvalidQosIsRefused) {
-  perflab_qos qos = middleware::default_qos();
+  perflab_qos qos = usual_qos();
   qos.depth = 0;
   EXPECT_THROW(writer(qos), Error);
   EXPECT_THROW(reader(qos), Error);
-  qos = middleware::default_qos();
+  qos = usual_qos();
   qos.deadline_ns = 0;
   EXPECT_THROW(writer(qos), Error);
 }

@@ -163,7 +163,7 @@ TEST_F(Participants, IgnoreEachOthersEndpointsWhereTheHostDeliversBetweenThem) {
   const int others = plugin_.capabilities().across_processes ? 1 : 0;
   if (others != 0) {
     peer.emplace(subject().plugin, domain_.id());
-    ASSERT_EQ(peer->ask(std::string("reader x ") + kTopic + " " + kType + " keep_all reliable volatile 1"),
+    ASSERT_EQ(peer->ask(std::string("reader x ") + kTopic + " " + kType + " keep_all " + usual_reliability() + " volatile 1"),
               "ok");
     ASSERT_EQ(peer->ask("wait_matched x 2"), "ok");
     ASSERT_TRUE(eventually([&] { return w.matched_readers() == 1 && after.matched_readers() == 1; }));
@@ -186,6 +186,7 @@ TEST_F(Participants, IgnoreEachOthersEndpointsWhereTheHostDeliversBetweenThem) {
 // Many pairs, made while the participants discover each other: a library that finds a pair from both sides,
 // or twice, is not to be heard either.
 TEST_F(Participants, DoNotReportAsIncompatibleWhatTheyIgnore) {
+  if (may_refuse("reliability")) GTEST_SKIP() << "the plug-in knows no QoS that is incompatible";
   open(2, true);
   if (IsSkipped()) return;
   perflab_qos best_effort = keep_all();
@@ -235,7 +236,7 @@ TEST_F(Participants, ServeOtherProcessesWhileTheyIgnoreEachOther) {
   Reader r = reader_of(1);
   Peer out(subject().plugin, domain_.id());
   Peer in(subject().plugin, domain_.id());
-  const std::string what = " x " + std::string(kTopic) + " " + kType + " keep_all reliable volatile 1";
+  const std::string what = " x " + std::string(kTopic) + " " + kType + " keep_all " + usual_reliability() + " volatile 1";
   ASSERT_EQ(out.ask("reader" + what), "ok");
   ASSERT_EQ(in.ask("writer" + what), "ok");
   ASSERT_EQ(out.ask("wait_matched x 2"), "ok");

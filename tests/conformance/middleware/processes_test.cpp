@@ -18,13 +18,15 @@ class Processes : public Conformance {
     return plugin_.name() == "fastdds" && std::find(options.begin(), options.end(), udp) == options.end();
   }
   static std::string endpoint(const char* kind, const char* durability = "volatile", int depth = 1) {
-    return std::string(kind) + " x " + kTopic + " " + kType + " keep_all reliable " + durability + " " +
+    return std::string(kind) + " x " + kTopic + " " + kType + " keep_all " + usual_reliability() + " " + durability + " " +
            std::to_string(depth);
   }
 };
 
 TEST_F(Processes, MessagesArriveInOrderWithoutLossInBothDirections) {
-  constexpr std::uint64_t kCount = 3000;
+  // What is not reliable keeps no more than sockets do.
+  const std::uint64_t kCount = may_refuse("reliability") ? 300 : 3000;
+  const std::string count = std::to_string(kCount);
   participant();
   Peer peer(subject().plugin, domain_.id());
   {
@@ -33,7 +35,8 @@ TEST_F(Processes, MessagesArriveInOrderWithoutLossInBothDirections) {
     ASSERT_EQ(peer.ask("wait_matched x 1"), "ok");
     ASSERT_TRUE(eventually([&] { return w.matched_readers() == 1; }));
     for (std::uint64_t number = 0; number < kCount; ++number) write(w, number);
-    EXPECT_EQ(peer.ask("take x 3000 36"), "took 3000 intact 3000 ordered 1 first 0 last 2999");
+    EXPECT_EQ(peer.ask("take x " + count + " 36"),
+              "took " + count + " intact " + count + " ordered 1 first 0 last " + std::to_string(kCount - 1));
   }
   ASSERT_EQ(peer.ask("wait_matched x 0"), "ok");
   ASSERT_EQ(peer.ask("destroy x"), "ok");
@@ -42,7 +45,7 @@ TEST_F(Processes, MessagesArriveInOrderWithoutLossInBothDirections) {
     ASSERT_EQ(peer.ask(endpoint("writer")), "ok");
     ASSERT_EQ(peer.ask("wait_matched x 1"), "ok");
     ASSERT_TRUE(eventually([&] { return r.matched_writers() == 1; }));
-    ASSERT_EQ(peer.ask("write x 0 3000 100"), "wrote 3000");
+    ASSERT_EQ(peer.ask("write x 0 " + count + " 100"), "wrote " + count);
     const auto taken = take_until(r, kCount);
     EXPECT_EQ(numbers(taken), range(0, kCount));
     const std::string identity = peer.ask("identity x");
@@ -62,7 +65,12 @@ TEST_F(Processes, MessagesOfAnySizeArrive) {
   ASSERT_EQ(peer.ask("wait_matched x 1"), "ok");
   ASSERT_TRUE(eventually([&] { return r.matched_writers() == 1; }));
   for (const unsigned size : {12u, 37u, 1501u, 70'001u, 1'000'003u, 8'000'000u}) {
-    ASSERT_EQ(peer.ask("write x 1 2 " + std::to_string(size)), "wrote 2");
+    const std::string answer = peer.ask("write x 1 2 " + std::to_string(size));
+    if (answer != "wrote 2" && may_refuse("size")) {
+      EXPECT_NE(answer.find(std::to_string(size)), std::string::npos) << answer;
+      continue;
+    }
+    ASSERT_EQ(answer, "wrote 2");
     const auto taken = take_until(r, 2);
     ASSERT_EQ(numbers(taken), range(1, 3)) << size;
     for (const Taken& one : taken) EXPECT_TRUE(intact(one.bytes, size));
@@ -120,7 +128,7 @@ TEST_F(Processes, WaitSetAndCallbackServeMessagesOfAnotherProcess) {
 TEST_F(Processes, LateJoinerGetsTheHistory) {
   Peer peer(subject().plugin, domain_.id());
   const std::string created =
-      peer.ask(std::string("writer x ") + kTopic + " " + kType + " keep_last reliable transient_local 4");
+      peer.ask(std::string("writer x ") + kTopic + " " + kType + " keep_last " + usual_reliability() + " transient_local 4");
   if (created != "ok" && may_refuse("durability"))
     GTEST_SKIP() << "the plug-in refuses durability: " << created;
   ASSERT_EQ(created, "ok");
@@ -138,8 +146,8 @@ TEST_F(Processes, DiscoveryIsReported) {
   {
     Peer peer(subject().plugin, domain_.id());
     EXPECT_TRUE(eventually([&] { return discovery_.has(PERFLAB_PARTICIPANT_FOUND); }));
-    ASSERT_EQ(peer.ask(std::string("writer w rt/found ") + kType + " keep_all reliable volatile 1"), "ok");
-    ASSERT_EQ(peer.ask(std::string("reader r rt/found ") + kType + " keep_all reliable volatile 1"), "ok");
+    ASSERT_EQ(peer.ask(std::string("writer w rt/found ") + kType + " keep_all " + usual_reliability() + " volatile 1"), "ok");
+    ASSERT_EQ(peer.ask(std::string("reader r rt/found ") + kType + " keep_all " + usual_reliability() + " volatile 1"), "ok");
     EXPECT_TRUE(eventually([&] { return discovery_.has(PERFLAB_WRITER_FOUND); }));
     EXPECT_TRUE(eventually([&] { return discovery_.has(PERFLAB_READER_FOUND); }));
     const auto found = discovery_.find(PERFLAB_WRITER_FOUND);
@@ -164,7 +172,7 @@ TEST_F(Processes, EndpointsElsewhereAreListedWithTypeAndUserDataWhetherTheyMatch
   Writer own = writer();
   EXPECT_EQ(elsewhere(participant(), kTopic), Lines());
   Peer peer(subject().plugin, domain_.id());
-  const std::string qos = " keep_all reliable volatile 1";
+  const std::string qos = " keep_all " + usual_reliability() + " volatile 1";
   ASSERT_EQ(peer.ask(std::string("reader r ") + kTopic + " " + kType + qos + " data typehash=RIHS01_12;"), "ok");
   Peer another(subject().plugin, domain_.id());
   ASSERT_EQ(another.ask(std::string("writer w ") + kTopic + " " + other + qos), "ok");
@@ -188,7 +196,7 @@ TEST_F(Processes, OtherTypeDoesNotMatch) {
   Peer other(subject().plugin, domain_.id());
   Peer same(subject().plugin, domain_.id());
   ASSERT_EQ(other.ask(std::string("reader x ") + kTopic + " perflab_msgs::msg::dds_::Other_" +
-                      " keep_all reliable volatile 1"),
+                      " keep_all " + usual_reliability() + " volatile 1"),
             "ok");
   ASSERT_EQ(same.ask(endpoint("reader")), "ok");
   ASSERT_EQ(same.ask("wait_matched x 1"), "ok");
@@ -198,7 +206,7 @@ TEST_F(Processes, OtherTypeDoesNotMatch) {
 
 TEST_F(Processes, IncompatibleQosIsReported) {
   Recorder recorder;
-  Reader r = reader(keep_all(), recorder.listener());
+  PERFLAB_CREATE_OR_REFUSE(r, reader(reliable(keep_all()), recorder.listener()), "reliability");
   Peer peer(subject().plugin, domain_.id());
   const std::string created =
       peer.ask(std::string("writer x ") + kTopic + " " + kType + " keep_all best_effort volatile 1");
@@ -274,9 +282,9 @@ TEST_F(Processes, ManyProcessesFindEachOther) {
   for (const auto& peer : peers) ASSERT_EQ(peer->ask(endpoint("reader")), "ok");
   for (const auto& peer : peers) ASSERT_EQ(peer->ask("wait_matched x 1"), "ok");
   ASSERT_TRUE(eventually([&] { return w.matched_readers() == kPeers; }));
-  for (std::uint64_t number = 0; number < 200; ++number) write(w, number, 1000);
+  for (std::uint64_t number = 0; number < 100; ++number) write(w, number, 1000);
   for (const auto& peer : peers) {
-    EXPECT_EQ(peer->ask("take x 200 1000"), "took 200 intact 200 ordered 1 first 0 last 199");
+    EXPECT_EQ(peer->ask("take x 100 1000"), "took 100 intact 100 ordered 1 first 0 last 99");
   }
 }
 

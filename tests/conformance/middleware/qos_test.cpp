@@ -5,7 +5,7 @@ namespace perflab::conformance {
 namespace {
 
 perflab_qos keep_last(std::int32_t depth) {
-  perflab_qos qos = middleware::default_qos();
+  perflab_qos qos = usual_qos();
   qos.depth = depth;
   return qos;
 }

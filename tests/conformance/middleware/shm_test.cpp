@@ -9,7 +9,7 @@
 #include "fixture.h"
 #include "middleware/shm/board.h"
 #include "middleware/shm/ring.h"
-#include "middleware/shm/wire.h"
+#include "middleware/support/letters.h"
 #include "middleware/types.h"
 #include "peer.h"
 
@@ -215,16 +215,16 @@ TEST_F(Shm, NothingIsLeftOfAKilledProcess) {
 // Speaks with a participant as another one would, by hand.
 class FakePeer {
  public:
-  explicit FakePeer(std::uint32_t domain) : seat_(shm::take_seat(domain)) {
+  explicit FakePeer(std::uint32_t domain) : seat_(support::take_seat("shm", domain)) {
     EXPECT_EQ(seat_.others.size(), 1u);
     identity_.bytes[0] = 0xfa;
     writer_ = identity_;
     writer_.bytes[15] = 1;
   }
   const Descriptor& socket() const { return seat_.others.front(); }
-  void send(shm::Kind kind, const perflab_identity& from, Descriptor file = {},
+  void send(support::Kind kind, const perflab_identity& from, Descriptor file = {},
             const perflab_identity& to = {}, std::uint64_t number = 0) {
-    shm::Letter letter;
+    support::Letter letter;
     letter.head.kind = kind;
     letter.head.from = from;
     letter.head.to = to;
@@ -233,32 +233,32 @@ class FakePeer {
     letter.topic = kTopic;
     letter.type = kType;
     letter.file = std::move(file);
-    EXPECT_EQ(shm::send(socket(), letter), shm::Sent::yes);
+    EXPECT_EQ(support::send(socket(), letter), support::Sent::yes);
   }
-  void hello() { send(shm::Kind::hello, identity_, shm::duplicate(shm::Board::of_this_process()->file())); }
+  void hello() { send(support::Kind::hello, identity_, shm::duplicate(shm::Board::of_this_process()->file())); }
   // Has a writer, and shows this file as its ring to the reader that asks for it.
   void show(const Descriptor& ring) {
     hello();
-    send(shm::Kind::writer, writer_);
+    send(support::Kind::writer, writer_);
     perflab_identity reader{};
     EXPECT_TRUE(eventually([&] {
       bool gone = false;
-      while (const auto letter = shm::receive(socket(), gone)) {
-        if (letter->head.kind == shm::Kind::match) reader = letter->head.from;
+      while (const auto letter = support::receive(socket(), gone)) {
+        if (letter->head.kind == support::Kind::match) reader = letter->head.from;
       }
       return !same(reader, {});
     }));
-    send(shm::Kind::start, writer_, shm::duplicate(ring), reader, 1);
+    send(support::Kind::start, writer_, shm::duplicate(ring), reader, 1);
   }
   bool is_cut_off() {
     bool gone = false;
-    while (shm::receive(socket(), gone)) {
+    while (support::receive(socket(), gone)) {
     }
     return gone;
   }
 
  private:
-  shm::Seat seat_;
+  support::Seat seat_;
   perflab_identity identity_{};
   perflab_identity writer_{};
 };
@@ -328,18 +328,18 @@ TEST_F(Rubbish, WhoSaysNothingSensibleIsCutOff) {
   }
   {
     FakePeer peer(domain_.id());
-    peer.send(shm::Kind::writer, {});  // before it has said hello
+    peer.send(support::Kind::writer, {});  // before it has said hello
     EXPECT_TRUE(eventually([&] { return peer.is_cut_off(); }));
   }
   {
     FakePeer peer(domain_.id());
-    peer.send(shm::Kind::hello, {}, shm::make_file("no board", 4096));
+    peer.send(support::Kind::hello, {}, shm::make_file("no board", 4096));
     EXPECT_TRUE(eventually([&] { return peer.is_cut_off(); }));
   }
   {
     FakePeer peer(domain_.id());
     peer.hello();
-    peer.send(static_cast<shm::Kind>(77), {});
+    peer.send(static_cast<support::Kind>(77), {});
     EXPECT_TRUE(eventually([&] { return peer.is_cut_off(); }));
   }
   EXPECT_TRUE(eventually([&] { return discovery_.has(PERFLAB_PARTICIPANT_LOST); }))
@@ -358,8 +358,8 @@ TEST_F(Rubbish, ReaderThatCountsWrongIsNotWaitedFor) {
   reader_of_peer.bytes[0] = 0xfb;
   FakePeer peer(domain_.id());
   peer.hello();
-  peer.send(shm::Kind::reader, reader_of_peer);
-  peer.send(shm::Kind::match, reader_of_peer, {}, w.identity(), cell);
+  peer.send(support::Kind::reader, reader_of_peer);
+  peer.send(support::Kind::match, reader_of_peer, {}, w.identity(), cell);
   ASSERT_TRUE(eventually([&] { return w.matched_readers() == 2; }));
   board->cell(cell).taken.store(0x7fff'ffff);
   for (auto& bell : board->cell(cell).bells) bell.store(0xffff'fff0);

@@ -18,7 +18,7 @@ class SourceTimestamp : public Conformance {
     const std::int64_t second = wall_ns() / kSecond * kSecond;
     std::vector<std::int64_t> list{second, second + 1, second + 2, second + kSecond - 1,
                                    second + kSecond / 2};
-    for (std::int64_t i = 0; i < 500; ++i) list.push_back(second + i * 1'999'993 % kSecond);
+    for (std::int64_t i = 0; i < 400; ++i) list.push_back(second + i * 1'999'993 % kSecond);
     return list;
   }
   static std::vector<std::int64_t> stamps_of(const std::vector<Taken>& taken) {
@@ -126,18 +126,20 @@ TEST_F(SourceTimestamp, ArrivesFromAnotherProcessToTheNanosecond) {
   if (!plugin_.capabilities().across_processes) GTEST_SKIP() << "the plug-in stays within one process";
   Reader r = reader();
   Peer peer(subject().plugin, domain_.id());
-  ASSERT_EQ(peer.ask(std::string("writer x ") + kTopic + " " + kType + " keep_all reliable volatile 1"),
+  ASSERT_EQ(peer.ask(std::string("writer x ") + kTopic + " " + kType + " keep_all " + usual_reliability() + " volatile 1"),
             "ok");
   ASSERT_EQ(peer.ask("wait_matched x 1"), "ok");
   ASSERT_TRUE(eventually([&] { return r.matched_writers() == 1; }));
   std::vector<std::int64_t> said = stamps();
   said.resize(105);
+  std::vector<Taken> taken;
   for (std::size_t i = 0; i < said.size(); ++i) {
     const std::string size = i % 10 == 0 ? "100000" : "100";
     ASSERT_EQ(peer.ask("write_stamped x " + std::to_string(i) + " " + size + " " + std::to_string(said[i])),
               "wrote 1");
+    while (auto one = take(r)) taken.push_back(std::move(*one));
   }
-  const auto taken = take_until(r, said.size());
+  for (Taken& one : take_until(r, said.size() - taken.size())) taken.push_back(std::move(one));
   EXPECT_EQ(numbers(taken), range(0, said.size()));
   EXPECT_EQ(stamps_of(taken), said);
 }

@@ -1,8 +1,10 @@
-// The `dds` runtime as a subject, for tests that need more of it than runtime.h says: --plugin FILE [--structs on] [--polling on]
+// The `dds` runtime as a subject, for tests that need more of it than runtime.h says: --plugin FILE [--structs on]
+// [--polling on] [--may-refuse WHAT]...
 #pragma once
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,7 +28,8 @@ class DdsSubject final : public Subject {
     if (name == "--plugin") file_ = value;
     if (name == "--structs") structs_ = value == "on";
     if (name == "--polling") polling_ = value == "on";
-    return name == "--plugin" || name == "--structs" || name == "--polling";
+    if (name == "--may-refuse") refused_.insert(value);
+    return name == "--plugin" || name == "--structs" || name == "--polling" || name == "--may-refuse";
   }
   [[nodiscard]] std::string missing() const override { return file_.empty() ? "--plugin FILE" : ""; }
 
@@ -36,6 +39,8 @@ class DdsSubject final : public Subject {
     abilities.framings = {ServiceFraming::kRmwCyclonedds, ServiceFraming::kRmwFastrtps};
     if (file_.empty()) return abilities;
     abilities.loans = capabilities().loans;
+    abilities.reliable = !refused_.contains("reliability");
+    abilities.durable = !refused_.contains("durability");
     abilities.known_by_stamp = capabilities().source_timestamps;
     if (!capabilities().related_samples) abilities.framings.pop_back();
     return abilities;
@@ -70,6 +75,7 @@ class DdsSubject final : public Subject {
   std::string file_;
   bool structs_ = false;
   bool polling_ = false;
+  std::set<std::string> refused_;
   std::optional<middleware::Plugin> plugin_;
 };
 

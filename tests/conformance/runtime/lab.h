@@ -527,14 +527,23 @@ class Sink final : public EventSink {
 
 // ---- the runtime ----
 
-inline perflab_qos keep_last(int depth) {
+// The default of ROS 2, as far as the subject promises it.
+inline perflab_qos usual_qos() {
   perflab_qos qos = middleware::default_qos();
+  if (!subject().abilities().reliable) qos.reliability = PERFLAB_BEST_EFFORT;
+  return qos;
+}
+// The same as a word for another process (../middleware/peer.h).
+inline std::string usual_reliability() { return subject().abilities().reliable ? "reliable" : "best_effort"; }
+
+inline perflab_qos keep_last(int depth) {
+  perflab_qos qos = usual_qos();
   qos.depth = depth;
   return qos;
 }
 
 inline perflab_qos keep_all() {
-  perflab_qos qos = middleware::default_qos();
+  perflab_qos qos = usual_qos();
   qos.history = PERFLAB_KEEP_ALL;
   return qos;
 }

@@ -14,7 +14,7 @@
 #include "../rows.h"
 #include "middleware/shm/board.h"
 #include "middleware/shm/ring.h"
-#include "middleware/shm/wire.h"
+#include "middleware/support/letters.h"
 #include "middleware/support/status.h"
 
 namespace perflab::middleware::shm {
@@ -278,15 +278,15 @@ TEST(Board, BellsWakeWhoeverSleepsInAnotherMapping) {
 
 TEST(Seats, AreAsManyAsTheyAreAndTheLateOneIsRefused) {
   const auto domain = 1000 + static_cast<std::uint32_t>(getpid());  // of nobody else's
-  std::deque<Seat> seats;
-  while (seats.size() < static_cast<std::size_t>(kSeats)) {
-    seats.push_back(take_seat(domain));
+  std::deque<support::Seat> seats;
+  while (seats.size() < static_cast<std::size_t>(support::kSeats)) {
+    seats.push_back(support::take_seat("shm", domain));
     EXPECT_EQ(seats.back().others.size(), seats.size() - 1) << "the later one connects to all before it";
     seats.back().others.clear();
   }
-  EXPECT_THROW(take_seat(domain), Failed);
+  EXPECT_THROW(support::take_seat("shm", domain), Failed);
   seats.erase(seats.begin() + 3);
-  EXPECT_EQ(take_seat(domain).number, 3);
+  EXPECT_EQ(support::take_seat("shm", domain).number, 3);
 }
 
 }  // namespace

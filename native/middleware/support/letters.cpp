@@ -1,4 +1,4 @@
-#include "middleware/shm/wire.h"
+#include "middleware/support/letters.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -15,16 +15,16 @@
 
 #include "base/error.h"
 
-namespace perflab::middleware::shm {
+namespace perflab::middleware::support {
 namespace {
 
 struct Address {
   sockaddr_un name{};
   socklen_t length;
 
-  Address(std::uint32_t domain, const std::string& last) {
+  Address(const std::string& plugin, std::uint32_t domain, const std::string& last) {
     const std::string text =
-        "perflab-shm." + std::to_string(getuid()) + "." + std::to_string(domain) + "." + last;
+        "perflab-" + plugin + "." + std::to_string(getuid()) + "." + std::to_string(domain) + "." + last;
     name.sun_family = AF_UNIX;
     // A leading NUL makes the name abstract: it is not a file.
     std::memcpy(name.sun_path + 1, text.data(), text.size());
@@ -33,16 +33,20 @@ struct Address {
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&name); }
 };
 
-Descriptor new_socket() {
+[[noreturn]] void fail(const std::string& plugin, const char* what) {
+  throw Failed(plugin + ": " + what + ": " + reason_of(errno));
+}
+
+Descriptor new_socket(const std::string& plugin) {
   Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket.open()) fail("cannot make a socket");
+  if (!socket.open()) fail(plugin, "cannot make a socket");
   return socket;
 }
 
 // False where another has the name.
-bool bind_to(const Descriptor& socket, const Address& address) {
+bool bind_to(const std::string& plugin, const Descriptor& socket, const Address& address) {
   if (bind(socket.number(), address.get(), address.length) == 0) return true;
-  if (errno != EADDRINUSE) fail("cannot take a name of the domain");
+  if (errno != EADDRINUSE) fail(plugin, "cannot take a name of the domain");
   return false;
 }
 
@@ -74,7 +78,7 @@ struct Envelope {
 }  // namespace
 
 Sent send(const Descriptor& socket, const Letter& letter) {
-  const std::string names = letter.topic + '\0' + letter.type + '\0' + letter.user_data;
+  const std::string names = letter.topic + '\0' + letter.type + '\0' + letter.text;
   Envelope envelope(letter.head, names);
   if (letter.file.open()) {
     cmsghdr* const enclosed = CMSG_FIRSTHDR(&envelope.message);
@@ -109,35 +113,35 @@ std::optional<Letter> receive(const Descriptor& socket, bool& gone) {
   if (size <= kHead || is_cut || letter.head.magic != kMagic) return std::nullopt;
   names.resize(static_cast<std::size_t>(size - kHead));
   const std::size_t type = names.find('\0') + 1;
-  const std::size_t user_data = names.find('\0', type) + 1;
-  if (type == 0 || user_data == 0) return std::nullopt;
+  const std::size_t text = names.find('\0', type) + 1;
+  if (type == 0 || text == 0) return std::nullopt;
   letter.topic = names.substr(0, type - 1);
-  letter.type = names.substr(type, user_data - 1 - type);
-  letter.user_data = names.substr(user_data);
+  letter.type = names.substr(type, text - 1 - type);
+  letter.text = names.substr(text);
   gone = false;
   return letter;
 }
 
-Seat take_seat(std::uint32_t domain) {
+Seat take_seat(const std::string& plugin, std::uint32_t domain) {
   using namespace std::chrono_literals;
   // Held for as long as connecting to all takes, some milliseconds, and never while waiting for another.
-  const Descriptor joining = new_socket();
-  while (!bind_to(joining, Address(domain, "join"))) std::this_thread::sleep_for(1ms);
+  const Descriptor joining = new_socket(plugin);
+  while (!bind_to(plugin, joining, Address(plugin, domain, "join"))) std::this_thread::sleep_for(1ms);
   Seat seat;
   seat.number = -1;
   for (int number = 0; number < kSeats; ++number) {
-    const Address address(domain, std::to_string(number));
-    Descriptor socket = new_socket();
+    const Address address(plugin, domain, std::to_string(number));
+    Descriptor socket = new_socket(plugin);
     if (connect(socket.number(), address.get(), address.length) == 0) {
       if (is_of_this_user(socket)) seat.others.push_back(std::move(socket));
-    } else if (seat.number < 0 && bind_to(socket, address)) {
-      if (listen(socket.number(), kSeats) != 0) fail("cannot listen");
+    } else if (seat.number < 0 && bind_to(plugin, socket, address)) {
+      if (listen(socket.number(), kSeats) != 0) fail(plugin, "cannot listen");
       seat.listener = std::move(socket);
       seat.number = number;
     }
   }
   if (seat.number < 0) {
-    throw Failed("shm: domain " + std::to_string(domain) + " has " + std::to_string(kSeats) +
+    throw Failed(plugin + ": domain " + std::to_string(domain) + " has " + std::to_string(kSeats) +
                  " participants already, which is as many as it can have");
   }
   return seat;
@@ -150,4 +154,4 @@ Descriptor accept_connection(const Descriptor& listener) {
   }
 }
 
-}  // namespace perflab::middleware::shm
+}  // namespace perflab::middleware::support

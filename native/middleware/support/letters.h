@@ -1,9 +1,10 @@
-// How participants find each other and talk, apart from messages: letters over AF_UNIX sockets.
+// How participants of one machine find each other and talk, apart from messages: letters over AF_UNIX
+// sockets.
 //
 // Each participant of a domain listens on the first free of kSeats abstract names
-// ("perflab-shm.<user>.<domain>.<n>") and connects to all who were there before it; both ends send. Who joins
-// holds one more name meanwhile, so that of two one is always the later one. The kernel removes names and
-// connections with the process, however it ends: nothing is left behind, and peers see the end at once.
+// ("perflab-<plug-in>.<user>.<domain>.<n>") and connects to all who were there before it; both ends send. Who
+// joins holds one more name meanwhile, so that of two one is always the later one. The kernel removes names
+// and connections with the process, however it ends: nothing is left behind, and peers see the end at once.
 #pragma once
 
 #include <cstddef>
@@ -13,25 +14,27 @@
 #include <utility>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "middleware/middleware.h"
-#include "middleware/shm/memory.h"
 
-namespace perflab::middleware::shm {
+namespace perflab::middleware::support {
 
 inline constexpr int kSeats = 256;
-// Changes whenever the meaning of a letter, a board or a ring does.
-inline constexpr std::uint32_t kMagic = 0x504c4d32;  // "PLM2"
-// Of topic, type and user data together.
+// Changes whenever the meaning of a letter does, or of what a plug-in sends along.
+inline constexpr std::uint32_t kMagic = 0x504c4d33;  // "PLM3"
+// Of topic, type and text together.
 inline constexpr std::size_t kLongestNames = 32 << 10;
 
 enum class Kind : std::uint32_t {
-  hello,   // the first from either end: `from` is the participant, the file its board
+  hello,   // the first from either end: `from` is the participant
   writer,  // `from` exists, with this QoS, topic, type and user data
   reader,  // likewise
   gone,    // `from` does not exist any more
-  match,   // the reader `from` wants the messages of the writer `to`; `number` is its cell
-  start,  // the answer to `match`: the writer `from` shows the reader `to` its ring, from message `number` on
+  match,   // the reader `from` wants the messages of the writer `to`
+  start,   // the answer to `match`: the writer `from` has the reader `to` among those that it writes for
 };
+
+// With `hello`, `match` and `start` a plug-in sends along what it needs: a number, a file, text (any bytes).
 
 struct Letter {
   // As it travels, with the names behind it.
@@ -46,7 +49,7 @@ struct Letter {
   Head head;
   std::string topic;
   std::string type;
-  std::string user_data;
+  std::string text;  // of an endpoint: its user data
   Descriptor file;
 };
 
@@ -61,9 +64,9 @@ struct Seat {
   int number = 0;
   std::vector<Descriptor> others;  // connected to those who were there
 };
-// Throws Failed when all are taken.
-Seat take_seat(std::uint32_t domain);
+// `plugin` is whose domain it is: those of different plug-ins do not meet. Throws Failed when all are taken.
+Seat take_seat(const std::string& plugin, std::uint32_t domain);
 // The next waiting connection of this user, if any.
 Descriptor accept_connection(const Descriptor& listener);
 
-}  // namespace perflab::middleware::shm
+}  // namespace perflab::middleware::support

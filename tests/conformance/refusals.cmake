@@ -1,0 +1,22 @@
+# What each plug-in says no to, by name, in every suite here: whatever else one refuses is a failure, and what it
+# refuses it refuses in one line (middleware/fixture.h). `reliability` is to be reliable; `size` are messages that its
+# buffers cannot hold on this machine.
+set(perflab_refused_by_cyclonedds loan)
+set(perflab_refused_by_fastdds loan) # without data_sharing
+set(perflab_refused_by_shm keys loan)
+set(perflab_refused_by_direct deadline keys liveliness)
+set(perflab_refused_by_udp keys loan reliability durability deadline lifespan liveliness size)
+
+# perflab_may_refuse(VARIABLE TARGET [BUT what...]): the arguments by which a suite knows what the plug-in of the target
+# refuses, without those.
+function(perflab_may_refuse variable target)
+  cmake_parse_arguments(R "" "" "BUT" ${ARGN})
+  get_target_property(name ${target} OUTPUT_NAME)
+  set(arguments)
+  foreach(what IN LISTS perflab_refused_by_${name})
+    if(NOT what IN_LIST R_BUT)
+      list(APPEND arguments --may-refuse ${what})
+    endif()
+  endforeach()
+  set(${variable} ${arguments} PARENT_SCOPE)
+endfunction()
