@@ -125,7 +125,7 @@ Exchange bare_fastdds(std::uint32_t domain) {
         made->delete_contained_entities();
         dds::DomainParticipantFactory::get_instance()->delete_participant(made);
       });
-  dds::TypeSupport type(new MessageType(kType, 0));
+  dds::TypeSupport type(new MessageType(kType, 0, nullptr));
   if (participant == nullptr || !succeeded(type.register_type(participant.get()))) fail("no participant");
   auto* const topic = participant->create_topic(kTopic, kType, dds::TOPIC_QOS_DEFAULT);
   // The QoS that the plug-in gives.
@@ -157,7 +157,7 @@ Exchange bare_fastdds(std::uint32_t domain) {
     writer->get_publication_matched_status(status);
   return [participant, writer, reader] {
     const perflab_bytes part{g_message.data(), g_message.size()};
-    Outgoing message{&part, 1, kSize};
+    Outgoing message{{.outgoing = true}, &part, 1, kSize};
     dds::LoanableSequence<View> values;
     dds::SampleInfoSeq infos;
     if (!succeeded(writer->write(&message, dds::HANDLE_NIL))) fail("not written");
