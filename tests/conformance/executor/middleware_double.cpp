@@ -94,7 +94,8 @@ perflab_capabilities capabilities() {
           .reception_timestamps = false,
           .reports_endpoints = false,
           .related_samples = true,
-          .loans = true};
+          .loans = true,
+          .instances = false};
 }
 
 LocalSettings settings(const perflab_participant_settings& given) {
