@@ -1,5 +1,5 @@
 // The `dds` runtime as a subject, for tests that need more of it than runtime.h says: --plugin FILE [--structs on]
-// [--polling on] [--may-refuse WHAT]...
+// [--may-refuse WHAT]...
 #pragma once
 
 #include <memory>
@@ -18,18 +18,15 @@ namespace perflab::runtime::conformance {
 class DdsSubject final : public Subject {
  public:
   [[nodiscard]] std::vector<ExecutorKind> executors() const override {
-    std::vector<ExecutorKind> kinds{ExecutorKind::kInline, ExecutorKind::kSingleThreaded, ExecutorKind::kEvents,
-                                    ExecutorKind::kMultiThreaded};
-    if (polling_) kinds.push_back(ExecutorKind::kPolling);
-    return kinds;
+    return {ExecutorKind::kInline, ExecutorKind::kSingleThreaded, ExecutorKind::kEvents,
+            ExecutorKind::kPolling, ExecutorKind::kMultiThreaded};
   }
 
   bool set(const std::string& name, const std::string& value) override {
     if (name == "--plugin") file_ = value;
     if (name == "--structs") structs_ = value == "on";
-    if (name == "--polling") polling_ = value == "on";
     if (name == "--may-refuse") refused_.insert(value);
-    return name == "--plugin" || name == "--structs" || name == "--polling" || name == "--may-refuse";
+    return name == "--plugin" || name == "--structs" || name == "--may-refuse";
   }
   [[nodiscard]] std::string missing() const override { return file_.empty() ? "--plugin FILE" : ""; }
 
@@ -74,7 +71,6 @@ class DdsSubject final : public Subject {
  private:
   std::string file_;
   bool structs_ = false;
-  bool polling_ = false;
   std::set<std::string> refused_;
   std::optional<middleware::Plugin> plugin_;
 };
