@@ -234,7 +234,7 @@ class Document(_Part):
         Words, Option(Group.VARIANTS, "--executor"), Form("E[,E]", complete=some_of(choices.executors))
     ] = Field(
         [],
-        description="What runs the callbacks: inline, single_threaded, events, multi_threaded[:N], and on rclcpp "
+        description="What runs the callbacks: inline, single_threaded, events, polling, multi_threaded[:N], and on rclcpp "
         "static_single_threaded. Default: as the graph says.",
     )
     ipc: Annotated[Words, Option(Group.VARIANTS), Form("off|on|off,on", ",".join, some_of(("off", "on")))] = Field(
