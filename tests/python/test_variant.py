@@ -48,7 +48,7 @@ def test_executors(text: str | None, expected: tuple[Executor | None, ...]) -> N
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "no executor named ''; there are inline, single_threaded, static_single_threaded, events, polling, multi_threaded"),
+        ("", "no executor named ''; there are inline, single_threaded, static_single_threaded, events, polling, multi"),
         ("magic", "no executor named 'magic'"),
         ("inline,", "no executor named ''"),
         ("inline:2", "only multi_threaded has a number of threads"),
