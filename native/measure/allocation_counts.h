@@ -6,6 +6,7 @@
 // one, so `count - frees` blocks are in use.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace perflab::measure {
@@ -24,5 +25,25 @@ using ProcessAllocations = void (*)(AllocationCounts* counts);
 // alive at a time than the library has counters for.
 inline constexpr char kThreadAllocations[] = "perflab_thread_allocations";
 using ThreadAllocations = bool (*)(int tid, std::uint64_t* count);
+
+// From where one thread allocated: the addresses of the callers, the innermost first.
+struct AllocationSite {
+  static constexpr std::size_t kMostFrames = 24;
+
+  int tid = 0;
+  std::uint64_t count = 0;
+  std::uint64_t bytes = 0;
+  std::size_t depth = 0;
+  void* frames[kMostFrames] = {};
+};
+
+// From now on the library remembers where each allocation comes from, or no longer. False where it cannot: the process
+// has no unwinder. Takes some microseconds of every allocation.
+inline constexpr char kWatchAllocations[] = "perflab_watch_allocations";
+using WatchAllocations = bool (*)(bool on);
+
+// Calls `visit` for each site so far; returns how many allocations came from further sites, for which there was no room.
+inline constexpr char kAllocationSites[] = "perflab_allocation_sites";
+using AllocationSites = std::uint64_t (*)(void (*visit)(void* context, const AllocationSite* site), void* context);
 
 }  // namespace perflab::measure

@@ -41,6 +41,7 @@ class ProcessRecords:
     truncated: bool = False
     threads: list[dict[str, Any]] = field(default_factory=list)  # readings of the kernel, at the start and at the end
     passing: dict[str, Any] | None = None
+    allocation_sites: dict[str, Any] | None = None
     progress: list[dict[str, Any]] = field(default_factory=list)  # of every second, without histograms
     cost: list[dict[str, Any]] = field(default_factory=list)  # at the start and the end of the measured part
 
@@ -55,9 +56,12 @@ class ProcessRecords:
         return bool(self.checkpoint and self.checkpoint.get("final"))
 
 
+LAST = ("process", "start", "checkpoint", "passing", "allocation_sites")  # of these the last one counts
+
+
 def read(path: Path, name: str) -> ProcessRecords:
     """All records of a file; no records where the file does not exist. Raises RecordError and OSError."""
-    last: dict[str, dict[str, Any]] = {}  # of a type of which only the last one counts
+    last: dict[str, dict[str, Any]] = {}  # of LAST
     all_of: dict[str, list[dict[str, Any]]] = {"event": [], "resources": [], "threads": [], "cost": []}
     progress: list[dict[str, Any]] = []
     truncated = False
@@ -70,7 +74,13 @@ def read(path: Path, name: str) -> ProcessRecords:
             progress.append({key: value for key, value in record.items() if not isinstance(value, str)})
         elif of_type in all_of:
             all_of[of_type].append(record)
-        elif of_type in ("process", "start", "checkpoint", "passing"):  # readers ignore what they do not know
+        elif of_type in (
+            "process",
+            "start",
+            "checkpoint",
+            "passing",
+            "allocation_sites",
+        ):  # readers ignore what they do not know
             last[of_type] = record
     return ProcessRecords(
         name,
@@ -78,6 +88,7 @@ def read(path: Path, name: str) -> ProcessRecords:
         start=_start(last["start"], path) if "start" in last else None,
         checkpoint=without_conditions(last["checkpoint"]) if "checkpoint" in last else None,
         passing=last.get("passing"),
+        allocation_sites=last.get("allocation_sites"),
         truncated=truncated,
         events=all_of["event"],
         resources=all_of["resources"],

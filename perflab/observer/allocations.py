@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import Field
 
 from perflab import native
 from perflab.condition import Trial
@@ -17,6 +19,7 @@ from perflab.errors import NotAsExpected, Unavailable
 from perflab.host import Host
 from perflab.native import Native
 from perflab.observer import Observation, Observer
+from perflab.parameters import Switch
 from perflab.registry import Kind
 from perflab.units import format_count
 
@@ -33,6 +36,10 @@ class Allocations(Observer):
     name: ClassVar[str] = "allocations"
     on_virtual: ClassVar[str | None] = "resources are not recorded on virtual"
     on_command: ClassVar[str | None] = "perflab-node counts them"
+
+    call_sites: Switch = Field(
+        default=False, description="from where, too: functions per thread; some microseconds of each allocation"
+    )
 
     def check(self, host: Host, runtime: str) -> None:
         super().check(host, runtime)
@@ -52,6 +59,10 @@ class Allocations(Observer):
         others = [word for word in before.replace(" ", ":").split(":") if word and word != library]
         environment[PRELOAD] = ":".join((library, *others))
         return Observation()
+
+    def configure(self, configuration: dict[str, Any], native: Native) -> None:
+        if self.call_sites:
+            configuration["allocation_sites"] = True
 
     @classmethod
     def recorded(cls, trial: results.Trial, artifact: Callable[[str], Path]) -> str:

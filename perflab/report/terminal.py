@@ -186,6 +186,8 @@ def _print_result(out: Console, result: Result, middleware: str, with_edges: boo
             _print_slowest(out, messages.edges, result.edges)
     _print_slowest(out, messages.services, services)
     _print_resources(out, result.resources)
+    if sites := messages.sites_of(result):
+        print_declared(out, messages.allocation_sites([Of(site) for site in sites]))
 
 
 def _print_troubles(out: Console, result: Result) -> None:

@@ -326,6 +326,21 @@ class ThreadGroup:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AllocationSite:
+    """From where threads of one name of one process allocated memory in the measured part."""
+
+    process: str
+    thread: str | None
+    """Null of one that had ended."""
+    role: str
+    """executor, middleware or tracer."""
+    count: Count
+    bytes: Count
+    frames: tuple[str, ...]
+    """The callers, the innermost first: functions, or object+offset where the object does not name them."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Passing:
     """How the messages of one publisher went."""
 
@@ -599,6 +614,8 @@ class TrialFacts(TrialEnd):
     discovery_ns: Discovery = Discovery()
     allocations: Count | None = None
     """Calls that allocate, in the measured part."""
+    allocation_sites: tuple[AllocationSite, ...] | None = None
+    """Those that allocated most often, of the observer `allocations:call_sites=on`; null without it."""
     why: Why | None = None
     """Null where the trial was not traced, or it cannot be told."""
     run_s: float | None = None

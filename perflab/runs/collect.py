@@ -19,6 +19,7 @@ from perflab.results.files import DesignedTreatment, TrialFile, UsedWorkload
 from perflab.results.outcome import HARNESS_ERROR, SUCCESS
 from perflab.results.summary import Summary
 from perflab.results.trial import (
+    AllocationSite,
     Cost,
     Discovery,
     Families,
@@ -30,7 +31,7 @@ from perflab.results.trial import (
 from perflab.runs import traced
 from perflab.runs.rundir import RunDirectory, TrialDirectory
 from perflab.runs.trials import NOT_SET, left_out, own_trials
-from perflab.statistics import accounting, executor_costs, key_figures, trend
+from perflab.statistics import accounting, allocation_sites, executor_costs, key_figures, trend
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import AccountingError, Accounts, EdgeKey, ServiceKey, account
 from perflab.statistics.cost import ProcessCost, of_process, of_trial
@@ -123,10 +124,12 @@ def collect(
         problem = problem or f"a record of costs lacks {error}"
     threads: tuple[ThreadGroup, ...] | None = None
     passing: tuple[Passing, ...] | None = None
+    sites: tuple[AllocationSite, ...] | None = None
     try:
         threads, passing = _threads(processes), _passing(processes)
+        sites = _allocation_sites(processes)
     except (KeyError, TypeError, ValueError) as error:
-        problem = problem or f"a record of threads or of passing lacks {error}"
+        problem = problem or f"a record of threads, passing or allocations lacks {error}"
     data = TrialData(
         **models.shared(TrialData, trial)
         | {
@@ -145,6 +148,7 @@ def collect(
             "passing": passing,
             "hiccup": _hiccup(processes),
             "allocations": _allocations(processes, from_ns, until_ns),
+            "allocation_sites": sites,
             "key_figures": tuple(f.at_rate(timer_speed(trial.factors)) for f in figures),
             "why": traced.why(directory.path),
             "run_s": None if trial.command is None else trial.command.run_s,
@@ -339,6 +343,13 @@ def _allocations(processes: Sequence[ProcessRecords], from_ns: int | None, until
             return None
         total += during[-1] - before[-1]
     return total
+
+
+def _allocation_sites(processes: Sequence[ProcessRecords]) -> tuple[AllocationSite, ...] | None:
+    found = [(p.name, p.allocation_sites) for p in processes if p.allocation_sites is not None]
+    if not found:
+        return None
+    return allocation_sites.most([site for name, record in found for site in allocation_sites.of_process(name, record)])
 
 
 def _over_time(processes: Sequence[ProcessRecords], from_ns: int, until_ns: int) -> dict[str, Any]:

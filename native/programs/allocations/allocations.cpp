@@ -3,8 +3,10 @@
 // Every thread counts in a slot of its own, so that counting is a plain addition; totals are the sums over
 // the slots. Slots lie in a fixed table: counting allocates nothing and takes no lock. A thread takes its
 // slot with its first call, and what it counted stays in the totals when a later thread takes the slot over.
+#include <dlfcn.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <unwind.h>
 
 #include <atomic>
 #include <cerrno>
@@ -122,11 +124,91 @@ void add(Slot& slot, Counter& counter, std::uint64_t amount) noexcept {
   }
 }
 
-void* counted(void* memory, std::size_t size) noexcept {
+// ---- where allocations come from ----
+
+using perflab::measure::AllocationSite;
+
+// A site of one thread, found by a hash of the thread and its callers. Entries are never taken away.
+struct Site {
+  Counter hash{0};  // 0: free
+  std::atomic<bool> written{false};
+  Counter count{0};
+  Counter bytes{0};
+  AllocationSite where{};
+};
+
+constexpr std::size_t kSites = 4096;  // a power of two
+constexpr std::size_t kProbes = 64;
+constinit Site g_sites[kSites];
+constinit Counter g_elsewhere{0};  // allocations for whose site there was no room
+constinit std::atomic<bool> g_watching{false};
+using Unwind = _Unwind_Reason_Code (*)(_Unwind_Trace_Fn, void*);
+constinit std::atomic<Unwind> g_unwind{nullptr};
+// What the unwinder itself allocates has no site.
+[[gnu::tls_model("initial-exec")]] constinit thread_local bool g_unwinding = false;
+
+struct Walk {
+  std::size_t left_out;  // frames of this library
+  std::size_t depth = 0;
+  void* frames[AllocationSite::kMostFrames];
+};
+
+_Unwind_Reason_Code step(_Unwind_Context* context, void* to) {
+  Walk& walk = *static_cast<Walk*>(to);
+  if (walk.left_out > 0) {
+    --walk.left_out;
+    return _URC_NO_REASON;
+  }
+  const _Unwind_Ptr at = _Unwind_GetIP(context);
+  if (at == 0) return _URC_END_OF_STACK;
+  walk.frames[walk.depth++] = reinterpret_cast<void*>(at);
+  return walk.depth < AllocationSite::kMostFrames ? _URC_NO_REASON : _URC_END_OF_STACK;
+}
+
+std::uint64_t hash_of(int tid, const Walk& walk) {
+  std::uint64_t hash = 0xcbf29ce484222325U ^ static_cast<std::uint64_t>(tid);
+  for (std::size_t i = 0; i < walk.depth; ++i) {
+    hash = (hash ^ reinterpret_cast<std::uintptr_t>(walk.frames[i])) * 0x100000001b3U;
+    hash ^= hash >> 29U;
+  }
+  return hash | 1U;
+}
+
+[[gnu::noinline]] void note_site(std::size_t size) noexcept {
+  g_unwinding = true;
+  const int error = errno;
+  Walk walk{.left_out = 3, .frames = {}};  // this function, counted() and the function that was called
+  g_unwind.load(kRelaxed)(step, &walk);
+  const int tid = static_cast<int>(syscall(SYS_gettid));
+  const std::uint64_t hash = hash_of(tid, walk);
+  bool found = false;
+  for (std::size_t probe = 0; probe < kProbes && !found; ++probe) {
+    Site& site = g_sites[(hash / 2 + probe) % kSites];
+    std::uint64_t taken = 0;
+    if (site.hash.compare_exchange_strong(taken, hash, std::memory_order_acq_rel)) {
+      site.where.tid = tid;
+      site.where.depth = walk.depth;
+      for (std::size_t i = 0; i < walk.depth; ++i) site.where.frames[i] = walk.frames[i];
+      site.written.store(true, std::memory_order_release);
+    } else if (taken != hash) {
+      continue;
+    }
+    site.count.fetch_add(1, kRelaxed);
+    site.bytes.fetch_add(size, kRelaxed);
+    found = true;
+  }
+  if (!found) g_elsewhere.fetch_add(1, kRelaxed);
+  errno = error;
+  g_unwinding = false;
+}
+
+[[gnu::noinline]] void* counted(void* memory, std::size_t size) noexcept {
   if (memory == nullptr) return nullptr;
   Slot& slot = own_slot();
   add(slot, slot.allocated, 1);
   add(slot, slot.bytes, size);
+  if (g_watching.load(kRelaxed) && !g_unwinding) [[unlikely]]
+    note_site(size);
   return memory;
 }
 
@@ -210,6 +292,26 @@ PERFLAB_EXPORT bool perflab_thread_allocations(int tid, std::uint64_t* count) no
   }
   *count = 0;  // a thread that has never called the allocator
   return !g_common_used.load(std::memory_order_acquire);
+}
+
+PERFLAB_EXPORT bool perflab_watch_allocations(bool on) noexcept {
+  if (g_unwind.load(kRelaxed) == nullptr)
+    g_unwind.store(reinterpret_cast<Unwind>(dlsym(RTLD_DEFAULT, "_Unwind_Backtrace")), kRelaxed);
+  const bool can = g_unwind.load(kRelaxed) != nullptr;
+  g_watching.store(on && can, kRelaxed);
+  return can;
+}
+
+PERFLAB_EXPORT std::uint64_t perflab_allocation_sites(void (*visit)(void* context, const AllocationSite* site),
+                                                      void* context) noexcept {
+  for (const Site& site : g_sites) {
+    if (site.hash.load(std::memory_order_acquire) == 0 || !site.written.load(std::memory_order_acquire)) continue;
+    AllocationSite copy = site.where;
+    copy.count = site.count.load(kRelaxed);
+    copy.bytes = site.bytes.load(kRelaxed);
+    visit(context, &copy);
+  }
+  return g_elsewhere.load(kRelaxed);
 }
 
 }  // extern "C"

@@ -205,6 +205,7 @@ Config parse(const json& config) {
   result.checkpoint_ns = positive(config, "checkpoint_ns", result.checkpoint_ns);
   result.discovery_timeout_ns = not_negative(config, "discovery_timeout_ns", result.discovery_timeout_ns);
   result.hiccup_ns = hiccup_period(config);
+  result.allocation_sites = config.value("allocation_sites", false);
   result.tracing_library = tracing_library(config, can);
   result.traced = config.contains("tracing") && !config.at("tracing").is_null();
   result.seed = config.value("seed", result.seed);

@@ -30,6 +30,7 @@ struct Config {
   Nanoseconds discovery_timeout_ns = 30 * kNanosecondsPerSecond;
   bool traced = false;
   std::optional<std::string> tracing_library;  // of the tracepoints, where the runtime has none of its own
+  bool allocation_sites = false;               // the library that counts allocations tells where they come from
   std::optional<Nanoseconds> hiccup_ns;        // the period of the thread `hiccup`; null: there is none
   std::uint64_t seed = 1;
   std::string records;

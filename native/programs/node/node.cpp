@@ -430,6 +430,7 @@ std::optional<Node::Start> Node::await_start(bool matched) {
 void Node::measure(Nanoseconds start_ns, Nanoseconds measured_from) {
   write_passing_record();  // before the start: endpoints are asked by one thread at a time
   if (hiccup_) hiccup_->start(measured_from, measured_from + config_.live.duration_ns);
+  if (sampler_ && config_.allocation_sites) sampler_->watch_allocations();
   if (sampler_)
     sampler_->measure_cost(measured_from, measured_from + config_.live.duration_ns, tracer_threads());
   live_->start(measured_from);

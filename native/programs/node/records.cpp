@@ -1,10 +1,15 @@
 #include "programs/node/records.h"
 
+#include <algorithm>
 #include <exception>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "measure/histogram_codec.h"
+#include "programs/node/symbols.h"
 
 namespace perflab::node {
 namespace {
@@ -54,6 +59,39 @@ RecordFile::Line& RecordFile::Line::operator<<(std::string_view text) {
 std::string RecordFile::error() const {
   const std::lock_guard lock(mutex_);
   return file_.error();
+}
+
+json allocation_sites_record(measure::AllocationSites sites, Nanoseconds at_ns) {
+  constexpr std::size_t kMost = 200;
+  std::vector<measure::AllocationSite> found;
+  const std::uint64_t elsewhere = sites(
+      [](void* context, const measure::AllocationSite* site) {
+        static_cast<std::vector<measure::AllocationSite>*>(context)->push_back(*site);
+      },
+      &found);
+  std::ranges::sort(found, std::ranges::greater{}, &measure::AllocationSite::count);
+  std::uint64_t left_out = elsewhere;
+  for (std::size_t i = kMost; i < found.size(); ++i) left_out += found[i].count;
+  found.resize(std::min(found.size(), kMost));
+  Symbols symbols;
+  json list = json::array();
+  for (const measure::AllocationSite& site : found) {
+    json frames = json::array();
+    for (const void* const frame : std::span(site.frames).first(site.depth)) {
+      const Symbol symbol = symbols.at(frame);
+      frames.push_back({{"object", symbol.object},
+                        {"offset", symbol.offset},
+                        {"function", symbol.function.empty() ? json(nullptr) : json(symbol.function)}});
+    }
+    std::string thread;
+    std::getline(std::ifstream("/proc/self/task/" + std::to_string(site.tid) + "/comm"), thread);
+    list.push_back({{"tid", site.tid},
+                    {"thread", thread.empty() ? json(nullptr) : json(thread)},
+                    {"count", site.count},
+                    {"bytes", site.bytes},
+                    {"frames", std::move(frames)}});
+  }
+  return {{"type", "allocation_sites"}, {"at_ns", at_ns}, {"sites", std::move(list)}, {"left_out", left_out}};
 }
 
 json histogram_record(const measure::Histogram& histogram) {

@@ -8,6 +8,7 @@
 
 #include "base/line_file.h"
 #include "graph/live.h"
+#include "measure/allocation_counts.h"
 #include "measure/counter.h"
 #include "measure/resources.h"
 
@@ -48,6 +49,10 @@ class RecordFile {
   LineFile file_;
   mutable std::mutex mutex_;
 };
+
+// What the library that counts allocations found of where they come from: those that allocated most, the callers as
+// functions.
+nlohmann::json allocation_sites_record(measure::AllocationSites sites, Nanoseconds at_ns);
 
 nlohmann::json histogram_record(const measure::Histogram& histogram);
 nlohmann::json resource_record(const measure::ResourceSample& sample);

@@ -1,5 +1,7 @@
 #include "programs/node/sampler.h"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
@@ -48,21 +50,43 @@ void Sampler::measure_cost(Nanoseconds from_ns, Nanoseconds until_ns, std::vecto
 
 void Sampler::end_cost() {
   const std::lock_guard lock(mutex_);
-  if (cost_ == Cost::kWithin) write_cost("end");
+  if (cost_ == Cost::kWithin) finish_cost();
   cost_ = Cost::kIdle;
+}
+
+void Sampler::watch_allocations() {
+  watch_ = reinterpret_cast<measure::WatchAllocations>(dlsym(RTLD_DEFAULT, measure::kWatchAllocations));
+  sites_ = reinterpret_cast<measure::AllocationSites>(dlsym(RTLD_DEFAULT, measure::kAllocationSites));
+  if (watch_ == nullptr || sites_ == nullptr)
+    throw Failed("allocation_sites: the library that counts allocations is not preloaded");
+  if (!watch_(false)) throw Failed("allocation_sites: the process has no unwinder");
+}
+
+void Sampler::begin_cost() {
+  write_cost("start");
+  cost_ = Cost::kWithin;
+  if (watch_ != nullptr) watch_(true);
+}
+
+void Sampler::finish_cost() {
+  if (watch_ != nullptr) watch_(false);
+  write_cost("end");
+  if (watch_ == nullptr) return;
+  nlohmann::json record = allocation_sites_record(sites_, clock_.now());
+  add_roles(record["sites"]);
+  file_.write(record);
 }
 
 void Sampler::write_due_cost(Nanoseconds now) {
   if (cost_ == Cost::kBefore && now >= cost_from_) {
-    write_cost("start");
-    cost_ = Cost::kWithin;
+    begin_cost();
   } else if (cost_ == Cost::kWithin && now >= cost_until_) {
-    write_cost("end");
+    finish_cost();
     cost_ = Cost::kIdle;
   }
 }
 
-void Sampler::write_cost(const char* when) {
+void Sampler::add_roles(nlohmann::json& of_threads) const {
   const std::vector<realtime::OwnThread> own = realtime::own_threads();
   const auto role = [&own, this](int tid) {
     if (std::ranges::find(tracer_, tid) != tracer_.end()) return "tracer";
@@ -70,10 +94,14 @@ void Sampler::write_cost(const char* when) {
     if (known == own.end()) return "middleware";
     return known->role == realtime::Role::kExecutor ? "executor" : "perflab";
   };
+  for (nlohmann::json& one : of_threads) one["role"] = role(one["tid"].get<int>());
+}
+
+void Sampler::write_cost(const char* when) {
   const measure::CpuTimes times = measure::cpu_times(clock_);
   nlohmann::json record = cost_record(times, counters_.cycles, counters_.instructions);
   record["when"] = when;
-  for (nlohmann::json& thread : record["threads"]) thread["role"] = role(thread["tid"].get<int>());
+  add_roles(record["threads"]);
   file_.write(record);
 }
 

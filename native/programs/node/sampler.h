@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "measure/allocation_counts.h"
 #include "measure/counter.h"
 #include "measure/resources.h"
 #include "programs/node/records.h"
@@ -30,6 +31,9 @@ class Sampler {
   // Writes what the process cost so far at both instants (or at once where they have passed). `tracer` are
   // the threads of the tracer.
   void measure_cost(Nanoseconds from_ns, Nanoseconds until_ns, std::vector<int> tracer);
+  // Between the two the library that counts allocations remembers where each comes from, and what it found is written
+  // behind the second. Before measure_cost(). Throws Failed where it is not preloaded, or cannot.
+  void watch_allocations();
   // The second of the two, where it is still to come: threads are about to end.
   void end_cost();
   // Takes a last sample and ends the thread. Idempotent.
@@ -42,6 +46,10 @@ class Sampler {
   // With the mutex held: writes what is due of the cost.
   void write_due_cost(Nanoseconds now);
   void write_cost(const char* when);
+  // What each of these, which have a `tid`, is for.
+  void add_roles(nlohmann::json& of_threads) const;
+  void begin_cost();
+  void finish_cost();
 
   measure::ResourceSampler resources_;
   const measure::Clock& clock_;
@@ -56,6 +64,8 @@ class Sampler {
   Nanoseconds cost_from_ = 0;
   Nanoseconds cost_until_ = 0;
   std::vector<int> tracer_;
+  measure::WatchAllocations watch_ = nullptr;  // null: nobody asked
+  measure::AllocationSites sites_ = nullptr;
   std::thread thread_;
 };
 

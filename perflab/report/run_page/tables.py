@@ -41,6 +41,7 @@ def _tables(runs: Sequence[ReportRun], *, extra: bool) -> Iterator[Block]:
     edges = [edge for row in found for edge in row.parts(lambda result: result.edges, named=several)]
     services = [service for row in found for service in row.parts(lambda result: result.services, named=several)]
     processes = [process for row in found for process in row.parts(lambda result: result.resources.processes)]
+    sites = [site for row in found for site in row.parts(messages.sites_of)]
     compared = [_compared(run, result) for run, _, result in compress(of_all(runs), chosen)]
     besides = [Beside(row.record, row.result, own, row.run) for row, own in zip(found, compared, strict=True)]
     tables: list[AnyTable] = [
@@ -50,6 +51,7 @@ def _tables(runs: Sequence[ReportRun], *, extra: bool) -> Iterator[Block]:
         messages.services(services),
         messages.edges(edges),
         messages.processes(processes),
+        *([messages.allocation_sites(sites)] if sites else []),
         trials([row for row in trials_of(runs) if row.of.is_extra is extra]),
     ]
     # Beside those of the same name a reader who hears the page can tell them apart.

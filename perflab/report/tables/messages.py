@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from perflab.columns import Cell, Column, Table
-from perflab.quantity import BYTES, COUNT, DATA_RATE, FREQUENCY, KILOBYTES, PER_SECOND, PERCENT, PLAIN, TIME
+from perflab.quantity import BYTES, COUNT, DATA_RATE, FREQUENCY, KILOBYTES, PER_SECOND, PERCENT, PLAIN, SYMBOL, TIME
 from perflab.results.trial import (
+    AllocationSite,
     Counts,
     Distribution,
     EdgeResult,
@@ -24,6 +25,7 @@ from perflab.results.trial import (
     owners,
     received,
 )
+from perflab.statistics.allocation_sites import callers
 from perflab.statistics.metrics import cpu_per_message, per_second, received_bytes
 from perflab.units import format_duration
 
@@ -205,6 +207,35 @@ def processes(rows: Sequence[Of[ProcessResources]]) -> Table[Of[ProcessResources
         ],
         rows,
     )
+
+
+def sites_of(result: Result) -> tuple[AllocationSite, ...]:
+    """Of the first trial that has some: those of several are alike, and their counts belong to trials."""
+    return next((t.allocation_sites for t in result.trials_detail if t.allocation_sites), ())
+
+
+def allocation_sites(rows: Sequence[Of[AllocationSite]]) -> Table[Of[AllocationSite]]:
+    return Table(
+        "allocation_sites",
+        "Where memory is allocated",
+        [
+            RUN,
+            result_column(),
+            Column("process", "process", lambda row: row.record.process, rank=1),
+            Column("thread", "thread", lambda row: row.record.thread, rank=0),
+            Column("count", "allocations", lambda row: row.record.count, COUNT, rank=0),
+            Column("bytes", "bytes", lambda row: row.record.bytes, COUNT, rank=2),
+            Column(
+                "function", "in", lambda row: next(iter(callers(row.record)), None), SYMBOL, rank=0, least=24,
+                help="the first function that is no part of the allocator or of the standard library",
+            ),
+            Column(
+                "callers", "called by", lambda row: " < ".join(callers(row.record)[1:4]), SYMBOL, rank=3, least=24,
+            ),
+        ],
+        rows,
+        ["Of one trial, in its measured part; threads of the instrument are left out."] if rows else [],
+    )  # fmt: skip
 
 
 # -- where every message went ----------------------------------------------------------------------------------------

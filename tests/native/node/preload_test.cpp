@@ -10,11 +10,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "measure/allocation_counts.h"
 #include "measure/resources.h"
+#include "programs/node/symbols.h"
 
 namespace perflab::measure {
 namespace {
@@ -61,6 +63,102 @@ void expect_change(const Change& change, std::uint64_t count, std::uint64_t byte
   EXPECT_EQ(change.process.bytes, bytes);
   EXPECT_EQ(change.process.frees, frees);
   EXPECT_EQ(change.thread, count);
+}
+
+// Allocations that are planted: their function is not inlined, and does something after the call, so that it stands on
+// the stack.
+[[gnu::noinline]] void planted_allocation(std::size_t size) {
+  std::free(kept(std::malloc(size)));
+  asm volatile("");
+}
+[[gnu::noinline]] void caller_of_the_planted(int times) {
+  for (int i = 0; i < times; ++i) planted_allocation(40);
+  asm volatile("");
+}
+[[gnu::noinline]] void planted_new() {
+  delete static_cast<int*>(kept(new int(1)));
+  asm volatile("");
+}
+
+struct Found {
+  int tid = 0;
+  std::uint64_t count = 0;
+  std::uint64_t bytes = 0;
+  std::vector<std::string> functions;
+};
+
+std::vector<Found> sites_with(const std::string& function) {
+  static const auto sites = reinterpret_cast<AllocationSites>(dlsym(RTLD_DEFAULT, kAllocationSites));
+  std::vector<AllocationSite> all;
+  all.reserve(5'000);
+  EXPECT_EQ(sites([](void* to, const AllocationSite* site) { static_cast<std::vector<AllocationSite>*>(to)->push_back(*site); },
+                  &all),
+            0u);
+  node::Symbols symbols;
+  std::vector<Found> found;
+  for (const AllocationSite& site : all) {
+    Found one{site.tid, site.count, site.bytes, {}};
+    for (std::size_t i = 0; i < site.depth; ++i) one.functions.push_back(symbols.at(site.frames[i]).function);
+    for (const std::string& name : one.functions) {
+      if (name.find(function) == std::string::npos) continue;
+      found.push_back(one);
+      break;
+    }
+  }
+  return found;
+}
+
+bool watch(bool on) {
+  static const auto watching = reinterpret_cast<WatchAllocations>(dlsym(RTLD_DEFAULT, kWatchAllocations));
+  return watching(on);
+}
+
+TEST(Sites, APlantedAllocationIsFoundByThreadAndFunction) {
+  caller_of_the_planted(5);  // nobody watches
+  ASSERT_TRUE(watch(true));
+  caller_of_the_planted(7);
+  int other = 0;
+  std::thread([&other] {
+    other = gettid();
+    caller_of_the_planted(2);
+  }).join();
+  planted_new();
+  watch(false);
+  caller_of_the_planted(11);
+
+  std::vector<Found> found = sites_with("planted_allocation");
+  ASSERT_EQ(found.size(), 2u);
+  if (found[0].tid == other) std::swap(found[0], found[1]);
+  EXPECT_EQ(found[0].tid, gettid());
+  EXPECT_EQ(found[0].count, 7u);
+  EXPECT_EQ(found[0].bytes, 7u * 40u);
+  EXPECT_EQ(found[1].tid, other);
+  EXPECT_EQ(found[1].count, 2u);
+  for (const Found& one : found) {
+    // The innermost is who called the allocator, and nothing of the library that counts is among them.
+    ASSERT_GE(one.functions.size(), 2u);
+    EXPECT_NE(one.functions[0].find("planted_allocation"), std::string::npos) << one.functions[0];
+    EXPECT_NE(one.functions[1].find("caller_of_the_planted"), std::string::npos) << one.functions[1];
+  }
+  const std::vector<Found> by_new = sites_with("planted_new");
+  ASSERT_EQ(by_new.size(), 1u);
+  EXPECT_EQ(by_new[0].count, 1u);
+  EXPECT_NE(by_new[0].functions[0].find("operator new"), std::string::npos) << by_new[0].functions[0];
+}
+
+TEST(Sites, ThreadsThatAllocateAtOnceLoseNoCount) {
+  const auto planted = [] {
+    std::uint64_t count = 0;
+    for (const Found& one : sites_with("caller_of_the_planted")) count += one.count;
+    return count;
+  };
+  const std::uint64_t before = planted();
+  ASSERT_TRUE(watch(true));
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) threads.emplace_back([] { caller_of_the_planted(1'000); });
+  for (std::thread& one : threads) one.join();
+  watch(false);
+  EXPECT_EQ(planted() - before, 8'000u);
 }
 
 TEST(Preload, EveryKindOfAllocationCountsOnceWithTheBytesAskedFor) {
