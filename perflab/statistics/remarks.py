@@ -43,6 +43,7 @@ T = TypeVar("T")
 
 VIRTUAL = "virtual"  # the runtime of which nothing but the seed is random
 MAX_OUTLIERS = 4
+MOST_NAMED = 6  # pairs in a remark
 # What is said behind the cost of an observer that is not shown to differ from none.
 _DOUBTS: Mapping[Verdict, str] = {
     "equivalent": " (none to speak of)",
@@ -209,11 +210,16 @@ def _others(compared: Sequence[OfPair], margin: float) -> Iterator[Remark]:
         # "latency p50, CPU (a; b); lost (everywhere)": pairs with the same metrics stand together.
         everywhere = [len(names) == len(pairs) > 1 for names in by_metrics.values()]
         what = "; ".join(
-            ", ".join(metric.words for metric in metrics) + (" (everywhere)" if every else f" ({'; '.join(names)})")
+            f"{', '.join(metric.words for metric in metrics)} ({'everywhere' if every else _where(names, len(pairs))})"
             for (metrics, names), every in zip(by_metrics.items(), everywhere, strict=True)
         )
         about = tuple(metric.name for metrics in by_metrics for metric in metrics) if all(everywhere) else ()
         yield Remark(verdict, f"{words}: {what}", what, about)
+
+
+def _where(names: Sequence[str], of: int) -> str:
+    """Those pairs; of many, which the table shows, how many."""
+    return "; ".join(names) if len(names) <= MOST_NAMED else f"{len(names)} of {of} pairs"
 
 
 def more_trials(compared: Sequence[OfPair]) -> int | None:
