@@ -344,9 +344,8 @@ def check_baseline(document: Document) -> None:
 def check_entry(document: Document, number: int) -> None:
     """One entry of `conditions` by itself, so that what is wrong with it is said at its place. Raises BadInput."""
     entry = _parse_entry(document.conditions[number], number)
-    _levels(
-        entry, {k: v for k, v in document.factors.items() if _is_of_conditions(k) and k.partition(".")[2] in _fields(k)}
-    )
+    of_entry = {k: v for k, v in document.factors.items() if _is_of_conditions(k) and _is_parameter(k)}
+    _levels(entry, of_entry)
 
 
 def check_factors(document: Document) -> None:
@@ -360,8 +359,9 @@ def check_factors(document: Document) -> None:
         elif name in CONDITIONS:
             if name not in used:
                 raise BadInput(f"factor {path}: no treatment has the condition {name}; name it in `conditions`")
-            if key not in _fields(path):
-                raise BadInput(f"factor {path}: {name} has no parameter {key!r}; {instead(key, _fields(path), most=2)}")
+            if not _is_parameter(path):
+                hint = instead(key, CONDITIONS[name].fields, most=2)
+                raise BadInput(f"factor {path}: {name} has no parameter {key!r}; {hint}")
         elif name not in (*OF_ALL, *MIDDLEWARES) or not key:
             kinds = (WORKLOAD, *OF_ALL, *CONDITIONS, *MIDDLEWARES)
             example = f"e.g. {WORKLOAD}.depth, cpu_load.load"
@@ -411,11 +411,13 @@ def _meaning(path: str, level: Scalar, workload: object = None) -> object:
     if name in CONDITIONS and CONDITIONS[name].is_off({key: level}):
         return BASELINE
     if (of := _model_of(path, workload)) is not None:
-        field = of.model_fields[key]
-        fields: dict[str, Any] = {key: (field.annotation, field)}
-        model = create_model("Level", __config__=of.model_config, **fields)
+        field = of.model_fields.get(key)
+        fields: dict[str, Any] = {} if field is None else {key: (field.annotation, field)}
+        # A parameter that is no field can be judged by the whole model alone.
+        model = create_model("Level", __config__=of.model_config, **fields) if fields else of
         try:
-            return getattr(model.model_validate({key: level}), key)
+            made = model.model_validate({key: level})
+            return getattr(made, key) if fields else (made.model_extra or {})[key]
         except ValidationError as error:
             said = registry.in_words(error, model)
             text = said.removeprefix(f"{key}: ") if of is GraphLevels else said
@@ -426,9 +428,10 @@ def _meaning(path: str, level: Scalar, workload: object = None) -> object:
         return level
 
 
-def _fields(path: str) -> Iterable[str]:
-    """The parameters of the condition that a factor is of."""
-    return CONDITIONS[path.partition(".")[0]].model.model_fields
+def _is_parameter(path: str) -> bool:
+    """Whether the condition that a factor is of has such a parameter."""
+    name, _, key = path.partition(".")
+    return bool(key) and CONDITIONS[name].takes(key)
 
 
 def _check_of_workload(path: str, levels: Sequence[Scalar], document: Document) -> None:

@@ -37,6 +37,7 @@ ASKED: Mapping[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "message_flood": ({}, {"readers": "topics", "topics": "/t", "rate": "20Hz"}),
     "network_shaping": ({"rate": "10Mbit"}, {"delay": "1.5ms", "loss": "0.5%", "queue": "20ms"}),
     "priority_inhibitor": ({"policy": "OTHER"}, {"policy": "RR", "priority": 3, "limit": "90s", "when": "after"}),
+    "sysctl": ({"vm.stat_interval": 2}, {"net.core.rmem_max": "8388608", "net.ipv4.tcp_rmem": "4096 \t131072 6291456"}),
     "monitor": ({}, {"interval": "20ms"}),
     "hiccup": ({}, {"interval": "1500us"}),
     "allocations": ({}, {}),
@@ -81,7 +82,8 @@ def test_what_a_specification_says_of_itself_makes_it_again(name: str, given: di
     specification = made(name, given)
     for said in (specification.written, json.loads(json.dumps(specification.written))):
         assert made(name, said) == specification
-    assert set(specification.parameters) == set(specification.written) == set(type(specification).model_fields)
+    keys = {*type(specification).model_fields, *(specification.model_extra or {})}
+    assert set(specification.parameters) == set(specification.written) == keys
     assert pickle.loads(pickle.dumps(specification)) == specification
 
 
