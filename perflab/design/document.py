@@ -508,7 +508,8 @@ def json_schema() -> dict[str, Any]:
     schema |= {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "An experiment of perflab"}
     schema["description"] = "docs/experiments.md explains it. Durations are seconds, or text with a unit (500ms, 2min)."
     for key, registry in (("conditions", CONDITIONS), ("observers", OBSERVERS)):
-        kinds: dict[str, Any] = {"name": {"type": "string"}} if key == "conditions" else {}
+        switch = {"enum": ["on", "off", True, False]}
+        kinds: dict[str, Any] = {"name": {"type": "string"}, "required": switch} if key == "conditions" else {}
         for name, kind in registry.items():
             model = kind.model.model_json_schema()
             schema["$defs"] |= model.pop("$defs", {})

@@ -51,6 +51,7 @@ from perflab.workload.generated import GeneratedParameters
 _L = TypeVar("_L")
 
 BASELINE = "baseline"
+REQUIRED = "required"  # of an entry of `conditions`, beside its name
 MEASURED, CONTROL, EXTRA = "measured", "control", "extra"
 
 # What measures the messages of a command. Of the scheduler it records nothing unless it is asked to: that costs more.
@@ -69,6 +70,7 @@ class Treatment:
     observers: tuple[Observer, ...] = ()
     factors: Mapping[str, Scalar] = field(default_factory=dict)
     purpose: str = MEASURED
+    required: bool = True  # else it is left out where this machine cannot do it
 
     @property
     def with_conditions(self) -> Graph:
@@ -118,6 +120,7 @@ class _Entry:
 
     label: str | None
     conditions: list[tuple[str, dict[str, Any]]]
+    required: bool = True
 
     @property
     def written(self) -> dict[str, Any]:
@@ -167,11 +170,11 @@ def treatments(
     """
     entries = _named([_parse_entry(entry, number) for number, entry in enumerate(document.conditions)])
     of_conditions = {k: v for k, v in document.factors.items() if _is_of_conditions(k)}
-    settings = [s for entry in entries for s in _levels(entry, of_conditions)]
-    undisturbed = {path: level for _, conditions, own in settings if not conditions for path, level in own.items()}
+    settings = [(*s, entry.required) for entry in entries for s in _levels(entry, of_conditions)]
+    undisturbed = {path: level for _, conditions, own, _ in settings if not conditions for path, level in own.items()}
     settings = [s for s in settings if s[1]]
     if document.baseline:
-        settings.insert(0, (BASELINE, (), undisturbed))
+        settings.insert(0, (BASELINE, (), undisturbed, True))
     elif undisturbed:
         named = ", ".join(f"{path}={_text(level)}" for path, level in undisturbed.items())
         raise BadInput(f"{named} is the baseline, which is off; leave out that level, or turn baseline on")
@@ -183,8 +186,9 @@ def treatments(
         variant = variant_of(asked, levels)
         # Options of a middleware that the workload replaces are none of the treatment.
         shared = {**levels, **(chosen if variant.middlewares == asked.middlewares else {})}
-        for label, conditions, own in settings:
-            found.append(Treatment(label, variant, changed, conditions, always, {**shared, **own}))
+        for label, conditions, own, required in settings:
+            levels_of = {**shared, **own}
+            found.append(Treatment(label, variant, changed, conditions, always, levels_of, required=required))
         if always != measuring and document.observer_control and document.trials > 1:
             found.append(Treatment(BASELINE, variant, changed, (), measuring, shared, CONTROL))
     once: dict[tuple[object, ...], Treatment] = {}
@@ -318,10 +322,13 @@ def _parse_entry(entry: Any, number: int) -> _Entry:
     label = members.pop("name", None)
     if label is not None and (not isinstance(label, str) or not label.strip() or label.strip() == BASELINE):
         raise BadInput(f"{where}: name {label!r} is no name for a treatment")
+    required = members.pop(REQUIRED, True)
+    if required not in (True, False, "on", "off"):
+        raise BadInput(f"{where}: {REQUIRED}: {required!r} is not on or off")
     listed = _members(members, where)
     if not listed:
         raise BadInput(f"{where} names no condition")
-    return _Entry(None if label is None else label.strip(), listed)
+    return _Entry(None if label is None else label.strip(), listed, required in (True, "on"))
 
 
 def _members(members: Mapping[Any, Any], where: str) -> list[tuple[str, dict[str, Any]]]:
@@ -502,7 +509,7 @@ def _named(entries: Sequence[_Entry]) -> list[_Entry]:
                 ("conditions", number),
                 f"conditions: {label} is there twice; use `trials` to repeat it, or give it another `name`",
             )
-    return [_Entry(label, entry.conditions) for label, entry in zip(labels, entries, strict=True)]
+    return [replace(entry, label=label) for label, entry in zip(labels, entries, strict=True)]
 
 
 def _difference(entry: _Entry, alike: Sequence[_Entry]) -> str:

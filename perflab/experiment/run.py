@@ -156,7 +156,7 @@ def execute(
             begun = True
             directory.reserve()
             display.begin(_run_plan(experiment, trials))
-            for note in (*(missing.words for missing in experiment.not_recorded), *too_few(experiment)):
+            for note in (*experiment.missing, *too_few(experiment)):
                 display.note(note)
             with phase(""):  # the display says how it goes
                 error = _run_trials(context, deciding.course, directory, trials) or error
@@ -587,6 +587,7 @@ def _manifest(context: _Context) -> Manifest:
         trials=planned_trials(experiment.order, experiment.settings.seed),
         rule=experiment.rule,
         unavailable_levels=tuple(LeftOutLevel(**dataclasses.asdict(level)) for level in experiment.unavailable),
+        left_out=experiment.left_out,
         not_recorded=experiment.not_recorded,
         versions=_versions(native),
         environment=environment(tracer.RECORDED),

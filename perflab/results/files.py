@@ -168,6 +168,18 @@ class LeftOutLevel:
     reason: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class LeftOutTreatment:
+    """A treatment that was not required, and that this machine could not do."""
+
+    treatment: str
+    reason: str
+
+    @property
+    def words(self) -> str:
+        return f"{self.treatment} is left out: {self.reason}"
+
+
 @dataclass(frozen=True)
 class NotRecorded:
     """What an observer that was not required could not record on this machine."""
@@ -262,6 +274,7 @@ class Manifest:
     rule: StoppingRule | None = None
     """By which blocks are added to the plan; null: none are."""
     unavailable_levels: tuple[LeftOutLevel, ...] = ()
+    left_out: tuple[LeftOutTreatment, ...] = ()
     not_recorded: tuple[NotRecorded, ...] = ()
     """By observers that were not required, for lack of rights or of programs."""
     versions: Versions = Versions()
