@@ -27,6 +27,7 @@ from pydantic import (
 
 from perflab.design import choices, levels
 from perflab.errors import BadInput, instead
+from perflab.middleware.installation import MARK
 from perflab.option import Declared, Form, Group, Option, declared, form_of, kind_of, models_in, one_of, some_of
 from perflab.parameters import IN_PERCENT, DurationNs, Percent, Switch
 from perflab.validation import plain, plain_schema, what_is_wrong
@@ -229,7 +230,11 @@ class Document(_Part):
         Words,
         Option(Group.VARIANTS, "--middleware"),
         Form("M[,M+M]", ",".join, some_of(choices.middlewares, ",+")),
-    ] = Field(["cyclonedds"], description="What carries the messages. M+M gives each process of the graph its own.")
+    ] = Field(
+        ["cyclonedds"],
+        description="What carries the messages. M+M gives each process of the graph its own; M@PREFIX is "
+        "the build of it in an installation folder.",
+    )
     executors: Annotated[
         Words, Option(Group.VARIANTS, "--executor"), Form("E[,E]", complete=some_of(choices.executors))
     ] = Field(
@@ -446,7 +451,7 @@ def with_options(written: Written | None, options: Mapping[str, Any]) -> Written
     """What a file says, with what the command line says instead."""
     base = written or Written({})
     mapping = dict(base.mapping)
-    for key, value in options.items():
+    for key, value in _with_prefixes(options, Path.cwd()).items():
         nested = isinstance(value, Mapping) and isinstance(mapping.get(key), Mapping)
         mapping[key] = {**mapping[key], **value} if nested else value
     return Written(mapping, base.file, frozenset(options))
@@ -525,8 +530,25 @@ def json_schema() -> dict[str, Any]:
     return schema
 
 
+def _with_prefixes(mapping: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """With the prefixes of builds (NAME@PREFIX) as absolute paths, so that they mean the same from everywhere."""
+
+    def absolute(named: Any) -> Any:
+        if isinstance(named, list):
+            return [absolute(word) for word in named]
+        if not isinstance(named, str):
+            return named
+        return re.sub(
+            rf"{MARK}([^,+]+)", lambda m: f"{MARK}{(folder / Path(m[1].strip()).expanduser()).absolute()}", named
+        )
+
+    key = "middlewares"
+    return {**mapping, key: absolute(mapping[key])} if key in mapping else dict(mapping)
+
+
 def _beside(mapping: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Graph files, and the folder of a command, are named relative to the file that names them."""
+    """Graph files, builds of middlewares and the folder of a command are named relative to the file that names them."""
+    mapping = _with_prefixes(mapping, folder)
     words = mapping.get("workload")
     if generated.named(words) is not None:
         return mapping

@@ -301,11 +301,13 @@ def _check_treatments(context: _Context) -> None:
                 context.signals.raise_if_received()
                 config = Path(folder) / "config.json"
                 write_json(config, node_configuration(plan, process, Path(os.devnull)))
-                _check(node_program, config, treatment)
+                index = 0 if process is None else plan.hosted.processes.index(process)
+                _check(node_program, config, treatment, treatment.variant.middleware_of(index).environment)
 
 
-def _check(node_program: Path, config: Path, treatment: Treatment) -> None:
-    done = programs.ask([node_program, "--check", "--config", config], limit_s=CHECK_TIMEOUT_S)
+def _check(node_program: Path, config: Path, treatment: Treatment, environment: Mapping[str, str]) -> None:
+    command: list[str | Path] = [node_program, "--check", "--config", config]
+    done = programs.ask(command, limit_s=CHECK_TIMEOUT_S, environment=environment)
     complaint = one_line(done.stderr).removeprefix("perflab-node: ")
     for kind in (BadInput, Unavailable):
         if done.returncode == kind.exit_code:

@@ -32,6 +32,12 @@ class UsedMiddleware:
     """Of several, joined with +; of a command RMW_IMPLEMENTATION, or own."""
     version: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    prefix: str | None = None
+    """Installation folder that was asked for by NAME@PREFIX; null: the library that the machine finds by itself."""
+    library: str | None = None
+    """The library in it."""
+    sha256: str | None = None
+    """Of that library."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -312,6 +318,9 @@ class TrialProcess(Guarded):
     """Label of the one that it belongs to."""
     shared_memory: tuple[str, ...] | None = None
     """What its middleware made in /dev/shm, where it can tell."""
+    libraries: tuple[str, ...] | None = None
+    """Those of its middleware that it had mapped when it had made its endpoints, from /proc/PID/maps; null: could not
+    be read, or the middleware has none of its own."""
     log_tail: tuple[str, ...] = ()
     """Where its status is not 0."""
 
