@@ -314,6 +314,13 @@ class Document(_Part):
     network: Annotated[str, Option(Group.TRIAL), Form("IFACE", complete=one_of(choices.interfaces))] = Field(
         "lo", description="Network interface that the middleware uses."
     )
+    domain: Annotated[int | None, Option(Group.TRIAL)] = Field(
+        None,
+        ge=0,
+        le=232,
+        description="DDS domain of all trials, which no other run may hold. Default: one for each trial that nobody "
+        "else holds.",
+    )
     discovery_timeout: Annotated[DurationNs, Option(Group.TRIAL)] = Field(
         30_000_000_000, description="Longest wait until all endpoints are matched; 0 starts without waiting."
     )

@@ -519,6 +519,8 @@ def _text(value: Scalar) -> str:
 def _check_together(experiment: Experiment, written: Written) -> None:
     """What makes no sense in combination."""
     _check_comparable(experiment)
+    if experiment.document.domain is not None and all(v.runtime == "virtual" for v in experiment.variants):
+        raise written.refuse("domain", ": virtual time has no DDS domains")
     graph, name = experiment.workload.graph, experiment.workload.name
     topics = {topic for treatment in experiment.treatments for topic in treatment.with_conditions.topics()}
     for middleware in {m.name: m for variant in experiment.variants for m in variant.middlewares}.values():
