@@ -14,6 +14,7 @@ from perflab.design.document import Document, Scalar, Thresholds
 from perflab.design.scheduling import ThreadRequest
 from perflab.design.treatments import EXTRA, AsPlanned, Course, Planned, Treatment
 from perflab.design.variant import Variant
+from perflab.middleware import alike
 from perflab.results.files import LeftOutTreatment, NotRecorded, StoppingRule
 from perflab.units import NS_PER_S
 from perflab.workload import Source, Workload
@@ -125,9 +126,10 @@ class Experiment:
     rule: StoppingRule | None = None  # by which further blocks follow `order`
 
     @property
-    def missing(self) -> list[str]:
-        """What this machine cannot do and is done without, a line each."""
-        return [*(left.words for left in self.left_out), *(missing.words for missing in self.not_recorded)]
+    def notes(self) -> list[str]:
+        """What this machine cannot do and is done without, and which builds do not differ; a line each."""
+        without = [*(left.words for left in self.left_out), *(missing.words for missing in self.not_recorded)]
+        return [*without, *alike(m for variant in self.variants for m in variant.middlewares)]
 
     def named(self, name: str) -> Experiment:
         return replace(self, name=name)

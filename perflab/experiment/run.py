@@ -156,7 +156,7 @@ def execute(
             begun = True
             directory.reserve()
             display.begin(_run_plan(experiment, trials))
-            for note in (*experiment.missing, *too_few(experiment)):
+            for note in (*experiment.notes, *too_few(experiment)):
                 display.note(note)
             with phase(""):  # the display says how it goes
                 error = _run_trials(context, deciding.course, directory, trials) or error

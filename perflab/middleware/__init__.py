@@ -111,6 +111,15 @@ def select(names: str, options: Sequence[str], native: Native) -> list[tuple[Mid
     return [_side_by_side([found[name] for name in mixture], names) for mixture in mixtures]
 
 
+def alike(middlewares: Iterable[Middleware]) -> list[str]:
+    """Of which builds the library is the same, a line each: between them there is nothing to be found."""
+    named: dict[str, dict[str, None]] = {}
+    for middleware in middlewares:
+        if middleware.sha256 is not None:
+            named.setdefault(middleware.sha256, {})[middleware.name] = None
+    return [f"{' and '.join(names)} have the same library, byte by byte" for names in named.values() if len(names) > 1]
+
+
 def common_framing(
     middlewares: Sequence[Middleware], asked: str | None, serving: Collection[int] | None = None
 ) -> str | None:

@@ -15,7 +15,7 @@ from perflab.design.document import Written, with_options
 from perflab.design.document import read as read_experiment
 from perflab.design.variant import Variant
 from perflab.errors import BadInput, Unavailable
-from perflab.middleware import installation, select
+from perflab.middleware import alike, installation, select
 from perflab.middleware.installation import labels
 from perflab.middleware.kind import MiddlewareKind
 from perflab.native import Native
@@ -93,6 +93,15 @@ def test_builds_are_variants_of_their_own_with_the_options_of_their_kind(native:
     assert build.used.sha256 == installation.digest(files[0])
     assert len({Variant(mixture).key for mixture in chosen}) == 3
     assert json.loads(json.dumps(build.used.options)) == {"a": "1", "b": "2"}
+
+
+def test_builds_with_the_same_library_are_told(native: Native, tmp_path: Path) -> None:
+    build_library(tmp_path / "before/lib")
+    build_library(tmp_path / "same/lib")
+    build_library(tmp_path / "after/lib", symbols="int wire_new(void) { return 2; }")
+    words = ",".join(f"wired@{tmp_path}/{name}" for name in ("before", "same", "after"))
+    chosen = [m for mixture in select(f"wired,{words}", [], native) for m in mixture]
+    assert alike([*chosen, *chosen]) == ["wired@before and wired@same have the same library, byte by byte"]
 
 
 def test_what_is_no_build_of_it_is_one_line(native: Native, tmp_path: Path) -> None:
