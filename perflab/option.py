@@ -175,13 +175,13 @@ def kind_of(registry: Callable[[], Mapping[str, Kind[Any]]], joined: str | None 
             return [f"{before}{separator}{kind}" for kind in kinds if kind.startswith(name)]
         if name not in kinds:
             return []
-        found = _parameters(kinds[name].model.model_fields, given)
+        found = _parameters(kinds[name].fields, given)
         return [f"{before}{separator}{name}:{word}" for word in found]
 
     return complete
 
 
-def _parameters(fields: Mapping[str, FieldInfo], given: str) -> list[str]:
+def _parameters(fields: Mapping[str, FieldInfo | None], given: str) -> list[str]:
     """What KEY=VALUE,... can become: the keys that are not there yet, or values of the last one."""
     before, comma, last = given.rpartition(",")
     key, equals, value = last.partition("=")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from perflab.errors import BadInput, instead
 from perflab.option import form_of
 from perflab.validation import plain, what_is_wrong
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -45,6 +48,8 @@ class Kind(Generic[T]):
 
     `gently` are parameters with which a smoke test tries it, in the words of the command line: a small machine shall do
     it beside its other work. Where there are several, the others try what not every machine has.
+
+    `names` looks up parameters that the model takes beside its fields, of a kind whose model takes any name.
     """
 
     name: str
@@ -54,6 +59,7 @@ class Kind(Generic[T]):
     is_off: Callable[[Mapping[str, Any]], bool] = _never
     words: Callable[[Mapping[str, Any]], str] | None = None
     gently: tuple[str, ...] = ("",)
+    names: Callable[[], Iterable[str]] | None = None
 
     @property
     def tries(self) -> dict[str, str]:
@@ -61,6 +67,16 @@ class Kind(Generic[T]):
         first, *others = self.gently
         further = {f"{self.name} with {words.partition('=')[0]}": f"{self.name}:{words}" for words in others}
         return {self.name: f"{self.name}:{first}" if first else self.name, **further}
+
+    def takes(self, key: str) -> bool:
+        """Whether it may be a parameter."""
+        return key in self.model.model_fields or self.names is not None
+
+    @property
+    def fields(self) -> dict[str, FieldInfo | None]:
+        """All parameters by name, with the field that declares each."""
+        named: dict[str, FieldInfo | None] = dict.fromkeys(() if self.names is None else self.names())
+        return {**named, **self.model.model_fields}
 
     def make(self, parameters: Mapping[str, Any], where: str) -> T:
         """One with these parameters; `where` begins the line of BadInput where they are not right."""

@@ -34,7 +34,8 @@ def clean(
     """Remove what runs left behind whose perflab was killed.
 
     Processes, shared memory, temporary folders and half-written files, as the run recorded them; a trial that was
-    running is marked. Runs that still go on are not touched, and results stay.
+    running is marked. Settings of the kernel are set back, without RUN those of all runs. Runs that still go on are
+    not touched, and results stay.
     """
     from perflab.experiment import clean as cleaning
     from perflab.host import Host
@@ -49,13 +50,18 @@ def clean(
     found: list[Leftover] = []
     for path in dict.fromkeys(paths):
         found += _found(path, host, named=bool(runs), notes=notes)
+    found += cleaning.find_settings(paths if runs else None)
     removals = [] if dry_run else cleaning.remove(found, host)
     if as_json:
         done = [r.document() for r in removals] or [cleaning.Removal(left, "").document() for left in found]
         _print_json(dry_run, done, notes)
     else:
-        lines = [f"would remove {left.what}" if left.kind != cleaning.TRIAL_LEFT else f"would mark {left.what}"
-                 for left in found] if dry_run else [removal.text for removal in removals]  # fmt: skip
+        would = {cleaning.TRIAL_LEFT: "mark", cleaning.SETTING: "set back"}
+        lines = (
+            [f"would {would.get(left.kind, 'remove')} {left.what}" for left in found]
+            if dry_run
+            else [removal.text for removal in removals]
+        )
         sys.stdout.write("".join(f"{line}\n" for line in [*notes, *(lines or ["nothing to clean"])]))
     problems = [removal for removal in removals if removal.problem is not None]
     if problems:

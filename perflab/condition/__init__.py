@@ -164,6 +164,11 @@ class Trial(Protocol):
         ...
 
     @property
+    def middleware_environment(self) -> Mapping[str, str]:
+        """Variables that a program needs which uses the same middleware."""
+        ...
+
+    @property
     def graph(self) -> Graph:
         """With everything that the conditions of the trial add."""
         ...

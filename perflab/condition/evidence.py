@@ -10,7 +10,7 @@ from typing import Any
 
 from perflab.condition import Companion, NotInEffect, Trial, Window
 from perflab.errors import BadInput
-from perflab.processes import describe_status
+from perflab.processes import PROC, descendants, describe_status
 from perflab.units import NS_PER_S
 from perflab.waiting import Wait
 
@@ -176,6 +176,24 @@ def has_ended(companion: Companion | None, what: str) -> str | None:
     if companion is None:
         return f"{what} was not started"
     return None if companion.status is None else f"{what} {describe_status(companion.status)} during the trial"
+
+
+def network_namespace(pid: int) -> int | None:
+    """The inode of a process's network namespace; None where it has ended."""
+    try:
+        return (PROC / str(pid) / "ns" / "net").stat().st_ino
+    except OSError:
+        return None
+
+
+def outside_namespace(processes: Mapping[str, int], namespace: int | None) -> tuple[str, ...]:
+    """Of processes by name, those of which something runs in another network namespace; not those that have ended."""
+    found = []
+    for name, root in processes.items():
+        tree = [root, *(t.pid for t in descendants(root))]
+        if any(network_namespace(pid) not in (None, namespace) for pid in tree):
+            found.append(name)
+    return tuple(sorted(found))
 
 
 def rounded(value: float | None, digits: int = 4) -> float | None:

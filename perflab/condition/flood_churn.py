@@ -65,9 +65,11 @@ class Churn:
         # Its own participant beside one of each process.
         write_json(config, self._configuration(trial.middleware_configuration, len(trial.graph.processes) + 1))
         program = trial.native.program(PROGRAM)
+        variables = [f"{name}={value}" for name, value in trial.middleware_environment.items()]
+        told = ["env", *variables] if variables else []
         self._companion: Companion = trial.start(
             f"{label}_churn",
-            [*trial.launch.prefix, program, "--config", config.absolute()],
+            [*trial.launch.prefix, *told, program, "--config", config.absolute()],
             control=True,
             condition=label,
         )

@@ -20,12 +20,19 @@ from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, mo
 
 from perflab import programs
 from perflab.condition import Applied, Companion, Condition, Evidence, NotInEffect, Shown, Trial, Window
-from perflab.condition.evidence import has_ended, require_processes, rounded, wait_until
+from perflab.condition.evidence import (
+    has_ended,
+    network_namespace,
+    outside_namespace,
+    require_processes,
+    rounded,
+    wait_until,
+)
 from perflab.errors import BadInput, Unavailable, one_line
 from perflab.host import Host
 from perflab.option import Form
 from perflab.parameters import Bytes, DurationNs, Percent
-from perflab.processes import PROC, descendants
+from perflab.processes import PROC
 from perflab.registry import Kind
 from perflab.units import NS_PER_S, format_time, parse_duration, quantity
 from perflab.workload import Graph
@@ -246,7 +253,7 @@ class Shaped(Applied):
         setup = " && ".join([f"{_find('ip')} link set {INTERFACE} up", *asked.commands(), "exec sleep infinity"])
         self.holder: Companion = trial.start(asked.label, [*_unshare(), "sh", "-c", setup])
         wait_until(trial, self._not_ready)
-        self.namespace = _namespace_of(self._pid())
+        self.namespace = network_namespace(self._pid())
         self.before: Snapshot | None = None
         trial.launch.prefix = tuple(enter(self._pid()))
 
@@ -290,7 +297,7 @@ class Shaped(Applied):
         if (reason := has_ended(self.holder, "the holder of the namespace")) is not None:
             return reason
         pid = self.holder.pid
-        if pid is None or _namespace_of(pid) in (None, _namespace_of(os.getpid())):
+        if pid is None or network_namespace(pid) in (None, network_namespace(os.getpid())):
             return "the network namespace is not there"
         found = take_snapshot(pid)
         missing = [kind for kind in self.asked.kinds if kind not in found.disciplines]
@@ -312,12 +319,8 @@ class Shaped(Applied):
 
     def _outside(self) -> tuple[str, ...]:
         """The processes of the graph that run in another network namespace; not those that have ended."""
-        found = []
-        for name, root in {**self.trial.processes, **self.trial.condition_processes}.items():
-            tree = [root, *(t.pid for t in descendants(root))]
-            if any(_namespace_of(pid) not in (None, self.namespace) for pid in tree):
-                found.append(name)
-        return tuple(sorted(found))
+        processes = {**self.trial.processes, **self.trial.condition_processes}
+        return outside_namespace(processes, self.namespace)
 
     def _judge(self, before: Snapshot | None, after: Snapshot, window: Window) -> tuple[Achieved, str | None]:
         if before is None:
@@ -458,14 +461,6 @@ def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
         return programs.ask(command, limit_s=_ANSWER_LIMIT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         return subprocess.CompletedProcess(list(command), -1, "", str(error))
-
-
-def _namespace_of(pid: int) -> int | None:
-    """The inode of a process's network namespace; None where it has ended."""
-    try:
-        return (PROC / str(pid) / "ns" / "net").stat().st_ino
-    except OSError:
-        return None
 
 
 def _packets_sent(pid: int) -> int:

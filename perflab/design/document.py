@@ -27,6 +27,7 @@ from pydantic import (
 
 from perflab.design import choices, levels
 from perflab.errors import BadInput, instead
+from perflab.middleware.installation import MARK
 from perflab.option import Declared, Form, Group, Option, declared, form_of, kind_of, models_in, one_of, some_of
 from perflab.parameters import IN_PERCENT, DurationNs, Percent, Switch
 from perflab.validation import plain, plain_schema, what_is_wrong
@@ -229,7 +230,11 @@ class Document(_Part):
         Words,
         Option(Group.VARIANTS, "--middleware"),
         Form("M[,M+M]", ",".join, some_of(choices.middlewares, ",+")),
-    ] = Field(["cyclonedds"], description="What carries the messages. M+M gives each process of the graph its own.")
+    ] = Field(
+        ["cyclonedds"],
+        description="What carries the messages. M+M gives each process of the graph its own; M@PREFIX is "
+        "the build of it in an installation folder.",
+    )
     executors: Annotated[
         Words, Option(Group.VARIANTS, "--executor"), Form("E[,E]", complete=some_of(choices.executors))
     ] = Field(
@@ -308,6 +313,13 @@ class Document(_Part):
     thresholds: Thresholds = Field(default_factory=lambda: Thresholds.model_validate({}))
     network: Annotated[str, Option(Group.TRIAL), Form("IFACE", complete=one_of(choices.interfaces))] = Field(
         "lo", description="Network interface that the middleware uses."
+    )
+    domain: Annotated[int | None, Option(Group.TRIAL)] = Field(
+        None,
+        ge=0,
+        le=232,
+        description="DDS domain of all trials, which no other run may hold. Default: one for each trial that nobody "
+        "else holds.",
     )
     discovery_timeout: Annotated[DurationNs, Option(Group.TRIAL)] = Field(
         30_000_000_000, description="Longest wait until all endpoints are matched; 0 starts without waiting."
@@ -446,7 +458,7 @@ def with_options(written: Written | None, options: Mapping[str, Any]) -> Written
     """What a file says, with what the command line says instead."""
     base = written or Written({})
     mapping = dict(base.mapping)
-    for key, value in options.items():
+    for key, value in _with_prefixes(options, Path.cwd()).items():
         nested = isinstance(value, Mapping) and isinstance(mapping.get(key), Mapping)
         mapping[key] = {**mapping[key], **value} if nested else value
     return Written(mapping, base.file, frozenset(options))
@@ -508,7 +520,8 @@ def json_schema() -> dict[str, Any]:
     schema |= {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "An experiment of perflab"}
     schema["description"] = "docs/experiments.md explains it. Durations are seconds, or text with a unit (500ms, 2min)."
     for key, registry in (("conditions", CONDITIONS), ("observers", OBSERVERS)):
-        kinds: dict[str, Any] = {"name": {"type": "string"}} if key == "conditions" else {}
+        switch = {"enum": ["on", "off", True, False]}
+        kinds: dict[str, Any] = {"name": {"type": "string"}, "required": switch} if key == "conditions" else {}
         for name, kind in registry.items():
             model = kind.model.model_json_schema()
             schema["$defs"] |= model.pop("$defs", {})
@@ -524,8 +537,25 @@ def json_schema() -> dict[str, Any]:
     return schema
 
 
+def _with_prefixes(mapping: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """With the prefixes of builds (NAME@PREFIX) as absolute paths, so that they mean the same from everywhere."""
+
+    def absolute(named: Any) -> Any:
+        if isinstance(named, list):
+            return [absolute(word) for word in named]
+        if not isinstance(named, str):
+            return named
+        return re.sub(
+            rf"{MARK}([^,+]+)", lambda m: f"{MARK}{(folder / Path(m[1].strip()).expanduser()).absolute()}", named
+        )
+
+    key = "middlewares"
+    return {**mapping, key: absolute(mapping[key])} if key in mapping else dict(mapping)
+
+
 def _beside(mapping: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Graph files, and the folder of a command, are named relative to the file that names them."""
+    """Graph files, builds of middlewares and the folder of a command are named relative to the file that names them."""
+    mapping = _with_prefixes(mapping, folder)
     words = mapping.get("workload")
     if generated.named(words) is not None:
         return mapping

@@ -57,7 +57,7 @@ def levels_by_path() -> dict[str, Completer]:
     """Every factor that has a name, with what completes a level of it."""
     found: dict[str, Completer] = {}
     for name, kind in CONDITIONS.items():
-        found |= {f"{name}.{key}": partial(values, field) for key, field in kind.model.model_fields.items()}
+        found |= {f"{name}.{key}": partial(values, field) for key, field in kind.fields.items()}
     found |= {f"{WORKLOAD}.{key}": partial(values, field) for key, field in GRAPH_LEVELS.items()}
     for generated in GENERATED.values():
         found |= {f"{WORKLOAD}.{key}": partial(values, field) for key, field in generated.model.model_fields.items()}

@@ -14,7 +14,8 @@ from perflab.design.document import Document, Scalar, Thresholds
 from perflab.design.scheduling import ThreadRequest
 from perflab.design.treatments import EXTRA, AsPlanned, Course, Planned, Treatment
 from perflab.design.variant import Variant
-from perflab.results.files import NotRecorded, StoppingRule
+from perflab.middleware import alike
+from perflab.results.files import LeftOutTreatment, NotRecorded, StoppingRule
 from perflab.units import NS_PER_S
 from perflab.workload import Source, Workload
 
@@ -119,9 +120,16 @@ class Experiment:
     command_line: tuple[str, ...]
     sources: tuple[Source, ...] = ()  # the experiment file
     unavailable: tuple[UnavailableLevel, ...] = ()  # levels of a sweep that this machine cannot do
+    left_out: tuple[LeftOutTreatment, ...] = ()  # of those that are not required
     not_recorded: tuple[NotRecorded, ...] = ()  # what observers that are not required cannot record here
     search: SearchPlan | None = None  # instead of `order`
     rule: StoppingRule | None = None  # by which further blocks follow `order`
+
+    @property
+    def notes(self) -> list[str]:
+        """What this machine cannot do and is done without, and which builds do not differ; a line each."""
+        without = [*(left.words for left in self.left_out), *(missing.words for missing in self.not_recorded)]
+        return [*without, *alike(m for variant in self.variants for m in variant.middlewares)]
 
     def named(self, name: str) -> Experiment:
         return replace(self, name=name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from perflab.condition.kinds import REGISTRY as CONDITIONS
@@ -13,6 +13,7 @@ from perflab.design.settings import Experiment, UnavailableLevel
 from perflab.design.treatments import Planned, Treatment
 from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
+from perflab.results.files import LeftOutTreatment
 
 
 def as_sweep(written: Written) -> Written:
@@ -63,7 +64,31 @@ def _with_names(entry: str | Mapping[str, Any], names: Iterable[str]) -> str | d
 
 
 def possible(experiment: Experiment, host: Host) -> Experiment:
-    """The experiment without the levels that this machine cannot do, which it then names.
+    """The experiment without what this machine cannot do and may be left out, which it then names."""
+    return _possible_levels(_possible_treatments(experiment, host), host)
+
+
+def _possible_treatments(experiment: Experiment, host: Host) -> Experiment:
+    """Without the treatments that are not required, and cannot be done."""
+    reasons = {id(t): _why_not(experiment, t, host) for t in experiment.treatments if not t.required}
+    left_out = {t.label: reason for t in experiment.treatments if (reason := reasons.get(id(t))) is not None}
+    if not left_out or all(reasons.get(id(t)) is not None for t in experiment.treatments):
+        return experiment  # where nothing would be left, the caller refuses as ever
+    gone = {treatment for treatment, reason in reasons.items() if reason is not None}
+    found = tuple(LeftOutTreatment(treatment=label, reason=reason) for label, reason in left_out.items())
+    return dataclasses.replace(_without(experiment, gone), left_out=found)
+
+
+def _without(experiment: Experiment, gone: Container[int]) -> Experiment:
+    """Without the treatments that have these identities."""
+    kept = tuple(t for t in experiment.treatments if id(t) not in gone)
+    order = [p for p in experiment.order if id(p.treatment) not in gone]
+    renumbered = tuple(Planned(n, p.block, p.treatment, p.after) for n, p in enumerate(order, 1))
+    return dataclasses.replace(experiment, treatments=kept, order=renumbered)
+
+
+def _possible_levels(experiment: Experiment, host: Host) -> Experiment:
+    """Without the levels of a sweep that cannot be done.
 
     Nothing else is left out: what no level of a factor has to do with, and a factor of which fewer than two levels
     would remain, is for the caller to refuse as ever.
@@ -87,10 +112,7 @@ def possible(experiment: Experiment, host: Host) -> Experiment:
         left = {str(t.factors[path]) for t in experiment.treatments if id(t) not in gone and path in t.factors}
         if len(left) < 2:
             return experiment
-    kept = tuple(t for t in experiment.treatments if id(t) not in gone)
-    order = [p for p in experiment.order if id(p.treatment) not in gone]
-    renumbered = tuple(Planned(n, p.block, p.treatment, p.after) for n, p in enumerate(order, 1))
-    return dataclasses.replace(experiment, treatments=kept, order=renumbered, unavailable=tuple(unavailable.values()))
+    return dataclasses.replace(_without(experiment, gone), unavailable=tuple(unavailable.values()))
 
 
 def _why_not(experiment: Experiment, treatment: Treatment, host: Host) -> str | None:

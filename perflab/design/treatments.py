@@ -51,6 +51,7 @@ from perflab.workload.generated import GeneratedParameters
 _L = TypeVar("_L")
 
 BASELINE = "baseline"
+REQUIRED = "required"  # of an entry of `conditions`, beside its name
 MEASURED, CONTROL, EXTRA = "measured", "control", "extra"
 
 # What measures the messages of a command. Of the scheduler it records nothing unless it is asked to: that costs more.
@@ -69,6 +70,7 @@ class Treatment:
     observers: tuple[Observer, ...] = ()
     factors: Mapping[str, Scalar] = field(default_factory=dict)
     purpose: str = MEASURED
+    required: bool = True  # else it is left out where this machine cannot do it
 
     @property
     def with_conditions(self) -> Graph:
@@ -118,6 +120,7 @@ class _Entry:
 
     label: str | None
     conditions: list[tuple[str, dict[str, Any]]]
+    required: bool = True
 
     @property
     def written(self) -> dict[str, Any]:
@@ -167,11 +170,11 @@ def treatments(
     """
     entries = _named([_parse_entry(entry, number) for number, entry in enumerate(document.conditions)])
     of_conditions = {k: v for k, v in document.factors.items() if _is_of_conditions(k)}
-    settings = [s for entry in entries for s in _levels(entry, of_conditions)]
-    undisturbed = {path: level for _, conditions, own in settings if not conditions for path, level in own.items()}
+    settings = [(*s, entry.required) for entry in entries for s in _levels(entry, of_conditions)]
+    undisturbed = {path: level for _, conditions, own, _ in settings if not conditions for path, level in own.items()}
     settings = [s for s in settings if s[1]]
     if document.baseline:
-        settings.insert(0, (BASELINE, (), undisturbed))
+        settings.insert(0, (BASELINE, (), undisturbed, True))
     elif undisturbed:
         named = ", ".join(f"{path}={_text(level)}" for path, level in undisturbed.items())
         raise BadInput(f"{named} is the baseline, which is off; leave out that level, or turn baseline on")
@@ -183,8 +186,9 @@ def treatments(
         variant = variant_of(asked, levels)
         # Options of a middleware that the workload replaces are none of the treatment.
         shared = {**levels, **(chosen if variant.middlewares == asked.middlewares else {})}
-        for label, conditions, own in settings:
-            found.append(Treatment(label, variant, changed, conditions, always, {**shared, **own}))
+        for label, conditions, own, required in settings:
+            levels_of = {**shared, **own}
+            found.append(Treatment(label, variant, changed, conditions, always, levels_of, required=required))
         if always != measuring and document.observer_control and document.trials > 1:
             found.append(Treatment(BASELINE, variant, changed, (), measuring, shared, CONTROL))
     once: dict[tuple[object, ...], Treatment] = {}
@@ -318,10 +322,13 @@ def _parse_entry(entry: Any, number: int) -> _Entry:
     label = members.pop("name", None)
     if label is not None and (not isinstance(label, str) or not label.strip() or label.strip() == BASELINE):
         raise BadInput(f"{where}: name {label!r} is no name for a treatment")
+    required = members.pop(REQUIRED, True)
+    if required not in (True, False, "on", "off"):
+        raise BadInput(f"{where}: {REQUIRED}: {required!r} is not on or off")
     listed = _members(members, where)
     if not listed:
         raise BadInput(f"{where} names no condition")
-    return _Entry(None if label is None else label.strip(), listed)
+    return _Entry(None if label is None else label.strip(), listed, required in (True, "on"))
 
 
 def _members(members: Mapping[Any, Any], where: str) -> list[tuple[str, dict[str, Any]]]:
@@ -344,9 +351,8 @@ def check_baseline(document: Document) -> None:
 def check_entry(document: Document, number: int) -> None:
     """One entry of `conditions` by itself, so that what is wrong with it is said at its place. Raises BadInput."""
     entry = _parse_entry(document.conditions[number], number)
-    _levels(
-        entry, {k: v for k, v in document.factors.items() if _is_of_conditions(k) and k.partition(".")[2] in _fields(k)}
-    )
+    of_entry = {k: v for k, v in document.factors.items() if _is_of_conditions(k) and _is_parameter(k)}
+    _levels(entry, of_entry)
 
 
 def check_factors(document: Document) -> None:
@@ -360,8 +366,9 @@ def check_factors(document: Document) -> None:
         elif name in CONDITIONS:
             if name not in used:
                 raise BadInput(f"factor {path}: no treatment has the condition {name}; name it in `conditions`")
-            if key not in _fields(path):
-                raise BadInput(f"factor {path}: {name} has no parameter {key!r}; {instead(key, _fields(path), most=2)}")
+            if not _is_parameter(path):
+                hint = instead(key, CONDITIONS[name].fields, most=2)
+                raise BadInput(f"factor {path}: {name} has no parameter {key!r}; {hint}")
         elif name not in (*OF_ALL, *MIDDLEWARES) or not key:
             kinds = (WORKLOAD, *OF_ALL, *CONDITIONS, *MIDDLEWARES)
             example = f"e.g. {WORKLOAD}.depth, cpu_load.load"
@@ -411,11 +418,13 @@ def _meaning(path: str, level: Scalar, workload: object = None) -> object:
     if name in CONDITIONS and CONDITIONS[name].is_off({key: level}):
         return BASELINE
     if (of := _model_of(path, workload)) is not None:
-        field = of.model_fields[key]
-        fields: dict[str, Any] = {key: (field.annotation, field)}
-        model = create_model("Level", __config__=of.model_config, **fields)
+        field = of.model_fields.get(key)
+        fields: dict[str, Any] = {} if field is None else {key: (field.annotation, field)}
+        # A parameter that is no field can be judged by the whole model alone.
+        model = create_model("Level", __config__=of.model_config, **fields) if fields else of
         try:
-            return getattr(model.model_validate({key: level}), key)
+            made = model.model_validate({key: level})
+            return getattr(made, key) if fields else (made.model_extra or {})[key]
         except ValidationError as error:
             said = registry.in_words(error, model)
             text = said.removeprefix(f"{key}: ") if of is GraphLevels else said
@@ -426,9 +435,10 @@ def _meaning(path: str, level: Scalar, workload: object = None) -> object:
         return level
 
 
-def _fields(path: str) -> Iterable[str]:
-    """The parameters of the condition that a factor is of."""
-    return CONDITIONS[path.partition(".")[0]].model.model_fields
+def _is_parameter(path: str) -> bool:
+    """Whether the condition that a factor is of has such a parameter."""
+    name, _, key = path.partition(".")
+    return bool(key) and CONDITIONS[name].takes(key)
 
 
 def _check_of_workload(path: str, levels: Sequence[Scalar], document: Document) -> None:
@@ -499,7 +509,7 @@ def _named(entries: Sequence[_Entry]) -> list[_Entry]:
                 ("conditions", number),
                 f"conditions: {label} is there twice; use `trials` to repeat it, or give it another `name`",
             )
-    return [_Entry(label, entry.conditions) for label, entry in zip(labels, entries, strict=True)]
+    return [replace(entry, label=label) for label, entry in zip(labels, entries, strict=True)]
 
 
 def _difference(entry: _Entry, alike: Sequence[_Entry]) -> str:

@@ -40,7 +40,7 @@ from perflab.middleware import REGISTRY as MIDDLEWARES
 from perflab.middleware import Middleware, disturbance, select
 from perflab.middleware.rclcpp import RUNTIME as ROS
 from perflab.native import Native
-from perflab.results.files import Manifest, StoppingRule
+from perflab.results.files import Manifest, StoppingRule, UsedMiddleware
 from perflab.runs import controller
 from perflab.runs.rundir import RunDirectory
 from perflab.statistics import key_figures
@@ -235,10 +235,17 @@ def resumed(
     if planned_trials(experiment.order, experiment.settings.seed) != manifest.trials[: len(experiment.order)]:
         raise BadInput(f"run {word!r} was planned by another version of perflab, or with other rights; run it anew")
     for now in (m.used for variant in experiment.variants for m in variant.middlewares):
-        known = (m.version for m in manifest.middlewares if (m.name, m.options) == (now.name, now.options))
-        if (before := next(known, None)) != now.version:
+        known = [m for m in manifest.middlewares if (m.name, m.options) == (now.name, now.options)]
+        before = known[0] if known else UsedMiddleware(name=now.name)
+        if before.version != now.version:
             raise BadInput(
-                f"run {word!r} had {now.name} {before}, and here is {now.version}: its trials could not be compared"
+                f"run {word!r} had {now.name} {before.version}, and here is {now.version}: its trials could not be "
+                "compared"
+            )
+        if (before.prefix, before.sha256) != (now.prefix, now.sha256):
+            raise BadInput(
+                f"run {word!r} had another build of {now.name} than {now.library or 'that of the machine'} is now: its "
+                "trials could not be compared"
             )
     rule = _rule_of(manifest, experiment, until_decided, at_most_s)
     experiment = replace(experiment, rule=rule)
@@ -496,7 +503,7 @@ def _variants(
                 middlewares = select(names, listed, native)
         for made in product_of(middlewares, executors, ipc, pass_by, framing, workload.graph.serving):
             variant = replace(made, own_middleware=own)
-            mine = design.option_levels(chosen, (m.name for m in variant.middlewares))
+            mine = design.option_levels(chosen, (m.kind for m in variant.middlewares))
             found.setdefault(variant.key, (variant, mine))
     return list(found.values())
 
@@ -512,6 +519,8 @@ def _text(value: Scalar) -> str:
 def _check_together(experiment: Experiment, written: Written) -> None:
     """What makes no sense in combination."""
     _check_comparable(experiment)
+    if experiment.document.domain is not None and all(v.runtime == "virtual" for v in experiment.variants):
+        raise written.refuse("domain", ": virtual time has no DDS domains")
     graph, name = experiment.workload.graph, experiment.workload.name
     topics = {topic for treatment in experiment.treatments for topic in treatment.with_conditions.topics()}
     for middleware in {m.name: m for variant in experiment.variants for m in variant.middlewares}.values():

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from perflab import models
-from perflab.condition import temporary
+from perflab.condition import kernel_settings, temporary
 from perflab.errors import BadInput, PerflabError
 from perflab.experiment import shared_memory
 from perflab.experiment.companion import left_behind
@@ -37,7 +37,8 @@ from perflab.waiting import Wait
 
 PROCESS, SHARED_MEMORY, TEMPORARY, FILE, TRIAL_LEFT = "process", "shared_memory", "temporary", "file", "trial"
 SESSION = "session"  # of LTTng
-VERBS = {PROCESS: ("end", "ended"), SESSION: ("destroy", "destroyed")}
+SETTING = "setting"  # of the kernel
+VERBS = {PROCESS: ("end", "ended"), SESSION: ("destroy", "destroyed"), SETTING: ("set back", "set back")}
 OTHERWISE = "remove", "removed"
 
 TERM_WAIT_S = 2.0
@@ -48,7 +49,7 @@ class Leftover:
     """One thing that a run left; `what` names it for people."""
 
     kind: str
-    run: Path
+    run: Path | None  # None: of a setting, whose run may be anywhere
     what: str
     trial: Path | None
     remove: Callable[[], str] = field(repr=False)
@@ -67,7 +68,7 @@ class Removal:
         left = self.leftover
         return {
             "kind": left.kind,
-            "run": str(left.run),
+            "run": None if left.run is None else str(left.run),
             "trial": None if left.trial is None else left.trial.name,
             "what": left.what,
             "text": self.text,
@@ -89,6 +90,18 @@ def find(runs: Iterable[Path], host: Host) -> list[Leftover]:
     return found
 
 
+def find_settings(runs: Iterable[Path] | None) -> list[Leftover]:
+    """Settings of the kernel that nobody holds any more and that are not set back: of trials of these runs, or all."""
+    roots = None if runs is None else [run.resolve() for run in runs]
+    found: list[Leftover] = []
+    for record in kernel_settings.abandoned():
+        trial = Path(record.trial)
+        if roots is None or any(trial.resolve().is_relative_to(root) for root in roots):
+            what = f"{record.name} to {record.before} (was set to {record.asked} for {trial})"
+            found.append(Leftover(SETTING, None, what, trial, functools.partial(_set_back, record)))
+    return found
+
+
 def remove(leftovers: Iterable[Leftover], host: Host) -> list[Removal]:
     """Removes what `find` found. A trial whose processes could not be ended keeps the rest of what is its own."""
     done: list[Removal] = []
@@ -96,9 +109,9 @@ def remove(leftovers: Iterable[Leftover], host: Host) -> list[Removal]:
     states: dict[Path, str] = {}
     for left in leftovers:
         # Between finding and removing somebody may have resumed the run.
-        if left.run not in states:
+        if left.run is not None and left.run not in states:
             states[left.run] = controller_state(RunDirectory(left.run, created=False).read_manifest(), host)
-        if states[left.run] != GONE:
+        if left.run is not None and states[left.run] != GONE:
             removal = Removal(left, f"left alone: {left.what}", "the run goes on")
         elif left.trial is not None and left.trial in stuck:
             removal = Removal(left, f"left alone: {left.what}", "something of its trial could not be removed")
@@ -289,6 +302,14 @@ def _remove_shared_memory(name: str, what: str) -> str:
     with contextlib.suppress(FileNotFoundError):
         if not removal.removed and shared_memory.is_ours(name):
             raise _Not(f"left alone: {what}: another process uses it by now")
+    return ""
+
+
+def _set_back(record: kernel_settings.Record) -> str:
+    try:
+        kernel_settings.give_back(record.name)
+    except kernel_settings.Problem as problem:
+        raise PerflabError(str(problem)) from problem
     return ""
 
 

@@ -28,6 +28,21 @@ def lock_directory() -> Path:
 
 
 @contextlib.contextmanager
+def hold_this(domain: int) -> Iterator[int]:
+    """Holds a domain that the user has chosen. Raises Unavailable when another run has it."""
+    directory = lock_directory()
+    _prepare(directory)
+    path = directory / f"{domain}.lock"
+    with contextlib.ExitStack() as stack:
+        if not (_lock(path, stack) and _bind(domain, stack)):
+            raise Unavailable(
+                f"--domain {domain}: another run holds it; wait for it to end (`fuser {path}` shows it), or leave "
+                "--domain out"
+            )
+        yield domain
+
+
+@contextlib.contextmanager
 def hold(after: int | None = None) -> Iterator[int]:
     """Holds a free domain, preferably one above `after`, so that trials in sequence do not reuse one.
 

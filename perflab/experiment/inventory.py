@@ -218,7 +218,9 @@ def _software(native: Native, middlewares: list[Middleware]) -> Json:
     kinds = {m.name: m for m in middlewares if m.library is not None}
     programs = sorted(p for p in native.folder.glob("perflab-*") if p.is_file()) if native.folder.is_dir() else []
     with ThreadPoolExecutor(max_workers=8) as pool:
-        loaded = {name: pool.submit(_loaded, m.library) for name, m in kinds.items() if m.library is not None}
+        loaded = {
+            name: pool.submit(_loaded, m.library, m.environment) for name, m in kinds.items() if m.library is not None
+        }
         hashes = {path: pool.submit(_file, path) for path in programs}
         plugins = {name: pool.submit(_file, m.library) for name, m in kinds.items() if m.library is not None}
         git = pool.submit(_git)
@@ -248,9 +250,9 @@ def _software(native: Native, middlewares: list[Middleware]) -> Json:
         }
 
 
-def _loaded(library: Path) -> list[str] | None:
+def _loaded(library: Path, environment: Mapping[str, str]) -> list[str] | None:
     """The shared libraries that come with a plug-in when it is loaded, as the dynamic linker finds them; sorted."""
-    output = _run([sys.executable, "-I", "-S", "-c", _LOAD, os.fspath(library)])
+    output = _run([sys.executable, "-I", "-S", "-c", _LOAD, os.fspath(library)], environment)
     if output is None or "\0" not in output:
         return None
     before, after = (_mapped(part) for part in output.split("\0", 1))
@@ -347,10 +349,11 @@ def package_version(name: str) -> str | None:
         return None
 
 
-def _run(command: list[str], *, any_status: bool = False) -> str | None:
+def _run(command: list[str], environment: Mapping[str, str] | None = None, *, any_status: bool = False) -> str | None:
     """What a program prints; None where it cannot be asked."""
+    variables = {"LC_ALL": "C", **(environment or {})}
     try:
-        done = programs.ask(command, limit_s=PROGRAM_TIMEOUT_S, environment={"LC_ALL": "C"}, errors="surrogateescape")
+        done = programs.ask(command, limit_s=PROGRAM_TIMEOUT_S, environment=variables, errors="surrogateescape")
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout if any_status or done.returncode == 0 else None

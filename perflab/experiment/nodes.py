@@ -26,6 +26,8 @@ from perflab.experiment.supervisor import CompanionEnded, Ended, Event, NodeProc
 from perflab.experiment.system import LOOK_INTERVAL_S, Failed, System
 from perflab.experiment.trial_plan import TrialPlan
 from perflab.formats.json_file import write_json
+from perflab.middleware import REGISTRY as MIDDLEWARES
+from perflab.middleware import Middleware, installation
 from perflab.observer import Artifact
 from perflab.processes import describe_status, last_words, start_ticks
 from perflab.results.outcome import FAILED, HARNESS_ERROR
@@ -159,7 +161,10 @@ class Nodes(System):
                 [*launch.prefix, str(program), "--config", str(config.absolute())],
                 trial.files.log(name),
                 cpus=None if foreign else launch.cpus_of.get(process or "", launch.cpus),
-                environment=None if foreign else launch.environment,
+                environment={
+                    **self._middleware_of(process).environment,
+                    **({} if foreign else launch.environment),
+                },
                 descriptors=() if schedule is None else (schedule,),
             )
             trial.keeper.note_process(name, pid=node.pid, start_ticks=start_ticks(node.pid))
@@ -173,6 +178,7 @@ class Nodes(System):
         trial, timeout_ns = self._trial, self._plan.settings.discovery_timeout_ns
         trial.enter("starting", lambda: f"{self._names(self._created)} to create endpoints")
         self._await_all(self._created, self._limits.created_ns, "create its endpoints")
+        self._check_libraries()
         trial.waits_for(
             lambda: f"discovery by {self._names(self._ready)}{self._unmatched}", timeout_ns / NS_PER_S or None
         )
@@ -184,6 +190,31 @@ class Nodes(System):
             timeout = format_duration(timeout_ns / NS_PER_S)
             count = "1 endpoint" if len(unmatched) == 1 else f"{len(unmatched)} endpoints"
             raise Failed(HARNESS_ERROR, f"{count} not matched within {timeout}: {shown}{more}")
+
+    def _middleware_of(self, process: str | None) -> Middleware:
+        index = 0 if process is None else self._plan.hosted.processes.index(process)
+        return self._plan.variant.middleware_of(index)
+
+    def _check_libraries(self) -> None:
+        """Notes which libraries of its middleware each process really has; they must be those of the build."""
+        for process, name in self._plan.node_names.items():
+            middleware = self._middleware_of(process)
+            kind = MIDDLEWARES.get(middleware.kind)
+            if kind is None or not kind.libraries:
+                continue
+            node = self._supervisor.nodes[name]
+            try:
+                libraries = [path for path in installation.mapped(node.pid) if installation.is_of(kind, path)]
+            except OSError:  # it has ended, which the next phase tells
+                continue
+            self._trial.keeper.note_process(name, libraries=tuple(map(str, libraries)))
+            build = middleware.installation
+            complaint = None if build is None else installation.passed_over(kind, build, libraries)
+            if complaint is None and middleware.own_library is not None:
+                complaint = installation.changed(middleware.own_library, middleware.sha256)
+            if complaint is not None:
+                text = f"process {name!r} does not use {middleware.name}: {complaint}"
+                raise Failed(HARNESS_ERROR, text, last=True, error=Unavailable(text))
 
     def start(self) -> None:
         nodes = self._supervisor.nodes

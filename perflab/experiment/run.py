@@ -137,7 +137,7 @@ def execute(
     Raises BadInput and Unavailable, with nothing written, when not even the first trial could begin; every other end
     is in the result.
     """
-    with Signals() as signals, waiting.told_to(display.waiting):
+    with Signals() as signals, waiting.told_to(display.waiting), _domain_of_all(experiment):
         with phase("checking what this machine can do"):
             experiment = possible(experiment, host)
             context = _prepare(experiment, native, host, signals, display, earlier)
@@ -156,7 +156,7 @@ def execute(
             begun = True
             directory.reserve()
             display.begin(_run_plan(experiment, trials))
-            for note in (*(missing.words for missing in experiment.not_recorded), *too_few(experiment)):
+            for note in (*experiment.notes, *too_few(experiment)):
                 display.note(note)
             with phase(""):  # the display says how it goes
                 error = _run_trials(context, deciding.course, directory, trials) or error
@@ -285,7 +285,7 @@ def _check_treatments(context: _Context) -> None:
 
     Raises BadInput, Unavailable. The treatment of the first trial is judged by that trial.
     """
-    node_program = context.native.program("perflab-node")
+    node_program, document = context.native.program("perflab-node"), context.experiment.document
     first = context.experiment.course().next()
     judged = set()
     if first is not None and first.treatment.key in context.admitted:
@@ -295,17 +295,19 @@ def _check_treatments(context: _Context) -> None:
         if (treatment.variant.key, id(graph)) in judged:
             continue
         judged.add((treatment.variant.key, id(graph)))
-        with _domain(treatment.variant, None) as held, tempfile.TemporaryDirectory() as folder:
+        with _domain(treatment.variant, None, document.domain) as held, tempfile.TemporaryDirectory() as folder:
             plan = _plan(context, Planned(1, 1, treatment), held)
             for process in plan.node_names:
                 context.signals.raise_if_received()
                 config = Path(folder) / "config.json"
                 write_json(config, node_configuration(plan, process, Path(os.devnull)))
-                _check(node_program, config, treatment)
+                index = 0 if process is None else plan.hosted.processes.index(process)
+                _check(node_program, config, treatment, treatment.variant.middleware_of(index).environment)
 
 
-def _check(node_program: Path, config: Path, treatment: Treatment) -> None:
-    done = programs.ask([node_program, "--check", "--config", config], limit_s=CHECK_TIMEOUT_S)
+def _check(node_program: Path, config: Path, treatment: Treatment, environment: Mapping[str, str]) -> None:
+    command: list[str | Path] = [node_program, "--check", "--config", config]
+    done = programs.ask(command, limit_s=CHECK_TIMEOUT_S, environment=environment)
     complaint = one_line(done.stderr).removeprefix("perflab-node: ")
     for kind in (BadInput, Unavailable):
         if done.returncode == kind.exit_code:
@@ -332,7 +334,7 @@ def _run_trials(
             continue
         context.signals.raise_if_seen()
         _admit(context, planned)
-        with _domain(planned.treatment.variant, domain_before) as held:
+        with _domain(planned.treatment.variant, domain_before, experiment.document.domain) as held:
             domain_before = held if held is not None else domain_before
             plan = _plan(context, planned, held)
             data, ended = _one_trial(context, plan, planned, directory)
@@ -479,10 +481,18 @@ def _plan(context: _Context, planned: Planned, held: int | None) -> TrialPlan:
 
 
 @contextlib.contextmanager
-def _domain(variant: Variant, before: int | None) -> Iterator[int | None]:
-    """A domain for the trial; none for the virtual runtime, which meets nobody."""
-    if variant.runtime == "virtual":
-        yield None
+def _domain_of_all(experiment: Experiment) -> Iterator[None]:
+    """Holds the domain that was asked for, in the whole run: between two trials it is nobody else's."""
+    asked = experiment.document.domain
+    with contextlib.nullcontext() if asked is None else domain.hold_this(asked):
+        yield
+
+
+@contextlib.contextmanager
+def _domain(variant: Variant, before: int | None, asked: int | None) -> Iterator[int | None]:
+    """A domain for the trial, `asked` if the run holds that; none for the virtual runtime, which meets nobody."""
+    if variant.runtime == "virtual" or asked is not None:
+        yield None if variant.runtime == "virtual" else asked
         return
     with domain.hold(after=before) as held:
         yield held
@@ -587,6 +597,7 @@ def _manifest(context: _Context) -> Manifest:
         trials=planned_trials(experiment.order, experiment.settings.seed),
         rule=experiment.rule,
         unavailable_levels=tuple(LeftOutLevel(**dataclasses.asdict(level)) for level in experiment.unavailable),
+        left_out=experiment.left_out,
         not_recorded=experiment.not_recorded,
         versions=_versions(native),
         environment=environment(tracer.RECORDED),

@@ -116,6 +116,10 @@ class RunningTrial:
         return plan.variant.middlewares[0].configuration(plan.domain, plan.settings.network, plan.seed)
 
     @property
+    def middleware_environment(self) -> Mapping[str, str]:
+        return self.plan.variant.middlewares[0].environment
+
+    @property
     def monitor(self) -> MonitorReader:
         if self._reader is None:
             raise PerflabError("this trial has no monitor: its condition or observer did not ask for it")

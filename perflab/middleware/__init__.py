@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perflab.errors import BadInput, Unavailable, instead
-from perflab.middleware import cyclonedds, disturbance, fastdds, rclcpp
+from perflab.middleware import cyclonedds, disturbance, fastdds, installation, rclcpp
+from perflab.middleware.installation import MARK, Installation
 from perflab.middleware.kind import Availability, MiddlewareKind
 from perflab.middleware.kind import Option as MiddlewareOption
 from perflab.middleware.probe import Answer, probe
@@ -24,7 +25,10 @@ DEFAULT = cyclonedds.KIND.name
 
 @dataclass(frozen=True)
 class Middleware:
-    """A middleware with its options, found on this machine."""
+    """A middleware with its options, found on this machine.
+
+    `name` is what tables call it: that of its kind, and with another build than the machine's own NAME@LABEL.
+    """
 
     name: str
     runtime: str
@@ -36,6 +40,19 @@ class Middleware:
     wire: str | None = None  # as its kind's; likewise below
     service_framings: tuple[str, ...] = ()
     rmw: str | None = None
+    kind_name: str | None = None  # where the name is another one
+    installation: Installation | None = None  # None: the library that the machine finds by itself
+    own_library: Path | None = None  # in that installation, with its digest
+    sha256: str | None = None
+
+    @property
+    def kind(self) -> str:
+        return self.kind_name or self.name
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What a process needs to use it, beside perflab's own variables."""
+        return {} if self.installation is None else self.installation.environment
 
     @property
     def programmed_delay_ns(self) -> int:
@@ -47,14 +64,21 @@ class Middleware:
         """As the manifest and trial.json keep it."""
         from perflab.results.files import UsedMiddleware
 
-        return UsedMiddleware(name=self.name, version=self.version, options=dict(self.options))
+        return UsedMiddleware(
+            name=self.name,
+            version=self.version,
+            options=dict(self.options),
+            prefix=None if self.installation is None else str(self.installation.prefix),
+            library=None if self.own_library is None else str(self.own_library),
+            sha256=self.sha256,
+        )
 
     def configuration(self, domain: int | None, network: str, seed: int, process: int = 0) -> dict[str, Any]:
         """The `middleware` member of the configuration of a node, by the index of its process (docs/formats.md, section
         2)."""
         seeded = disturbance.seeded(self.options, seed, process)
         return {
-            "name": self.name,
+            "name": self.kind,
             "library": None if self.library is None else str(self.library),
             "domain": domain,
             "network": network,
@@ -71,15 +95,29 @@ def options_by_path() -> dict[str, MiddlewareOption]:
 def select(names: str, options: Sequence[str], native: Native) -> list[tuple[Middleware, ...]]:
     """The middlewares of "cyclonedds,cyclonedds+fastdds" with options "[NAME.]key=value".
 
-    One of a tuple is for all processes of a graph, several are one for each. Raises BadInput and Unavailable.
+    NAME@PREFIX is the build of it in an installation folder. One of a tuple is for all processes of a graph, several
+    are one for each. Raises BadInput and Unavailable.
     """
     mixtures = [_mixture(word, names) for word in names.split(",")]
     if len(set(mixtures)) != len(mixtures):
         raise BadInput(f"--middleware {names!r} names one twice; use --trials to repeat it")
     wanted = list(dict.fromkeys(name for mixture in mixtures for name in mixture))
     settings = _parse_options(options, wanted)
-    found = {name: _found(REGISTRY[name], settings[name], native) for name in wanted}
+    called = _called(wanted)
+    found = {
+        word: replace(_found(word, settings[word], native), name=called[word], kind_name=kind_of(word))
+        for word in wanted
+    }
     return [_side_by_side([found[name] for name in mixture], names) for mixture in mixtures]
+
+
+def alike(middlewares: Iterable[Middleware]) -> list[str]:
+    """Of which builds the library is the same, a line each: between them there is nothing to be found."""
+    named: dict[str, dict[str, None]] = {}
+    for middleware in middlewares:
+        if middleware.sha256 is not None:
+            named.setdefault(middleware.sha256, {})[middleware.name] = None
+    return [f"{' and '.join(names)} have the same library, byte by byte" for names in named.values() if len(names) > 1]
 
 
 def common_framing(
@@ -163,6 +201,30 @@ def _by_answer(kind: MiddlewareKind, library: Path, answer: Answer) -> Availabil
     return Availability(True, library, answer.version, said or kind.summary, answer.across_processes, answer.instances)
 
 
+def _available_in(build: Installation, kind: MiddlewareKind, native: Native) -> Availability:
+    """Likewise with the library of another build, which must be the one that the plug-in then has."""
+    at = _plugin(kind, native)
+    if not isinstance(at, Path):
+        return at
+    answer = probe([at], build.environment)[at]
+    availability = _by_answer(kind, at, answer)
+    if answer.error is not None:
+        text = f"{at} does not load with {build.folder}: {answer.error}; build perflab on that installation"
+        return replace(availability, text=text)
+    # What a runtime of ROS 2 takes is known when it has loaded its RMW: in the trial.
+    libraries = tuple(map(Path, answer.libraries))
+    complaint = None if kind.rmw is not None else installation.passed_over(kind, build, libraries)
+    if complaint is not None:
+        return replace(availability, usable=False, text=complaint)
+    return replace(availability, libraries=tuple(path for path in libraries if build.has(path)))
+
+
+def _library_in(build: Installation, kind: MiddlewareKind, availability: Availability) -> Path:
+    """The file that was loaded; of ROS 2 the one in the folder."""
+    there = [*availability.libraries, *sorted(path.resolve() for path in build.folder.iterdir())]
+    return next(path for path in there if installation.is_of(kind, path))
+
+
 def _side_by_side(mixture: Sequence[Middleware], names: str) -> tuple[Middleware, ...]:
     """Those of one graph. Beside other libraries the Fast DDS of ROS 2 goes over UDP: two versions of it do not
     understand each other's shared memory, and Cyclone DDS does not reach the addresses that it announces otherwise."""
@@ -171,7 +233,7 @@ def _side_by_side(mixture: Sequence[Middleware], names: str) -> tuple[Middleware
         return tuple(mixture)
     made = []
     for middleware in mixture:
-        if middleware.name != fastdds.KIND.name and middleware.rmw not in rclcpp.FASTRTPS:
+        if middleware.kind != fastdds.KIND.name and middleware.rmw not in rclcpp.FASTRTPS:
             made.append(middleware)
             continue
         transport = middleware.options.get("transport", "udp")
@@ -186,13 +248,29 @@ def _side_by_side(mixture: Sequence[Middleware], names: str) -> tuple[Middleware
 
 def name_of(word: str) -> str:
     """The full name of what the user called it: `rclcpp` is short for the RMW that it takes."""
-    return f"{rclcpp.NAME}/{rclcpp.chosen()}" if word == rclcpp.NAME else word
+    kind, mark, prefix = word.partition(MARK)
+    return f"{rclcpp.NAME}/{rclcpp.chosen()}{mark}{prefix}" if kind == rclcpp.NAME else word
+
+
+def kind_of(word: str) -> str:
+    """The name of the kind in NAME[@PREFIX]."""
+    return word.partition(MARK)[0]
+
+
+def _called(words: Sequence[str]) -> dict[str, str]:
+    """What each is called: builds of one kind by what tells them apart."""
+    called = {}
+    for word in words:
+        prefixes = [Path(w.partition(MARK)[2]) for w in words if MARK in w and kind_of(w) == kind_of(word)]
+        label = installation.labels(prefixes)[Path(word.partition(MARK)[2])] if MARK in word else ""
+        called[word] = f"{kind_of(word)}{MARK}{label}" if label else word
+    return called
 
 
 def _mixture(word: str, names: str) -> tuple[str, ...]:
     """The names of "cyclonedds+fastdds"; a single one where all are the same."""
     mixture = tuple(name_of(name.strip()) for name in word.split("+"))
-    for name in mixture:
+    for name in map(kind_of, mixture):
         if name.startswith(f"{rclcpp.NAME}/") and name not in REGISTRY:
             there = rclcpp.installed()
             raise Unavailable(
@@ -205,17 +283,24 @@ def _mixture(word: str, names: str) -> tuple[str, ...]:
     if len(set(mixture)) == 1 and len(mixture) > 1:
         raise BadInput(f"--middleware {names!r}: {word.strip()} mixes nothing; {mixture[0]} alone is for all processes")
     for name in mixture[1:]:
-        one, other = REGISTRY[mixture[0]], REGISTRY[name]
+        one, other = REGISTRY[kind_of(mixture[0])], REGISTRY[kind_of(name)]
         if one.wire is None or one.wire != other.wire:
             raise BadInput(f"--middleware {names!r}: {one.name} and {other.name} do not meet on the wire")
     return mixture
 
 
-def _found(kind: MiddlewareKind, options: Mapping[str, str], native: Native) -> Middleware:
-    availability = available(kind, native)
+def _found(word: str, options: Mapping[str, str], native: Native) -> Middleware:
+    """Of NAME[@PREFIX]. Raises BadInput, Unavailable."""
+    kind = REGISTRY[kind_of(word)]
+    build = installation.found(kind, Path(word.partition(MARK)[2])) if MARK in word else None
+    availability = available(kind, native) if build is None else _available_in(build, kind, native)
     if not availability.usable:
-        raise Unavailable(f"middleware {kind.name} is not available: {availability.text}")
+        raise Unavailable(f"middleware {word} is not available: {availability.text}")
+    own = None if build is None else _library_in(build, kind, availability)
     return Middleware(
+        installation=build,
+        own_library=own,
+        sha256=None if own is None else installation.digest(own),
         name=kind.name,
         runtime=kind.runtime,
         library=availability.library,
@@ -234,7 +319,7 @@ def _parse_options(options: Iterable[str], wanted: Sequence[str]) -> dict[str, d
 
     Those of the disturbance have their prefix.
     """
-    own: dict[str, dict[str, str]] = {name: {} for name in wanted}
+    own: dict[str, dict[str, str]] = {word: {} for word in wanted}
     common: dict[str, str] = {}
     for option in options:
         key, equals, value = option.partition("=")
@@ -245,7 +330,7 @@ def _parse_options(options: Iterable[str], wanted: Sequence[str]) -> dict[str, d
         if dot and owner == rclcpp.NAME:  # all of its RMWs
             targets, name = [own[one] for one in own if one.startswith(f"{rclcpp.NAME}/")], rest
         elif dot and owner in REGISTRY:
-            targets, name = [own[owner]] if owner in own else [], rest
+            targets, name = [own[word] for word in own if kind_of(word) == owner], rest
         if not targets:
             raise BadInput(f"--middleware-option {option!r} is for {owner}, which --middleware does not name")
         for target in targets:
@@ -255,7 +340,7 @@ def _parse_options(options: Iterable[str], wanted: Sequence[str]) -> dict[str, d
     return {
         name: _of_kind(kind, common) | _of_kind(kind, options)
         for name, options in own.items()
-        for kind in [REGISTRY[name]]
+        for kind in [REGISTRY[kind_of(name)]]
     }
 
 

@@ -2,6 +2,8 @@
 
 from perflab.middleware.kind import MiddlewareKind, Option
 
+LIBRARIES = ("libddsc",)
+
 KIND = MiddlewareKind(
     name="cyclonedds",
     summary="Eclipse Cyclone DDS over RTPS/UDP",
@@ -9,6 +11,7 @@ KIND = MiddlewareKind(
     install="install its library with `apt install cyclonedds-dev` and build with `make`",
     wire="rtps",
     over_network={},
+    libraries=LIBRARIES,
     options=(
         Option("config", "an XML file, or XML itself, in Cyclone's format; wins over what perflab sets"),
         Option("lease_duration", "how long a silent participant counts as alive (10s)"),

@@ -2,12 +2,15 @@
 
 from perflab.middleware.kind import SWITCH, MiddlewareKind, Option
 
+LIBRARIES = ("libfastrtps", "libfastdds")  # before and since 3.0
+
 KIND = MiddlewareKind(
     name="fastdds",
     summary="eProsima Fast DDS over RTPS/UDP and shared memory",
     runtime="dds",
     install="install its library with `apt install libfastrtps-dev libfastcdr-dev` and build with `make`",
     wire="rtps",
+    libraries=LIBRARIES,
     service_framings=("rmw_fastrtps", "rmw_cyclonedds"),
     over_network={"transport": "udp"},
     options=(

@@ -44,6 +44,7 @@ class MiddlewareKind:
     rmw: str | None = None  # the RMW of ROS 2 that it is
     over_network: Mapping[str, str] | None = None  # options with which messages go by the network's way; None: no way
     reliable: bool = True  # whether it can promise that messages arrive
+    libraries: tuple[str, ...] = ()  # names of what another build of it replaces, without ".so"
 
 
 @dataclass(frozen=True)
@@ -56,3 +57,5 @@ class Availability:
     text: str
     across_processes: bool = True
     instances: bool = False  # topics may have keys
+    libraries: tuple[Path, ...] = ()
+    """Those of the installation that was asked for, as they were loaded."""

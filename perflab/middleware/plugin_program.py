@@ -75,7 +75,15 @@ def load(path: str) -> dict[str, object]:
         "version": _text(head.version()),
         "across_processes": bool(head.capabilities().across_processes),
         "instances": bool(head.capabilities().instances),
+        "libraries": _mapped(),
     }
+
+
+def _mapped() -> list[str]:
+    """The shared objects of this process, by the kernel."""
+    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:  # noqa: PTH123 - imports little
+        fields = [line.split(None, 5) for line in maps.read().splitlines()]
+    return sorted({f[5] for f in fields if len(f) == 6 and f[5].startswith("/") and ".so" in f[5].rpartition("/")[2]})
 
 
 def _runtime(entry: ctypes._NamedFuncPointer) -> dict[str, object]:

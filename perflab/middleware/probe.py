@@ -7,8 +7,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from perflab.programs import ask
@@ -26,18 +26,23 @@ class Answer:
     version: str | None = None
     across_processes: bool = True
     instances: bool = False
+    libraries: Sequence[str] = field(default=(), compare=False)
+    """Shared objects that were mapped with it, as the kernel names them; not of a runtime."""
     error: str | None = None
 
 
-def probe(libraries: Iterable[Path]) -> dict[Path, Answer]:
-    """What the plug-ins at these paths say of themselves. Raises Interrupted alone."""
+def probe(libraries: Iterable[Path], environment: Mapping[str, str] | None = None) -> dict[Path, Answer]:
+    """What the plug-ins at these paths say of themselves, with these variables beside perflab's own.
+
+    Raises Interrupted alone.
+    """
     paths = list(dict.fromkeys(libraries))
     if not paths:
         return {}
     program: list[str | Path] = [sys.executable, "-I", "-S", PROGRAM, str(PROBE_TIMEOUT_S), *paths]
     try:
         # The program ends what does not answer.
-        done = ask(program, limit_s=2 * PROBE_TIMEOUT_S)
+        done = ask(program, limit_s=2 * PROBE_TIMEOUT_S, environment=environment)
         return dict(zip(paths, (Answer(**said) for said in json.loads(done.stdout)), strict=True))
     except subprocess.TimeoutExpired:
         failed = Answer(error=f"it did not answer within {2 * PROBE_TIMEOUT_S} s")

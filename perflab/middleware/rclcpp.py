@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from perflab.middleware import cyclonedds, fastdds
 from perflab.middleware.kind import SWITCH, MiddlewareKind, Option
 
 NAME = "rclcpp"
@@ -20,6 +21,7 @@ FASTRTPS = ("rmw_fastrtps_cpp", "rmw_fastrtps_dynamic_cpp")
 CYCLONEDDS = "rmw_cyclonedds_cpp"
 OVER_RTPS = (*FASTRTPS, CYCLONEDDS, "rmw_connextdds")
 _KNOWN = (CYCLONEDDS, DEFAULT_RMW)
+_DDS = {CYCLONEDDS: cyclonedds.LIBRARIES, **dict.fromkeys(FASTRTPS, fastdds.LIBRARIES)}
 _INDEX = Path("share/ament_index/resource_index/rmw_typesupport")  # where an RMW registers
 _NO_RMW = ("rmw_implementation",)
 
@@ -75,6 +77,7 @@ def kind_of(rmw: str) -> MiddlewareKind:
         over_network={} if rmw in OVER_RTPS else None,
         service_framings=("rmw_cyclonedds",) if rmw == CYCLONEDDS else ("rmw_fastrtps",),
         rmw=rmw,
+        libraries=(f"lib{rmw}", *_DDS.get(rmw, ())),
     )
 
 

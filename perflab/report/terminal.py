@@ -111,8 +111,8 @@ def _print_answers(out: Console, summary: Summary, manifest: Manifest) -> None:
 
         for table in costs.tables(summary):
             print_declared(out, table)
-    for missing in manifest.not_recorded:
-        _line(out, f"Note: {missing.words}", "yellow")
+    for words in (*(left.words for left in manifest.left_out), *(what.words for what in manifest.not_recorded)):
+        _line(out, f"Note: {words}", "yellow")
     for level in manifest.unavailable_levels:
         _line(out, f"Left out: {level.factor} at {level.level}: {level.reason}", "yellow")
     answers.print_curves(out, summary)

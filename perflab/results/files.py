@@ -32,6 +32,12 @@ class UsedMiddleware:
     """Of several, joined with +; of a command RMW_IMPLEMENTATION, or own."""
     version: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    prefix: str | None = None
+    """Installation folder that was asked for by NAME@PREFIX; null: the library that the machine finds by itself."""
+    library: str | None = None
+    """The library in it."""
+    sha256: str | None = None
+    """Of that library."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,6 +174,18 @@ class LeftOutLevel:
     reason: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class LeftOutTreatment:
+    """A treatment that was not required, and that this machine could not do."""
+
+    treatment: str
+    reason: str
+
+    @property
+    def words(self) -> str:
+        return f"{self.treatment} is left out: {self.reason}"
+
+
 @dataclass(frozen=True)
 class NotRecorded:
     """What an observer that was not required could not record on this machine."""
@@ -262,6 +280,7 @@ class Manifest:
     rule: StoppingRule | None = None
     """By which blocks are added to the plan; null: none are."""
     unavailable_levels: tuple[LeftOutLevel, ...] = ()
+    left_out: tuple[LeftOutTreatment, ...] = ()
     not_recorded: tuple[NotRecorded, ...] = ()
     """By observers that were not required, for lack of rights or of programs."""
     versions: Versions = Versions()
@@ -299,6 +318,9 @@ class TrialProcess(Guarded):
     """Label of the one that it belongs to."""
     shared_memory: tuple[str, ...] | None = None
     """What its middleware made in /dev/shm, where it can tell."""
+    libraries: tuple[str, ...] | None = None
+    """Those of its middleware that it had mapped when it had made its endpoints, from /proc/PID/maps; null: could not
+    be read, or the middleware has none of its own."""
     log_tail: tuple[str, ...] = ()
     """Where its status is not 0."""
 

@@ -144,6 +144,7 @@ class MadeTrial:
         self.graph = graph or graph_of("a", "b")
         self.runtime = runtime
         self.native = native.find()
+        self.middleware_environment: dict[str, str] = {}
         self.middleware_configuration: dict[str, Any] = {"name": "sim", "library": "sim.so", "domain": 3}
         self.launch = Launch()
         self.processes: dict[str, int] = {}

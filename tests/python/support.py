@@ -184,11 +184,13 @@ def checkpoint(
     }
 
 
-def build_plugin(target: Path, name: str, across_processes: str = "true", abi: int = ABI) -> None:
+def build_plugin(
+    target: Path, name: str, across_processes: str = "true", abi: int = ABI, linked: Sequence[str] = ()
+) -> None:
     compiler = shutil.which("cc") or pytest.skip("no C compiler `cc` to build the plug-in double with")
     defines = [f'-DFAKE_NAME="{name}"', f"-DFAKE_ACROSS_PROCESSES={across_processes}", f"-DFAKE_ABI={abi}"]
     source = [str(HERE / "fake_plugin.c"), "-I", str(SOURCE / "native")]
-    subprocess.run([compiler, "-shared", "-fPIC", *defines, "-o", str(target), *source], check=True)
+    subprocess.run([compiler, "-shared", "-fPIC", *defines, "-o", str(target), *source, *linked], check=True)
 
 
 def run_here(

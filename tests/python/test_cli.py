@@ -19,6 +19,7 @@ from support import build_plugin, graph, node, two_processes
 from test_trial import is_gone
 
 from perflab.cli import main
+from perflab.experiment.domain import hold_this
 from tests.schemas import published
 
 
@@ -66,6 +67,8 @@ def one_line(text: str) -> str:
         (["run", "GRAPH", "--name-threads", "1"], "--name-threads '1' is not on or off"),
         (["run", "GRAPH", "--ros-params", "x"], "--ros-params 'x' is not on or off"),
         (["run", "GRAPH", "--node-type", "x"], "--node-type 'x' is not node or lifecycle"),
+        (["run", "GRAPH", "--domain", "233"], "--domain 233 must be at most 232"),
+        (["run", "GRAPH", "--domain", "1", "--middleware", "virtual"], "--domain: virtual time has no DDS domains"),
         (["run", "GRAPH", "--network", "eth99"], "no network interface 'eth99'; there are lo"),
         (["run", "GRAPH", "--late-percentage", "-1"], "--late-percentage -1% must be at least 0%"),
         (["run", "GRAPH", "--too-late-absolute", "inf"], "--too-late-absolute inf is not a number"),
@@ -220,6 +223,23 @@ def test_quiet_prints_the_run_directory_and_nothing_else(perflab: Perflab, graph
     done = perflab("run", graph_file, "--time", "0.2", "--quiet", "--sampling", "100ms", "--name", "a name/x")
     assert (done.returncode, done.stderr) == (0, "")
     assert re.fullmatch(r"runs/\d{8}T\d{6}Z_a_name_x\n", done.stdout)
+
+
+def test_all_trials_share_the_domain_that_was_chosen(perflab: Perflab, tmp_path: Path) -> None:
+    chosen = 110 + os.getpid() % 120  # which no run takes by itself
+    middlewares = ["--middleware", "sim,virtual"]
+    file = tmp_path / "one.json"
+    file.write_text(json.dumps(graph({"p": [node("a", {"/t": 10}), node("b", {}, ["/t"])]})))
+    asked = ["run", file, "-t", "0.1", "--domain", str(chosen), "--trials", "2", "--cool-down", "0", "-q"]
+    done = perflab(*asked, *middlewares, "-o", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    trials = [json.loads(p.read_text()) for p in sorted(tmp_path.glob("run/trials/*/trial.json"))]
+    assert {(t["middleware"]["name"], t["domain"]) for t in trials} == {("sim", chosen), ("virtual", None)}
+    with hold_this(chosen):
+        done = perflab(*asked, "-o", tmp_path / "refused")
+    assert done.returncode == 3
+    assert done.stderr.splitlines()[-1].startswith(f"perflab: --domain {chosen}: another run holds it; wait for it")
+    assert not (tmp_path / "refused").exists()
 
 
 def test_trials_of_several_middlewares_are_interleaved(perflab: Perflab, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from made_trial import MadeCompanion, MadeMonitor, MadeTrial, S, graph_of
 
 from perflab import programs
 from perflab.condition import NotInEffect, Window
+from perflab.condition import evidence as shared
 from perflab.condition import network_shaping as module
 from perflab.condition.network_shaping import KIND, LARGEST_PACKET_BYTES, NetworkShaping, Shaped, Snapshot
 from perflab.errors import BadInput, Unavailable
@@ -63,8 +64,9 @@ class Verified:
         self._monkeypatch = monkeypatch
         self.namespaces = {100: 7}
         monkeypatch.setattr(module, "_find", lambda program: program)
-        monkeypatch.setattr(module, "_namespace_of", lambda pid: self.namespaces.get(pid, 1))
-        monkeypatch.setattr(module, "descendants", lambda pid: {})
+        for place in (module, shared):
+            monkeypatch.setattr(place, "network_namespace", lambda pid: self.namespaces.get(pid, 1))
+        monkeypatch.setattr(shared, "descendants", lambda pid: {})
         monkeypatch.setattr(module, "_is_root", lambda: True)
 
     def __call__(self, before: Snapshot, after: Snapshot) -> dict[str, Any]:
@@ -116,7 +118,7 @@ def test_its_programs_are_found_where_path_lacks_the_administrator_s_folders(
     monkeypatch.setattr(programs, "ADMINISTRATORS_FOLDERS", (str(tmp_path),))
     condition = made(rate="10Mbit")
     trial = MadeTrial(tmp_path, MadeMonitor(tmp_path / "m.jsonl").reader(), MadeCompanion("holder", 100))
-    monkeypatch.setattr(module, "_namespace_of", lambda pid: 7 if pid == 100 else 1)
+    monkeypatch.setattr(module, "network_namespace", lambda pid: 7 if pid == 100 else 1)
     monkeypatch.setattr(Shaped, "_not_ready", lambda _: None)
     condition.begin(trial)
     unshare, *_, script = trial.commands[0]

@@ -436,6 +436,7 @@ EXAMPLES: dict[str, tuple[list[str], int]] = {
     "floor": (["baseline"] * 12, 144),
     "flood_dose": (["baseline", *(f"message_flood rate={n}" for n in (100, 500, 1000, 2000))], 45),
     "layouts": (["baseline"] * 8, 64),
+    "low_rates": (["baseline", "C-states held off"] * 3, 30),
     "message_flood": (
         ["baseline", "flood without readers", "flood read by another process", "flood read by the robot"], 35,
     ),

@@ -90,6 +90,7 @@ KEYS: dict[str, list[tuple[Any, Any]]] = {
     "lock_memory": [("on", True), (None, None)],
     "name_threads": [(False, False)],
     "network": [("eth0", "eth0")],
+    "domain": [(42, 42), (None, None)],
     "sampling": [("100ms", 100 * MS)],
     "measure": [("work,dispatch", ["work", "dispatch"])],
     "thresholds": [

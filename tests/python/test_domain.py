@@ -90,3 +90,20 @@ def test_a_file_in_place_of_the_directory_is_named(tmp_path: Path) -> None:
     (tmp_path / "locks").touch()
     with pytest.raises(Unavailable, match="locks"), domain.hold():
         pass
+
+
+def test_a_domain_that_was_chosen_is_held_and_refused_to_others(tmp_path: Path) -> None:
+    refused = pytest.raises(Unavailable, match=r"--domain \d+: another run holds it")
+    with another_process(tmp_path) as (theirs, _), refused, domain.hold_this(theirs):
+        pass
+    with domain.hold_this(0) as everybodys, domain.hold_this(232) as last:
+        assert (everybodys, last) == (0, 232)
+        with pytest.raises(Unavailable), domain.hold_this(232):
+            pass
+    with domain.hold_this(232):
+        pass
+
+
+def test_a_domain_that_was_chosen_is_not_given_to_others() -> None:
+    with domain.hold_this(3), domain.hold(after=2) as held:
+        assert held != 3

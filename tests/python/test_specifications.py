@@ -14,7 +14,7 @@ from made_trial import MadeMonitor, MadeTrial
 from pydantic import ValidationError
 from support import graph, node
 
-from perflab.condition import Condition, message_flood
+from perflab.condition import Condition, cpu_idle, message_flood
 from perflab.condition.flood_graph import Flood, MessageType
 from perflab.condition.kinds import REGISTRY as CONDITIONS
 from perflab.design import treatments as design
@@ -32,11 +32,13 @@ from perflab.workload import Graph, Made
 ASKED: Mapping[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "cpu_load": ({}, {"load": "10%", "workers": 2, "cpus": "0"}),
     "cpu_pinning": ({"count": 1}, {"cpus": "0-1", "clip": "on", "processes": "a,b"}),
+    "cpu_idle": ({}, {"latency": "20us"}),
     "io_load": ({}, {"bytes": "2MiB", "rate": 1.5}),
     "memory_pressure": ({"percent": 1}, {"bytes": "4MiB", "access": "hold"}),
     "message_flood": ({}, {"readers": "topics", "topics": "/t", "rate": "20Hz"}),
     "network_shaping": ({"rate": "10Mbit"}, {"delay": "1.5ms", "loss": "0.5%", "queue": "20ms"}),
     "priority_inhibitor": ({"policy": "OTHER"}, {"policy": "RR", "priority": 3, "limit": "90s", "when": "after"}),
+    "sysctl": ({"vm.stat_interval": 2}, {"net.core.rmem_max": "8388608", "net.ipv4.tcp_rmem": "4096 \t131072 6291456"}),
     "monitor": ({}, {"interval": "20ms"}),
     "hiccup": ({}, {"interval": "1500us"}),
     "allocations": ({}, {}),
@@ -81,7 +83,8 @@ def test_what_a_specification_says_of_itself_makes_it_again(name: str, given: di
     specification = made(name, given)
     for said in (specification.written, json.loads(json.dumps(specification.written))):
         assert made(name, said) == specification
-    assert set(specification.parameters) == set(specification.written) == set(type(specification).model_fields)
+    keys = {*type(specification).model_fields, *(specification.model_extra or {})}
+    assert set(specification.parameters) == set(specification.written) == keys
     assert pickle.loads(pickle.dumps(specification)) == specification
 
 
@@ -100,6 +103,7 @@ def test_what_is_asked_of_a_condition_does_not_change_it(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Host, "facts", lambda _: {})
+    monkeypatch.setattr(cpu_idle, "DEVICE", tmp_path / "cpu_dma_latency")
     condition = made(name, ASKED[name][0])
     assert isinstance(condition, Condition)
     before = pickle.dumps(condition)
@@ -112,7 +116,7 @@ def test_what_is_asked_of_a_condition_does_not_change_it(
         assert extended == condition.extend(place)
         assert condition.extend(extended) != extended or extended == place
         # Here nothing can be started.
-        with contextlib.suppress(AssertionError, BadInput):
+        with contextlib.suppress(AssertionError, BadInput, Unavailable):
             condition.begin(MadeTrial(tmp_path, MadeMonitor(tmp_path / "m.jsonl").reader(), graph=extended))
     assert pickle.dumps(condition) == before
 

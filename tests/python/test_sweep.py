@@ -356,6 +356,23 @@ def test_levels_that_the_machine_cannot_do_are_left_out_and_told() -> None:
 
 
 @needs_native
+def test_a_treatment_that_is_not_required_is_left_out_where_it_cannot_be_done() -> None:
+    entry = {"name": "many CPUs", "cpu_pinning": {"count": 4000}}
+    experiment = built(conditions=[{**entry, "required": "off"}, {"cpu_pinning": {"count": 1}}], trials=2)
+    kept = possible(experiment, Host())
+    assert {t.label for t in kept.treatments} == {"baseline", "cpu_pinning"}
+    assert [p.order for p in kept.order] == list(range(1, len(kept.order) + 1))
+    (left,) = kept.left_out
+    assert left.treatment == "many CPUs"
+    assert left.words.startswith("many CPUs is left out: cpu_pinning: count 4000")
+    alone = built(conditions=[{**entry, "required": False}], baseline="off")
+    for refused in (alone, built(conditions=[entry]), built(conditions=[{**entry, "required": "on"}])):
+        assert possible(refused, Host()) == refused, "what is asked for by name, or all there is, is refused"
+    with pytest.raises(BadInput, match="conditions, entry 1: required: 3 is not on or off"):
+        built(conditions=[{**entry, "required": 3}])
+
+
+@needs_native
 def test_nothing_is_left_out_of_what_is_no_sweep_or_would_have_no_levels() -> None:
     plain = built(conditions="cpu_pinning", factors={"cpu_pinning.count": [1, 4000]})
     assert possible(plain, Host()) is plain

@@ -187,7 +187,9 @@ def test_each_process_runs_on_its_own_middleware(native: Native, tmp_path: Path,
     assert [c["service_framing"] for c in configs] == [None] * 2, "the graph has no service"
     trial = json.loads((out / "trials/0002_baseline/trial.json").read_text())
     assert trial["middleware"]["name"] == "second+cyclonedds"
-    assert trial["middleware"]["processes"]["ping"] == {"name": "second", "version": "0.0.1", "options": {"a": "1"}}
+    of_machine = dict.fromkeys(("prefix", "library", "sha256"))
+    used = {"name": "second", "version": "0.0.1", "options": {"a": "1"}, **of_machine}
+    assert trial["middleware"]["processes"]["ping"] == used
     manifest = json.loads((out / "manifest.json").read_text())
     assert [m["name"] for m in manifest["middlewares"]] == ["cyclonedds", "second"]
     assert [v["middleware"] for v in manifest["variants"]] == ["cyclonedds", "second+cyclonedds"]

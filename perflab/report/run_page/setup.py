@@ -93,6 +93,7 @@ def _what(run: ReportRun) -> Facts:
         ("success means", ", ".join(map(plain, document.get("success") or ()))),
         ("cool-down", _cool_down(settings.quiet_limit_ns)),
         ("statistics", _statistics(run)),
+        ("treatments left out", "; ".join(f"{u.treatment}: {u.reason}" for u in manifest.left_out)),
         ("levels left out", "; ".join(f"{u.factor} = {plain(u.level)}: {u.reason}" for u in left)),
     ]
 

@@ -201,8 +201,8 @@ def _results(run: SoFar) -> _Part:
         f"Medians have {format_confidence(level)} intervals, which take {needed(1 - level)} trials; success of the "
         "trials that were judged has Wilson's."
     )
-    unavailable = run.document["unavailable_levels"]
-    left = [f"{level['factor']}={level['level']}: {level['reason']}" for level in unavailable]
+    left = [f"{level['factor']}={level['level']}: {level['reason']}" for level in run.document["unavailable_levels"]]
+    left += [f"{one['treatment']}: {one['reason']}" for one in run.document["left_out"]]
     made = replace(table, title="Medians over trials", columns=columns, notes=[note])
     blocks: list[Block] = [Heading("Results so far", 2), Sheet(made, sorts=False)]
     if left:

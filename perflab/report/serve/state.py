@@ -346,6 +346,7 @@ class _Followed:
             ],
             "levels": _levels(curves, results),
             "unavailable_levels": as_json(manifest.unavailable_levels),
+            "left_out": as_json(manifest.left_out),
             "notes": notes,
         }  # fmt: skip
         return SoFar(document, results, trials, [curve for curve, _ in curves], points)

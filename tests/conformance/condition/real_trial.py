@@ -46,6 +46,7 @@ class RealTrial:
         self.runtime = "dds"
         self.native = native.find()
         self.middleware_configuration: Mapping[str, Any] = {}
+        self.middleware_environment: Mapping[str, str] = {}
         self.launch = Launch()
         self.processes: dict[str, int] = {}
         self.condition_processes: dict[str, int] = {}
