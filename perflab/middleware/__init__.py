@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from perflab.errors import BadInput, Unavailable, instead
 from perflab.middleware import cyclonedds, disturbance, fastdds, rclcpp
-from perflab.middleware.kind import Availability, MiddlewareKind
+from perflab.middleware.kind import REFUSED, SUPPORTED, Availability, MiddlewareKind, PolicySupport
 from perflab.middleware.kind import Option as MiddlewareOption
 from perflab.middleware.probe import Answer, probe
 from perflab.native import Native
@@ -125,7 +125,7 @@ def all_available(kinds: Iterable[MiddlewareKind], native: Native) -> list[Avail
 def _plugin(kind: MiddlewareKind, native: Native) -> Path | Availability:
     """The plug-in that must be asked, or what is known without."""
     if kind.runtime == "virtual":
-        return Availability(True, None, None, "part of perflab-node")
+        return Availability(True, None, None, "part of perflab-node", policies=_of_ros2())
     of_ros = kind.rmw is not None
     plugin = kind.plugin or kind.name
     library = native.runtime_library(rclcpp.RUNTIME) if of_ros else kind.library or native.middleware_library(plugin)
@@ -156,11 +156,35 @@ def _by_answer(kind: MiddlewareKind, library: Path, answer: Answer) -> Availabil
     if answer.error is not None:
         return lacks(f"{library} cannot be used: {answer.error}; {'run `make` again' if of_ros else kind.install}")
     if of_ros:
-        return Availability(True, library, answer.version, kind.summary)
+        return Availability(True, library, answer.version, kind.summary, policies=_of_ros2())
     if answer.name != plugin:
         return lacks(f"{library} is a plug-in for {answer.name}; {kind.install}")
     said = None if kind.plugin else answer.summary
-    return Availability(True, library, answer.version, said or kind.summary, answer.across_processes, answer.instances)
+    return Availability(
+        True,
+        library,
+        answer.version,
+        said or kind.summary,
+        answer.across_processes,
+        answer.instances,
+        _declared(answer),
+    )
+
+
+def _declared(answer: Answer) -> dict[str, PolicySupport]:
+    """Every policy, and the single values of which the plug-in says something else; what it does not name is refused."""
+    from perflab import qos
+
+    said = {name: PolicySupport(str(support), note) for name, (support, note) in answer.policies.items()}
+    return {name: said.get(name, PolicySupport(REFUSED)) for name in qos.dds_policies()} | said
+
+
+def _of_ros2() -> dict[str, PolicySupport]:
+    """The policies of ROS 2 alone, which its profiles can say."""
+    from perflab import qos
+
+    known = qos.dds_policies(policy for policy in qos.POLICIES if policy.ros2)
+    return {name: PolicySupport(SUPPORTED if name in known else REFUSED) for name in qos.dds_policies()}
 
 
 def _side_by_side(mixture: Sequence[Middleware], names: str) -> tuple[Middleware, ...]:

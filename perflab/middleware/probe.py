@@ -7,8 +7,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from perflab.programs import ask
@@ -26,6 +26,7 @@ class Answer:
     version: str | None = None
     across_processes: bool = True
     instances: bool = False
+    policies: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
     error: str | None = None
 
 

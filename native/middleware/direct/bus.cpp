@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "middleware/direct/endpoint.h"
+#include "middleware/policies.h"
 #include "middleware/types.h"
 
 namespace perflab::middleware::direct {

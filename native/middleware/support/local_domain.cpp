@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "middleware/policies.h"
 #include "middleware/support/qos.h"
 
 namespace perflab::middleware::support {

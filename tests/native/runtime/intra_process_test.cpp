@@ -10,6 +10,7 @@
 #include <string>
 
 #include "../rows.h"
+#include "middleware/policies.h"
 #include "middleware/types.h"
 
 namespace perflab::runtime {
