@@ -1,7 +1,7 @@
 """The QoS policies, a row for each: parameters of `pubsub`, factors, and what a resolved graph calls them.
 
-native/middleware/policies.h is the same for what runs, and a test compares the two (`perflab-graph policies`); docs/graphs.md
-says what each means.
+native/middleware/policies.h is the same for what runs, and a test compares the two (`perflab-graph policies`);
+docs/graphs.md says what each means.
 """
 
 from __future__ import annotations
@@ -50,6 +50,15 @@ class Policy:
 
     def field(self, usual: Any = None) -> Any:
         return (self.type, Field(self.usual if usual is None else usual, description=self.description))
+
+    @property
+    def least(self) -> Any:
+        """The value that asks nothing."""
+        return "best_effort" if self.name == "reliability" else self.usual
+
+    def asks(self, value: Any) -> bool:
+        """Whether the value of a resolved graph asks anything of a middleware; None is no limit, or the usual."""
+        return self.name != "depth" and value is not None and value != self.least
 
     def is_of(self, ends: str) -> bool:
         return self.ends in (BOTH, ends)

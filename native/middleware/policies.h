@@ -225,7 +225,8 @@ inline void require_declared(std::string_view who, std::string_view topic, const
     if (found == nullptr) found = declared(policies, row.policy);
     if (found != nullptr && found->support != PERFLAB_REFUSED) return;
     const std::string why = found != nullptr && found->note != nullptr ? std::string(": ") + found->note : "";
-    throw Unsupported(std::string(who) + ": topic '" + std::string(topic) + "': " + row.name + " " + text +
+    const std::string of = std::string_view(row.name) == row.policy ? "" : std::string(" (") + row.policy + ")";
+    throw Unsupported(std::string(who) + ": topic '" + std::string(topic) + "': " + row.name + " " + text + of +
                       " is refused" + why + "; right would be " + value_text(row.form, neutral(row)));
   });
 }

@@ -33,6 +33,7 @@ class Middleware:
     options: Mapping[str, str] = field(default_factory=dict)
     across_processes: bool = True
     instances: bool = False  # topics may have keys
+    policies: Mapping[str, PolicySupport] = field(default_factory=dict)  # of QoS
     wire: str | None = None  # as its kind's; likewise below
     service_framings: tuple[str, ...] = ()
     rmw: str | None = None
@@ -41,6 +42,20 @@ class Middleware:
     def programmed_delay_ns(self) -> int:
         """How long it may hold a message back on purpose."""
         return disturbance.programmed_delay_ns(self.options)
+
+    def refusal(self, qos: Mapping[str, Any]) -> str | None:
+        """Why it cannot have the `qos` of a resolved graph, by what it declares; None where it can, or is not known to
+        refuse it."""
+        from perflab.qos import POLICIES
+
+        for policy in POLICIES:
+            value = qos.get(policy.resolved)
+            said = self.policies.get(f"{policy.dds}={value}") or self.policies.get(policy.dds)
+            if policy.asks(value) and said is not None and said.support == REFUSED:
+                why = f": {said.note}" if said.note else ""
+                right = "none" if policy.least in (None, (), "") else policy.least
+                return f"{self.name} refuses {policy.name} {value}{why}; right would be {right}"
+        return None
 
     @property
     def used(self) -> UsedMiddleware:
@@ -172,7 +187,7 @@ def _by_answer(kind: MiddlewareKind, library: Path, answer: Answer) -> Availabil
 
 
 def _declared(answer: Answer) -> dict[str, PolicySupport]:
-    """Every policy, and the single values of which the plug-in says something else; what it does not name is refused."""
+    """Every policy, and the single values of which the plug-in says something else; what it names not is refused."""
     from perflab import qos
 
     said = {name: PolicySupport(str(support), note) for name, (support, note) in answer.policies.items()}
@@ -247,6 +262,7 @@ def _found(kind: MiddlewareKind, options: Mapping[str, str], native: Native) -> 
         options=options,
         across_processes=availability.across_processes,
         instances=availability.instances,
+        policies=availability.policies,
         wire=kind.wire,
         service_framings=kind.service_framings,
         rmw=kind.rmw,

@@ -79,6 +79,21 @@ Qos make_qos(const perflab_endpoint_settings& endpoint, const Settings& settings
   return qos;
 }
 
+// Hints change nothing that could be seen, so what the library took is read again.
+void require_hints(dds_entity_t entity, const perflab_qos& given, bool writer, const std::string& topic) {
+  const Qos took(dds_create_qos(), dds_delete_qos);
+  std::int32_t priority = 0;
+  dds_duration_t budget = 0;
+  if (dds_get_qos(entity, took.get()) == DDS_RETCODE_OK) {
+    dds_qget_transport_priority(took.get(), &priority);
+    dds_qget_latency_budget(took.get(), &budget);
+  }
+  if (writer && priority != given.transport_priority)
+    throw Failed("cyclonedds: topic '" + topic + "': the library did not take the transport_priority");
+  if (budget != given.latency_budget_ns)
+    throw Failed("cyclonedds: topic '" + topic + "': the library did not take the latency_budget");
+}
+
 }  // namespace
 
 Endpoint::Endpoint(Participant& participant, const perflab_endpoint_settings& settings,
@@ -167,6 +182,7 @@ Writer::Writer(Participant& participant, const perflab_endpoint_settings& settin
       });
   writer_ = Entity(dds_create_writer(participant.handle(), topic_.get(), dds_qos.get(), dds_listener.get()),
                    "cannot create a writer");
+  require_hints(writer_.get(), settings.qos, true, topic_name_);
   identity_ = identity_of(writer_.get());
 }
 
@@ -242,6 +258,7 @@ Reader::Reader(Participant& participant, const perflab_endpoint_settings& settin
       });
   reader_ = Entity(dds_create_reader(participant.handle(), topic_.get(), dds_qos.get(), dds_listener.get()),
                    "cannot create a reader");
+  require_hints(reader_.get(), settings.qos, false, topic_name_);
   identity_ = identity_of(reader_.get());
 }
 

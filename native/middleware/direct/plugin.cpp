@@ -66,6 +66,7 @@ const perflab_policy* policies() {
       {"deadline", PERFLAB_REFUSED, "nobody watches the clock"},
       {"lifespan", PERFLAB_SUPPORTED, nullptr},
       {"liveliness", PERFLAB_SUPPORTED, "not manual_by_topic with a lease"},
+      {"partition", PERFLAB_SUPPORTED, nullptr},
       {nullptr, PERFLAB_REFUSED, nullptr}};
   return kPolicies;
 }

@@ -75,6 +75,8 @@ const perflab_policy* policies() {
       {"deadline", PERFLAB_SUPPORTED, nullptr},
       {"lifespan", PERFLAB_SUPPORTED, nullptr},
       {"liveliness", PERFLAB_SUPPORTED, nullptr},
+      {"partition", PERFLAB_SUPPORTED, nullptr},
+      {"user_data", PERFLAB_SUPPORTED, nullptr},
       {nullptr, PERFLAB_REFUSED, nullptr}};
   return kPolicies;
 }

@@ -80,6 +80,8 @@ const perflab_policy* policies() {
       {"deadline", PERFLAB_REFUSED, "nobody watches the clock"},
       {"lifespan", PERFLAB_REFUSED, "nobody watches the clock"},
       {"liveliness", PERFLAB_REFUSED, "nobody watches the clock"},
+      {"partition", PERFLAB_SUPPORTED, nullptr},
+      {"user_data", PERFLAB_SUPPORTED, nullptr},
       {nullptr, PERFLAB_REFUSED, nullptr}};
   return kPolicies;
 }

@@ -94,7 +94,18 @@ perflab_capabilities capabilities() {
           .reception_timestamps = false,
           .reports_endpoints = false,
           .related_samples = true,
-          .loans = true};
+          .loans = true,
+          .instances = false};
+}
+
+const perflab_policy* policies() {
+  static constexpr perflab_policy kPolicies[] = {{"history", PERFLAB_SUPPORTED, nullptr},
+                                                 {"reliability", PERFLAB_SUPPORTED, nullptr},
+                                                 {"durability", PERFLAB_SUPPORTED, nullptr},
+                                                 {"lifespan", PERFLAB_SUPPORTED, nullptr},
+                                                 {"liveliness", PERFLAB_SUPPORTED, nullptr},
+                                                 {nullptr, PERFLAB_REFUSED, nullptr}};
+  return kPolicies;
 }
 
 LocalSettings settings(const perflab_participant_settings& given) {
@@ -105,7 +116,8 @@ constexpr perflab_middleware kDouble = [] {
   perflab_middleware table = plugin_table<settings>({.name = "double",
                                                      .summary = "for tests, within one process",
                                                      .version = [] { return "1"; },
-                                                     .capabilities = capabilities});
+                                                     .capabilities = capabilities,
+                                                     .policies = policies});
   table.stamp_next = nullptr;  // as where there are no time stamps of the source
   return table;
 }();
