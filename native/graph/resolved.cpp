@@ -525,6 +525,40 @@ Graph graph_from_json(const nlohmann::json& value) {
   return graph;
 }
 
+namespace {
+
+namespace form = middleware::form;
+template <const auto& words>
+ordered_json form_of(form::Words<words> /*form*/) {
+  ordered_json texts;
+  for (const auto& word : words) texts.push_back(word.text);
+  return texts;
+}
+ordered_json form_of(form::Depth /*form*/) { return "depth"; }
+ordered_json form_of(form::Limit /*form*/) { return "limit"; }
+ordered_json form_of(form::Duration /*form*/) { return "duration"; }
+ordered_json form_of(form::Number /*form*/) { return "number"; }
+ordered_json form_of(form::Most /*form*/) { return "most"; }
+ordered_json form_of(form::Flag /*form*/) { return "flag"; }
+ordered_json form_of(form::Text /*form*/) { return "text"; }
+ordered_json form_of(form::Names /*form*/) { return "names"; }
+
+}  // namespace
+
+ordered_json policies_to_json() {
+  using middleware::Ends;
+  ordered_json all = ordered_json::array();
+  middleware::each_policy([&](const auto& row) {
+    all.push_back({{"name", row.name},
+                   {"resolved", row.resolved},
+                   {"policy", row.policy},
+                   {"form", form_of(row.form)},
+                   {"ends", row.ends == Ends::kBoth ? "both" : row.ends == Ends::kWriters ? "publishers" : "subscriptions"},
+                   {"ros2", row.origin == middleware::Origin::kRos2}});
+  });
+  return all;
+}
+
 ordered_json thread_settings_to_json(const realtime::ThreadSettings& settings) {
   return ThreadOrNull::write(settings);
 }

@@ -23,7 +23,6 @@
 #include "graph_schema.h"
 #include "message/definitions.h"
 #include "message/format.h"
-#include "middleware/policies.h"
 
 namespace {
 
@@ -71,36 +70,6 @@ Graph read_graph(const Arguments& arguments) {
                                  : perflab::graph::read_file(file));
   }
   return perflab::graph::parse_graph(inputs, read_messages(arguments));
-}
-
-namespace form = perflab::middleware::form;
-template <const auto& words>
-ordered_json form_of(form::Words<words> /*form*/) {
-  ordered_json texts;
-  for (const auto& word : words) texts.push_back(word.text);
-  return texts;
-}
-ordered_json form_of(form::Depth /*form*/) { return "depth"; }
-ordered_json form_of(form::Limit /*form*/) { return "limit"; }
-ordered_json form_of(form::Duration /*form*/) { return "duration"; }
-ordered_json form_of(form::Number /*form*/) { return "number"; }
-ordered_json form_of(form::Most /*form*/) { return "most"; }
-ordered_json form_of(form::Flag /*form*/) { return "flag"; }
-ordered_json form_of(form::Text /*form*/) { return "text"; }
-ordered_json form_of(form::Names /*form*/) { return "names"; }
-
-ordered_json qos_policies() {
-  using perflab::middleware::Ends;
-  ordered_json all = ordered_json::array();
-  perflab::middleware::each_policy([&](const auto& row) {
-    all.push_back({{"name", row.name},
-                   {"resolved", row.resolved},
-                   {"policy", row.policy},
-                   {"form", form_of(row.form)},
-                   {"ends", row.ends == Ends::kBoth ? "both" : row.ends == Ends::kWriters ? "publishers" : "subscriptions"},
-                   {"ros2", row.origin == perflab::middleware::Origin::kRos2}});
-  });
-  return all;
 }
 
 ordered_json description_of(const Graph& graph) {
@@ -249,7 +218,7 @@ int run(int argc, char** argv) {
     print(arguments.each ? descriptions_of_each(arguments.files) : description_of(read_graph(arguments)),
           arguments.pretty);
   if (schema->parsed()) std::cout << kGraphSchema;
-  if (policies->parsed()) print(qos_policies(), false);
+  if (policies->parsed()) print(perflab::graph::policies_to_json(), false);
   std::set<std::string> wrong;
   if (types->parsed()) print(message_types(arguments, wrong), arguments.pretty);
   std::cout.flush();

@@ -443,8 +443,8 @@ def _check_of_workload(path: str, levels: Sequence[Scalar], document: Document) 
         if isinstance(workload, GeneratedParameters):
             hint = instead(key, known, most=2)
             raise BadInput(f"factor {path}: workload {workload.name} has no parameter {key!r}; {hint}")
-        known_paths = ", ".join(f"{WORKLOAD}.{k}" for k in GRAPH_LEVELS)
-        raise BadInput(f"factor {path}: of a workload there are {known_paths}")
+        known_paths = ", ".join(f"{WORKLOAD}.{k}" for k in GRAPH_LEVELS if k not in QOS_LEVELS)
+        raise BadInput(f"factor {path}: of a workload there are {WORKLOAD}.depth and all other QoS, {known_paths}")
 
 
 def _check_of_command(path: str, levels: Sequence[Scalar], command: CommandParameters) -> None:
