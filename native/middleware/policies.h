@@ -227,7 +227,7 @@ inline void require_declared(std::string_view who, std::string_view topic, const
     const std::string why = found != nullptr && found->note != nullptr ? std::string(": ") + found->note : "";
     const std::string of = std::string_view(row.name) == row.policy ? "" : std::string(" (") + row.policy + ")";
     throw Unsupported(std::string(who) + ": topic '" + std::string(topic) + "': " + row.name + " " + text + of +
-                      " is refused" + why + "; right would be " + value_text(row.form, neutral(row)));
+                      " is refused" + why + "; right would be " + row.name + " " + value_text(row.form, neutral(row)));
   });
 }
 
@@ -236,13 +236,13 @@ inline void require_ros2_policies(std::string_view who, std::string_view topic, 
   each_policy([&](const auto& row) {
     if (row.origin == Origin::kRos2 || same_value(qos.*row.member, neutral(row))) return;
     throw Unsupported(std::string(who) + ": topic '" + std::string(topic) + "': " + row.name + " " +
-                      value_text(row.form, qos.*row.member) + " is refused, which ROS 2 has not; right would be " +
-                      value_text(row.form, neutral(row)));
+                      value_text(row.form, qos.*row.member) + " is refused, which ROS 2 has not; right would be " + row.name +
+                      " " + value_text(row.form, neutral(row)));
   });
   if (qos.durability > PERFLAB_TRANSIENT_LOCAL) {
     throw Unsupported(std::string(who) + ": topic '" + std::string(topic) + "': durability " +
                       value_text(form::Words<kDurabilityWords>{}, qos.durability) +
-                      " is refused, which ROS 2 has not; right would be transient_local");
+                      " is refused, which ROS 2 has not; right would be durability transient_local");
   }
 }
 

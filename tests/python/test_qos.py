@@ -11,7 +11,8 @@ from support import SOURCE
 
 from perflab import native, qos
 from perflab.design.factors import GRAPH_LEVELS
-from perflab.middleware import REGISTRY, all_available
+from perflab.middleware import REGISTRY, Middleware, all_available
+from perflab.middleware.kind import PolicySupport
 from perflab.workload.pubsub import PubSubParameters
 
 SCHEMA = json.loads((SOURCE / "docs/schema/graph.schema.json").read_text())["$defs"]
@@ -66,3 +67,58 @@ def test_the_matrix_of_the_document_is_what_middlewares_declare() -> None:
             if name in found and found[name].usable:
                 said = found[name].policies[line[0].strip("`")]
                 assert cell.partition(":")[0] == said.support, (name, line[0])
+
+
+def test_a_factor_sets_the_policy_of_the_ends_that_can_have_it() -> None:
+    levels = {
+        "ownership_strength": 3,
+        "time_based_filter": "5ms",
+        "partition": "left, right",
+        "deadline": "10ms",
+        "coherent": "on",
+    }
+    publisher: dict[str, object] = {"history": "keep_all", "depth": None}
+    subscription = dict(publisher)
+    qos.with_levels(publisher, levels, qos.PUBLISHERS)
+    qos.with_levels(subscription, levels, qos.SUBSCRIPTIONS)
+    both = {
+        "history": "keep_all",
+        "depth": None,
+        "partition": "left,right",
+        "deadline_ns": 10_000_000,
+        "coherent": True,
+    }
+    assert publisher == {**both, "ownership_strength": 3}
+    assert subscription == {**both, "time_based_filter_ns": 5_000_000}
+
+
+@pytest.mark.parametrize(
+    ("levels", "history", "depth"),
+    [
+        ({"depth": 4}, "keep_last", 4),
+        ({"history": "keep_all"}, "keep_all", None),
+        ({"history": "keep_last"}, "keep_last", 10),
+    ],
+)
+def test_depth_and_history_go_together(levels: dict[str, object], history: str, depth: int | None) -> None:
+    given: dict[str, object] = {"history": "keep_all", "depth": None}
+    qos.with_levels(given, levels, qos.PUBLISHERS)
+    assert given == {"history": history, "depth": depth}
+
+
+def test_what_a_middleware_refuses_is_said_by_name() -> None:
+    declared = {
+        "reliability": PolicySupport("refused", "datagrams are sent once"),
+        "durability": PolicySupport("supported"),
+        "durability=persistent": PolicySupport("refused"),
+    }
+    middleware = Middleware("udp", "dds", None, None, policies=declared)
+    assert middleware.refusal({"reliability": "best_effort", "durability": "transient_local"}) is None
+    assert (
+        middleware.refusal({"reliability": "reliable"})
+        == "udp refuses reliability reliable: datagrams are sent once; right would be best_effort"
+    )
+    assert (
+        middleware.refusal({"durability": "persistent"}) == "udp refuses durability persistent; right would be volatile"
+    )
+    assert middleware.refusal({"partition": "a"}) is None  # of which nothing is known

@@ -1,7 +1,8 @@
 // The QoS policies by the table of all (middleware/policies.h): what the plug-in declares it does, what it does not declare it
 // refuses.
-#include <cstring>
+#include <map>
 #include <set>
+#include <string>
 
 #include "fixture.h"
 #include "middleware/disturb/disturb.h"
@@ -56,6 +57,37 @@ TEST_F(Conformance, WhatIsDeclaredIsAPolicy) {
   for (const perflab_policy* one = plugin_.policies(); one->name != nullptr; ++one) {
     EXPECT_TRUE(known.contains(one->name)) << one->name;
     EXPECT_TRUE(named.insert(one->name).second) << one->name << " is declared twice";
+  }
+}
+
+// What is declared as supported has a test of its effect here, which is not skipped where it is declared.
+TEST_F(Conformance, WhatIsDeclaredAsSupportedHasATestOfItsEffect) {
+  const std::map<std::string, const char*> proofs{
+      {"history", "KeepLastDropsTheOldest"},
+      {"reliability", "ReliableMessagesArriveInOrderWithoutLoss"},
+      {"durability", "LateJoinerGetsTheHistoryOfATransientLocalWriter"},
+      {"deadline", "MissedDeadlineIsReportedOnBothSides"},
+      {"lifespan", "ExpiredMessagesAreNotTaken"},
+      {"liveliness", "AutomaticLivelinessIsNotLostWithoutMessages"},
+      {"partition", "EndpointsMatchWhereTheyHaveAPartitionInCommon"},
+      {"ownership", "OnlyTheStrongestExclusiveWriterIsHeardAndAnotherTakesOver"},
+      {"time_based_filter", "AFastWriterIsThinnedToTheMinimumSeparation"},
+      {"destination_order", "BySourceWhatIsOlderThanTheLastIsDropped"},
+      {"resource_limits", "AFullReaderHoldsNoMoreThanItsLimit"},
+      {"user_data", "PeersSeeWhatEndpointsSayOfThemselves"},
+      {"topic_data", "PeersSeeWhatEndpointsSayOfThemselves"},
+      {"group_data", "PeersSeeWhatEndpointsSayOfThemselves"}};
+  std::set<std::string> tests;
+  const testing::UnitTest& all = *testing::UnitTest::GetInstance();
+  for (int suite = 0; suite < all.total_test_suite_count(); ++suite) {
+    const testing::TestSuite& one = *all.GetTestSuite(suite);
+    for (int test = 0; test < one.total_test_count(); ++test) tests.insert(one.GetTestInfo(test)->name());
+  }
+  for (const perflab_policy* one = plugin_.policies(); one->name != nullptr; ++one) {
+    if (one->support != PERFLAB_SUPPORTED) continue;
+    const auto proof = proofs.find(one->name);
+    ASSERT_NE(proof, proofs.end()) << one->name << " is declared as supported, and no test shows what it does";
+    EXPECT_TRUE(tests.contains(proof->second)) << proof->second;
   }
 }
 
