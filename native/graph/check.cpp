@@ -44,20 +44,65 @@ void each(const Parts& parts, const Item& node, Part part, Visit visit) {
   for (std::size_t i = 0; i < parts.size(); ++i) visit(parts[i], Item{part, node.process, node.node, i});
 }
 
+template <const auto& words>
+std::string value_problem(middleware::form::Words<words> /*form*/, std::string_view /*name*/, auto value) {
+  return word_of(words, value).empty() ? "a QoS policy has no value of this version" : "";
+}
+std::string value_problem(middleware::form::Depth /*form*/, std::string_view name, std::int32_t value) {
+  return value > 0 ? "" : fmt::format("{} is {}; it must be at least 1", name, value);
+}
+std::string value_problem(middleware::form::Most /*form*/, std::string_view name, std::int32_t value) {
+  return value_problem(middleware::form::Depth{}, name, value);
+}
+std::string value_problem(middleware::form::Number /*form*/, std::string_view name, std::int32_t value) {
+  return value >= 0 ? "" : fmt::format("{} is {}; it must be at least 0", name, value);
+}
+std::string value_problem(middleware::form::Limit /*form*/, std::string_view name, std::int64_t value) {
+  if (value == PERFLAB_DURATION_INFINITE || (value > 0 && value <= kLongestDuration)) return {};
+  return fmt::format("{} is {}; it must be more than 0 and at most one day", name, duration_text(value));
+}
+std::string value_problem(middleware::form::Duration /*form*/, std::string_view name, std::int64_t value) {
+  if (value >= 0 && value <= kLongestDuration) return {};
+  return fmt::format("{} is {}; it must be from 0 to one day", name, duration_text(value));
+}
+std::string value_problem(middleware::form::Flag /*form*/, std::string_view /*name*/, bool /*value*/) { return {}; }
+std::string value_problem(middleware::form::Text /*form*/, std::string_view name, const perflab_text& value) {
+  return text_problem(name, value.text);
+}
+std::string value_problem(middleware::form::Names /*form*/, std::string_view name, const perflab_text& value) {
+  if (std::string_view(value.text).find_first_of("*?[") == std::string_view::npos) return text_problem(name, value.text);
+  return fmt::format("{} is {}; names must be without *, ? and [", name, quote(value.text));
+}
+
 std::string qos_problem(const perflab_qos& qos) {
-  if (word_of(kHistoryWords, qos.history).empty() || word_of(kReliabilityWords, qos.reliability).empty() ||
-      word_of(kDurabilityWords, qos.durability).empty() ||
-      word_of(kLivelinessWords, qos.liveliness).empty()) {
-    return "a QoS policy has no value of this version";
+  std::string problem;
+  middleware::each_policy([&](const auto& row) {
+    if (problem.empty()) problem = value_problem(row.form, row.name, qos.*row.member);
+  });
+  if (!problem.empty()) return problem;
+  if (qos.history == PERFLAB_KEEP_LAST && qos.depth > std::min(qos.max_samples_per_instance, qos.max_samples)) {
+    return fmt::format("depth is {}, more than max_samples or max_samples_per_instance has room for; let it be smaller",
+                       qos.depth);
   }
-  if (qos.depth <= 0) return fmt::format("depth is {}; it must be at least 1", qos.depth);
-  const auto duration_problem = [](std::string_view name, std::int64_t value) -> std::string {
-    if (value == PERFLAB_DURATION_INFINITE || (value > 0 && value <= kLongestDuration)) return {};
-    return fmt::format("{} is {}; it must be more than 0 and at most one day", name, duration_text(value));
-  };
-  if (std::string problem = duration_problem("deadline", qos.deadline_ns); !problem.empty()) return problem;
-  if (std::string problem = duration_problem("lifespan", qos.lifespan_ns); !problem.empty()) return problem;
-  return duration_problem("lease_duration", qos.lease_duration_ns);
+  if (qos.max_samples_per_instance != PERFLAB_COUNT_UNLIMITED && qos.max_samples_per_instance > qos.max_samples) {
+    return fmt::format("max_samples_per_instance is {}, more than max_samples, {}; let it be smaller",
+                       qos.max_samples_per_instance, qos.max_samples);
+  }
+  if (qos.time_based_filter_ns > qos.deadline_ns) {
+    return fmt::format("time_based_filter is {}, longer than the deadline, {}; let it be shorter",
+                       duration_text(qos.time_based_filter_ns), duration_text(qos.deadline_ns));
+  }
+  return {};
+}
+
+// None of the policies that only the other ends can have.
+void check_ends(const perflab_qos& qos, middleware::Ends others, fmt::format_string<const char* const&> problem, const Item& item,
+                const Reporter& reporter) {
+  middleware::each_policy([&](const auto& row) {
+    if (row.ends == others && !middleware::same_value(qos.*row.member, default_qos().*row.member)) {
+      reporter.fail(item, problem, row.name);
+    }
+  });
 }
 
 std::string period_problem(Nanoseconds period_ns) {
@@ -83,6 +128,8 @@ void check_publisher(const Publisher& publisher, message::Formats& messages, con
   if (publisher.pass_by == PassBy::kLoaned) reporter.require_none(item, loan_problem(messages, publisher.type));
   reporter.require_none(item, instances_problem(messages, publisher.type, publisher.instances));
   reporter.require_none(item, qos_problem(publisher.qos));
+  check_ends(publisher.qos, middleware::Ends::kReaders, "{} is a policy of subscriptions; remove it from the publisher", item,
+             reporter);
 }
 
 void check_subscription(const Subscription& subscription, message::Formats& messages, const Item& item,
@@ -91,9 +138,8 @@ void check_subscription(const Subscription& subscription, message::Formats& mess
   reporter.require_none(item, type_problem(messages, subscription.type));
   if (subscription.pass_by == PassBy::kLoaned) reporter.fail(item, "{}", kLoanedSubscription);
   reporter.require_none(item, qos_problem(subscription.qos));
-  if (subscription.qos.lifespan_ns != PERFLAB_DURATION_INFINITE) {
-    reporter.fail(item, "lifespan is a policy of publishers; remove it from the subscription");
-  }
+  check_ends(subscription.qos, middleware::Ends::kWriters, "{} is a policy of publishers; remove it from the subscription", item,
+             reporter);
 }
 
 // What clients and servers have in common.
@@ -609,6 +655,14 @@ std::string threads_problem(ExecutorKind kind, int threads) {
   }
   if (threads > 0 && threads <= kMaxExecutorThreads) return {};
   return fmt::format("threads is {}; it must be from 1 to {}", threads, kMaxExecutorThreads);
+}
+
+std::string text_problem(std::string_view name, std::string_view text) {
+  if (text.size() >= sizeof(perflab_text::text)) {
+    return fmt::format("{} has {} bytes; it must be at most {}", name, text.size(), sizeof(perflab_text::text) - 1);
+  }
+  if (one_line(text) != text) return fmt::format("{} is {}; it must be one printable line", name, quote(text));
+  return {};
 }
 
 std::string pace_problem(const Timer& timer) {

@@ -118,6 +118,9 @@ std::string threads_problem(ExecutorKind kind, int threads);
 // bytes of another.
 std::string size_problem(message::Formats& messages, std::string_view type, std::uint32_t size);
 
+// A text of QoS: what does not fit into perflab_text, or is no printable line.
+std::string text_problem(std::string_view name, std::string_view text);
+
 // The first QoS policy by which `subscription` asks for more than `publisher` offers, with what would be
 // right; "" where the two communicate.
 std::string compatibility_problem(const perflab_qos& publisher, const perflab_qos& subscription);

@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "graph/check.h"
 #include "graph/units.h"
@@ -11,41 +13,41 @@
 namespace perflab::graph {
 namespace {
 
+enum class Kind {
+  kOrder,  // the publisher must offer as much or more
+  kLimit,  // a duration, which must not be longer on the offering side
+  kNames,  // one in common
+  kSame
+};
+
 // The first policy by which more is asked for than is offered.
 struct Mismatch {
   std::string_view policy;
   std::string offered;
   std::string requested;
-  bool limit;  // a duration, which must not be longer on the offering side
+  Kind kind;
 };
 
-std::string limit_text(std::int64_t ns) {
+std::string text_of(middleware::form::Limit /*form*/, std::int64_t ns) {
   return ns == PERFLAB_DURATION_INFINITE ? std::string("infinite") : duration_text(ns);
 }
+std::string text_of(middleware::form::Duration /*form*/, std::int64_t ns) { return duration_text(ns); }
+std::string text_of(auto form, const auto& value) { return middleware::value_text(form, value); }
 
 std::optional<Mismatch> find_mismatch(const perflab_qos& offered, const perflab_qos& requested) {
-  const auto words = [](std::string_view policy, const auto& texts, auto offer, auto request) {
-    return Mismatch{policy, std::string(word_of(texts, offer)), std::string(word_of(texts, request)), false};
-  };
-  const auto limits = [](std::string_view policy, std::int64_t offer, std::int64_t request) {
-    return Mismatch{policy, limit_text(offer), limit_text(request), true};
-  };
-  if (offered.reliability < requested.reliability) {
-    return words("reliability", kReliabilityWords, offered.reliability, requested.reliability);
-  }
-  if (offered.durability < requested.durability) {
-    return words("durability", kDurabilityWords, offered.durability, requested.durability);
-  }
-  if (offered.deadline_ns > requested.deadline_ns) {
-    return limits("deadline", offered.deadline_ns, requested.deadline_ns);
-  }
-  if (offered.liveliness < requested.liveliness) {
-    return words("liveliness", kLivelinessWords, offered.liveliness, requested.liveliness);
-  }
-  if (offered.lease_duration_ns > requested.lease_duration_ns) {
-    return limits("lease_duration", offered.lease_duration_ns, requested.lease_duration_ns);
-  }
-  return std::nullopt;
+  std::optional<Mismatch> found;
+  middleware::each_policy([&](const auto& row) {
+    const auto& offer = offered.*row.member;
+    const auto& request = requested.*row.member;
+    if (found || row.rule.fits(offer, request)) return;
+    using Rule = std::remove_cvref_t<decltype(row.rule)>;
+    const Kind kind = std::is_same_v<Rule, middleware::rule::AtMost>        ? Kind::kLimit
+                      : std::is_same_v<Rule, middleware::rule::OneInCommon> ? Kind::kNames
+                      : std::is_same_v<Rule, middleware::rule::Same>        ? Kind::kSame
+                                                                            : Kind::kOrder;
+    found = Mismatch{row.name, text_of(row.form, offer), text_of(row.form, request), kind};
+  });
+  return found;
 }
 
 }  // namespace
@@ -53,7 +55,11 @@ std::optional<Mismatch> find_mismatch(const perflab_qos& offered, const perflab_
 std::string compatibility_problem(const perflab_qos& publisher, const perflab_qos& subscription) {
   const auto mismatch = find_mismatch(publisher, subscription);
   if (!mismatch) return {};
-  if (mismatch->limit) {
+  if (mismatch->kind == Kind::kNames || mismatch->kind == Kind::kSame) {
+    return fmt::format("{} is {} there and {} here; {}", mismatch->policy, mismatch->offered, mismatch->requested,
+                       mismatch->kind == Kind::kNames ? "give both one in common" : "make both the same");
+  }
+  if (mismatch->kind == Kind::kLimit) {
     return fmt::format("{} is {} there and {} here; the publisher's must not be longer", mismatch->policy,
                        mismatch->offered, mismatch->requested);
   }

@@ -1,6 +1,7 @@
 // The topology files of irobot_benchmark, read as that program reads them.
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdint>
 
 #include "graph/draft.h"
@@ -73,7 +74,8 @@ perflab_qos read_qos(const Fields& fields, End end) {
   // writer.
   read_policy(fields, "qos_reliability", kReliabilityWords,
               end == End::kSubscription ? PERFLAB_BEST_EFFORT : PERFLAB_RELIABLE, qos.reliability);
-  read_policy(fields, "qos_durability", kDurabilityWords, PERFLAB_VOLATILE, qos.durability);
+  constexpr std::array kDurabilities{kDurabilityWords[0], kDurabilityWords[1]};  // it has no others
+  read_policy(fields, "qos_durability", kDurabilities, PERFLAB_VOLATILE, qos.durability);
   read_policy(fields, "qos_liveliness", kLivelinessWords, PERFLAB_AUTOMATIC, qos.liveliness);
   require_default(fields, "qos_deadline");
   require_default(fields, "qos_lifespan");

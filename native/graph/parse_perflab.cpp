@@ -102,31 +102,85 @@ Nanoseconds read_work(const Fields& fields) {
   return work ? read_duration(*work, 0) : 0;
 }
 
-// `writer` where the end writes messages, which can have a lifespan.
-perflab_qos read_qos(const Field& field, bool writer) {
-  const Fields fields(field, "qos",
-                      {"history", "depth", "reliability", "durability", "deadline", "lifespan", "liveliness",
-                       "lease_duration"});
-  perflab_qos qos = default_qos();
-  const auto limit = [&](std::string_view key, std::int64_t& policy) {
-    if (const auto found = fields.find(key)) policy = read_duration(*found, 1, true);
-  };
-  fields.word("history", kHistoryWords, qos.history);
-  fields.word("reliability", kReliabilityWords, qos.reliability);
-  fields.word("durability", kDurabilityWords, qos.durability);
-  fields.word("liveliness", kLivelinessWords, qos.liveliness);
-  limit("deadline", qos.deadline_ns);
-  limit("lease_duration", qos.lease_duration_ns);
-  if (fields.has("lifespan") && !writer) {
-    fields.at("lifespan").fail("'lifespan' is a policy of publishers; remove it from the subscription");
+// Whose QoS it is.
+enum class QosOf { kPublisher, kSubscription, kService };
+
+bool may_have(const auto& row, QosOf of) {
+  using middleware::Ends;
+  if (of == QosOf::kService) return row.origin == middleware::Origin::kRos2;
+  return row.ends == Ends::kBoth || (row.ends == Ends::kWriters) == (of == QosOf::kPublisher);
+}
+
+perflab_text text_of(const Field& field, const std::string& text) {
+  perflab_text read{};
+  field.require_none(text_problem(field.name(), text));
+  text.copy(read.text, sizeof read.text - 1);
+  return read;
+}
+
+template <const auto& words>
+void read_value(middleware::form::Words<words> /*form*/, const Field& field, std::string_view key, auto& value) {
+  value = field.word(key, words);
+}
+void read_value(middleware::form::Limit /*form*/, const Field& field, std::string_view /*key*/, std::int64_t& value) {
+  value = read_duration(field, 1, true);
+}
+void read_value(middleware::form::Duration /*form*/, const Field& field, std::string_view /*key*/, std::int64_t& value) {
+  value = read_duration(field, 0);
+}
+void read_value(middleware::form::Depth /*form*/, const Field& field, std::string_view /*key*/, std::int32_t& value) {
+  value = static_cast<std::int32_t>(field.integer(1, kMaxInt));
+}
+void read_value(middleware::form::Number /*form*/, const Field& field, std::string_view /*key*/, std::int32_t& value) {
+  value = static_cast<std::int32_t>(field.integer(0, kMaxInt));
+}
+void read_value(middleware::form::Most /*form*/, const Field& field, std::string_view /*key*/, std::int32_t& value) {
+  value = static_cast<std::int32_t>(field.integer(1, kMaxInt));
+}
+void read_value(middleware::form::Flag /*form*/, const Field& field, std::string_view /*key*/, bool& value) {
+  value = field.boolean();
+}
+void read_value(middleware::form::Text /*form*/, const Field& field, std::string_view /*key*/, perflab_text& value) {
+  value = text_of(field, field.text());
+}
+// A name, or a list of them.
+void read_value(middleware::form::Names /*form*/, const Field& field, std::string_view /*key*/, perflab_text& value) {
+  if (field.kind() != Kind::kList) {
+    value = text_of(field, field.text());
+    return;
   }
-  limit("lifespan", qos.lifespan_ns);
-  const auto depth = fields.find("depth");
+  std::string all;
+  const std::vector<Field> items = field.items(field.name());
+  for (const Field& item : items) {
+    if (item.text().find(',') != std::string::npos) item.fail("a name of {} has a comma; it must have none", field.name());
+    all += (&item == items.data() ? "" : ",") + item.text();
+  }
+  value = text_of(field, all);
+}
+
+perflab_qos read_qos(const Field& field, QosOf of) {
+  std::vector<std::string_view> keys;
+  middleware::each_policy([&](const auto& row) {
+    // Who gives it to the wrong end is told whose it is.
+    if (of != QosOf::kService || may_have(row, of)) keys.emplace_back(row.name);
+  });
+  const Fields fields(field, "qos", keys);
+  perflab_qos qos = default_qos();
+  middleware::each_policy([&](const auto& row) {
+    const auto found = fields.find(row.name);
+    if (!found) return;
+    if (!may_have(row, of)) {
+      found->fail("'{}' is a policy of {}; remove it from the {}", row.name,
+                  row.ends == middleware::Ends::kWriters ? "publishers" : "subscriptions",
+                  of == QosOf::kPublisher ? "publisher" : "subscription");
+    }
+    read_value(row.form, *found, row.name, qos.*row.member);
+  });
   if (qos.history == PERFLAB_KEEP_ALL) {
-    if (depth) depth->fail("'depth' has no meaning with keep_all; remove one of them");
+    if (const auto depth = fields.find("depth")) {
+      depth->fail("'depth' has no meaning with keep_all; remove one of them");
+    }
     qos.depth = PERFLAB_DEPTH_UNLIMITED;
-  } else if (depth) {
-    qos.depth = static_cast<std::int32_t>(depth->integer(1, kMaxInt));
   }
   return qos;
 }
@@ -152,7 +206,7 @@ Endpoint read_endpoint(const Fields& fields, const Node& node, message::Formats&
     fields.at("pass_by").require_none(publisher ? loan_problem(messages, endpoint.type)
                                                 : std::string(kLoanedSubscription));
   }
-  if (const auto qos = fields.find("qos")) endpoint.qos = read_qos(*qos, publisher);
+  if (const auto qos = fields.find("qos")) endpoint.qos = read_qos(*qos, publisher ? QosOf::kPublisher : QosOf::kSubscription);
   return endpoint;
 }
 
@@ -162,7 +216,7 @@ End read_service_end(const Fields& fields, const Node& node, message::Formats& m
   End end;
   end.service = read_qualified(fields, "service", node);
   end.type = read_service_type(fields.at("type"), messages, fields.text("type"));
-  if (const auto qos = fields.find("qos")) end.qos = read_qos(*qos, true);
+  if (const auto qos = fields.find("qos")) end.qos = read_qos(*qos, QosOf::kService);
   return end;
 }
 

@@ -120,11 +120,6 @@ template <typename Record>
 constexpr Record make_default() {
   return {};
 }
-template <>
-constexpr perflab_qos make_default<perflab_qos>() {
-  return default_qos();
-}
-
 template <typename Record>
 ordered_json write_part(const Record& record) {
   ordered_json json = ordered_json::object();
@@ -155,6 +150,16 @@ Record read_part(const Cursor& json) {
 struct Text {
   static ordered_json write(const std::string& text) { return text; }
   static void read(const Cursor& json, std::string& text) { text = json.text(); }
+};
+
+struct FixedText {
+  static ordered_json write(const perflab_text& text) { return text.text; }
+  static void read(const Cursor& json, perflab_text& text) {
+    const std::string given = json.text();
+    if (const std::string problem = text_problem("it", given); !problem.empty()) json.fail(problem);
+    text = {};
+    given.copy(text.text, sizeof text.text - 1);
+  }
 };
 
 struct Number {
@@ -235,18 +240,41 @@ struct List {
 };
 using Indexes = List<Whole<0, kMaxInt>>;
 
-constexpr auto keys_of(Tag<perflab_qos> /*of*/) {
-  using Qos = perflab_qos;
-  return std::tuple{
-      key("history", &Qos::history, OneOf<kHistoryWords>{}, Absent::kDefault),
-      key("depth", &Qos::depth, OrNull<Whole<1, kMaxInt>, PERFLAB_DEPTH_UNLIMITED>{}, Absent::kDefault),
-      key("reliability", &Qos::reliability, OneOf<kReliabilityWords>{}, Absent::kDefault),
-      key("durability", &Qos::durability, OneOf<kDurabilityWords>{}, Absent::kDefault),
-      key("deadline_ns", &Qos::deadline_ns, Limit{}, Absent::kDefault),
-      key("lifespan_ns", &Qos::lifespan_ns, Limit{}, Absent::kDefault),
-      key("liveliness", &Qos::liveliness, OneOf<kLivelinessWords>{}, Absent::kDefault),
-      key("lease_duration_ns", &Qos::lease_duration_ns, Limit{}, Absent::kDefault)};
-}
+// What writes and reads the value of a policy.
+struct JsonForm {
+  template <const auto& words>
+  static OneOf<words> of(middleware::form::Words<words>);
+  static OrNull<Whole<1, kMaxInt>, PERFLAB_DEPTH_UNLIMITED> of(middleware::form::Depth);
+  static Limit of(middleware::form::Limit);
+  static Duration of(middleware::form::Duration);
+  static Whole<0, kMaxInt> of(middleware::form::Number);
+  static OrNull<Whole<1, kMaxInt>, PERFLAB_COUNT_UNLIMITED> of(middleware::form::Most);
+  static Boolean of(middleware::form::Flag);
+  static FixedText of(middleware::form::Text);
+  static FixedText of(middleware::form::Names);
+};
+
+// By the table of policies. Those of ROS 2 are always written; the others where they are not as DDS has them by itself, and
+// files of older versions lack them.
+struct QosObject {
+  static ordered_json write(const perflab_qos& qos) {
+    ordered_json json = ordered_json::object();
+    middleware::each_policy([&](const auto& row) {
+      using Form = decltype(JsonForm::of(row.form));
+      const auto& value = qos.*row.member;
+      if (row.origin == middleware::Origin::kDds && middleware::same_value(value, default_qos().*row.member)) return;
+      json[row.resolved] = Form::write(value);
+    });
+    return json;
+  }
+  static void read(const Cursor& json, perflab_qos& qos) {
+    qos = default_qos();
+    middleware::each_policy([&](const auto& row) {
+      using Form = decltype(JsonForm::of(row.form));
+      if (json.has(row.resolved)) Form::read(json.at(row.resolved), qos.*row.member);
+    });
+  }
+};
 
 using PassByWord = OrNull<OneOf<kPassByWords>, PassBy::kUnspecified>;
 
@@ -256,7 +284,7 @@ constexpr auto keys_of(Tag<Publisher> /*of*/) {
                     key("size_bytes", &Publisher::size_bytes, Whole<0, kMaxUnsigned>{}),
                     key("frequency_hz", &Publisher::frequency_hz, Number{}),
                     key("pass_by", &Publisher::pass_by, PassByWord{}),
-                    key("qos", &Publisher::qos, Object{}),
+                    key("qos", &Publisher::qos, QosObject{}),
                     key("instances", &Publisher::instances, Whole<1, kMaxUnsigned>{}, Absent::kOmitted)};
 }
 
@@ -278,18 +306,18 @@ struct PublisherObject : Object {
 constexpr auto keys_of(Tag<Subscription> /*of*/) {
   return std::tuple{key("topic", &Subscription::topic, Text{}), key("type", &Subscription::type, Text{}),
                     key("pass_by", &Subscription::pass_by, PassByWord{}),
-                    key("qos", &Subscription::qos, Object{}),
+                    key("qos", &Subscription::qos, QosObject{}),
                     key("number", &Subscription::number, Whole<1, kMaxInt>{}, Absent::kOmitted)};
 }
 
 constexpr auto keys_of(Tag<Client> /*of*/) {
   return std::tuple{key("service", &Client::service, Text{}), key("type", &Client::type, Text{}),
-                    key("frequency_hz", &Client::frequency_hz, Number{}), key("qos", &Client::qos, Object{})};
+                    key("frequency_hz", &Client::frequency_hz, Number{}), key("qos", &Client::qos, QosObject{})};
 }
 
 constexpr auto keys_of(Tag<Server> /*of*/) {
   return std::tuple{key("service", &Server::service, Text{}), key("type", &Server::type, Text{}),
-                    key("qos", &Server::qos, Object{}), key("work_ns", &Server::work_ns, Duration{})};
+                    key("qos", &Server::qos, QosObject{}), key("work_ns", &Server::work_ns, Duration{})};
 }
 
 constexpr auto keys_of(Tag<Waitable> /*of*/) {
@@ -495,6 +523,40 @@ Graph graph_from_json(const nlohmann::json& value) {
     graph.messages = std::make_shared<message::Formats>(read_interfaces(root.at("interfaces")));
   check(graph, path_of);
   return graph;
+}
+
+namespace {
+
+namespace form = middleware::form;
+template <const auto& words>
+ordered_json form_of(form::Words<words> /*form*/) {
+  ordered_json texts;
+  for (const auto& word : words) texts.push_back(word.text);
+  return texts;
+}
+ordered_json form_of(form::Depth /*form*/) { return "depth"; }
+ordered_json form_of(form::Limit /*form*/) { return "limit"; }
+ordered_json form_of(form::Duration /*form*/) { return "duration"; }
+ordered_json form_of(form::Number /*form*/) { return "number"; }
+ordered_json form_of(form::Most /*form*/) { return "most"; }
+ordered_json form_of(form::Flag /*form*/) { return "flag"; }
+ordered_json form_of(form::Text /*form*/) { return "text"; }
+ordered_json form_of(form::Names /*form*/) { return "names"; }
+
+}  // namespace
+
+ordered_json policies_to_json() {
+  using middleware::Ends;
+  ordered_json all = ordered_json::array();
+  middleware::each_policy([&](const auto& row) {
+    all.push_back({{"name", row.name},
+                   {"resolved", row.resolved},
+                   {"policy", row.policy},
+                   {"form", form_of(row.form)},
+                   {"ends", row.ends == Ends::kBoth ? "both" : row.ends == Ends::kWriters ? "publishers" : "subscriptions"},
+                   {"ros2", row.origin == middleware::Origin::kRos2}});
+  });
+  return all;
 }
 
 ordered_json thread_settings_to_json(const realtime::ThreadSettings& settings) {

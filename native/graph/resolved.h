@@ -16,6 +16,8 @@
 namespace perflab::graph {
 
 nlohmann::ordered_json graph_to_json(const Graph& graph);
+// The table of QoS policies (middleware/policies.h), for programs that have one of their own.
+nlohmann::ordered_json policies_to_json();
 Graph graph_from_json(const nlohmann::json& json);
 Graph read_resolved(std::string_view text);
 

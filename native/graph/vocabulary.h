@@ -11,16 +11,15 @@
 #include <vector>
 
 #include "graph/model.h"
+#include "middleware/policies.h"
 
 namespace perflab::graph {
 
-template <typename Enumerator>
-struct Word {
-  std::string_view text;
-  Enumerator value;
-};
-template <typename Enumerator>
-Word(const char*, Enumerator) -> Word<Enumerator>;
+using middleware::kDurabilityWords;
+using middleware::kHistoryWords;
+using middleware::kLivelinessWords;
+using middleware::kReliabilityWords;
+using middleware::Word;
 
 inline constexpr std::array kExecutorWords{
     Word{"inline", ExecutorKind::kInline}, Word{"single_threaded", ExecutorKind::kSingleThreaded},
@@ -49,14 +48,6 @@ inline constexpr std::array kReactionWords{
 inline constexpr std::array kKeyFigureWords{Word{"path", KeyFigureKind::kPath},
                                             Word{"lost", KeyFigureKind::kLost},
                                             Word{"jitter", KeyFigureKind::kJitter}};
-inline constexpr std::array kHistoryWords{Word{"keep_last", PERFLAB_KEEP_LAST},
-                                          Word{"keep_all", PERFLAB_KEEP_ALL}};
-inline constexpr std::array kReliabilityWords{Word{"reliable", PERFLAB_RELIABLE},
-                                              Word{"best_effort", PERFLAB_BEST_EFFORT}};
-inline constexpr std::array kDurabilityWords{Word{"volatile", PERFLAB_VOLATILE},
-                                             Word{"transient_local", PERFLAB_TRANSIENT_LOCAL}};
-inline constexpr std::array kLivelinessWords{Word{"automatic", PERFLAB_AUTOMATIC},
-                                             Word{"manual_by_topic", PERFLAB_MANUAL_BY_TOPIC}};
 
 // "" for a value that has no word.
 template <typename Words, typename Enumerator>

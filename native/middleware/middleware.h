@@ -36,7 +36,7 @@ extern "C" {
 
 /* The one version of everything below: raised by one whenever a plug-in built against an older header would
  * misbehave. */
-#define PERFLAB_MIDDLEWARE_ABI 7u
+#define PERFLAB_MIDDLEWARE_ABI 8u
 
 /* "Not known": a time that this middleware cannot tell. Never 0. */
 #define PERFLAB_TIME_UNKNOWN INT64_MIN
@@ -44,6 +44,8 @@ extern "C" {
 #define PERFLAB_DURATION_INFINITE INT64_MAX
 /* "Every sample": for depth when history is keep_all. */
 #define PERFLAB_DEPTH_UNLIMITED INT32_MAX
+/* "No limit": for max_samples, max_instances and max_samples_per_instance. */
+#define PERFLAB_COUNT_UNLIMITED INT32_MAX
 
 typedef enum perflab_status {
   PERFLAB_OK = 0,
@@ -71,10 +73,30 @@ typedef struct perflab_sample_identity {
 
 typedef enum perflab_history { PERFLAB_KEEP_LAST = 0, PERFLAB_KEEP_ALL = 1 } perflab_history;
 typedef enum perflab_reliability { PERFLAB_BEST_EFFORT = 0, PERFLAB_RELIABLE = 1 } perflab_reliability;
-typedef enum perflab_durability { PERFLAB_VOLATILE = 0, PERFLAB_TRANSIENT_LOCAL = 1 } perflab_durability;
+typedef enum perflab_durability {
+  PERFLAB_VOLATILE = 0,
+  PERFLAB_TRANSIENT_LOCAL = 1,
+  PERFLAB_TRANSIENT = 2,
+  PERFLAB_PERSISTENT = 3
+} perflab_durability;
 typedef enum perflab_liveliness { PERFLAB_AUTOMATIC = 0, PERFLAB_MANUAL_BY_TOPIC = 1 } perflab_liveliness;
 
-/* DDS semantics. A middleware that cannot honour a value answers PERFLAB_UNSUPPORTED and names it. */
+typedef enum perflab_ownership { PERFLAB_SHARED = 0, PERFLAB_EXCLUSIVE = 1 } perflab_ownership;
+typedef enum perflab_destination_order { PERFLAB_BY_RECEPTION = 0, PERFLAB_BY_SOURCE = 1 } perflab_destination_order;
+typedef enum perflab_access_scope {
+  PERFLAB_SCOPE_INSTANCE = 0,
+  PERFLAB_SCOPE_TOPIC = 1,
+  PERFLAB_SCOPE_GROUP = 2
+} perflab_access_scope;
+
+/* A text with its end, at most 255 bytes. */
+typedef struct perflab_text {
+  char text[256];
+} perflab_text;
+
+/* DDS semantics. A plug-in declares which policies it has (perflab_middleware.policies); the host refuses the others. What it
+ * declares and cannot honour as a particular value it answers with PERFLAB_UNSUPPORTED, and names it. The table of all of
+ * them, with their rules, is middleware/policies.h. */
 typedef struct perflab_qos {
   perflab_history history;
   int32_t depth; /* > 0, of each instance; ignored with keep_all */
@@ -84,7 +106,35 @@ typedef struct perflab_qos {
   int64_t lifespan_ns; /* writers only */
   perflab_liveliness liveliness;
   int64_t lease_duration_ns;
+  perflab_text partition; /* names joined by commas; empty: the one without a name */
+  perflab_ownership ownership;
+  int32_t ownership_strength;   /* >= 0; writers only */
+  int64_t time_based_filter_ns; /* the minimum separation, >= 0; readers only */
+  perflab_destination_order destination_order;
+  int32_t transport_priority; /* >= 0; writers only */
+  int64_t latency_budget_ns;  /* >= 0 */
+  int32_t max_samples;        /* > 0 or PERFLAB_COUNT_UNLIMITED; likewise below */
+  int32_t max_instances;
+  int32_t max_samples_per_instance;
+  perflab_access_scope access_scope; /* PRESENTATION, with the two below */
+  bool coherent;
+  bool ordered;
+  perflab_text user_data; /* behind the endpoint's own user_data */
+  perflab_text topic_data;
+  perflab_text group_data;
 } perflab_qos;
+
+/* What a plug-in does with a policy. */
+typedef enum perflab_support {
+  PERFLAB_REFUSED = 0,
+  PERFLAB_HINT = 1,     /* handed to the library, which may act by it; what it does is not tested */
+  PERFLAB_SUPPORTED = 2 /* its effect is tested by the conformance suite */
+} perflab_support;
+typedef struct perflab_policy {
+  const char* name; /* as DDS calls it, "partition"; or one value of it, "durability=transient" */
+  perflab_support support;
+  const char* note; /* a few words, or NULL */
+} perflab_policy;
 
 typedef enum perflab_event_kind {
   PERFLAB_PARTICIPANT_FOUND = 1, /* a remote participant was discovered */
@@ -186,7 +236,9 @@ typedef struct perflab_remote_endpoint {
   bool writes;
   const char* topic;       /* as found on the wire, likewise the type */
   const char* type;
-  perflab_bytes user_data; /* its USER_DATA, any bytes */
+  perflab_bytes user_data; /* its USER_DATA, any bytes; likewise below */
+  perflab_bytes topic_data;
+  perflab_bytes group_data;
 } perflab_remote_endpoint;
 
 /* Callbacks of one writer or reader; each may be NULL. */
@@ -235,6 +287,9 @@ typedef struct perflab_middleware {
   /* The version of the library found at run time, static storage. */
   const char* (*version)(void);
   perflab_capabilities (*capabilities)(void);
+  /* The QoS policies that it has, static storage; the last one has no name. One that is not among them is refused before a
+   * function here sees it. */
+  const perflab_policy* (*policies)(void);
 
   /* Joins a domain. A process may have several participants, also in one domain; those of one domain are
    * opened with the same host and settings, or refused. `host` and `settings` need not outlive the call (what `host`

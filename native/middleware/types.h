@@ -61,26 +61,15 @@ inline void require_ok(perflab_status status, const perflab_error& error) {
   if (status < 0) throw Error(kind_of(status), error.text);
 }
 
-// The default of ROS 2: keep_last 10, reliable, volatile, automatic, no deadline, lifespan or lease.
+// The default of ROS 2: keep_last 10, reliable, volatile, automatic, no deadline, lifespan or lease; of what it has not, that
+// of DDS.
 [[nodiscard]] constexpr perflab_qos default_qos() noexcept {
-  return {.history = PERFLAB_KEEP_LAST,
-          .depth = 10,
-          .reliability = PERFLAB_RELIABLE,
-          .durability = PERFLAB_VOLATILE,
-          .deadline_ns = PERFLAB_DURATION_INFINITE,
-          .lifespan_ns = PERFLAB_DURATION_INFINITE,
-          .liveliness = PERFLAB_AUTOMATIC,
-          .lease_duration_ns = PERFLAB_DURATION_INFINITE};
-}
-
-// The name of the first policy that keeps a writer and a reader from matching, or nullptr (DDS 1.4, 2.2.3).
-inline const char* incompatible_policy(const perflab_qos& offered, const perflab_qos& requested) noexcept {
-  if (offered.reliability < requested.reliability) return "reliability";
-  if (offered.durability < requested.durability) return "durability";
-  if (offered.deadline_ns > requested.deadline_ns) return "deadline";
-  if (offered.liveliness < requested.liveliness) return "liveliness";
-  if (offered.lease_duration_ns > requested.lease_duration_ns) return "liveliness";
-  return nullptr;
+  perflab_qos qos{};
+  qos.depth = 10;
+  qos.reliability = PERFLAB_RELIABLE;
+  qos.deadline_ns = qos.lifespan_ns = qos.lease_duration_ns = PERFLAB_DURATION_INFINITE;
+  qos.max_samples = qos.max_instances = qos.max_samples_per_instance = PERFLAB_COUNT_UNLIMITED;
+  return qos;
 }
 
 }  // namespace perflab::middleware

@@ -196,6 +196,7 @@ int run(int argc, char** argv) {
       app.add_subcommand("resolve", "one checked graph of all files, every default filled in");
   CLI::App* describe = app.add_subcommand("describe", "counts and rates of the graph");
   CLI::App* schema = app.add_subcommand("schema", "the JSON Schema of perflab's graph files");
+  CLI::App* policies = app.add_subcommand("policies", "the QoS policies");
   CLI::App* types = app.add_subcommand("types", "the message types");
   add_inputs(*resolve, arguments);
   add_inputs(*describe, arguments);
@@ -217,6 +218,7 @@ int run(int argc, char** argv) {
     print(arguments.each ? descriptions_of_each(arguments.files) : description_of(read_graph(arguments)),
           arguments.pretty);
   if (schema->parsed()) std::cout << kGraphSchema;
+  if (policies->parsed()) print(perflab::graph::policies_to_json(), false);
   std::set<std::string> wrong;
   if (types->parsed()) print(message_types(arguments, wrong), arguments.pretty);
   std::cout.flush();

@@ -100,8 +100,16 @@ def _print(rows: list[Row], indent: str) -> None:
     width = max((len(row["name"]) for row in rows), default=0)
     for row in rows:
         sys.stdout.write(f"{indent}{row['name']:<{width}}  {row['summary']}".rstrip() + "\n")
+        if row.get("options") != () and (policies := row.get("policies")):
+            sys.stdout.write(f"{indent}{'':<{width}}    QoS: {_policies(policies)}\n")
         for option in row.get("options", ()):
             sys.stdout.write(f"{indent}{'':<{width}}    {option['key']}: {option['help']}\n")
+
+
+def _policies(policies: Mapping[str, Mapping[str, str | None]]) -> str:
+    """Those that are not refused, in one line."""
+    words = {"supported": "{}", "hint": "{} (hint)"}
+    return ", ".join(words[of["support"] or ""].format(name) for name, of in policies.items() if of["support"] in words)
 
 
 def _workloads() -> list[Row]:
@@ -168,6 +176,7 @@ def _middlewares() -> Rows:
             "wire": kind.wire,
             "service_framings": list(kind.service_framings),
             "options": [{"key": o.key, "help": o.help} for o in kind.options],
+            "policies": {name: {"support": of.support, "note": of.note} for name, of in found.policies.items()},
         }
 
     kinds = list(REGISTRY.values())

@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from perflab import qos
 from perflab.condition.kinds import REGISTRY as CONDITIONS
 from perflab.middleware import disturbance, options_by_path
 from perflab.option import Completer, one_of, values
@@ -25,19 +26,11 @@ KEYED = "keyed"
 Serialization = Literal["once", "every"]
 
 
-class Qos(BaseModel):
-    """What a factor of a graph may set of every publisher and subscription."""
+class _Levels(BaseModel):
+    """How many times as often all timers fire, where in their periods they do, how often a message is encoded, and
+    whether topics have keys."""
 
     model_config = ConfigDict(strict=True)
-
-    depth: int = Field(1, ge=1, le=100_000)
-    reliability: Literal["reliable", "best_effort"] = "reliable"
-    durability: Literal["volatile", "transient_local"] = "volatile"
-
-
-class GraphLevels(Qos):
-    """Likewise how many times as often all timers fire, where in their periods they do, how often a message is encoded,
-    and whether topics have keys."""
 
     timer_speed: float = Field(1.0, ge=0.001, le=1000.0)
     phase: Literal[PHASES] = ALIGNED  # type: ignore[valid-type]
@@ -45,12 +38,16 @@ class GraphLevels(Qos):
     keyed: Switch = False
 
 
+# What a factor of a graph may set; of QoS, of every publisher and subscription that can have the policy.
+GraphLevels: type[_Levels] = create_model("GraphLevels", __base__=_Levels, **qos.fields(depth=1))
+
+
 def is_keyed(level: object) -> bool:
     """Whether topics have keys, of a level of that factor: on, off, True, False."""
     return GraphLevels.model_validate({KEYED: level}).keyed
 
 
-QOS_LEVELS, GRAPH_LEVELS = Qos.model_fields, GraphLevels.model_fields
+QOS_LEVELS, GRAPH_LEVELS = frozenset(qos.BY_NAME), GraphLevels.model_fields
 
 
 def levels_by_path() -> dict[str, Completer]:

@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError, create_model
 
-from perflab import models, registry
+from perflab import models, qos, registry
 from perflab.condition import Condition, extended
 from perflab.condition.kinds import REGISTRY as CONDITIONS
 from perflab.design.document import BadEntry, Document, Scalar
@@ -453,8 +453,8 @@ def _check_of_workload(path: str, levels: Sequence[Scalar], document: Document) 
         if isinstance(workload, GeneratedParameters):
             hint = instead(key, known, most=2)
             raise BadInput(f"factor {path}: workload {workload.name} has no parameter {key!r}; {hint}")
-        known_paths = ", ".join(f"{WORKLOAD}.{k}" for k in GRAPH_LEVELS)
-        raise BadInput(f"factor {path}: of a workload there are {known_paths}")
+        known_paths = ", ".join(f"{WORKLOAD}.{k}" for k in GRAPH_LEVELS if k not in QOS_LEVELS)
+        raise BadInput(f"factor {path}: of a workload there are {WORKLOAD}.depth and all other QoS, {known_paths}")
 
 
 def _check_of_command(path: str, levels: Sequence[Scalar], command: CommandParameters) -> None:
@@ -606,7 +606,7 @@ def with_levels(graph: Graph, levels: Mapping[str, Scalar]) -> Graph:
     implies keep_last; the phase of all timers and cyclic reactions; these so many times as often; how often a
     message is encoded; and whether topics have keys.
     """
-    qos = {key: level for key, level in levels.items() if key in QOS_LEVELS}
+    policies = {key: level for key, level in levels.items() if key in QOS_LEVELS}
     times, phase = float(levels.get(TIMER_SPEED, 1)), levels.get(PHASE)
 
     def shorter(period_ns: float) -> int:
@@ -614,12 +614,13 @@ def with_levels(graph: Graph, levels: Mapping[str, Scalar]) -> Graph:
 
     of_graph: dict[str, Any] = {key: levels[key] for key in (SERIALIZATION,) if key in levels}
     of_graph |= {KEYED: is_keyed(levels[KEYED])} if KEYED in levels else {}
-    if not qos and times == 1 and phase is None and not of_graph:
+    if not policies and times == 1 and phase is None and not of_graph:
         return graph
     document = copy.deepcopy(graph.document) | of_graph
     for node in (node for process in document["processes"] for node in process["nodes"]):
-        for endpoint in (*node["publishers"], *node["subscriptions"]) if qos else ():
-            endpoint["qos"] |= qos | ({"history": "keep_last"} if "depth" in qos else {})
+        for ends in (qos.PUBLISHERS, qos.SUBSCRIPTIONS) if policies else ():
+            for endpoint in node[ends]:
+                qos.with_levels(endpoint["qos"], policies, ends)
         for entry in (*node["timers"], *node["reactions"]):
             if entry["period_ns"]:
                 entry["period_ns"] = shorter(entry["period_ns"])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import os
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import product, zip_longest
+from itertools import cycle, product, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +142,7 @@ def build(
         ends = [search.at_level(goal.level(level)) for level in (goal.space.low, goal.space.high)]
         found += [t for end in ends for t in end]
         extra = []
+    _check_policies(found)
     experiment = Experiment(
         name=document.name or (Path(written.file.path).stem if written.file else loaded.name),
         workload=loaded,
@@ -409,6 +410,16 @@ def _check_keys(document: Document, graph: Graph, variants: Sequence[tuple[Varia
         lacking = next((m.name for m in variant.middlewares if not m.instances), None)
         if lacking is not None:
             raise BadInput(f"{factors.KEYED}: {lacking} has no instances, which keys tell apart; leave either out")
+
+
+def _check_policies(treatments: Iterable[Treatment]) -> None:
+    """Whether each middleware has the QoS of the graph, by what it declares. Raises Unavailable."""
+    for treatment in treatments:
+        middlewares = treatment.variant.middlewares  # one for all processes, or one for each
+        for process, middleware in zip(treatment.graph.document["processes"], cycle(middlewares)):
+            for end in (e for node in process["nodes"] for e in (*node["publishers"], *node["subscriptions"])):
+                if (why := middleware.refusal(end["qos"])) is not None:
+                    raise Unavailable(f"topic {end['topic']}: {why}")
 
 
 # What is said of a graph or of its processes, and of nothing else.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from perflab.errors import BadInput, Unavailable, instead
 from perflab.middleware import cyclonedds, disturbance, fastdds, installation, rclcpp
 from perflab.middleware.installation import MARK, Installation
-from perflab.middleware.kind import Availability, MiddlewareKind
+from perflab.middleware.kind import REFUSED, SUPPORTED, Availability, MiddlewareKind, PolicySupport
 from perflab.middleware.kind import Option as MiddlewareOption
 from perflab.middleware.probe import Answer, probe
 from perflab.native import Native
@@ -37,6 +37,7 @@ class Middleware:
     options: Mapping[str, str] = field(default_factory=dict)
     across_processes: bool = True
     instances: bool = False  # topics may have keys
+    policies: Mapping[str, PolicySupport] = field(default_factory=dict)  # of QoS
     wire: str | None = None  # as its kind's; likewise below
     service_framings: tuple[str, ...] = ()
     rmw: str | None = None
@@ -58,6 +59,20 @@ class Middleware:
     def programmed_delay_ns(self) -> int:
         """How long it may hold a message back on purpose."""
         return disturbance.programmed_delay_ns(self.options)
+
+    def refusal(self, qos: Mapping[str, Any]) -> str | None:
+        """Why it cannot have the `qos` of a resolved graph, by what it declares; None where it can, or is not known to
+        refuse it."""
+        from perflab.qos import POLICIES
+
+        for policy in POLICIES:
+            value = qos.get(policy.resolved)
+            said = self.policies.get(f"{policy.dds}={value}") or self.policies.get(policy.dds)
+            if policy.asks(value) and said is not None and said.support == REFUSED:
+                why = f": {said.note}" if said.note else ""
+                right = "none" if policy.least in (None, (), "") else policy.least
+                return f"{self.name} refuses {policy.name} {value}{why}; right would be {right}"
+        return None
 
     @property
     def used(self) -> UsedMiddleware:
@@ -163,7 +178,7 @@ def all_available(kinds: Iterable[MiddlewareKind], native: Native) -> list[Avail
 def _plugin(kind: MiddlewareKind, native: Native) -> Path | Availability:
     """The plug-in that must be asked, or what is known without."""
     if kind.runtime == "virtual":
-        return Availability(True, None, None, "part of perflab-node")
+        return Availability(True, None, None, "part of perflab-node", policies=_of_ros2())
     of_ros = kind.rmw is not None
     plugin = kind.plugin or kind.name
     library = native.runtime_library(rclcpp.RUNTIME) if of_ros else kind.library or native.middleware_library(plugin)
@@ -194,11 +209,35 @@ def _by_answer(kind: MiddlewareKind, library: Path, answer: Answer) -> Availabil
     if answer.error is not None:
         return lacks(f"{library} cannot be used: {answer.error}; {'run `make` again' if of_ros else kind.install}")
     if of_ros:
-        return Availability(True, library, answer.version, kind.summary)
+        return Availability(True, library, answer.version, kind.summary, policies=_of_ros2())
     if answer.name != plugin:
         return lacks(f"{library} is a plug-in for {answer.name}; {kind.install}")
     said = None if kind.plugin else answer.summary
-    return Availability(True, library, answer.version, said or kind.summary, answer.across_processes, answer.instances)
+    return Availability(
+        True,
+        library,
+        answer.version,
+        said or kind.summary,
+        answer.across_processes,
+        answer.instances,
+        policies=_declared(answer),
+    )
+
+
+def _declared(answer: Answer) -> dict[str, PolicySupport]:
+    """Every policy, and the single values of which the plug-in says something else; what it names not is refused."""
+    from perflab import qos
+
+    said = {name: PolicySupport(str(support), note) for name, (support, note) in answer.policies.items()}
+    return {name: said.get(name, PolicySupport(REFUSED)) for name in qos.dds_policies()} | said
+
+
+def _of_ros2() -> dict[str, PolicySupport]:
+    """The policies of ROS 2 alone, which its profiles can say."""
+    from perflab import qos
+
+    known = qos.dds_policies(policy for policy in qos.POLICIES if policy.ros2)
+    return {name: PolicySupport(SUPPORTED if name in known else REFUSED) for name in qos.dds_policies()}
 
 
 def _available_in(build: Installation, kind: MiddlewareKind, native: Native) -> Availability:
@@ -308,6 +347,7 @@ def _found(word: str, options: Mapping[str, str], native: Native) -> Middleware:
         options=options,
         across_processes=availability.across_processes,
         instances=availability.instances,
+        policies=availability.policies,
         wire=kind.wire,
         service_framings=kind.service_framings,
         rmw=kind.rmw,

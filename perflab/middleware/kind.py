@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 SWITCH = ("on", "off")
+REFUSED, HINT, SUPPORTED = "refused", "hint", "supported"
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,15 @@ class MiddlewareKind:
 
 
 @dataclass(frozen=True)
+class PolicySupport:
+    """What a middleware does with a QoS policy: `supported` has an effect that its tests prove, a `hint` is handed to
+    the library, and what is `refused` fails in one line."""
+
+    support: str
+    note: str | None = None
+
+
+@dataclass(frozen=True)
 class Availability:
     """Whether a middleware can be used here; `text` is its description, or why not and what to do."""
 
@@ -59,3 +69,4 @@ class Availability:
     instances: bool = False  # topics may have keys
     libraries: tuple[Path, ...] = ()
     """Those of the installation that was asked for, as they were loaded."""
+    policies: Mapping[str, PolicySupport] = field(default_factory=dict)  # of QoS; none that is not known

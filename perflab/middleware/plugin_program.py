@@ -17,8 +17,8 @@ import signal
 import sys
 from collections.abc import Sequence
 
-ABI = 7
-RUNTIME_ABI = 6
+ABI = 8
+RUNTIME_ABI = 7
 RUNTIME_ENTRY = "perflab_runtime_plugin"
 _PR_SET_PDEATHSIG = 1
 
@@ -38,6 +38,15 @@ class _Capabilities(ctypes.Structure):
     )
 
 
+class _Policy(ctypes.Structure):
+    """`perflab_policy`."""
+
+    _fields_ = (("name", ctypes.c_char_p), ("support", ctypes.c_int), ("note", ctypes.c_char_p))
+
+
+SUPPORT = ("refused", "hint", "supported")  # `perflab_support`
+
+
 class _Head(ctypes.Structure):
     """The first members of `perflab_middleware` (native/middleware/middleware.h)."""
 
@@ -47,6 +56,7 @@ class _Head(ctypes.Structure):
         ("summary", ctypes.c_char_p),
         ("version", ctypes.CFUNCTYPE(ctypes.c_char_p)),
         ("capabilities", ctypes.CFUNCTYPE(_Capabilities)),
+        ("policies", ctypes.CFUNCTYPE(ctypes.POINTER(_Policy))),
     )
 
 
@@ -76,6 +86,7 @@ def load(path: str) -> dict[str, object]:
         "across_processes": bool(head.capabilities().across_processes),
         "instances": bool(head.capabilities().instances),
         "libraries": _mapped(),
+        "policies": _policies(head),
     }
 
 
@@ -84,6 +95,15 @@ def _mapped() -> list[str]:
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:  # noqa: PTH123 - imports little
         fields = [line.split(None, 5) for line in maps.read().splitlines()]
     return sorted({f[5] for f in fields if len(f) == 6 and f[5].startswith("/") and ".so" in f[5].rpartition("/")[2]})
+
+
+def _policies(head: _Head) -> dict[str, list[str | None]]:
+    """What it says of QoS policies, and of single values of them: supported, hint or refused, with a note."""
+    declared, found, index = head.policies(), {}, 0
+    while (name := _text(declared[index].name)) is not None:
+        found[name] = [SUPPORT[declared[index].support], _text(declared[index].note)]
+        index += 1
+    return found
 
 
 def _runtime(entry: ctypes._NamedFuncPointer) -> dict[str, object]:

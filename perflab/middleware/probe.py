@@ -28,6 +28,7 @@ class Answer:
     instances: bool = False
     libraries: Sequence[str] = field(default=(), compare=False)
     """Shared objects that were mapped with it, as the kernel names them; not of a runtime."""
+    policies: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
     error: str | None = None
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, create_model, model_validator
 
-from perflab import native
-from perflab.parameters import Bytes, DurationNs, Parameters
+from perflab import native, qos
+from perflab.parameters import Bytes, Parameters
 from perflab.units import NS_PER_S
 from perflab.workload import PERIODIC, Made, WorkloadKind, topology
 
@@ -22,7 +22,9 @@ ROUND_TRIP = "relay_round_trip"
 MOST_ENDS = 1000
 
 
-class PubSubParameters(Parameters):
+class PubSubEnds(Parameters):
+    """Without QoS, whose parameters are those of qos.py."""
+
     message: str = Field("array1k", description="type of the message; `perflab list messages` shows them all")
     size: Bytes | None = Field(
         None, ge=0, description="of types of variable size: bytes, characters or elements of what varies"
@@ -41,21 +43,9 @@ class PubSubParameters(Parameters):
         description="thread: one thread for all nodes; threads: one for each; processes: a process for each; relay: a "
         "second process sends every message back",
     )
-    reliability: Literal["reliable", "best_effort"] = Field("reliable", description="of all ends, as all of QoS")
-    durability: Literal["volatile", "transient_local"] = Field("volatile", description="for readers that come late")
-    history: Literal["keep_last", "keep_all"] = Field("keep_last", description="what is kept for delivery")
-    depth: int = Field(16, ge=1, le=100_000, description="messages that keep_last keeps")
-    deadline: DurationNs | None = Field(None, gt=0, description="the longest time between two messages")
-    lifespan: DurationNs | None = Field(None, gt=0, description="how long a message is worth delivering")
-    liveliness: Literal["automatic", "manual_by_topic"] = Field(
-        "automatic", description="how a publisher shows that it is alive"
-    )
-    lease_duration: DurationNs | None = Field(
-        None, gt=0, description="how long it counts as alive without a sign of life"
-    )
 
     @model_validator(mode="after")
-    def _fits(self) -> PubSubParameters:
+    def _fits(self) -> PubSubEnds:
         if self.layout == RELAY and (self.publishers, self.subscribers) != (1, 1):
             raise ValueError(f"layout={RELAY} is of one publisher and one subscriber, for the round trip is theirs")
         if self.rate == 0 and (self.arrivals, self.burst) != (PERIODIC, 1):
@@ -63,11 +53,14 @@ class PubSubParameters(Parameters):
         return self
 
 
-def make(parameters: PubSubParameters) -> Made:
+PubSubParameters: type[PubSubEnds] = create_model("PubSubParameters", __base__=PubSubEnds, **qos.fields(depth=16))
+
+
+def make(parameters: PubSubEnds) -> Made:
     return Made(topology.resolved(document(parameters), native.find()))
 
 
-def document(p: PubSubParameters) -> dict[str, Any]:
+def document(p: PubSubEnds) -> dict[str, Any]:
     """The graph as a file would have it."""
     publishers = [_node("publisher", n, p.publishers, publishers=[_publisher(p)]) for n in range(p.publishers)]
     subscribers = [
@@ -83,7 +76,7 @@ def document(p: PubSubParameters) -> dict[str, Any]:
     return {"name": NAME, "nodes": nodes}
 
 
-def _relay(p: PubSubParameters) -> dict[str, Any]:
+def _relay(p: PubSubEnds) -> dict[str, Any]:
     main = {"name": "main", "publishers": [_publisher(p)], "subscriptions": [_subscription(p, RELAYED)]}
     relay = {
         "name": "relay",
@@ -99,13 +92,18 @@ def _node(role: str, number: int, of: int, **ends: Any) -> dict[str, Any]:
     return {"name": role if of == 1 else f"{role}_{number + 1}", **ends}
 
 
-def _publisher(p: PubSubParameters, topic: str = TOPIC, *, timed: bool = True) -> dict[str, Any]:
-    qos = _qos(p) | _limits(lifespan=p.lifespan)
+def _publisher(p: PubSubEnds, topic: str = TOPIC, *, timed: bool = True) -> dict[str, Any]:
     size = {} if p.size is None else {"size": p.size}
-    return {"topic": topic, "type": _type(p), **size, **(_pace(p) if timed else {}), "qos": qos}
+    return {
+        "topic": topic,
+        "type": _type(p),
+        **size,
+        **(_pace(p) if timed else {}),
+        "qos": qos.document(p, qos.PUBLISHERS),
+    }
 
 
-def _pace(p: PubSubParameters) -> dict[str, Any]:
+def _pace(p: PubSubEnds) -> dict[str, Any]:
     if p.rate == 0:
         return {"arrivals": "unthrottled"}
     period = {"period": f"{max(1, round(NS_PER_S / p.rate))}ns"}
@@ -113,25 +111,14 @@ def _pace(p: PubSubParameters) -> dict[str, Any]:
     return period | arrivals | ({"burst": p.burst} if p.burst > 1 else {})
 
 
-def _subscription(p: PubSubParameters, topic: str = TOPIC) -> dict[str, Any]:
-    return {"topic": topic, "type": _type(p), "qos": _qos(p)}
+def _subscription(p: PubSubEnds, topic: str = TOPIC) -> dict[str, Any]:
+    return {"topic": topic, "type": _type(p), "qos": qos.document(p, qos.SUBSCRIPTIONS)}
 
 
-def _type(p: PubSubParameters) -> str:
+def _type(p: PubSubEnds) -> str:
     """A name as performance_test has them, Array1k, is that of one of perflab's own."""
     bare = "/" not in p.message and p.message[:1].isupper()
     return f"perflab_msgs/msg/{p.message}" if bare else p.message
-
-
-def _qos(p: PubSubParameters) -> dict[str, Any]:
-    plain = {key: getattr(p, key) for key in ("reliability", "durability", "history", "depth", "liveliness")}
-    if p.history == "keep_all":
-        del plain["depth"]
-    return plain | _limits(deadline=p.deadline, lease_duration=p.lease_duration)
-
-
-def _limits(**limits: int | None) -> dict[str, str]:
-    return {key: f"{ns}ns" for key, ns in limits.items() if ns is not None}
 
 
 KIND = WorkloadKind(

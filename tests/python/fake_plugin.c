@@ -8,6 +8,12 @@ static perflab_capabilities capabilities(void) {
   return all;
 }
 
+static const perflab_policy* policies(void) {
+  static const perflab_policy all[] = {
+      {"history", PERFLAB_SUPPORTED, NULL}, {"latency_budget", PERFLAB_HINT, "a note"}, {NULL, PERFLAB_REFUSED, NULL}};
+  return all;
+}
+
 const perflab_middleware* perflab_middleware_plugin(void) {
   static perflab_middleware plugin;
   plugin.abi = FAKE_ABI;
@@ -15,5 +21,6 @@ const perflab_middleware* perflab_middleware_plugin(void) {
   plugin.summary = "a test double";
   plugin.version = version;
   plugin.capabilities = capabilities;
+  plugin.policies = policies;
   return &plugin;
 }

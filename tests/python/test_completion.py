@@ -45,7 +45,7 @@ from perflab.cli import completion
         (("--observer", "monitor:i"), ["monitor:interval="]),
         (("--observer", "tracing:trials=a"), ["tracing:trials=all"]),
         (("--factor", "cpu_load.l"), ["cpu_load.load="]),
-        (("--factor", "workload.ti"), ["workload.timer_speed=", "workload.timers="]),
+        (("--factor", "workload.ti"), ["workload.timer_speed=", "workload.time_based_filter=", "workload.timers="]),
         (("--factor", "workload.reliability=reliable,b"), ["workload.reliability=reliable,best_effort"]),
         (("--factor", "memory_pressure.access=h"), ["memory_pressure.access=hold"]),
         (("--factor", "fastdds.transport=s"), ["fastdds.transport=shm"]),

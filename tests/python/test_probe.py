@@ -62,8 +62,9 @@ def test_plugins_that_are_asked_together_harm_no_other(tmp_path: Path, monkeypat
     missing = tmp_path / "missing.so"
     answers = probe([good, crashes, hangs, ends, chatters, missing, good, later])
     assert list(answers) == [good, crashes, hangs, ends, chatters, missing, later]
-    assert answers[good] == Answer("good", "a test double", "0.0.1", True)
-    assert answers[later] == Answer("later", "a test double", "0.0.1", False)
+    policies: dict[str, list[str | None]] = {"history": ["supported", None], "latency_budget": ["hint", "a note"]}
+    assert answers[good] == Answer("good", "a test double", "0.0.1", True, policies=policies)
+    assert answers[later] == Answer("later", "a test double", "0.0.1", False, policies=policies)
     assert [answers[of].error for of in (crashes, ends)] == ["it crashes when it is loaded"] * 2
     assert answers[hangs].error == "it did not answer within 1 s"
     assert re.search("undefined symbol: perflab_middleware_plugin", answers[chatters].error or "")

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "middleware/cyclonedds/message.h"
+#include "middleware/policies.h"
 #include "middleware/support/qos.h"
 #include "middleware/support/status.h"
 
@@ -17,6 +18,32 @@ namespace {
 using support::set_error;
 using Listener = std::unique_ptr<dds_listener_t, decltype(&dds_delete_listener)>;
 using Qos = std::unique_ptr<dds_qos_t, decltype(&dds_delete_qos)>;
+
+std::int32_t length_of(std::int32_t count) { return count == PERFLAB_COUNT_UNLIMITED ? DDS_LENGTH_UNLIMITED : count; }
+
+// What ROS 2 has not. An endpoint of a participant has a publisher or subscriber of its own, to which partition and group data
+// go.
+void set_dds_policies(const perflab_qos& given, bool writer, dds_qos_t* qos) {
+  if (given.partition.text[0] != '\0') {
+    std::vector<std::string> names;
+    rule::OneInCommon::each_name(given.partition, [&](std::string_view name) { names.emplace_back(name); });
+    std::vector<const char*> texts;
+    for (const std::string& name : names) texts.push_back(name.c_str());
+    dds_qset_partition(qos, static_cast<std::uint32_t>(texts.size()), texts.data());
+  }
+  dds_qset_ownership(qos, given.ownership == PERFLAB_EXCLUSIVE ? DDS_OWNERSHIP_EXCLUSIVE : DDS_OWNERSHIP_SHARED);
+  dds_qset_destination_order(qos, given.destination_order == PERFLAB_BY_SOURCE
+                                      ? DDS_DESTINATIONORDER_BY_SOURCE_TIMESTAMP
+                                      : DDS_DESTINATIONORDER_BY_RECEPTION_TIMESTAMP);
+  dds_qset_latency_budget(qos, given.latency_budget_ns);
+  dds_qset_resource_limits(qos, length_of(given.max_samples), length_of(given.max_instances),
+                           length_of(given.max_samples_per_instance));
+  if (writer) {
+    dds_qset_ownership_strength(qos, given.ownership_strength);
+    dds_qset_transport_priority(qos, given.transport_priority);
+  }
+  dds_qset_groupdata(qos, given.group_data.text, std::strlen(given.group_data.text));
+}
 
 Qos make_qos(const perflab_endpoint_settings& endpoint, const Settings& settings, bool writer) {
   const perflab_qos& given = endpoint.qos;
@@ -46,9 +73,25 @@ Qos make_qos(const perflab_endpoint_settings& endpoint, const Settings& settings
       given.lease_duration_ns);
   if (writer) dds_qset_writer_data_lifecycle(qos.get(), false);
   if (settings.ignore_local_endpoints) dds_qset_ignorelocal(qos.get(), DDS_IGNORELOCAL_PROCESS);
-  if (endpoint.user_data != nullptr)
-    dds_qset_userdata(qos.get(), endpoint.user_data, std::strlen(endpoint.user_data));
+  set_dds_policies(given, writer, qos.get());
+  const std::string user_data = support::user_data_of(endpoint);
+  if (!user_data.empty()) dds_qset_userdata(qos.get(), user_data.data(), user_data.size());
   return qos;
+}
+
+// Hints change nothing that could be seen, so what the library took is read again.
+void require_hints(dds_entity_t entity, const perflab_qos& given, bool writer, const std::string& topic) {
+  const Qos took(dds_create_qos(), dds_delete_qos);
+  std::int32_t priority = 0;
+  dds_duration_t budget = 0;
+  if (dds_get_qos(entity, took.get()) == DDS_RETCODE_OK) {
+    dds_qget_transport_priority(took.get(), &priority);
+    dds_qget_latency_budget(took.get(), &budget);
+  }
+  if (writer && priority != given.transport_priority)
+    throw Failed("cyclonedds: topic '" + topic + "': the library did not take the transport_priority");
+  if (budget != given.latency_budget_ns)
+    throw Failed("cyclonedds: topic '" + topic + "': the library did not take the latency_budget");
 }
 
 }  // namespace
@@ -65,8 +108,10 @@ Endpoint::Endpoint(Participant& participant, const perflab_endpoint_settings& se
                       "unique or shared, or fastdds with data_sharing=on");
   }
   ddsi_sertype* wanted = new_type(type_name_.c_str(), &participant.domain().host, settings.key);
-  const dds_entity_t made =
-      dds_create_topic_sertype(participant.handle(), topic_name_.c_str(), &wanted, nullptr, nullptr, nullptr);
+  const Qos topic_qos(dds_create_qos(), dds_delete_qos);
+  dds_qset_topicdata(topic_qos.get(), settings.qos.topic_data.text, std::strlen(settings.qos.topic_data.text));
+  const dds_entity_t made = dds_create_topic_sertype(participant.handle(), topic_name_.c_str(), &wanted, topic_qos.get(),
+                                                     nullptr, nullptr);
   if (made < 0) {
     ddsi_sertype_unref(wanted);
     fail(("cannot create topic '" + topic_name_ + "' with type '" + type_name_ + "'").c_str(), made);
@@ -137,6 +182,7 @@ Writer::Writer(Participant& participant, const perflab_endpoint_settings& settin
       });
   writer_ = Entity(dds_create_writer(participant.handle(), topic_.get(), dds_qos.get(), dds_listener.get()),
                    "cannot create a writer");
+  require_hints(writer_.get(), settings.qos, true, topic_name_);
   identity_ = identity_of(writer_.get());
 }
 
@@ -212,6 +258,7 @@ Reader::Reader(Participant& participant, const perflab_endpoint_settings& settin
       });
   reader_ = Entity(dds_create_reader(participant.handle(), topic_.get(), dds_qos.get(), dds_listener.get()),
                    "cannot create a reader");
+  require_hints(reader_.get(), settings.qos, false, topic_name_);
   identity_ = identity_of(reader_.get());
 }
 

@@ -169,11 +169,22 @@ void Participant::remote_endpoints(const std::function<void(const perflab_remote
                         "cannot read a built-in topic");
     take_all<dds_builtintopic_endpoint_t>(reader.get(), [&](const auto& sample, bool alive) {
       if (!alive || same(identity(sample.participant_key), identity_)) return;
-      void* data = nullptr;
-      std::size_t size = 0;
-      if (sample.qos != nullptr) dds_qget_userdata(sample.qos, &data, &size);
-      const std::unique_ptr<void, decltype(&dds_free)> owned(data, dds_free);
-      each({identity(sample.key), writes, sample.topic_name, sample.type_name, {data, size}});
+      struct Data {
+        using Get = bool (*)(const dds_qos_t*, void**, std::size_t*);
+        Data(const dds_qos_t* qos, Get get) {
+          if (qos != nullptr) get(qos, &data, &size);
+        }
+        Data(const Data&) = delete;
+        Data& operator=(const Data&) = delete;
+        ~Data() { dds_free(data); }
+        void* data = nullptr;
+        std::size_t size = 0;
+      };
+      const Data user(sample.qos, dds_qget_userdata);
+      const Data topic(sample.qos, dds_qget_topicdata);
+      const Data group(sample.qos, dds_qget_groupdata);
+      each({identity(sample.key), writes, sample.topic_name, sample.type_name, {user.data, user.size},
+            {topic.data, topic.size}, {group.data, group.size}});
     });
   }
 }

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "middleware/direct/endpoint.h"
+#include "middleware/policies.h"
 #include "middleware/types.h"
 
 namespace perflab::middleware::direct {
@@ -37,7 +38,8 @@ bool Bus::concern(const Writer& writer, const Reader& reader) {
   // All participants of a domain are of this process.
   const bool apart = writer.participant().settings().ignore_local_endpoints ||
                      reader.participant().settings().ignore_local_endpoints;
-  return !apart && writer.topic() == reader.topic() && writer.type() == reader.type();
+  return !apart && writer.topic() == reader.topic() && writer.type() == reader.type() &&
+         rule::OneInCommon::fits(writer.qos().partition, reader.qos().partition);
 }
 
 Bus::Pair Bus::join(Writer& writer, Reader& reader) {

@@ -26,9 +26,6 @@ bool finite(std::int64_t duration_ns) { return duration_ns != PERFLAB_DURATION_I
 
 // What happens when nothing is called would need a thread.
 const perflab_qos& without_clock(const perflab_qos& qos) {
-  if (finite(qos.deadline_ns)) {
-    throw Unsupported("direct: a deadline, which nobody watches here; right would be none");
-  }
   if (qos.liveliness == PERFLAB_MANUAL_BY_TOPIC && finite(qos.lease_duration_ns)) {
     throw Unsupported(
         "direct: liveliness by topic with a lease, which nobody watches here; right would be "

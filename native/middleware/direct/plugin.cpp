@@ -55,11 +55,28 @@ LocalSettings settings(const perflab_participant_settings& given) {
   return local_settings("direct", given, options, "leaves no process");
 }
 
+// What is not here is refused. The conformance suite proves what is.
+const perflab_policy* policies() {
+  static constexpr perflab_policy kPolicies[] = {
+      {"history", PERFLAB_SUPPORTED, nullptr},
+      {"reliability", PERFLAB_SUPPORTED, nullptr},
+      {"durability", PERFLAB_SUPPORTED, nullptr},
+      {"durability=transient", PERFLAB_REFUSED, "there is no durability service"},
+      {"durability=persistent", PERFLAB_REFUSED, "there is no durability service"},
+      {"deadline", PERFLAB_REFUSED, "nobody watches the clock"},
+      {"lifespan", PERFLAB_SUPPORTED, nullptr},
+      {"liveliness", PERFLAB_SUPPORTED, "not manual_by_topic with a lease"},
+      {"partition", PERFLAB_SUPPORTED, nullptr},
+      {nullptr, PERFLAB_REFUSED, nullptr}};
+  return kPolicies;
+}
+
 constexpr perflab_middleware kMiddleware = plugin_table<settings>(
     {.name = "direct",
      .summary = "function calls within one process: what a graph costs without a middleware",
      .version = [] { return "1"; },
-     .capabilities = capabilities});
+     .capabilities = capabilities,
+     .policies = policies});
 
 }  // namespace
 

@@ -535,11 +535,24 @@ PERFLAB_MIDDLEWARE_CLASSES(perflab::middleware::disturb::Participant, perflab::m
 namespace perflab::middleware::disturb {
 namespace {
 
+// What is kept of the QoS below.
+const perflab_policy* policies() {
+  static constexpr perflab_policy kPolicies[] = {
+      {"history", PERFLAB_SUPPORTED, nullptr},  {"reliability", PERFLAB_SUPPORTED, nullptr},
+      {"durability", PERFLAB_SUPPORTED, nullptr}, {"deadline", PERFLAB_SUPPORTED, nullptr},
+      {"lifespan", PERFLAB_SUPPORTED, nullptr},   {"liveliness", PERFLAB_SUPPORTED, nullptr},
+      {"partition", PERFLAB_SUPPORTED, nullptr},  {"user_data", PERFLAB_SUPPORTED, nullptr},
+      {"topic_data", PERFLAB_SUPPORTED, nullptr}, {"group_data", PERFLAB_SUPPORTED, nullptr},
+      {nullptr, PERFLAB_REFUSED, nullptr}};
+  return kPolicies;
+}
+
 constexpr perflab_middleware kTable = support::plugin_table<nullptr>(
     {.name = "disturb",
      .summary = "delay, loss, reordering, duplication and stalls over any plug-in",
      .version = nullptr,
-     .capabilities = nullptr});
+     .capabilities = nullptr,
+     .policies = policies});
 
 }  // namespace
 

@@ -68,10 +68,11 @@ void apply(const perflab_endpoint_settings& endpoint, const Settings& settings, 
   if (given.lease_duration_ns != PERFLAB_DURATION_INFINITE) {
     liveliness.announcement_period = duration(std::max<std::int64_t>(given.lease_duration_ns / 3 * 2, 1));
   }
-  if (endpoint.user_data != nullptr) {
-    const auto* const text = reinterpret_cast<const std::uint8_t*>(endpoint.user_data);
-    qos.user_data().setValue(std::vector<rtps::octet>(text, text + std::strlen(endpoint.user_data)));
-  }
+  const std::string user_data = support::user_data_of(endpoint);
+  if (!user_data.empty()) qos.user_data().setValue({user_data.begin(), user_data.end()});
+  qos.ownership().kind =
+      given.ownership == PERFLAB_EXCLUSIVE ? dds::EXCLUSIVE_OWNERSHIP_QOS : dds::SHARED_OWNERSHIP_QOS;
+  qos.latency_budget().duration = duration(given.latency_budget_ns);
   // Memory: a payload is reserved when it is needed, grows to the size of the messages, and is used again.
   auto& limits = qos.resource_limits();
   limits.allocated_samples = 1;
@@ -85,6 +86,23 @@ void apply(const perflab_endpoint_settings& endpoint, const Settings& settings, 
   } else {
     qos.data_sharing().automatic();
   }
+}
+
+// By what the endpoint says of its own resources. A topic without keys has one instance.
+void limit(const perflab_endpoint_settings& endpoint, dds::ResourceLimitsQosPolicy& limits) {
+  const perflab_qos& given = endpoint.qos;
+  const auto set = [](std::int32_t count, std::int32_t& limit) {
+    if (count != PERFLAB_COUNT_UNLIMITED) limit = count;
+  };
+  if (endpoint.key == nullptr) {
+    const std::int32_t most = std::min(given.max_samples, given.max_samples_per_instance);
+    set(most, limits.max_samples);
+    set(most, limits.max_samples_per_instance);
+    return;
+  }
+  set(given.max_samples, limits.max_samples);
+  set(given.max_instances, limits.max_instances);
+  set(given.max_samples_per_instance, limits.max_samples_per_instance);
 }
 
 dds::DataWriterQos writer_qos(const perflab_endpoint_settings& endpoint, const Settings& settings,
@@ -108,6 +126,9 @@ dds::DataWriterQos writer_qos(const perflab_endpoint_settings& endpoint, const S
   limits.max_samples_per_instance = limits.max_samples;
   // With keys the limit is that of each instance, of which there may be any number.
   if (endpoint.key != nullptr) limits.max_samples = 0;
+  limit(endpoint, limits);
+  qos.ownership_strength().value = static_cast<std::uint32_t>(endpoint.qos.ownership_strength);
+  qos.transport_priority().value = static_cast<std::uint32_t>(endpoint.qos.transport_priority);
   return qos;
 }
 
@@ -120,6 +141,7 @@ dds::DataReaderQos reader_qos(const perflab_endpoint_settings& endpoint, const S
   // again.
   auto& limits = qos.resource_limits();
   limits.max_samples = limits.max_samples_per_instance = 0;
+  limit(endpoint, limits);
   auto& reading = qos.reader_resource_limits();
   reading.max_samples_per_read = 1;
   reading.outstanding_reads_allocation.initial = 1;
@@ -166,7 +188,7 @@ Endpoint::Endpoint(Participant& participant, const perflab_endpoint_settings& se
                       "' has keys, which the library cannot find in loaned messages; right would be unique or shared, or a "
                       "topic without keys");
   }
-  topic_ = participant.use_topic(topic_name_, type_name_, {settings.fixed_size, settings.key}, !is_writer);
+  topic_ = participant.use_topic(topic_name_, type_name_, {settings.fixed_size, settings.key, settings.qos.topic_data.text}, !is_writer);
   if (settings.loans && topic_.type->fixed_size() == 0) {
     participant.leave_topic(topic_name_);
     throw Unsupported("fastdds: type '" + type_name_ +
@@ -235,8 +257,12 @@ Writer::Writer(Participant& participant, const perflab_endpoint_settings& settin
   const dds::DataWriterQos qos = writer_qos(settings, participant.settings(), topic_.type->fixed_size());
   const ThreadName name("fdds");
   const Creating creating(*this);
-  writer_ = participant.publisher()->create_datawriter(topic_.topic, qos, this, dds::StatusMask::all());
-  if (writer_ == nullptr) fail("cannot create a writer on topic '" + topic_name_ + "'");
+  group_ = participant.use_publisher(settings.qos);
+  writer_ = group_->create_datawriter(topic_.topic, qos, this, dds::StatusMask::all());
+  if (writer_ == nullptr) {
+    participant.leave_publisher(group_);
+    fail("cannot create a writer on topic '" + topic_name_ + "'");
+  }
   made(writer_->guid());
   participant.note_lifespan(writer_->guid(), settings.qos.lifespan_ns);
   const auto& limits = qos.resource_limits();
@@ -251,7 +277,8 @@ Writer::~Writer() {
   silence();
   while (!outstanding_.empty()) discard_loan(outstanding_.back());
   participant_.forget_lifespan(writer_->guid());
-  participant_.publisher()->delete_datawriter(writer_);
+  group_->delete_datawriter(writer_);
+  participant_.leave_publisher(group_);
 }
 
 perflab_status Writer::refused(const ReturnCode& code, perflab_error* error) const noexcept {
@@ -392,15 +419,19 @@ Reader::Reader(Participant& participant, const perflab_endpoint_settings& settin
   // With data sharing a reader has a thread of its own.
   const ThreadName name("fdds.sharing");
   const Creating creating(*this);
-  reader_ =
-      participant.subscriber()->create_datareader(topic_.description, qos, this, dds::StatusMask::all());
-  if (reader_ == nullptr) fail("cannot create a reader on topic '" + topic_name_ + "'");
+  group_ = participant.use_subscriber(settings.qos);
+  reader_ = group_->create_datareader(topic_.description, qos, this, dds::StatusMask::all());
+  if (reader_ == nullptr) {
+    participant.leave_subscriber(group_);
+    fail("cannot create a reader on topic '" + topic_name_ + "'");
+  }
   made(reader_->guid());
 }
 
 Reader::~Reader() {
   silence();
-  participant_.subscriber()->delete_datareader(reader_);
+  group_->delete_datareader(reader_);
+  participant_.leave_subscriber(group_);
 }
 
 Reader::Loan* Reader::new_loan() noexcept {

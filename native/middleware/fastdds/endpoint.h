@@ -110,6 +110,7 @@ class Writer : public Endpoint, private dds::DataWriterListener {
   const bool loans_;
   bool loans_shared_ = false;       // the memory of the loans lies in a data-sharing file
   std::vector<void*> outstanding_;  // loans
+  dds::Publisher* group_ = nullptr;
   dds::DataWriter* writer_ = nullptr;
 };
 
@@ -167,6 +168,7 @@ class Reader : public Endpoint, public support::Attachment, private dds::DataRea
                             bool shared) noexcept;
 
   // Asked for with every message.
+  dds::Subscriber* group_ = nullptr;
   alignas(kCacheLine) dds::DataReader* reader_ = nullptr;
   Loan* free_loans_ = nullptr;
   const std::size_t fixed_size_;           // 0: the type is not plain

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "middleware/fastdds/library.h"
 #include "middleware/fastdds/sharing.h"
+#include "middleware/policies.h"
 #include "middleware/support/fastdds.h"
 #include "middleware/types.h"
 
@@ -371,11 +372,17 @@ Participant::Topic Participant::use_topic(const std::string& name, const std::st
                       "' in this participant, and cannot have '" + type_name +
                       "' as well; right would be one type");
   }
+  if (known != topics_.end() && known->second.data != traits.data) {
+    throw Unsupported("fastdds: topic '" + name + "' has topic_data '" + known->second.data +
+                      "' in this participant, and cannot have '" + traits.data + "' as well; right would be one for all");
+  }
   const MessageType* const type = use_type(type_name, traits);
   if (known == topics_.end()) {
-    dds::Topic* const made = participant_->create_topic(name, type_name, dds::TOPIC_QOS_DEFAULT);
+    dds::TopicQos qos = dds::TOPIC_QOS_DEFAULT;
+    if (!traits.data.empty()) qos.topic_data().setValue({traits.data.begin(), traits.data.end()});
+    dds::Topic* const made = participant_->create_topic(name, type_name, qos);
     if (made == nullptr) fail("cannot create topic '" + name + "' with type '" + type_name + "'");
-    topics_[name] = {type_name, made, nullptr, 0};
+    topics_[name] = {type_name, traits.data, made, nullptr, 0};
   }
   KnownTopic& topic = topics_[name];
   ++topic.users;
@@ -404,6 +411,49 @@ void Participant::drop_topic(const std::string& name) noexcept {
     participant_->delete_contentfilteredtopic(known->second.without_own);
   participant_->delete_topic(known->second.topic);
   topics_.erase(known);
+}
+
+// ---- groups ----
+
+namespace {
+
+// True where a publisher or subscriber of its own is needed.
+template <typename Qos>
+bool group_qos(const perflab_qos& given, Qos& qos) {
+  if (given.partition.text[0] == '\0' && given.group_data.text[0] == '\0') return false;
+  if (given.partition.text[0] != '\0') {
+    rule::OneInCommon::each_name(given.partition,
+                                 [&](std::string_view name) { qos.partition().push_back(std::string(name).c_str()); });
+  }
+  const std::string_view data = given.group_data.text;
+  if (!data.empty()) qos.group_data().setValue({data.begin(), data.end()});
+  return true;
+}
+
+}  // namespace
+
+dds::Publisher* Participant::use_publisher(const perflab_qos& given) {
+  dds::PublisherQos qos = dds::PUBLISHER_QOS_DEFAULT;
+  if (!group_qos(given, qos)) return publisher_;
+  dds::Publisher* const made = participant_->create_publisher(qos);
+  if (made == nullptr) fail("cannot create a publisher with a partition or group data");
+  return made;
+}
+
+dds::Subscriber* Participant::use_subscriber(const perflab_qos& given) {
+  dds::SubscriberQos qos = dds::SUBSCRIBER_QOS_DEFAULT;
+  if (!group_qos(given, qos)) return subscriber_;
+  dds::Subscriber* const made = participant_->create_subscriber(qos);
+  if (made == nullptr) fail("cannot create a subscriber with a partition or group data");
+  return made;
+}
+
+void Participant::leave_publisher(dds::Publisher* publisher) noexcept {
+  if (publisher != publisher_) participant_->delete_publisher(publisher);
+}
+
+void Participant::leave_subscriber(dds::Subscriber* subscriber) noexcept {
+  if (subscriber != subscriber_) participant_->delete_subscriber(subscriber);
 }
 
 // ---- endpoints of this participant ----
@@ -564,12 +614,12 @@ void Participant::on_participant_discovery(dds::DomainParticipant*, ParticipantS
 void Participant::on_data_reader_discovery(dds::DomainParticipant*, ReaderStatus status,
                                            const ReaderData& data, bool& ignore) {
   ignore = false;
-  report_reader(status, data.guid, {false, data.topic_name.to_string(), data.type_name.to_string(), data.user_data});
+  report_reader(status, data.guid, {false, data.topic_name.to_string(), data.type_name.to_string(), data.user_data, data.topic_data, data.group_data});
 }
 void Participant::on_data_writer_discovery(dds::DomainParticipant*, WriterStatus status,
                                            const WriterData& data, bool& ignore) {
   ignore = false;
-  report_writer(status, data.guid, {true, data.topic_name.to_string(), data.type_name.to_string(), data.user_data},
+  report_writer(status, data.guid, {true, data.topic_name.to_string(), data.type_name.to_string(), data.user_data, data.topic_data, data.group_data},
                 data.lifespan.duration);
 }
 #else
@@ -584,7 +634,8 @@ void Participant::on_subscriber_discovery(dds::DomainParticipant*, rtps::ReaderD
   }
   report_reader(info.status, info.info.guid(),
                 {false, info.info.topicName().to_string(), info.info.typeName().to_string(),
-                 info.info.m_qos.m_userData.getValue()});
+                 info.info.m_qos.m_userData.getValue(), info.info.m_qos.m_topicData.getValue(),
+                 info.info.m_qos.m_groupData.getValue()});
 }
 void Participant::on_publisher_discovery(dds::DomainParticipant*, rtps::WriterDiscoveryInfo&& info) {
   if (info.status == WriterStatus::REMOVED_WRITER) {
@@ -594,7 +645,8 @@ void Participant::on_publisher_discovery(dds::DomainParticipant*, rtps::WriterDi
   }
   report_writer(info.status, info.info.guid(),
                 {true, info.info.topicName().to_string(), info.info.typeName().to_string(),
-                 info.info.m_qos.m_userData.getValue()},
+                 info.info.m_qos.m_userData.getValue(), info.info.m_qos.m_topicData.getValue(),
+                 info.info.m_qos.m_groupData.getValue()},
                 info.info.m_qos.m_lifespan.duration);
 }
 #endif

@@ -74,12 +74,17 @@ class Participant : private dds::DomainParticipantListener {
             found.writes,
             found.topic.c_str(),
             found.type.c_str(),
-            {found.user_data.data(), found.user_data.size()}});
+            {found.user_data.data(), found.user_data.size()},
+            {found.topic_data.data(), found.topic_data.size()},
+            {found.group_data.data(), found.group_data.size()}});
     }
   }
 
-  dds::Publisher* publisher() const noexcept { return publisher_; }
-  dds::Subscriber* subscriber() const noexcept { return subscriber_; }
+  // What writers and readers belong to: one for all of them, or of its own for one with a partition or group data.
+  dds::Publisher* use_publisher(const perflab_qos& qos);
+  dds::Subscriber* use_subscriber(const perflab_qos& qos);
+  void leave_publisher(dds::Publisher* publisher) noexcept;
+  void leave_subscriber(dds::Subscriber* subscriber) noexcept;
   const Settings& settings() const noexcept { return settings_; }
   const perflab_host& host() const noexcept { return host_; }
   std::int64_t now_ns() const noexcept { return host_.now_ns(host_.context); }
@@ -113,6 +118,7 @@ class Participant : private dds::DomainParticipantListener {
   struct TypeTraits {
     std::size_t fixed_size;  // or 0
     const perflab_key* key;  // or null
+    std::string data;        // TOPIC_DATA
   };
   Topic use_topic(const std::string& name, const std::string& type, const TypeTraits& traits, bool reader);
   void leave_topic(const std::string& name) noexcept;
@@ -149,9 +155,12 @@ class Participant : private dds::DomainParticipantListener {
     std::string topic;
     std::string type;
     std::vector<std::uint8_t> user_data;
+    std::vector<std::uint8_t> topic_data;
+    std::vector<std::uint8_t> group_data;
   };
   struct KnownTopic {
     std::string type;
+    std::string data;
     dds::Topic* topic = nullptr;
     dds::ContentFilteredTopic* without_own = nullptr;
     std::size_t users = 0;

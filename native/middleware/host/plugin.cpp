@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "middleware/disturb/disturb.h"
+#include "middleware/policies.h"
 
 namespace perflab::middleware {
 namespace {
@@ -58,6 +59,8 @@ perflab_endpoint_settings Participant::as_c(const EndpointSettings& settings) co
     throw Unsupported(std::string(plugin_->name) + ": topic '" + settings.topic +
                       "' has keys, and this middleware no instances; right would be a topic without keys");
   }
+  require_declared(plugin_->name, settings.topic, settings.qos, plugin_->policies());
+  if (api_ != plugin_) require_declared(api_->name, settings.topic, settings.qos, api_->policies());
   perflab_endpoint_settings given{};
   given.topic = settings.topic.c_str();
   given.type = settings.type.c_str();
@@ -99,9 +102,13 @@ std::vector<RemoteEndpoint> Participant::remote_endpoints() {
   std::vector<RemoteEndpoint> found;
   if (api_->remote_endpoints == nullptr) return found;
   const auto each = [](void* context, const perflab_remote_endpoint* one) {
-    const auto* const data = static_cast<const char*>(one->user_data.data);
-    static_cast<std::vector<RemoteEndpoint>*>(context)->push_back(
-        {one->identity, one->writes, one->topic, one->type, std::string(data, data + one->user_data.size)});
+    const auto text = [](const perflab_bytes& bytes) {
+      const auto* const data = static_cast<const char*>(bytes.data);
+      return std::string(data, data + bytes.size);
+    };
+    static_cast<std::vector<RemoteEndpoint>*>(context)->push_back({one->identity, one->writes, one->topic, one->type,
+                                                                   text(one->user_data), text(one->topic_data),
+                                                                   text(one->group_data)});
   };
   perflab_error error{};
   require_ok(api_->remote_endpoints(participant_.get(), each, &found, &error), error);

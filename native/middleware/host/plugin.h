@@ -69,6 +69,8 @@ struct RemoteEndpoint {
   std::string topic;  // on the wire
   std::string type;
   std::string user_data;
+  std::string topic_data;
+  std::string group_data;
 };
 
 class Writer {
@@ -196,6 +198,8 @@ class Plugin {
   std::string_view summary() const noexcept { return api_->summary; }
   std::string_view version() const noexcept { return api_->version(); }
   perflab_capabilities capabilities() const noexcept { return api_->capabilities(); }
+  // The last one has no name.
+  const perflab_policy* policies() const noexcept { return api_->policies(); }
 
   // What `host.context` points at must outlive the participant.
   Participant open(const perflab_host& host, const ParticipantSettings& settings) const;

@@ -64,12 +64,30 @@ shm::ParticipantSettings settings(const perflab_participant_settings& given) {
           options.duration_ns("match_delay").value_or(0)};
 }
 
+// What is not here is refused. The conformance suite proves what is.
+const perflab_policy* policies() {
+  static constexpr perflab_policy kPolicies[] = {
+      {"history", PERFLAB_SUPPORTED, nullptr},
+      {"reliability", PERFLAB_SUPPORTED, nullptr},
+      {"durability", PERFLAB_SUPPORTED, nullptr},
+      {"durability=transient", PERFLAB_REFUSED, "there is no durability service"},
+      {"durability=persistent", PERFLAB_REFUSED, "there is no durability service"},
+      {"deadline", PERFLAB_SUPPORTED, nullptr},
+      {"lifespan", PERFLAB_SUPPORTED, nullptr},
+      {"liveliness", PERFLAB_SUPPORTED, nullptr},
+      {"partition", PERFLAB_SUPPORTED, nullptr},
+      {"user_data", PERFLAB_SUPPORTED, nullptr},
+      {nullptr, PERFLAB_REFUSED, nullptr}};
+  return kPolicies;
+}
+
 constexpr perflab_middleware kMiddleware = plugin_table<settings>(
     {.name = "shm",
      .summary =
          "shared memory and futexes between processes of one machine: the floor of what a message costs",
      .version = [] { return "1"; },
-     .capabilities = capabilities});
+     .capabilities = capabilities,
+     .policies = policies});
 
 }  // namespace
 

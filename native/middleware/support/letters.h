@@ -21,7 +21,7 @@ namespace perflab::middleware::support {
 
 inline constexpr int kSeats = 256;
 // Changes whenever the meaning of a letter does, or of what a plug-in sends along.
-inline constexpr std::uint32_t kMagic = 0x504c4d33;  // "PLM3"
+inline constexpr std::uint32_t kMagic = 0x504c4d34;  // "PLM4"
 // Of topic, type and text together.
 inline constexpr std::size_t kLongestNames = 32 << 10;
 

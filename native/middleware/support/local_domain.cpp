@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "middleware/policies.h"
 #include "middleware/support/qos.h"
 
 namespace perflab::middleware::support {
@@ -58,8 +59,7 @@ Letter announcement(Kind kind, const Entity& entity) {
 
 Endpoint checked_endpoint(const char* plugin, const perflab_endpoint_settings& settings) {
   checked(plugin, settings);
-  Endpoint info{settings.qos, settings.topic, settings.type,
-                settings.user_data != nullptr ? settings.user_data : ""};
+  Endpoint info{settings.qos, settings.topic, settings.type, user_data_of(settings)};
   const std::string name = plugin;
   if (info.topic.size() + info.type.size() + info.user_data.size() > kLongestNames)
     throw BadInput(name + ": an endless topic, type or user data; right would be e.g. rt/amazon");
@@ -147,6 +147,7 @@ void LocalDomain::consider(Entity& own, const perflab_identity& identity, const 
   if (settings_.ignore_local_endpoints && of_one_process(identity, identity_)) return;
   const Endpoint& info = remote.info;
   if (own.is_writer == remote.is_writer || own.info.topic != info.topic || own.info.type != info.type) return;
+  if (!rule::OneInCommon::fits(own.info.qos.partition, info.qos.partition)) return;  // not a fault: they are apart
   const char* const policy = own.is_writer ? incompatible_policy(own.info.qos, info.qos)
                                            : incompatible_policy(info.qos, own.info.qos);
   if (policy != nullptr) {

@@ -135,7 +135,9 @@ class LocalDomain {
               remote.is_writer,
               info.topic.c_str(),
               info.type.c_str(),
-              {info.user_data.data(), info.user_data.size()}});
+              {info.user_data.data(), info.user_data.size()},
+              {nullptr, 0},
+              {nullptr, 0}});
       }
     }
   }

@@ -6,7 +6,7 @@
 //
 //   PERFLAB_MIDDLEWARE_CLASSES(mine::Participant, mine::Writer, mine::Reader, mine::WaitSet)
 //   constexpr perflab_middleware kMiddleware = plugin_table<mine::read_settings>(
-//       {.name = "mine", .summary = "...", .version = version, .capabilities = capabilities});
+//       {.name = "mine", .summary = "...", .version = version, .capabilities = capabilities, .policies = policies});
 //   PERFLAB_MIDDLEWARE_PLUGIN(kMiddleware)
 //
 // read_settings(perflab_participant_settings) checks what open() is given and throws what is wrong with it.
@@ -44,6 +44,7 @@ struct PluginDescription {
   const char* summary;  // one line
   const char* (*version)();
   perflab_capabilities (*capabilities)();
+  const perflab_policy* (*policies)();
 };
 
 template <typename Class>
@@ -79,6 +80,7 @@ constexpr perflab_middleware plugin_table(const PluginDescription& plugin) {
       .summary = plugin.summary,
       .version = plugin.version,
       .capabilities = plugin.capabilities,
+      .policies = plugin.policies,
       .open = nullptr,
       .close = [](Participant* participant) { delete participant; },
       .describe = [](Participant* participant) { return participant->describe(); },

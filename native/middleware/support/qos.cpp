@@ -47,6 +47,10 @@ const perflab_endpoint_settings& checked(const char* plugin, const perflab_endpo
   return settings;
 }
 
+std::string user_data_of(const perflab_endpoint_settings& settings) {
+  return std::string(settings.user_data != nullptr ? settings.user_data : "") + settings.qos.user_data.text;
+}
+
 const char* policy_name(std::uint32_t id) noexcept {
   const auto* const known = std::ranges::find(kPolicies, id, &Policy::id);
   return known != std::end(kPolicies) ? known->name : "unknown";

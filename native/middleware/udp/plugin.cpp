@@ -71,11 +71,27 @@ udp::ParticipantSettings settings(const perflab_participant_settings& given) {
   return settings;
 }
 
+// What is not here is refused. The conformance suite proves what is.
+const perflab_policy* policies() {
+  static constexpr perflab_policy kPolicies[] = {
+      {"history", PERFLAB_SUPPORTED, nullptr},
+      {"reliability", PERFLAB_REFUSED, "datagrams are sent once"},
+      {"durability", PERFLAB_REFUSED, "nothing is kept for later readers"},
+      {"deadline", PERFLAB_REFUSED, "nobody watches the clock"},
+      {"lifespan", PERFLAB_REFUSED, "nobody watches the clock"},
+      {"liveliness", PERFLAB_REFUSED, "nobody watches the clock"},
+      {"partition", PERFLAB_SUPPORTED, nullptr},
+      {"user_data", PERFLAB_SUPPORTED, nullptr},
+      {nullptr, PERFLAB_REFUSED, nullptr}};
+  return kPolicies;
+}
+
 constexpr perflab_middleware kMiddleware = plugin_table<settings>(
     {.name = "udp",
      .summary = "plain datagrams over the loopback, best effort: the floor of what a network path costs",
      .version = [] { return "1"; },
-     .capabilities = capabilities});
+     .capabilities = capabilities,
+     .policies = policies});
 
 }  // namespace
 

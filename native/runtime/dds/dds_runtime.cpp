@@ -8,6 +8,7 @@
 #include <set>
 
 #include "message/names.h"
+#include "middleware/policies.h"
 #include "middleware/types.h"
 #include "realtime/thread.h"
 #include "runtime/dds/executor.h"

@@ -4,6 +4,8 @@
 #include <new>
 #include <string>
 
+#include "middleware/policies.h"
+
 namespace perflab::runtime {
 
 MessageRef::MessageRef(const MessageRef& other) noexcept : message_(other.message_) {
@@ -97,6 +99,7 @@ void require_intra_process(const EndpointSettings& publisher, const EndpointSett
     throw Unsupported("intra-process: " + publisher.topic + " " + why);
   };
   for (const perflab_qos& qos : {publisher.qos, subscription.qos}) {
+    middleware::require_ros2_policies("intra-process", publisher.topic, qos);
     if (qos.history == PERFLAB_KEEP_ALL)
       refuse("has history keep_all, which is not delivered within a process; right would be keep_last");
     if (qos.durability == PERFLAB_TRANSIENT_LOCAL) {

@@ -53,7 +53,7 @@ class AnyPublisher : public Publisher {
       matches_.report_incompatible(status);
     };
     const Making making(support_);
-    made_ = node.template create_publisher<AnyMessage>(settings.topic, to_ros(settings.qos), options);
+    made_ = node.template create_publisher<AnyMessage>(settings.topic, to_ros(settings), options);
     identity_ = identity_of(made_->get_gid());
     if (middleware::same(identity_, {}))
       identity_ = identity_in_graph(*node.get_node_graph_interface(), node.get_name(), node.get_namespace(),
@@ -284,7 +284,7 @@ class AnySubscription final : public RosSubscription {
       made_->post_init_setup(base, qos, options);
       return made_;
     }};
-    const auto made = topics.create_subscription(settings_.topic, factory, to_ros(settings_.qos));
+    const auto made = topics.create_subscription(settings_.topic, factory, to_ros(settings_));
     topics.add_subscription(made, nullptr);
   }
 

@@ -217,6 +217,8 @@ std::unique_ptr<RosServer> make_server(Shared& shared, const NodeHandle& node, c
 
 // Throws Error where the values of `qos` have no place in ROS.
 rclcpp::QoS to_ros(const perflab_qos& qos);
+// Likewise; throws Unsupported where a policy is not of ROS 2.
+rclcpp::QoS to_ros(const EndpointSettings& settings);
 
 // The identity of a writer; all zero where the RMW tells something else than in its publishers.
 perflab_identity identity_of(const rmw_gid_t& gid) noexcept;

@@ -24,6 +24,7 @@
 #include <tuple>
 
 #include "middleware/types.h"
+#include "middleware/policies.h"
 #include "realtime/scheduling.h"
 #include "realtime/thread.h"
 #include "runtime/plugin.h"
@@ -112,6 +113,11 @@ rclcpp::QoS to_ros(const perflab_qos& qos) {
   if (qos.lease_duration_ns != PERFLAB_DURATION_INFINITE)
     made.liveliness_lease_duration(duration(qos.lease_duration_ns));
   return made;
+}
+
+rclcpp::QoS to_ros(const EndpointSettings& settings) {
+  middleware::require_ros2_policies("rclcpp", settings.topic, settings.qos);
+  return to_ros(settings.qos);
 }
 
 // rmw_cyclonedds_cpp puts a handle of the receiving process where others put the writer's GUID; the half of a

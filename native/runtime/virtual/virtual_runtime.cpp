@@ -10,6 +10,7 @@
 
 #include "middleware/disturb/disturbance.h"
 #include "middleware/disturb/program.h"
+#include "middleware/policies.h"
 #include "middleware/support/options.h"
 #include "middleware/support/status.h"
 #include "middleware/types.h"
@@ -366,6 +367,7 @@ void refuse_loans(const EndpointSettings& settings) {
 
 Publisher& VirtualRuntime::create_publisher(const EndpointSettings& settings) {
   refuse_loans(settings);
+  middleware::require_ros2_policies("virtual", settings.topic, settings.qos);
   auto writer = std::make_unique<Writer>();
   writer->runtime = this;
   writer->id = make_identity(1, writers_.size());
@@ -384,6 +386,7 @@ Publisher& VirtualRuntime::create_publisher(const EndpointSettings& settings) {
 Subscription& VirtualRuntime::create_subscription(std::size_t executor, const EndpointSettings& settings,
                                                   MessageHandler& handler) {
   refuse_loans(settings);
+  middleware::require_ros2_policies("virtual", settings.topic, settings.qos);
   auto reader = std::make_unique<Reader>();
   reader->handler = &handler;
   reader->lane = lanes_[executors_.at(executor).messages].get();

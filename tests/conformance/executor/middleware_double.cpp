@@ -98,6 +98,16 @@ perflab_capabilities capabilities() {
           .instances = false};
 }
 
+const perflab_policy* policies() {
+  static constexpr perflab_policy kPolicies[] = {{"history", PERFLAB_SUPPORTED, nullptr},
+                                                 {"reliability", PERFLAB_SUPPORTED, nullptr},
+                                                 {"durability", PERFLAB_SUPPORTED, nullptr},
+                                                 {"lifespan", PERFLAB_SUPPORTED, nullptr},
+                                                 {"liveliness", PERFLAB_SUPPORTED, nullptr},
+                                                 {nullptr, PERFLAB_REFUSED, nullptr}};
+  return kPolicies;
+}
+
 LocalSettings settings(const perflab_participant_settings& given) {
   return {given.domain, given.ignore_local_endpoints, 1'000'000'000};
 }
@@ -106,7 +116,8 @@ constexpr perflab_middleware kDouble = [] {
   perflab_middleware table = plugin_table<settings>({.name = "double",
                                                      .summary = "for tests, within one process",
                                                      .version = [] { return "1"; },
-                                                     .capabilities = capabilities});
+                                                     .capabilities = capabilities,
+                                                     .policies = policies});
   table.stamp_next = nullptr;  // as where there are no time stamps of the source
   return table;
 }();

@@ -70,10 +70,10 @@ TEST_F(Udp, WhatDatagramsCannotDoIsRefusedInALineThatSaysWhatWouldBeRight) {
           [](perflab_qos& qos) { qos.reliability = PERFLAB_RELIABLE; });
   refused("durability", "right would be durability volatile",
           [](perflab_qos& qos) { qos.durability = PERFLAB_TRANSIENT_LOCAL; });
-  refused("deadline", "no deadline", [](perflab_qos& qos) { qos.deadline_ns = 1'000'000'000; });
-  refused("lifespan", "no lifespan", [](perflab_qos& qos) { qos.lifespan_ns = 1'000'000'000; });
-  refused("liveliness", "no lease", [](perflab_qos& qos) { qos.lease_duration_ns = 1'000'000'000; });
-  refused("liveliness", "automatic", [](perflab_qos& qos) { qos.liveliness = PERFLAB_MANUAL_BY_TOPIC; });
+  refused("deadline", "right would be deadline infinite", [](perflab_qos& qos) { qos.deadline_ns = 1'000'000'000; });
+  refused("lifespan", "right would be lifespan infinite", [](perflab_qos& qos) { qos.lifespan_ns = 1'000'000'000; });
+  refused("liveliness", "right would be lease_duration infinite", [](perflab_qos& qos) { qos.lease_duration_ns = 1'000'000'000; });
+  refused("liveliness", "right would be liveliness automatic", [](perflab_qos& qos) { qos.liveliness = PERFLAB_MANUAL_BY_TOPIC; });
 }
 
 TEST_F(Udp, MalformedOptionsAreRefusedByName) {

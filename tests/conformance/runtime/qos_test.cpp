@@ -2,6 +2,7 @@
 #include <deque>
 
 #include "lab.h"
+#include "middleware/policies.h"
 
 namespace perflab::runtime::conformance {
 namespace {

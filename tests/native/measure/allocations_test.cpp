@@ -118,14 +118,7 @@ TEST_P(AllocationsOf, AMessageFromTimerToCallbackAreNone) {
   graph::Graph graph;
   graph.name = "pair";
   graph.processes.push_back({.name = "pair", .executors = {{}}, .nodes = {}});
-  const perflab_qos qos{.history = PERFLAB_KEEP_LAST,
-                        .depth = 10,
-                        .reliability = PERFLAB_RELIABLE,
-                        .durability = PERFLAB_VOLATILE,
-                        .deadline_ns = PERFLAB_DURATION_INFINITE,
-                        .lifespan_ns = PERFLAB_DURATION_INFINITE,
-                        .liveliness = PERFLAB_AUTOMATIC,
-                        .lease_duration_ns = PERFLAB_DURATION_INFINITE};
+  const perflab_qos qos = graph::default_qos();
   graph::Node node;
   node.name = "pair";
   node.node_namespace = "/";

@@ -14,6 +14,7 @@
 #include "middleware/support/network.h"
 #include "middleware/support/qos.h"
 #include "middleware/support/status.h"
+#include "middleware/types.h"
 
 namespace perflab::middleware::support {
 namespace {
@@ -62,12 +63,10 @@ struct Changed {
 class EndpointInDds : public testing::TestWithParam<Changed> {};
 
 TEST_P(EndpointInDds, IsRefusedWhereDdsDoesNotHaveIt) {
-  constexpr std::int64_t kNone = PERFLAB_DURATION_INFINITE;
   perflab_endpoint_settings endpoint{};
   endpoint.topic = "topic";
   endpoint.type = "type";
-  endpoint.qos = {PERFLAB_KEEP_LAST, 1,    PERFLAB_RELIABLE, PERFLAB_VOLATILE, kNone, kNone,
-                  PERFLAB_AUTOMATIC, kNone};
+  endpoint.qos = default_qos();
   GetParam().change(endpoint);
   const auto [status, text] = refused([&] { checked("x", endpoint); });
   EXPECT_EQ(text, GetParam().text);

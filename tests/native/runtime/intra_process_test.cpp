@@ -10,6 +10,7 @@
 #include <string>
 
 #include "../rows.h"
+#include "middleware/policies.h"
 #include "middleware/types.h"
 
 namespace perflab::runtime {
@@ -159,10 +160,8 @@ struct Stricter {
 class IncompatiblePolicy : public testing::TestWithParam<Stricter> {};
 
 TEST_P(IncompatiblePolicy, IsAsDdsComparesOfferedWithRequested) {
-  const perflab_qos weak{PERFLAB_KEEP_LAST,         10,
-                         PERFLAB_BEST_EFFORT,       PERFLAB_VOLATILE,
-                         PERFLAB_DURATION_INFINITE, PERFLAB_DURATION_INFINITE,
-                         PERFLAB_AUTOMATIC,         PERFLAB_DURATION_INFINITE};
+  perflab_qos weak = middleware::default_qos();
+  weak.reliability = PERFLAB_BEST_EFFORT;
   perflab_qos strong = weak;
   GetParam().strengthen(strong);
   EXPECT_STREQ(middleware::incompatible_policy(weak, strong), GetParam().policy);
@@ -179,6 +178,10 @@ INSTANTIATE_TEST_SUITE_P(
          {"Deadline", [](perflab_qos& qos) { qos.deadline_ns = 5; }, "deadline"},
          {"Liveliness", [](perflab_qos& qos) { qos.liveliness = PERFLAB_MANUAL_BY_TOPIC; }, "liveliness"},
          {"Lease", [](perflab_qos& qos) { qos.lease_duration_ns = 5; }, "liveliness"},
+         {"DestinationOrder", [](perflab_qos& qos) { qos.destination_order = PERFLAB_BY_SOURCE; }, "destination_order"},
+         {"AccessScope", [](perflab_qos& qos) { qos.access_scope = PERFLAB_SCOPE_TOPIC; }, "presentation"},
+         {"Coherent", [](perflab_qos& qos) { qos.coherent = true; }, "presentation"},
+         {"Ordered", [](perflab_qos& qos) { qos.ordered = true; }, "presentation"},
          {"History", [](perflab_qos& qos) { qos.history = PERFLAB_KEEP_ALL; }, nullptr}}),
     rows::by_name);
 

@@ -1,0 +1,173 @@
+"""The QoS policies, a row for each: parameters of `pubsub`, factors, and what a resolved graph calls them.
+
+native/middleware/policies.h is the same for what runs, and a test compares the two (`perflab-graph policies`);
+docs/graphs.md says what each means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter
+
+from perflab.parameters import DurationNs, Names, Switch
+
+MOST = 100_000
+PUBLISHERS, SUBSCRIPTIONS, BOTH = "publishers", "subscriptions", "both"
+KEEP_ALL = "keep_all"
+
+
+@dataclass(frozen=True)
+class Policy:
+    """`form` is how a value is written: one of some words, or depth, limit, duration, number, most, flag, text, names;
+    `usual` is the value of ROS 2, or where that has not the policy, of DDS; None: without."""
+
+    name: str
+    description: str
+    form: str | tuple[str, ...]
+    usual: Any = None
+    ends: str = BOTH
+    policy: str = ""  # of DDS, where it is another
+    ros2: bool = False  # ROS 2 has it
+
+    @property
+    def dds(self) -> str:
+        return self.policy or self.name
+
+    @property
+    def resolved(self) -> str:
+        """Its key in a resolved graph."""
+        return f"{self.name}_ns" if self.form in ("limit", "duration") else self.name
+
+    @property
+    def type(self) -> Any:
+        """Of a parameter."""
+        if isinstance(self.form, tuple):
+            return Literal[self.form]
+        return _TYPES[self.form]
+
+    def field(self, usual: Any = None) -> Any:
+        return (self.type, Field(self.usual if usual is None else usual, description=self.description))
+
+    @property
+    def least(self) -> Any:
+        """The value that asks nothing."""
+        return "best_effort" if self.name == "reliability" else self.usual
+
+    def asks(self, value: Any) -> bool:
+        """Whether the value of a resolved graph asks anything of a middleware; None is no limit, or the usual."""
+        return self.name != "depth" and value is not None and value != self.least
+
+    def is_of(self, ends: str) -> bool:
+        return self.ends in (BOTH, ends)
+
+    def in_file(self, value: Any) -> Any:
+        """As a graph file has it."""
+        if self.form in ("limit", "duration"):
+            return f"{value}ns"
+        return list(value) if self.form == "names" else value
+
+    def in_graph(self, value: Any) -> Any:
+        """As a resolved graph has it, of a level as a user writes it."""
+        parsed = TypeAdapter(self.type).validate_python(value)
+        return ",".join(parsed) if self.form == "names" else parsed
+
+
+_TYPES: Mapping[str, Any] = {
+    "depth": Annotated[int, Field(ge=1, le=MOST)],
+    "limit": Annotated[DurationNs | None, Field(gt=0)],
+    "duration": Annotated[DurationNs | None, Field(ge=0)],
+    "number": Annotated[int, Field(ge=0, le=2**31 - 1)],
+    "most": Annotated[int | None, Field(ge=1, le=MOST)],
+    "flag": Switch,
+    "text": Annotated[str, Field(max_length=255)],
+    "names": Names,
+}
+
+POLICIES: tuple[Policy, ...] = (
+    Policy("history", "what is kept for delivery", ("keep_last", KEEP_ALL), "keep_last", ros2=True),
+    Policy("depth", "messages that keep_last keeps", "depth", 10, policy="history", ros2=True),
+    Policy("reliability", "whether lost messages are sent again", ("reliable", "best_effort"), "reliable", ros2=True),
+    Policy(
+        "durability",
+        "for readers that come late",
+        ("volatile", "transient_local", "transient", "persistent"),
+        "volatile",
+        ros2=True,
+    ),
+    Policy("deadline", "the longest time between two messages", "limit", ros2=True),
+    Policy("lifespan", "how long a message is worth delivering", "limit", ends=PUBLISHERS, ros2=True),
+    Policy(
+        "liveliness", "how a publisher shows that it is alive", ("automatic", "manual_by_topic"), "automatic", ros2=True
+    ),
+    Policy(
+        "lease_duration", "how long it counts as alive without a sign of life", "limit", policy="liveliness", ros2=True
+    ),
+    Policy("partition", "names of which both ends need one in common", "names", ()),
+    Policy("ownership", "whether all publishers are heard, or the strongest alone", ("shared", "exclusive"), "shared"),
+    Policy("ownership_strength", "how strong it is", "number", 0, PUBLISHERS, policy="ownership"),
+    Policy(
+        "time_based_filter", "the least time between two messages that are received", "duration", ends=SUBSCRIPTIONS
+    ),
+    Policy(
+        "destination_order",
+        "whether an older message may follow a newer one",
+        ("by_reception", "by_source"),
+        "by_reception",
+    ),
+    Policy("transport_priority", "a hint to the transport", "number", 0, PUBLISHERS),
+    Policy("latency_budget", "a hint how long a message may wait to be sent with others", "duration"),
+    Policy("max_samples", "messages that an end has room for", "most", policy="resource_limits"),
+    Policy("max_instances", "instances that it has room for", "most", policy="resource_limits"),
+    Policy("max_samples_per_instance", "messages of each instance", "most", policy="resource_limits"),
+    Policy(
+        "access_scope",
+        "among which messages coherence and order hold",
+        ("instance", "topic", "group"),
+        "instance",
+        policy="presentation",
+    ),
+    Policy("coherent", "whether sets of messages arrive whole", "flag", False, policy="presentation"),
+    Policy("ordered", "whether order holds across instances", "flag", False, policy="presentation"),
+    Policy("user_data", "what peers see of the end", "text", ""),
+    Policy("topic_data", "what they see of its topic", "text", ""),
+    Policy("group_data", "what they see of its publisher or subscriber", "text", ""),
+)
+BY_NAME = {policy.name: policy for policy in POLICIES}
+
+
+def fields(**usual: Any) -> dict[str, Any]:
+    """A field of a model for each; `usual` are defaults that are others."""
+    return {policy.name: policy.field(usual.get(policy.name)) for policy in POLICIES}
+
+
+def document(values: Any, ends: str) -> dict[str, Any]:
+    """`qos` of a graph file, by the attributes of `values`, for one kind of end."""
+    found = {}
+    for policy in POLICIES:
+        value = getattr(values, policy.name)
+        needless = policy.name == "depth" and values.history == KEEP_ALL
+        if policy.is_of(ends) and value is not None and not needless and (policy.ros2 or value != policy.usual):
+            found[policy.name] = policy.in_file(value)
+    return found
+
+
+def with_levels(qos: dict[str, Any], levels: Mapping[str, Any], ends: str) -> None:
+    """Sets levels of factors in `qos` of a resolved graph. A depth implies keep_last, and keep_all has none."""
+    for name, level in levels.items():
+        policy = BY_NAME[name]
+        if policy.is_of(ends):
+            qos[policy.resolved] = policy.in_graph(level)
+    if "depth" in levels:
+        qos["history"] = "keep_last"
+    elif levels.get("history") == KEEP_ALL:
+        qos["depth"] = None
+    elif "history" in levels and qos["depth"] is None:
+        qos["depth"] = BY_NAME["depth"].usual
+
+
+def dds_policies(of: Iterable[Policy] = POLICIES) -> tuple[str, ...]:
+    """What DDS calls them, each once."""
+    return tuple(dict.fromkeys(policy.dds for policy in of))
