@@ -241,7 +241,7 @@ def test_records_of_threads_and_passing_that_lack_a_member_are_a_harness_error(
         path.write_text("".join(json.dumps(record) + "\n" for record in records))
     shown = perflab("show", finished)
     assert (shown.returncode, shown.stderr) == (0, "")
-    assert f"trial 1: a record of threads or of passing lacks '{member}'" in shown.stdout
+    assert f"trial 1: a record of threads, passing or allocations lacks '{member}'" in shown.stdout
 
 
 def test_a_fifo_does_not_hang(perflab: Perflab, finished: Path) -> None:

@@ -293,7 +293,7 @@ def test_factors_of_any_graph_are_its_own_too() -> None:
 @pytest.mark.parametrize(
     ("path", "levels", "complaint"),
     [
-        ("workload.node", [2], "factor workload.node: workload executor has no parameter 'node'; did you mean nodes?"),
+        ("workload.node", [2], "factor workload.node: workload executor has no parameter 'node'; did you mean nodes"),
         ("workload.nodes", [2, "x"], "factor workload.nodes: nodes: 'x' is not a whole number"),
         (
             "workload.case",
