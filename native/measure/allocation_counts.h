@@ -26,6 +26,11 @@ using ProcessAllocations = void (*)(AllocationCounts* counts);
 inline constexpr char kThreadAllocations[] = "perflab_thread_allocations";
 using ThreadAllocations = bool (*)(int tid, std::uint64_t* count);
 
+// Allocations of the process since it began, without those of these threads, which are alive. False where that is not
+// known, as above.
+inline constexpr char kAllocationsBeside[] = "perflab_allocations_beside";
+using AllocationsBeside = bool (*)(const int* tids, std::size_t tid_count, std::uint64_t* count);
+
 // From where one thread allocated: the addresses of the callers, the innermost first.
 struct AllocationSite {
   static constexpr std::size_t kMostFrames = 24;

@@ -78,6 +78,13 @@ class TimerSchedule {
   void skip(Nanoseconds now) noexcept {
     const Nanoseconds first = next_due();
     std::uint64_t skipped = 0;
+    if (arrivals_ == Arrivals::kPeriodic) {
+      // After a long stall all but the last bursts at once.
+      const Nanoseconds late = std::min(now - made_up_for_ns_ - base_, until_ns_) - next_.at_ns;
+      const std::int64_t bursts = std::max<std::int64_t>(0, late / gap_ns_ - 1);
+      next_.at_ns += bursts * gap_ns_;
+      skipped = static_cast<std::uint64_t>(bursts * burst_);
+    }
     for (Tick following = after(next_); !following.done; following = after(next_)) {
       const bool too_late =
           made_up_for_ns_ == 0 ? base_ + following.at_ns <= now : now - next_due() > made_up_for_ns_;

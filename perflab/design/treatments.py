@@ -44,7 +44,7 @@ from perflab.observer import Observer
 from perflab.observer.kinds import REGISTRY as OBSERVERS
 from perflab.results.files import DesignedTreatment, DesignedTrial, NotRecorded
 from perflab.statistics.summary import TrialData
-from perflab.workload import Graph, Workload
+from perflab.workload import PERIODIC, Graph, Workload
 from perflab.workload.command import ARGUMENT, ENVIRONMENT, CommandParameters
 from perflab.workload.generated import GeneratedParameters
 
@@ -604,7 +604,7 @@ def _graphs(document: Document, workload: Workload) -> list[tuple[dict[str, Scal
 def with_levels(graph: Graph, levels: Mapping[str, Scalar]) -> Graph:
     """The graph with these levels of GRAPH_LEVELS: QoS policies on every publisher and subscription, where a depth
     implies keep_last; the phase of all timers and cyclic reactions; these so many times as often; how often a
-    message is encoded; and whether topics have keys.
+    message is encoded; and whether topics have keys. Raises BadInput where no timer could differ.
     """
     policies = {key: level for key, level in levels.items() if key in QOS_LEVELS}
     times, phase = float(levels.get(TIMER_SPEED, 1)), levels.get(PHASE)
@@ -617,15 +617,22 @@ def with_levels(graph: Graph, levels: Mapping[str, Scalar]) -> Graph:
     if not policies and times == 1 and phase is None and not of_graph:
         return graph
     document = copy.deepcopy(graph.document) | of_graph
+    timed = periodic = False
     for node in (node for process in document["processes"] for node in process["nodes"]):
         for ends in (qos.PUBLISHERS, qos.SUBSCRIPTIONS) if policies else ():
             for endpoint in node[ends]:
                 qos.with_levels(endpoint["qos"], policies, ends)
-        for entry in (*node["timers"], *node["reactions"]):
-            if entry["period_ns"]:
-                entry["period_ns"] = shorter(entry["period_ns"])
+        for entry in (e for e in (*node["timers"], *node["reactions"]) if e["period_ns"]):
+            entry["period_ns"] = shorter(entry["period_ns"])
+            timed = True
+            if entry.get("arrivals", PERIODIC) == PERIODIC:
                 entry.update({} if phase is None else {"phase": phase})
+                periodic = True
         for sender in (*node["publishers"], *node.get("clients", ())):
             if sender.get("frequency_hz") and times != 1:  # which is that of the timer's whole nanoseconds
                 sender["frequency_hz"] = 1e9 / shorter(1e9 / sender["frequency_hz"])
+    if times != 1 and not timed:
+        raise BadInput(f"factor {WORKLOAD}.{TIMER_SPEED}: {graph.name} has no timer with a period")
+    if phase is not None and not periodic:
+        raise BadInput(f"factor {WORKLOAD}.{PHASE}: {graph.name} has no periodic timer")
     return Graph(document)

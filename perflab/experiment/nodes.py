@@ -31,6 +31,7 @@ from perflab.middleware import Middleware, installation
 from perflab.observer import Artifact
 from perflab.processes import describe_status, last_words, start_ticks
 from perflab.results.outcome import FAILED, HARNESS_ERROR
+from perflab.results.trial import added
 from perflab.runs.display import LiveProgress
 from perflab.units import NS_PER_S, format_duration
 
@@ -355,7 +356,7 @@ class Nodes(System):
                     lost=sum(p.lost for p in reports),
                     histograms=tuple(p.latency for p in reports if p.latency),
                     responses=tuple(p.response for p in reports if p.response),
-                    received_bytes=sum(p.received_bytes or 0 for p in reports),
+                    received_bytes=added(p.received_bytes for p in reports),
                     published=sum(p.sent for p in reports),
                     complete_ns=min(p.elapsed_ns for p in reports) if everyone else 0,
                 )

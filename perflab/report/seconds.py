@@ -31,7 +31,7 @@ class Second:
     sent: int
     received: int
     lost: int  # messages that are known to be missing since a later one has come
-    received_bytes: int  # payload
+    received_bytes: int | None  # payload; None: not told
     latency: hg.Histogram
     response: hg.Histogram
 
@@ -72,7 +72,7 @@ class Seconds:
             sent=passed("published"),
             received=passed("received"),
             lost=passed("lost"),
-            received_bytes=passed("received_bytes"),
+            received_bytes=None if progress.received_bytes is None else passed("received_bytes"),
             latency=hg.since(latency, last_latency),
             response=hg.since(response, last_response),
         )
@@ -91,6 +91,10 @@ def _variance(values: hg.Histogram) -> float | None:
     return float(np.average((middle - np.average(middle, weights=values.counts)) ** 2, weights=values.counts))
 
 
+def _megabytes_per_s(second: Second) -> float | None:
+    return None if second.received_bytes is None else second.per_s(second.received_bytes) / 1e6
+
+
 _RATE = Quantity("1/s", lambda value: format_count(round(value)))
 _MEGABYTES = Quantity("MB/s", lambda value: f"{value:.4g}" if value < 1e4 else format_count(round(value)))
 _SECOND = Quantity("s", lambda value: f"{value:.0f}")
@@ -104,7 +108,7 @@ COLUMNS: tuple[Column[Second], ...] = (
     Column("received", "recv/s", lambda s: s.per_s(s.received), _RATE, rank=0),
     Column("lost", "lost", lambda s: s.lost, COUNT, rank=0),
     Column("lost_percent", "lost %", lambda s: s.lost_percent, _PERCENT, rank=3),
-    Column("rate", "MB/s", lambda s: s.per_s(s.received_bytes) / 1e6, _MEGABYTES, rank=1),
+    Column("rate", "MB/s", _megabytes_per_s, _MEGABYTES, rank=1),
     Column("min", "min", lambda s: s.latency.min, TIME, rank=4, group=_LATENCY),
     Column("mean", "mean", lambda s: hg.mean(s.latency), TIME, rank=3, group=_LATENCY),
     Column("variance", "var µs²", lambda s: _variance(s.latency), _SQUARE, rank=5, group=_LATENCY),

@@ -613,7 +613,7 @@ class TrialFacts(TrialEnd):
     """How much of the measured part its records cover."""
     discovery_ns: Discovery = Discovery()
     allocations: Count | None = None
-    """Calls that allocate, in the measured part."""
+    """Calls that allocate, in the measured part, of all threads but the instrument's."""
     allocation_sites: tuple[AllocationSite, ...] | None = None
     """Those that allocated most often, of the observer `allocations:call_sites=on`; null without it."""
     why: Why | None = None

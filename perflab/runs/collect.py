@@ -27,6 +27,7 @@ from perflab.results.trial import (
     ProcessResources,
     Result,
     ThreadGroup,
+    added,
 )
 from perflab.runs import traced
 from perflab.runs.rundir import RunDirectory, TrialDirectory
@@ -116,6 +117,7 @@ def collect(
         except (KeyError, TypeError) as error:
             problem = problem or f"a record of resources or of progress lacks {error}"
     cost: Cost | None = None
+    costs: list[ProcessCost | None] = []
     try:
         costs = [of_process(p.name, p.cost) for p in processes]
         cost = of_trial(costs)
@@ -147,7 +149,7 @@ def collect(
             "threads": threads,
             "passing": passing,
             "hiccup": _hiccup(processes),
-            "allocations": _allocations(processes, from_ns, until_ns),
+            "allocations": _allocations(costs),
             "allocation_sites": sites,
             "key_figures": tuple(f.at_rate(timer_speed(trial.factors)) for f in figures),
             "why": traced.why(directory.path),
@@ -330,19 +332,9 @@ def _hiccup(processes: Sequence[ProcessRecords]) -> Histogram | None:
     return hg.merge(hg.from_records(found)) if found else None
 
 
-def _allocations(processes: Sequence[ProcessRecords], from_ns: int | None, until_ns: int | None) -> int | None:
-    """Of all processes between the samples around the measured part; None where one did not count them."""
-    if from_ns is None or until_ns is None or not processes:
-        return None
-    total = 0
-    for process in processes:
-        counts = [(r["at_ns"], r["allocations"]["count"]) for r in process.resources if r.get("allocations")]
-        before = [n for at_ns, n in counts if at_ns <= from_ns]
-        during = [n for at_ns, n in counts if at_ns <= until_ns]
-        if not before or not during:
-            return None
-        total += during[-1] - before[-1]
-    return total
+def _allocations(costs: Sequence[ProcessCost | None]) -> int | None:
+    """Of all processes in the measured part; None where one did not count them."""
+    return added(None if cost is None else cost.allocations for cost in costs) if costs else None
 
 
 def _allocation_sites(processes: Sequence[ProcessRecords]) -> tuple[AllocationSite, ...] | None:

@@ -41,6 +41,8 @@ class ProcessCost:
     counts: Mapping[str, int | None]
     reasons: Mapping[str, str]
     notes: tuple[str, ...] = ()
+    allocations: int | None = None
+    """Of all threads but the instrument's; None where they were not counted."""
 
     @property
     def cpu_percent(self) -> float | None:
@@ -73,7 +75,10 @@ def of_process(process: str, records: Sequence[Record]) -> ProcessCost | None:
             reasons[name] = said
         elif said:
             notes.append(said)
-    return ProcessCost(process, end["at_ns"] - begin["at_ns"], cpu_ns, threads, counts, reasons, tuple(notes))
+    ends = begin.get("allocations"), end.get("allocations")
+    allocations = None if ends[0] is None or ends[1] is None else ends[1] - ends[0]
+    took_ns = end["at_ns"] - begin["at_ns"]
+    return ProcessCost(process, took_ns, cpu_ns, threads, counts, reasons, tuple(notes), allocations)
 
 
 def _counted(name: str, begin: Record, end: Record) -> tuple[int | None, str]:

@@ -187,8 +187,9 @@ def per_second(count: int | None, trials: Sequence[Trial]) -> float | None:
     return count / sum(known) if count is not None and len(known) == len(lasted) and sum(known) > 0 else None
 
 
-def _slope(of: float | None) -> Measured:
-    return f"not told of a trial of less than {SLOPE_FROM_S} s" if of is None else of
+def _slope(of: float | None, trial: Trial) -> Measured:
+    short = trial.measured_s is not None and trial.measured_s < SLOPE_FROM_S
+    return f"not told of a trial of less than {SLOPE_FROM_S} s" if of is None and short else of
 
 
 def received_bytes(of: HasCounts) -> int | None:
@@ -206,7 +207,9 @@ def _counter_per_message(trial: Trial, counter: str) -> Measured:
 
 def _allocations_per_message(trial: Trial) -> Measured:
     if trial.allocations is None:
-        return "not measured: the observer allocations was not on"
+        return (
+            "not counted: the observer allocations was not on, or the run is of a version before it counted them apart"
+        )
     return _per_message(trial.allocations, received(trial))
 
 
@@ -262,12 +265,12 @@ def _own() -> Iterator[Metric]:
     )  # fmt: skip
     yield Metric(
         "latency_slope", "latency slope", quantity.DRIFT,
-        lambda t: _slope(t.latency_slope_ns_per_s),
+        lambda t: _slope(t.latency_slope_ns_per_s, t),
         f"how the mean latency of a second changes from second to second; of {SLOPE_FROM_S} s or more",
         compared=DIFFERENCE,
     )  # fmt: skip
     yield Metric(
-        "rss_slope", "RSS slope", quantity.GROWTH, lambda t: _slope(t.rss_slope_kb_per_s),
+        "rss_slope", "RSS slope", quantity.GROWTH, lambda t: _slope(t.rss_slope_kb_per_s, t),
         f"how the resident memory of all processes together changes, in kB of 1024 bytes; of {SLOPE_FROM_S} s or more",
         compared=DIFFERENCE,
     )  # fmt: skip
@@ -309,7 +312,8 @@ def _own() -> Iterator[Metric]:
     )  # fmt: skip
     yield Metric(
         "allocations_per_message", "allocations per message", quantity.PER_MESSAGE, _allocations_per_message,
-        "allocations of memory for each message received; observer `allocations`", compared=DIFFERENCE,
+        "allocations for each message received, without those of perflab's own threads; observer `allocations`",
+        compared=DIFFERENCE,
     )  # fmt: skip
 
 

@@ -84,3 +84,34 @@ def test_a_mistake_is_told_without_the_places_of_a_file_that_nobody_wrote(
     assert done.returncode == 2
     assert done.stderr.startswith(complaint)
     assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "factor", "complaint"),
+    [
+        ("rate=0", "timer_speed=2,4", "factor workload.timer_speed: pubsub has no timer with a period"),
+        ("arrivals=poisson", "phase=random", "factor workload.phase: pubsub has no periodic timer"),
+    ],
+)
+def test_a_factor_that_would_change_nothing_is_refused(
+    run: Run, tmp_path: Path, words: str, factor: str, complaint: str
+) -> None:
+    done = run("run", f"pubsub:{words}", "--factor", f"workload.{factor}", "--output", str(tmp_path / "made"))
+    assert (done.returncode, done.stderr) == (2, f"perflab: {complaint}\n")
+
+
+def test_a_middleware_that_does_not_allocate_is_told_from_one_that_does(run: Run, tmp_path: Path) -> None:
+    """After a second of warm-up, in which threads begin; perflab's own threads allocate all the time."""
+    watched = ("--observer", "allocations:call_sites=on", "--success", "allocations_per_message == 0")
+    found = {}
+    for middleware in ("shm", "cyclonedds"):
+        folder = tmp_path / middleware
+        words = ("pubsub:rate=200,layout=threads", "--middleware", middleware, "--warmup", "1", "--time", "1", *watched)
+        run("run", *words, "--output", str(folder))
+        found[middleware] = json.loads((folder / "summary.json").read_text())["results"][0]["trials_detail"][0]
+    shm = found["shm"]
+    assert (shm["outcome"], shm["allocations"], shm["allocation_sites"]) == ("success", 0, [])
+    assert found["cyclonedds"]["allocations"] > 100
+    most = found["cyclonedds"]["allocation_sites"][0]
+    assert most["count"] > 100
+    assert any("cyclonedds" in frame for frame in most["frames"])

@@ -47,6 +47,13 @@ def both(begin: Json | None = None, end: Json | None = None) -> list[Json]:
     ]
 
 
+@pytest.mark.parametrize(("begin", "end", "expected"), [(430, 12_437, 12_007), (7, 7, 0), (None, 5, None)])
+def test_allocations_are_those_between_the_records(begin: int | None, end: int, expected: int | None) -> None:
+    found = cost.of_process("p", both({"allocations": begin}, {"allocations": end}))
+    assert found is not None
+    assert found.allocations == expected
+
+
 def test_time_within_the_measured_part_is_that_of_the_second_record_less_the_first() -> None:
     found = cost.of_process("p", both())
     assert found is not None

@@ -100,3 +100,9 @@ def test_each_trial_has_a_heading_and_its_seconds() -> None:
     lines = out.getvalue().splitlines()[1:]
     assert lines[0] == "[1/1] cyclonedds  baseline"
     assert [line.split()[0] for line in lines[1:]] == ["latency", "s", "1", "2"]
+
+
+def test_what_is_not_told_of_the_payload_is_no_rate_of_nothing() -> None:
+    second = Seconds().next(told(1.0, [MS] * 10, received_bytes=None))
+    assert second is not None
+    assert Table().line(second).split()[:6] == ["1", "10", "10", "0", "0", "–"]

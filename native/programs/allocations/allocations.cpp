@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <unwind.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
@@ -291,6 +292,18 @@ PERFLAB_EXPORT bool perflab_thread_allocations(int tid, std::uint64_t* count) no
     return true;
   }
   *count = 0;  // a thread that has never called the allocator
+  return !g_common_used.load(std::memory_order_acquire);
+}
+
+PERFLAB_EXPORT bool perflab_allocations_beside(const int* tids, std::size_t tid_count, std::uint64_t* count) noexcept {
+  std::uint64_t sum = 0;
+  const std::size_t used = g_used.load(std::memory_order_acquire);
+  for (std::size_t i = 0; i < used; ++i) {
+    const int owner = thread_of(g_slots[i].owner.load(std::memory_order_acquire));
+    const bool left_out = std::find(tids, tids + tid_count, owner) != tids + tid_count;
+    sum += (left_out ? g_slots[i].before : g_slots[i].allocated).load(kRelaxed);
+  }
+  *count = sum;
   return !g_common_used.load(std::memory_order_acquire);
 }
 

@@ -18,6 +18,8 @@ Sampler::Sampler(const measure::Clock& clock, Nanoseconds period_ns, const Count
       period_ns_(period_ns),
       counters_(counters),
       file_(file),
+      allocations_beside_(
+          reinterpret_cast<measure::AllocationsBeside>(dlsym(RTLD_DEFAULT, measure::kAllocationsBeside))),
       thread_([this] { run(); }) {
   // Until then nobody could tell the thread from one of the middleware.
   std::unique_lock lock(mutex_);
@@ -102,7 +104,18 @@ void Sampler::write_cost(const char* when) {
   nlohmann::json record = cost_record(times, counters_.cycles, counters_.instructions);
   record["when"] = when;
   add_roles(record["threads"]);
+  record["allocations"] = workload_allocations(record["threads"]);
   file_.write(record);
+}
+
+nlohmann::json Sampler::workload_allocations(const nlohmann::json& threads) const {
+  std::vector<int> instrument;
+  for (const nlohmann::json& thread : threads) {
+    if (thread["role"] == "perflab" || thread["role"] == "tracer") instrument.push_back(thread["tid"].get<int>());
+  }
+  std::uint64_t count = 0;
+  if (allocations_beside_ == nullptr || !allocations_beside_(instrument.data(), instrument.size(), &count)) return nullptr;
+  return count;
 }
 
 void Sampler::run() {

@@ -48,6 +48,8 @@ class Sampler {
   void write_cost(const char* when);
   // What each of these, which have a `tid`, is for.
   void add_roles(nlohmann::json& of_threads) const;
+  // How often the threads that are none of the instrument's have allocated, ended ones too; null where nobody counts.
+  [[nodiscard]] nlohmann::json workload_allocations(const nlohmann::json& threads) const;
   void begin_cost();
   void finish_cost();
 
@@ -64,7 +66,8 @@ class Sampler {
   Nanoseconds cost_from_ = 0;
   Nanoseconds cost_until_ = 0;
   std::vector<int> tracer_;
-  measure::WatchAllocations watch_ = nullptr;  // null: nobody asked
+  measure::AllocationsBeside allocations_beside_;  // null: they are not counted
+  measure::WatchAllocations watch_ = nullptr;      // null: nobody asked
   measure::AllocationSites sites_ = nullptr;
   std::thread thread_;
 };

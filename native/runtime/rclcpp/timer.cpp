@@ -77,7 +77,8 @@ void RosTimer::tick_of_own() noexcept {
   }
   try {
     expire(own_->next_due() - clock_.now(), kForNow);
-  } catch (const std::exception&) {  // it is not valid any more: nothing will tick
+  } catch (const std::exception&) {  // it is not valid any more: nothing will tick, nor be waited for
+    done_.store(true, std::memory_order_release);
   }
 }
 

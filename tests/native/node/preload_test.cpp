@@ -4,6 +4,7 @@
 #include <malloc.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <condition_variable>
 #include <cstdio>
@@ -144,6 +145,36 @@ TEST(Sites, APlantedAllocationIsFoundByThreadAndFunction) {
   ASSERT_EQ(by_new.size(), 1u);
   EXPECT_EQ(by_new[0].count, 1u);
   EXPECT_NE(by_new[0].functions[0].find("operator new"), std::string::npos) << by_new[0].functions[0];
+}
+
+TEST(Preload, ThoseOfSomeThreadsAreLeftOut) {
+  const auto beside = reinterpret_cast<AllocationsBeside>(dlsym(RTLD_DEFAULT, kAllocationsBeside));
+  const auto count_beside = [&](std::vector<int> tids) {
+    std::uint64_t count = 0;
+    EXPECT_TRUE(beside(tids.data(), tids.size(), &count));
+    return count;
+  };
+  std::uint64_t before = 0, after_own = 0, after_other = 0;
+  const std::vector<int> own{gettid()};
+  const auto counted = [&](std::uint64_t& into) { EXPECT_TRUE(beside(own.data(), own.size(), &into)); };
+  counted(before);
+  caller_of_the_planted(5);
+  counted(after_own);
+  EXPECT_EQ(after_own, before);
+  int tid = 0;
+  std::uint64_t without_both = 0;
+  std::thread([&] {
+    tid = gettid();
+    caller_of_the_planted(3);
+    const std::array both{own[0], tid};
+    EXPECT_TRUE(beside(both.data(), both.size(), &without_both));
+  }).join();
+  counted(after_other);
+  // What an ended thread has allocated is not lost.
+  EXPECT_GE(after_other - before, 3u);
+  EXPECT_LE(after_other - before, 3u + 2u);  // glibc's own for the thread
+  EXPECT_EQ(without_both, before);
+  EXPECT_EQ(count_beside({}), of_process().count);
 }
 
 TEST(Sites, ThreadsThatAllocateAtOnceLoseNoCount) {

@@ -128,6 +128,32 @@ TEST(Arrivals, OfALateBurstOneTickIsLeftWhereTicksAreSkipped) {
   EXPECT_EQ(timer.next_due(), 80);
 }
 
+// What is skipped does not depend on how much of it is skipped at once.
+TEST(Arrivals, AfterALongStallWhatIsSkippedIsCountedToTheLastTick) {
+  for (const Nanoseconds made_up_for : {0, 1, 25, 40}) {
+    for (const std::int64_t burst : {1, 3}) {
+      for (const Nanoseconds now : {9, 10, 35, 99'995, 100'000, 100'001, 999'990, 1'000'000, 5'000'000}) {
+        SCOPED_TRACE(testing::Message() << made_up_for << ", " << burst << ", " << now);
+        TimerSettings settings = ticks(10, 1, 100'000);
+        settings.burst = burst;
+        settings.skip_missed = true;
+        settings.made_up_for_ns = made_up_for;
+        // By the rule itself: the latest that is due, or the first that is not too late; never beyond the last.
+        const std::int64_t gap = 10 * burst, last = settings.until_ns / gap * burst;
+        const auto due = [&](std::int64_t k) { return (k + burst - 1) / burst * gap; };
+        std::int64_t chosen = 1;
+        while (chosen < last && (made_up_for == 0 ? due(chosen + 1) <= now : now - due(chosen) > made_up_for)) ++chosen;
+        Recorder recorder;
+        TimerSchedule timer(settings, recorder);
+        if (timer.next_due() > now) continue;
+        timer.fire(now);
+        ASSERT_EQ(recorder.ticks, std::vector<Nanoseconds>{due(chosen)});
+        ASSERT_EQ(recorder.skipped.empty() ? 0u : recorder.skipped[0].second, static_cast<std::uint64_t>(chosen - 1));
+      }
+    }
+  }
+}
+
 // Gaps of a Poisson process are exponential: mean and standard deviation are the period, and a share of 1/e
 // is longer. With 100,000 of them the mean is within 1.3 % in all but one of 10,000 seeds; the seed is one of
 // these.
