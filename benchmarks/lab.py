@@ -40,6 +40,24 @@ def run_perflab(*arguments: str, middleware: str = "cyclonedds") -> dict[str, An
     return result
 
 
+def ddsperf(far: list[str], near: list[str], seconds: float) -> str:
+    """What ddsperf prints as `near` in that time, while another one is `far`: both in a domain of their own, with the
+    settings of perflab's plug-in."""
+    from perflab.experiment.domain import hold
+
+    environment = {**os.environ, "CYCLONEDDS_URI": CYCLONE}
+    with hold() as domain:
+        common = ["ddsperf", "-i", str(domain), "-D"]
+        other = subprocess.Popen([*common, str(seconds + 3), *far], stdout=subprocess.DEVNULL, env=environment)
+        done = subprocess.run(
+            [*common, str(seconds + 1), *near], capture_output=True, text=True, env=environment,
+            timeout=seconds + 60, check=False,
+        )  # fmt: skip
+        other.terminate()
+        other.wait(timeout=30)
+    return done.stdout + done.stderr
+
+
 def cpu_us_per_delivery(result: dict[str, Any]) -> float:
     """CPU time of all threads of the process, the sampler included, over the messages received."""
     cpu_us: float = result["resources"]["cpu_percent_mean"] / 100 * result["duration_s"] * 1e6

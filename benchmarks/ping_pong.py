@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import subprocess
 
-from lab import BINARIES, CYCLONE, NATIVE, finish, load_note, median, spread
+from lab import BINARIES, NATIVE, ddsperf, finish, load_note, median, spread
 
 from perflab.experiment.domain import hold
 
@@ -52,28 +51,12 @@ def perflab_half_rtt_us(executor: str, seconds: float) -> float:
 
 
 def ddsperf_half_rtt_us(mode: str, seconds: float) -> float:
-    environment = {**os.environ, "CYCLONEDDS_URI": CYCLONE}
-    with hold() as domain:
-        pong = subprocess.Popen(
-            ["ddsperf", "-i", str(domain), "-D", str(seconds + 3), "pong", mode],
-            stdout=subprocess.DEVNULL,
-            env=environment,
-        )
-        ping = subprocess.run(
-            ["ddsperf", "-i", str(domain), "-D", str(seconds + 1), "ping", f"{RATE}Hz", "size", str(SIZE), mode],
-            capture_output=True,
-            text=True,
-            env=environment,
-            timeout=seconds + 60,
-            check=False,
-        )
-        pong.terminate()
-        pong.wait(timeout=30)
+    said = ddsperf(["pong", mode], ["ping", f"{RATE}Hz", "size", str(SIZE), mode], seconds)
     # One line a second: "... mean 51.2us min 38.1us 50% 49.8us ...", already half of the round trip (ddsperf halves it
     # itself); the first second holds the discovery.
-    medians = [float(value) for value in re.findall(r"mean [\d.]+us min [\d.]+us 50% ([\d.]+)us", ping.stdout)]
+    medians = [float(value) for value in re.findall(r"mean [\d.]+us min [\d.]+us 50% ([\d.]+)us", said)]
     if len(medians) < 3:
-        raise SystemExit(f"ddsperf printed no round trips:\n{ping.stdout}{ping.stderr}")
+        raise SystemExit(f"ddsperf printed no round trips:\n{said}")
     return median(medians[1:])
 
 

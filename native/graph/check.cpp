@@ -522,7 +522,7 @@ void check_services(const Graph& graph, const Reporter& reporter) {
   }
 }
 
-// With keys there is a topic that has them: otherwise whoever asks for them compares two of the same.
+// A keyed graph has at least one topic with a key; without one, keyed and not keyed would be the same.
 void check_keys(const Graph& graph, const Reporter& reporter) {
   if (!graph.keyed) return;
   bool found = false;

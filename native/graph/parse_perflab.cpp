@@ -161,7 +161,7 @@ void read_value(middleware::form::Names /*form*/, const Field& field, std::strin
 perflab_qos read_qos(const Field& field, QosOf of) {
   std::vector<std::string_view> keys;
   middleware::each_policy([&](const auto& row) {
-    // Who gives it to the wrong end is told whose it is.
+    // A policy at the wrong end is a known key, so that the message can say which end has it.
     if (of != QosOf::kService || may_have(row, of)) keys.emplace_back(row.name);
   });
   const Fields fields(field, "qos", keys);

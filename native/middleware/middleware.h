@@ -197,8 +197,8 @@ typedef struct perflab_bytes {
 /* What a message comes as: itself, or the key of one by itself. */
 typedef enum perflab_form { PERFLAB_MESSAGE = 0, PERFLAB_KEY = 1 } perflab_form;
 
-/* How the messages of a topic with keys are told apart: by their keys they belong to instances (DDS 1.4, 2.2.1.2.2). The
- * host knows the type, and a plug-in asks. The functions may be called from any thread, and take either form in either
+/* Finds the key of a message of a topic with keys: messages with the same key are one instance (DDS 1.4, 2.2.1.2.2). Only
+ * the host knows the type. The functions may be called from any thread, and take either form in either
  * byte order. All of it outlives the participant. */
 typedef struct perflab_key {
   /* Writes the key as DDS sends it by itself (big-endian CDR behind an encapsulation header), and returns its size; where

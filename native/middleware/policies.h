@@ -2,8 +2,8 @@
 // (graph/), what keeps a writer and a reader apart, and what a middleware refuses. perflab/qos.py is the same for Python, and
 // a test compares the two (`perflab-graph policies`).
 //
-// A new policy is a member of perflab_qos, a row here and one there, and what a library is told of it in the plug-ins that
-// declare it; all others refuse it.
+// A new policy takes a member of perflab_qos, a row here, a row there, and in each plug-in that declares it the call of its
+// library. All other plug-ins refuse it.
 #pragma once
 
 #include <array>

@@ -33,7 +33,7 @@ SETTINGS = Path("/proc/sys")
 # One place for all perflabs of a machine; the kernel's settings are gone with a reboot, and so is what is in /run.
 FOLDER = Path("/run/perflab/settings")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-LOOK_INTERVAL_S = 0.1
+LOOK_INTERVAL_S = 1.0  # seldom: it is Python beside a measurement
 REFUSED, HELD, FAILED = "refused", "held", "failed"  # kinds of errors that the program says
 
 

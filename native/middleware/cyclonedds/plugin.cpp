@@ -70,27 +70,28 @@ cyclonedds::Settings settings(const perflab_participant_settings& given) {
 
 // What is not here is refused. The conformance suite proves what is.
 const perflab_policy* policies() {
+  using namespace perflab::middleware::support;
   static constexpr perflab_policy kPolicies[] = {
-      {"history", PERFLAB_SUPPORTED, nullptr},
-      {"reliability", PERFLAB_SUPPORTED, nullptr},
-      {"durability", PERFLAB_SUPPORTED, nullptr},
-      {"durability=transient", PERFLAB_REFUSED, "there is no durability service"},
-      {"durability=persistent", PERFLAB_REFUSED, "there is no durability service"},
-      {"deadline", PERFLAB_SUPPORTED, nullptr},
-      {"lifespan", PERFLAB_SUPPORTED, nullptr},
-      {"liveliness", PERFLAB_SUPPORTED, nullptr},
-      {"partition", PERFLAB_SUPPORTED, nullptr},
-      {"ownership", PERFLAB_SUPPORTED, nullptr},
-      {"time_based_filter", PERFLAB_REFUSED, "Cyclone DDS delivers every message all the same"},
-      {"presentation", PERFLAB_REFUSED, "Cyclone DDS has neither coherent sets nor order across instances"},
-      {"destination_order", PERFLAB_SUPPORTED, nullptr},
-      {"resource_limits", PERFLAB_SUPPORTED, nullptr},
-      {"user_data", PERFLAB_SUPPORTED, nullptr},
-      {"topic_data", PERFLAB_SUPPORTED, nullptr},
-      {"group_data", PERFLAB_SUPPORTED, nullptr},
-      {"transport_priority", PERFLAB_HINT, nullptr},
-      {"latency_budget", PERFLAB_HINT, nullptr},
-      {nullptr, PERFLAB_REFUSED, nullptr}};
+      supported("history"),
+      supported("reliability"),
+      supported("durability"),
+      kNoTransient,
+      kNoPersistent,
+      supported("deadline"),
+      supported("lifespan"),
+      supported("liveliness"),
+      supported("partition"),
+      supported("ownership"),
+      refused("time_based_filter", "Cyclone DDS delivers every message all the same"),
+      refused("presentation", "Cyclone DDS has neither coherent sets nor order across instances"),
+      supported("destination_order"),
+      supported("resource_limits"),
+      supported("user_data"),
+      supported("topic_data"),
+      supported("group_data"),
+      hint("transport_priority"),
+      hint("latency_budget"),
+      kLastPolicy};
   return kPolicies;
 }
 
@@ -99,7 +100,7 @@ constexpr perflab_middleware kMiddleware =
                             .summary = "Eclipse Cyclone DDS, serialized messages over UDP",
                             .version = cyclonedds::library_version,
                             .capabilities = capabilities,
-     .policies = policies});
+                            .policies = policies});
 
 }  // namespace
 

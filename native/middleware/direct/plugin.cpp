@@ -57,17 +57,18 @@ LocalSettings settings(const perflab_participant_settings& given) {
 
 // What is not here is refused. The conformance suite proves what is.
 const perflab_policy* policies() {
+  using namespace perflab::middleware::support;
   static constexpr perflab_policy kPolicies[] = {
-      {"history", PERFLAB_SUPPORTED, nullptr},
-      {"reliability", PERFLAB_SUPPORTED, nullptr},
-      {"durability", PERFLAB_SUPPORTED, nullptr},
-      {"durability=transient", PERFLAB_REFUSED, "there is no durability service"},
-      {"durability=persistent", PERFLAB_REFUSED, "there is no durability service"},
-      {"deadline", PERFLAB_REFUSED, "nobody watches the clock"},
-      {"lifespan", PERFLAB_SUPPORTED, nullptr},
-      {"liveliness", PERFLAB_SUPPORTED, "not manual_by_topic with a lease"},
-      {"partition", PERFLAB_SUPPORTED, nullptr},
-      {nullptr, PERFLAB_REFUSED, nullptr}};
+      supported("history"),
+      supported("reliability"),
+      supported("durability"),
+      kNoTransient,
+      kNoPersistent,
+      refused("deadline", "nobody watches the clock"),
+      supported("lifespan"),
+      supported("liveliness", "not manual_by_topic with a lease"),
+      supported("partition"),
+      kLastPolicy};
   return kPolicies;
 }
 

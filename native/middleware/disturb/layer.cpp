@@ -537,13 +537,14 @@ namespace {
 
 // What is kept of the QoS below.
 const perflab_policy* policies() {
+  using namespace perflab::middleware::support;
   static constexpr perflab_policy kPolicies[] = {
-      {"history", PERFLAB_SUPPORTED, nullptr},  {"reliability", PERFLAB_SUPPORTED, nullptr},
-      {"durability", PERFLAB_SUPPORTED, nullptr}, {"deadline", PERFLAB_SUPPORTED, nullptr},
-      {"lifespan", PERFLAB_SUPPORTED, nullptr},   {"liveliness", PERFLAB_SUPPORTED, nullptr},
-      {"partition", PERFLAB_SUPPORTED, nullptr},  {"user_data", PERFLAB_SUPPORTED, nullptr},
-      {"topic_data", PERFLAB_SUPPORTED, nullptr}, {"group_data", PERFLAB_SUPPORTED, nullptr},
-      {nullptr, PERFLAB_REFUSED, nullptr}};
+      supported("history"),  supported("reliability"),
+      supported("durability"), supported("deadline"),
+      supported("lifespan"),   supported("liveliness"),
+      supported("partition"),  supported("user_data"),
+      supported("topic_data"), supported("group_data"),
+      kLastPolicy};
   return kPolicies;
 }
 

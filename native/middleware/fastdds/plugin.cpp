@@ -95,27 +95,28 @@ fastdds::Settings settings(const perflab_participant_settings& given) {
 
 // What is not here is refused. The conformance suite proves what is.
 const perflab_policy* policies() {
+  using namespace perflab::middleware::support;
   static constexpr perflab_policy kPolicies[] = {
-      {"history", PERFLAB_SUPPORTED, nullptr},
-      {"reliability", PERFLAB_SUPPORTED, nullptr},
-      {"durability", PERFLAB_SUPPORTED, nullptr},
-      {"durability=transient", PERFLAB_REFUSED, "there is no durability service"},
-      {"durability=persistent", PERFLAB_REFUSED, "there is no durability service"},
-      {"deadline", PERFLAB_SUPPORTED, nullptr},
-      {"lifespan", PERFLAB_SUPPORTED, nullptr},
-      {"liveliness", PERFLAB_SUPPORTED, nullptr},
-      {"partition", PERFLAB_SUPPORTED, nullptr},
-      {"ownership", PERFLAB_SUPPORTED, nullptr},
-      {"resource_limits", PERFLAB_SUPPORTED, nullptr},
-      {"time_based_filter", PERFLAB_REFUSED, "Fast DDS has not implemented it"},
-      {"destination_order", PERFLAB_REFUSED, "Fast DDS has not implemented it"},
-      {"presentation", PERFLAB_REFUSED, "Fast DDS has not implemented it"},
-      {"user_data", PERFLAB_SUPPORTED, nullptr},
-      {"topic_data", PERFLAB_SUPPORTED, nullptr},
-      {"group_data", PERFLAB_SUPPORTED, nullptr},
-      {"transport_priority", PERFLAB_HINT, nullptr},
-      {"latency_budget", PERFLAB_HINT, nullptr},
-      {nullptr, PERFLAB_REFUSED, nullptr}};
+      supported("history"),
+      supported("reliability"),
+      supported("durability"),
+      kNoTransient,
+      kNoPersistent,
+      supported("deadline"),
+      supported("lifespan"),
+      supported("liveliness"),
+      supported("partition"),
+      supported("ownership"),
+      supported("resource_limits"),
+      refused("time_based_filter", "Fast DDS passes it to peers and does not act by it"),
+      refused("destination_order", "Fast DDS passes it to peers and does not act by it"),
+      refused("presentation", "Fast DDS passes it to peers and does not act by it"),
+      supported("user_data"),
+      supported("topic_data"),
+      supported("group_data"),
+      hint("transport_priority"),
+      hint("latency_budget"),
+      kLastPolicy};
   return kPolicies;
 }
 
@@ -124,7 +125,7 @@ constexpr perflab_middleware kMiddleware =
                             .summary = "eProsima Fast DDS, serialized messages over UDP and shared memory",
                             .version = fastdds::library_version,
                             .capabilities = capabilities,
-     .policies = policies});
+                            .policies = policies});
 
 }  // namespace
 

@@ -66,18 +66,19 @@ shm::ParticipantSettings settings(const perflab_participant_settings& given) {
 
 // What is not here is refused. The conformance suite proves what is.
 const perflab_policy* policies() {
+  using namespace perflab::middleware::support;
   static constexpr perflab_policy kPolicies[] = {
-      {"history", PERFLAB_SUPPORTED, nullptr},
-      {"reliability", PERFLAB_SUPPORTED, nullptr},
-      {"durability", PERFLAB_SUPPORTED, nullptr},
-      {"durability=transient", PERFLAB_REFUSED, "there is no durability service"},
-      {"durability=persistent", PERFLAB_REFUSED, "there is no durability service"},
-      {"deadline", PERFLAB_SUPPORTED, nullptr},
-      {"lifespan", PERFLAB_SUPPORTED, nullptr},
-      {"liveliness", PERFLAB_SUPPORTED, nullptr},
-      {"partition", PERFLAB_SUPPORTED, nullptr},
-      {"user_data", PERFLAB_SUPPORTED, nullptr},
-      {nullptr, PERFLAB_REFUSED, nullptr}};
+      supported("history"),
+      supported("reliability"),
+      supported("durability"),
+      kNoTransient,
+      kNoPersistent,
+      supported("deadline"),
+      supported("lifespan"),
+      supported("liveliness"),
+      supported("partition"),
+      supported("user_data"),
+      kLastPolicy};
   return kPolicies;
 }
 

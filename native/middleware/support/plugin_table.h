@@ -39,6 +39,17 @@
 
 namespace perflab::middleware::support {
 
+// Rows of what a plug-in declares of QoS policies, and of single values of them; kLastPolicy ends them.
+constexpr perflab_policy supported(const char* name, const char* note = nullptr) {
+  return {name, PERFLAB_SUPPORTED, note};
+}
+constexpr perflab_policy hint(const char* name) { return {name, PERFLAB_HINT, nullptr}; }
+constexpr perflab_policy refused(const char* name, const char* why) { return {name, PERFLAB_REFUSED, why}; }
+// Messages that outlive their writer take a service.
+inline constexpr perflab_policy kNoTransient = refused("durability=transient", "there is no durability service");
+inline constexpr perflab_policy kNoPersistent = refused("durability=persistent", "there is no durability service");
+inline constexpr perflab_policy kLastPolicy = refused(nullptr, nullptr);
+
 struct PluginDescription {
   const char* name;
   const char* summary;  // one line

@@ -21,7 +21,7 @@ struct Head {
   std::uint32_t size = 0;    // of the whole message
   std::uint32_t offset = 0;  // of this piece in it
   std::uint32_t unused = 0;
-  std::uint64_t key = 0;  // of the reader: whoever gets its port later is not meant
+  std::uint64_t key = 0;  // of the reader, so that a later owner of its port drops what was meant for it
   perflab_identity writer{};
   std::int64_t sequence = 0;   // of the message, from 1 on
   std::int64_t source_ns = 0;  // wall clock

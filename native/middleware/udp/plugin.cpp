@@ -73,16 +73,17 @@ udp::ParticipantSettings settings(const perflab_participant_settings& given) {
 
 // What is not here is refused. The conformance suite proves what is.
 const perflab_policy* policies() {
+  using namespace perflab::middleware::support;
   static constexpr perflab_policy kPolicies[] = {
-      {"history", PERFLAB_SUPPORTED, nullptr},
-      {"reliability", PERFLAB_REFUSED, "datagrams are sent once"},
-      {"durability", PERFLAB_REFUSED, "nothing is kept for later readers"},
-      {"deadline", PERFLAB_REFUSED, "nobody watches the clock"},
-      {"lifespan", PERFLAB_REFUSED, "nobody watches the clock"},
-      {"liveliness", PERFLAB_REFUSED, "nobody watches the clock"},
-      {"partition", PERFLAB_SUPPORTED, nullptr},
-      {"user_data", PERFLAB_SUPPORTED, nullptr},
-      {nullptr, PERFLAB_REFUSED, nullptr}};
+      supported("history"),
+      refused("reliability", "datagrams are sent once"),
+      refused("durability", "nothing is kept for later readers"),
+      refused("deadline", "nobody watches the clock"),
+      refused("lifespan", "nobody watches the clock"),
+      refused("liveliness", "nobody watches the clock"),
+      supported("partition"),
+      supported("user_data"),
+      kLastPolicy};
   return kPolicies;
 }
 

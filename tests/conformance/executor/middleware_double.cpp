@@ -99,12 +99,13 @@ perflab_capabilities capabilities() {
 }
 
 const perflab_policy* policies() {
-  static constexpr perflab_policy kPolicies[] = {{"history", PERFLAB_SUPPORTED, nullptr},
-                                                 {"reliability", PERFLAB_SUPPORTED, nullptr},
-                                                 {"durability", PERFLAB_SUPPORTED, nullptr},
-                                                 {"lifespan", PERFLAB_SUPPORTED, nullptr},
-                                                 {"liveliness", PERFLAB_SUPPORTED, nullptr},
-                                                 {nullptr, PERFLAB_REFUSED, nullptr}};
+  using namespace perflab::middleware::support;
+  static constexpr perflab_policy kPolicies[] = {supported("history"),
+                                                 supported("reliability"),
+                                                 supported("durability"),
+                                                 supported("lifespan"),
+                                                 supported("liveliness"),
+                                                 kLastPolicy};
   return kPolicies;
 }
 
