@@ -175,10 +175,10 @@ std::uint64_t hash_of(int tid, const Walk& walk) {
   return hash | 1U;
 }
 
-[[gnu::noinline]] void note_site(std::size_t size) noexcept {
+[[gnu::noinline, gnu::cold]] void note_site(std::size_t size) noexcept {
   g_unwinding = true;
   const int error = errno;
-  Walk walk{.left_out = 3, .frames = {}};  // this function, counted() and the function that was called
+  Walk walk{.left_out = 2, .frames = {}};  // this function, and the one of the allocator that was called
   g_unwind.load(kRelaxed)(step, &walk);
   const int tid = static_cast<int>(syscall(SYS_gettid));
   const std::uint64_t hash = hash_of(tid, walk);
@@ -203,7 +203,7 @@ std::uint64_t hash_of(int tid, const Walk& walk) {
   g_unwinding = false;
 }
 
-[[gnu::noinline]] void* counted(void* memory, std::size_t size) noexcept {
+[[gnu::always_inline]] inline void* counted(void* memory, std::size_t size) noexcept {
   if (memory == nullptr) return nullptr;
   Slot& slot = own_slot();
   add(slot, slot.allocated, 1);
