@@ -54,6 +54,10 @@ class Signals:
         if self.seen is not None:
             raise Interrupted(self.seen)
 
+    def heed(self) -> None:
+        """The one that was raised last was a wish, which is done: it interrupts nothing."""
+        self.seen = None
+
     def _note(self, signum: int, frame: FrameType | None) -> None:
         del frame
         self.received = self.seen = signum

@@ -238,6 +238,8 @@ void LiveGraph::build_timer(const Place& place, const Node& node, runtime::Timer
   timer.group = place.group;
   timer.from_ns = -settings_.warmup_ns;
   timer.until_ns = settings_.duration_ns;
+  if (!settings_.ends_by_itself())
+    timer.end = timer_ends_.emplace_back(std::make_unique<runtime::TimerEnd>()).get();
   timer.made_up_for_ns = node.condition.empty() ? 0 : kMadeUpFor;
   timer.shift_ns = offset_ns == 0 ? 0 : offset_ns - timer.period_ns * timer.burst;
   runtime_.create_timer(place.executor, timer, handler);

@@ -29,7 +29,10 @@
 namespace perflab::graph {
 
 struct LiveSettings {
-  Nanoseconds duration_ns = 0;
+  static constexpr Nanoseconds kUntilEnded = INT64_MAX / 4;
+
+  Nanoseconds duration_ns = 0;  // of the measured part; kUntilEnded: until LiveGraph::end_at()
+  [[nodiscard]] bool ends_by_itself() const noexcept { return duration_ns != kUntilEnded; }
   Nanoseconds warmup_ns = 0;
   measure::ThresholdSettings thresholds{};
   bool measure_dispatch = false;
@@ -172,6 +175,10 @@ class LiveGraph {
 
   // Messages with an intended time after `measured_from` count.
   void start(Nanoseconds measured_from);
+  // Nothing is due later than that, where the measured part has no end by itself. Once, after start().
+  void end_at(Nanoseconds at_ns) noexcept;
+  // Every timer has had its last tick.
+  [[nodiscard]] bool timers_done() const noexcept;
 
   [[nodiscard]] Totals totals() const noexcept;
   // Of every condition that has nodes in the graph, here or in another process, by label.
@@ -237,6 +244,9 @@ class LiveGraph {
   std::vector<std::unique_ptr<LiveServer>> servers_;
   std::vector<std::unique_ptr<LiveWaitable>> waitables_;
   std::vector<std::unique_ptr<LiveTimer>> timers_;
+  std::vector<std::unique_ptr<runtime::TimerEnd>> timer_ends_;  // where the measured part has none by itself
+  bool ended_ = false;                                          // end_at()
+  Nanoseconds measured_from_ = 0;
   std::vector<TimerView> timer_views_;
   std::vector<ExecutorView> executors_;
   std::size_t groups_ = 0;

@@ -93,7 +93,19 @@ void LiveGraph::start(Nanoseconds measured_from) {
   for (const auto& client : clients_) client->measure_from(measured_from);
   for (const auto& waitable : waitables_) waitable->measure_from(measured_from);
   for (const auto& timer : timers_) timer->measure_from(measured_from);
+  measured_from_ = measured_from;
   runtime_.start(measured_from);
+}
+
+void LiveGraph::end_at(Nanoseconds at_ns) noexcept {
+  for (const auto& end : timer_ends_) end->until_ns.store(at_ns - measured_from_, std::memory_order_relaxed);
+  ended_ = true;
+}
+
+// A timer that sleeps beyond the end wakes long after; that it did is not waited for.
+bool LiveGraph::timers_done() const noexcept {
+  return runtime_.timers_done() ||
+         (ended_ && std::ranges::all_of(timer_ends_, [](const auto& end) { return end->passed(); }));
 }
 
 Totals LiveGraph::totals() const noexcept {

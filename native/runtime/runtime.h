@@ -15,6 +15,7 @@
 // client is used by one thread at a time, its counts and passing() included.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -90,6 +91,20 @@ enum class Arrivals {
   kUnthrottled  // each as soon as the one before has been served: as fast as it goes, without a schedule
 };
 
+// The end of what a timer shall do where that is said only while it runs, and how far the timer is. By its user, for one
+// timer; it outlives the timer. All times since base, as in TimerSettings.
+struct TimerEnd {
+  static constexpr Nanoseconds kNone = INT64_MAX;
+
+  std::atomic<Nanoseconds> until_ns{kNone};  // nothing later ticks; may become earlier at any time
+  std::atomic<Nanoseconds> next_ns{0};       // every tick before this one has been served; kNone: all
+
+  // No tick is left to come, nor being served.
+  [[nodiscard]] bool passed() const noexcept {
+    return next_ns.load(std::memory_order_acquire) > until_ns.load(std::memory_order_relaxed);
+  }
+};
+
 // Ticks are due later than base + from and no later than base + until, base being the instant given to start(), before
 // `shift` is added: periodic ones at multiples of the period.
 struct TimerSettings {
@@ -104,6 +119,7 @@ struct TimerSettings {
   bool skip_missed = false;        // otherwise every missed tick is made up for, late
   Nanoseconds made_up_for_ns = 0;  // with skip_missed: ticks that are no later than that are made up for
   Nanoseconds shift_ns = 0;        // more than -period, at most 0: how much earlier than whole periods
+  TimerEnd* end = nullptr;         // may come before until_ns
 
   // One period after the other.
   [[nodiscard]] bool regular() const noexcept { return arrivals == Arrivals::kPeriodic && burst == 1; }

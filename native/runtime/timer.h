@@ -21,6 +21,7 @@ class TimerSchedule {
         burst_(settings.burst),
         shift_ns_(settings.shift_ns),
         until_ns_(settings.until_ns),
+        end_(settings.end),
         skip_missed_(settings.skip_missed),
         made_up_for_ns_(settings.made_up_for_ns),
         next_{settings.from_ns, 1, false, SplitMix64(settings.seed)} {
@@ -34,6 +35,7 @@ class TimerSchedule {
       next_.left_of_burst = 0;
       next_ = after(next_);
     }
+    tell_next();
   }
 
   void set_base(Nanoseconds base_ns) noexcept { base_ = base_ns + shift_ns_; }
@@ -41,20 +43,14 @@ class TimerSchedule {
   // Without meaning once done(). Of an unthrottled timer an instant that is past.
   [[nodiscard]] Nanoseconds next_due() const noexcept { return base_ + next_.at_ns; }
 
-  // To be called when next_due() <= now: gives exactly one tick to the handler, or none where the time of an
-  // unthrottled timer is over. With skip_missed that is the latest one due, or the first that is late by no
+  // To be called when next_due() <= now: gives exactly one tick to the handler, or none where the timer's time is over
+  // by now. With skip_missed that is the latest one due, or the first that is late by no
   // more than `made_up_for_ns`; those before it are reported as skipped.
   void fire(Nanoseconds now) noexcept {
-    if (arrivals_ == Arrivals::kUnthrottled) {
-      next_.at_ns = now - base_;
-      next_.done = next_.at_ns > until_ns_;
-      if (!next_.done) handler_->on_tick(now);
-      return;
-    }
-    if (skip_missed_) skip(now);
-    const Nanoseconds due = next_due();
-    next_ = after(next_);
-    handler_->on_tick(due);
+    if (arrivals_ == Arrivals::kUnthrottled) next_.at_ns = now - base_;
+    next_.done = next_.at_ns > until();
+    if (!next_.done) serve(now);
+    tell_next();
   }
 
  private:
@@ -65,13 +61,28 @@ class TimerSchedule {
     SplitMix64 random;
   };
 
+  void serve(Nanoseconds now) noexcept {
+    if (arrivals_ == Arrivals::kUnthrottled) return handler_->on_tick(now);
+    if (skip_missed_) skip(now);
+    const Nanoseconds due = next_due();
+    next_ = after(next_);
+    handler_->on_tick(due);
+  }
+
+  [[nodiscard]] Nanoseconds until() const noexcept {
+    return end_ == nullptr ? until_ns_ : std::min(until_ns_, end_->until_ns.load(std::memory_order_relaxed));
+  }
+  void tell_next() const noexcept {
+    if (end_ != nullptr) end_->next_ns.store(next_.done ? TimerEnd::kNone : next_.at_ns, std::memory_order_release);
+  }
+
   [[nodiscard]] Tick after(Tick tick) const noexcept {
     if (--tick.left_of_burst > 0) return tick;
     tick.left_of_burst = burst_;
     tick.at_ns += arrivals_ == Arrivals::kPoisson
                       ? std::llround(tick.random.exponential(static_cast<double>(gap_ns_)))
                       : gap_ns_;
-    tick.done = tick.at_ns > until_ns_;
+    tick.done = tick.at_ns > until();
     return tick;
   }
 
@@ -80,7 +91,7 @@ class TimerSchedule {
     std::uint64_t skipped = 0;
     if (arrivals_ == Arrivals::kPeriodic) {
       // After a long stall all but the last bursts at once.
-      const Nanoseconds late = std::min(now - made_up_for_ns_ - base_, until_ns_) - next_.at_ns;
+      const Nanoseconds late = std::min(now - made_up_for_ns_ - base_, until()) - next_.at_ns;
       const std::int64_t bursts = std::max<std::int64_t>(0, late / gap_ns_ - 1);
       next_.at_ns += bursts * gap_ns_;
       skipped = static_cast<std::uint64_t>(bursts * burst_);
@@ -102,6 +113,7 @@ class TimerSchedule {
   std::int64_t burst_;
   Nanoseconds shift_ns_;
   Nanoseconds until_ns_;
+  TimerEnd* end_;
   bool skip_missed_;
   Nanoseconds made_up_for_ns_;
   Tick next_;

@@ -261,7 +261,7 @@ class Document(_Part):
         )
     )
     time: Annotated[DurationNs, Option(Group.LENGTH, short="-t")] = Field(
-        10_000_000_000, gt=0, description="Measured time of a trial: 10, 2.5, 500ms, 2min."
+        10_000_000_000, description="Measured time of a trial: 10, 2.5, 500ms, 2min; 0: until it is stopped (Ctrl-C)."
     )
     warmup: Annotated[DurationNs, Option(Group.LENGTH)] = Field(
         0, description="Time before the measured time, which is not counted."

@@ -31,6 +31,8 @@ def as_quick(written: Written, build: Callable[[Written], Experiment]) -> Writte
     own = written.given if "quick" in written.given or written.file is None else frozenset(written.mapping)
     if {"time", "trials"} <= own:
         raise written.refuse("quick", " chooses the time or the number of trials; leave one of these out")
+    if not document.time:
+        raise written.refuse("quick", " takes a minute; with a time of 0 nobody knows how long it takes")
     time_s = document.time / 1e9 if "time" in own else None
     if document.breaking_point is not None:
         changes = _of_search(written.mapping["breaking_point"], time_s)

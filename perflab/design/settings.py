@@ -66,7 +66,7 @@ class Limits:
 class Settings:
     """The settings of every trial of a run."""
 
-    duration_ns: int
+    duration_ns: int  # 0: until it is stopped
     warmup_ns: int = _default("warmup")
     sampling_ns: int = _default("sampling")
     checkpoint_ns: int = CHECKPOINT_NS

@@ -452,8 +452,8 @@ def _own_middleware(command: Command) -> str:
 def _settings(written: Written, document: Document) -> Settings:
     sampling_ns = document.sampling
     if "sampling" not in written.mapping:
-        sampling_ns = max(MIN_SAMPLING_NS, min(sampling_ns, document.time))
-    elif sampling_ns > document.time:
+        sampling_ns = max(MIN_SAMPLING_NS, min(sampling_ns, document.time or sampling_ns))
+    elif sampling_ns > document.time > 0:
         longer = f" {format_time(sampling_ns)} is longer than the measured {format_time(document.time)}"
         raise written.refuse("sampling", longer)
     elif sampling_ns < MIN_SAMPLING_NS:
@@ -527,9 +527,24 @@ def _text(value: Scalar) -> str:
     return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
 
 
+def _check_endless(experiment: Experiment, written: Written) -> None:
+    """Somebody who stops a trial stops that one, and knows when."""
+    if experiment.document.time:
+        return
+    if any(v.runtime == "virtual" for v in experiment.variants):
+        raise written.refuse("time", " 0 is until somebody stops it, and virtual time does not wait for anybody")
+    one = "runs one trial until it is stopped"
+    if experiment.search is not None:
+        raise written.refuse("time", f" 0 {one}; a search needs many that are alike")
+    if (count := len(experiment.order)) > 1 or experiment.rule is not None:
+        more = f"this experiment has {count}" if count > 1 else "until_decided adds more"
+        raise written.refuse("time", f" 0 {one}, and {more}; right would be a duration, or one variant and one trial")
+
+
 def _check_together(experiment: Experiment, written: Written) -> None:
     """What makes no sense in combination."""
     _check_comparable(experiment)
+    _check_endless(experiment, written)
     if experiment.document.domain is not None and all(v.runtime == "virtual" for v in experiment.variants):
         raise written.refuse("domain", ": virtual time has no DDS domains")
     graph, name = experiment.workload.graph, experiment.workload.name
@@ -549,7 +564,7 @@ def _check_together(experiment: Experiment, written: Written) -> None:
     shortest_ns = max((p for p in periods if p is not None), default=None)
     if shortest_ns is None:
         raise BadInput(f"workload {name!r} has no timer: nothing would ever be sent")
-    if shortest_ns > experiment.settings.duration_ns:
+    if shortest_ns > experiment.settings.duration_ns > 0:
         raise BadInput(
             f"{written.where(('time',))} is shorter than the shortest period of {name!r}, "
             f"{format_duration(shortest_ns / 1e9)}: nothing would be sent"

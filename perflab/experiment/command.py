@@ -211,6 +211,8 @@ class CommandSystem(System):
     def progress(self) -> None:
         """Until the end of the measured part, or of a command that ends by itself."""
         self._trial.supervisor.waiting = None
+        if not (self._trial.plan.settings.duration_ns or self._parameters.ends_itself):
+            self._until_stopped()
         planned_s = self.scheduled.end_ns / NS_PER_S
         while not self._is_over() and (now_s := time.monotonic()) < planned_s:
             self._look()
@@ -220,6 +222,14 @@ class CommandSystem(System):
         self._measured = self.scheduled
         elapsed_ns = self.scheduled.end_ns - self.scheduled.begin_ns
         self._trial.report(LiveProgress("draining", elapsed_ns, None, None, None))
+
+    def _until_stopped(self) -> None:
+        def look() -> bool:
+            self._look()
+            return False
+
+        self._trial.until_stopped(look, 1.0, begin_ns=self.scheduled.begin_ns)
+        self._beside.end_at(time.monotonic_ns())
 
     def drain(self) -> None:
         if self._parameters.ends_itself:
@@ -347,6 +357,8 @@ class CommandSystem(System):
         if run.ended_ns <= planned.begin_ns:
             raise Failed(FAILED, f"{self._words} {run.how_it_ended()}: the warm-up was not over")
         self._ended_ns = min(run.ended_ns, planned.end_ns)
+        if not self._trial.plan.settings.duration_ns:
+            self._beside.end_at(self._ended_ns)
 
     def _stop(self) -> None:
         trial, run, stop = self._trial, self._run, self._parameters.stop

@@ -44,6 +44,8 @@ START_LEAD_PER_WAITING_NS = 50_000_000  # more, for each thread beyond the CPUs 
 # the machine is just now: on an idle one that is less than the above. Up to a limit, for graphs that are large.
 START_LEAD_PER_CREATION = 10
 START_LEAD_MOST_NS = 3 * NS_PER_S
+END_LEAD_NS = 100_000_000  # from the line that says when the measured part ends to that instant
+UNTIL_STOPPED_NS = 1 << 61  # of a measured part that has no end by itself
 UNMATCHED_SHOWN = 3
 HEARD_WITHIN_NS = NS_PER_S // 4  # after it, perflab hears that the last message was published
 
@@ -72,7 +74,7 @@ def node_configuration(
         "threads": scheduling.of_process(() if foreign else settings.threads, process),
         "lock_memory": None if foreign else settings.lock_memory,
         "middleware": middleware.configuration(plan.domain, settings.network, plan.seed, index),
-        "duration_ns": settings.duration_ns,
+        "duration_ns": settings.duration_ns or None,
         "warmup_ns": settings.warmup_ns,
         "sampling_ns": settings.sampling_ns,
         "checkpoint_ns": settings.checkpoint_ns,
@@ -112,6 +114,7 @@ class Nodes(System):
         self._reports = False  # what they say is what is shown
         self._asked_to_end = False
         self._published_until_ns = 0
+        self._ended_ns: int | None = None  # the measured part, where it had no end by itself
         self._unmatched = ""  # of which discovery is waited for, in words
 
     @property
@@ -121,7 +124,9 @@ class Nodes(System):
     @property
     def scheduled(self) -> Window:
         begin_ns = (self._trial.start_at_ns or 0) + self._plan.settings.warmup_ns
-        return Window(begin_ns, begin_ns + self._plan.settings.duration_ns)
+        if self._ended_ns is not None:
+            return Window(begin_ns, self._ended_ns)
+        return Window(begin_ns, begin_ns + (self._plan.settings.duration_ns or UNTIL_STOPPED_NS))
 
     @property
     def published_until_ns(self) -> int:
@@ -244,11 +249,26 @@ class Nodes(System):
     def progress(self) -> None:
         self._reports = True
         settings = self._plan.settings
+        if not settings.duration_ns and not self._trial.until_stopped(
+            self._has_published, 1.0, begin_ns=self.scheduled.begin_ns
+        ):
+            self.end_at(time.monotonic_ns() + self._end_lead_ns)
         # Timers catch up by default: a graph that cannot keep up publishes for longer than asked, within reason.
-        scheduled_s = (settings.warmup_ns + settings.duration_ns) / NS_PER_S
+        scheduled_s = (settings.warmup_ns + self.scheduled.end_ns - self.scheduled.begin_ns) / NS_PER_S
         if not self._trial.until(self._has_published, self._deadline(0) + 2 * scheduled_s + 30.0, 1.0):
             late = format_duration(scheduled_s + 30.0)
             raise Failed(FAILED, f"the graph still publishes {late} after its schedule ended: it cannot keep up")
+
+    @property
+    def _end_lead_ns(self) -> int:
+        """Until when every process has surely heard of an end."""
+        return END_LEAD_NS + START_LEAD_PER_PROCESS_NS * len(self._supervisor.nodes)
+
+    def end_at(self, at_ns: int) -> None:
+        """The end of a measured part that has none by itself."""
+        self._ended_ns = at_ns
+        self._supervisor.send_all({"type": "end", "at_ns": at_ns})
+        self._trial.keeper.note(duration_s=(at_ns - self.scheduled.begin_ns) / NS_PER_S)
 
     def drain(self) -> None:
         if self._plan.variant.runtime == "virtual":

@@ -545,6 +545,7 @@ def _planned_trial(experiment: Experiment, order: int, treatment: Treatment | No
         warmup_s + experiment.settings.duration_ns / NS_PER_S,
         warmup_s,
         virtual=all(v.runtime == "virtual" for v in variants),
+        endless=not experiment.settings.duration_ns,
     )
 
 

@@ -164,6 +164,19 @@ class RunningTrial:
                 return False
         return True
 
+    def until_stopped(self, done: Callable[[], bool], step_s: float, *, begin_ns: int) -> bool:
+        """Of a measured part that has no end by itself: as `until`; False where a signal comes first.
+
+        Before the measured part begins a signal interrupts as ever.
+        """
+        try:
+            return self.until(done, step_s=step_s)
+        except Interrupted:
+            if time.monotonic_ns() < begin_ns:
+                raise
+            self.supervisor.heed_signal()
+            return False
+
     def outlast(self, running: Callable[[], object], limit_s: float) -> None:
         """Lets processes write what they have, for a bounded time in which nothing that they say matters."""
         deadline_s = time.monotonic() + limit_s

@@ -187,6 +187,11 @@ class Supervisor:
                 return Tick()
         return self._pending.pop(0)
 
+    def heed_signal(self) -> None:
+        """The Interrupted that `poll` has raised was a wish, and is done."""
+        if self._signals is not None:
+            self._signals.heed()
+
     @property
     def unheard(self) -> list[Message]:
         """What nodes had sent before they ended and nobody polled for."""

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+NOT_KNOWN_NS = 1 << 62  # the end of a measured part that nobody has ended yet
 
 
 class RecordError(ValueError):
@@ -20,7 +22,10 @@ class RecordError(ValueError):
 
 @dataclass(frozen=True)
 class Start:
-    """When the measured part was. Instants are CLOCK_MONOTONIC (virtual time with the virtual runtime)."""
+    """When the measured part was. Instants are CLOCK_MONOTONIC (virtual time with the virtual runtime).
+
+    One that has no end by itself, and broke off before it was ended, was until the last record.
+    """
 
     at_ns: int
     measured_from_ns: int
@@ -56,7 +61,7 @@ class ProcessRecords:
         return bool(self.checkpoint and self.checkpoint.get("final"))
 
 
-LAST = ("process", "start", "checkpoint", "passing", "allocation_sites")  # of these the last one counts
+LAST = ("process", "start", "end", "checkpoint", "passing", "allocation_sites")  # of these the last one counts
 
 
 def read(path: Path, name: str) -> ProcessRecords:
@@ -74,18 +79,12 @@ def read(path: Path, name: str) -> ProcessRecords:
             progress.append({key: value for key, value in record.items() if not isinstance(value, str)})
         elif of_type in all_of:
             all_of[of_type].append(record)
-        elif of_type in (
-            "process",
-            "start",
-            "checkpoint",
-            "passing",
-            "allocation_sites",
-        ):  # readers ignore what they do not know
+        elif of_type in LAST:  # readers ignore what they do not know
             last[of_type] = record
     return ProcessRecords(
         name,
         process=last.get("process"),
-        start=_start(last["start"], path) if "start" in last else None,
+        start=_start(last, [*progress, *all_of["resources"]], path) if "start" in last else None,
         checkpoint=without_conditions(last["checkpoint"]) if "checkpoint" in last else None,
         passing=last.get("passing"),
         allocation_sites=last.get("allocation_sites"),
@@ -144,12 +143,24 @@ def _parse(line: bytes) -> dict[str, Any] | None:
     return record if isinstance(record, dict) else None
 
 
-def _start(record: dict[str, Any], path: Path) -> Start:
+def measured_until_ns(record: dict[str, Any]) -> int:
+    """Of a record that tells the end of the measured part: of type `start`, or `end` where that says null."""
+    until_ns = record["measured_until_ns"]
+    return NOT_KNOWN_NS if until_ns is None else int(until_ns)
+
+
+def _start(last: dict[str, dict[str, Any]], timed: Iterable[dict[str, Any]], path: Path) -> Start:
+    """`timed` are records of which each tells an instant up to which the process ran."""
     try:
+        record = last["start"]
+        from_ns = int(record["measured_from_ns"])
+        until_ns = measured_until_ns(last.get("end", record))
+        if until_ns == NOT_KNOWN_NS:
+            until_ns = max([from_ns, *(int(of["at_ns"]) for of in timed)])
         return Start(
             at_ns=int(record["at_ns"]),
-            measured_from_ns=int(record["measured_from_ns"]),
-            measured_until_ns=int(record["measured_until_ns"]),
+            measured_from_ns=from_ns,
+            measured_until_ns=until_ns,
             matched=bool(record["matched"]),
         )
     except (KeyError, TypeError, ValueError) as error:

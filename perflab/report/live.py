@@ -105,8 +105,8 @@ class _Lines(_Silent):
 
     def trial_started(self, order: int) -> None:
         planned = self._run.start(order)
-        self._planned = planned if planned.lasts_s >= LONG_S else None
-        self._line, self._pace = LiveLine("", planned.duration_s - planned.warmup_s), Pace(LONG_S)
+        self._planned = planned if planned.endless or planned.lasts_s >= LONG_S else None
+        self._line, self._pace = LiveLine("", planned.measured_s), Pace(LONG_S)
 
     def progress(self, progress: LiveProgress) -> None:
         if self._planned is None or not self._pace.due(progress.phase):
@@ -190,7 +190,7 @@ class _Block(Display):
     def trial_started(self, order: int) -> None:
         planned = self._run.start(order)
         brief = self._run.plan.total > 1
-        self._line, self._pace = LiveLine("", planned.duration_s - planned.warmup_s, brief=brief), Pace()
+        self._line, self._pace = LiveLine("", planned.measured_s, brief=brief), Pace()
         self._state = "preparing"
         self._draw()
 

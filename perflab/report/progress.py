@@ -99,7 +99,9 @@ class RunProgress:
         head = f"Plan{' (--quick: rough)' if plan.rough else ''}: {'at most ' if plan.at_most else ''}{left}{of}, "
         first = plan.entries[0]
         warmup = f" after {format_duration(first.warmup_s)} of warm-up" if first.warmup_s else ""
-        each = f"{format_duration(first.duration_s - first.warmup_s)} measured{'' if trials == 1 else ' in each'}"
+        if first.measured_s is None:
+            return f"{head}measured{warmup} until it is stopped: Ctrl-C ends it and keeps what was measured."
+        each = f"{format_duration(first.measured_s)} measured{'' if trials == 1 else ' in each'}"
         if all(e.virtual for e in plan.entries):
             return f"{head}{each}{warmup}, of virtual time: as fast as this machine computes it."
         text = f"{head}{each}{warmup}: {self._about} {_roughly(self.left_s())}"
@@ -155,8 +157,9 @@ class Pace:
 class LiveLine:
     """What the present trial does, in one line; keeps what the rate is computed from."""
 
-    def __init__(self, prefix: str, total_s: float, *, brief: bool = False) -> None:
-        """`brief` is for 70 columns, with the figures that matter most first."""
+    def __init__(self, prefix: str, total_s: float | None, *, brief: bool = False) -> None:
+        """`total_s`: that will be measured; None: nobody knows. `brief` is for 70 columns, with the figures that matter
+        most first."""
         self._brief = brief
         self._prefix = prefix
         self._total_s = total_s
@@ -179,17 +182,12 @@ class LiveLine:
         if elapsed_s < 0:
             return "warming up"
         if progress.received is None or progress.lost is None:  # nobody counts its messages
-            spent = f"{min(elapsed_s, self._total_s):.0f}/{self._total_s:.0f} s"
-            return spent if progress.phase == "measuring" else progress.phase
+            return self._spent(elapsed_s) if progress.phase == "measuring" else progress.phase
         base_s, base_received = self._base
         if elapsed_s - base_s >= 0.9:
             self._rate = (progress.received - base_received) / (elapsed_s - base_s)
             self._base = (elapsed_s, progress.received)
-        parts = [
-            f"{min(elapsed_s, self._total_s):.0f}/{self._total_s:.0f} s"
-            if progress.phase == "measuring"
-            else "draining"
-        ]
+        parts = [self._spent(elapsed_s) if progress.phase == "measuring" else "draining"]
         rate = "" if self._rate is None else f"{format_count(round(self._rate))}/s"
         lost = f"{format_count(progress.lost)} lost"
         if self._brief:
@@ -197,6 +195,11 @@ class LiveLine:
         else:
             parts += [rate and f"{rate} received", self._latency(progress), lost]
         return "  ".join(part for part in parts if part)
+
+    def _spent(self, elapsed_s: float) -> str:
+        if self._total_s is None:
+            return f"{elapsed_s:.0f} s"
+        return f"{min(elapsed_s, self._total_s):.0f}/{self._total_s:.0f} s"
 
     def _latency(self, progress: LiveProgress) -> str:
         try:

@@ -34,6 +34,12 @@ class PlannedTrial:
     duration_s: float  # warm-up and measured part
     warmup_s: float = 0.0  # of these
     virtual: bool = False  # its seconds are of virtual time, which passes as fast as it can be computed
+    endless: bool = False  # it is measured until somebody stops it
+
+    @property
+    def measured_s(self) -> float | None:
+        """None: until it is stopped."""
+        return None if self.endless else self.duration_s - self.warmup_s
 
     @property
     def lasts_s(self) -> float:

@@ -81,6 +81,24 @@ def test_an_interrupt_finalises_the_run(run: Run, pingpong: Path, tmp_path: Path
     assert run("show", out).returncode == 0
 
 
+def test_a_run_without_an_end_is_whole_when_it_is_stopped(run: Run, pingpong: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with started("run", pingpong, "-t", "0", "-o", out, "--json") as process:
+        pids = measuring(out, process)
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=TIMEOUT_S)
+    assert (process.returncode, stderr) == (0, "")
+    wait_until_gone(pids)
+    summary = json.loads(stdout)
+    published("summary").validate(summary)
+    result = summary["results"][0]
+    detail = result["trials_detail"][0]
+    totals = detail["totals"]
+    assert (detail["outcome"], detail["complete"], totals["lost"]["tail"]) == ("success", True, 0)
+    assert totals["received"] > 0
+    assert detail["measured_s"] == pytest.approx(result["duration_s"], abs=1e-6) and result["duration_s"] > 0
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system that holds the first checkpoints of a trial that samples often, and not much more."""

@@ -39,7 +39,19 @@ def one_line(text: str) -> str:
         (["run", "GRAPH", "--walk"], "--walk"),
         (["run", "GRAPH", "--trials", "x"], "--trials"),
         (["run", "GRAPH", "--trials", "0"], "--trials 0 must be at least 1"),
-        (["run", "GRAPH", "--time", "0"], "--time 0 must be more than 0"),
+        (
+            ["run", "GRAPH", "--time", "0", "--trials", "2"],
+            "--time 0 runs one trial until it is stopped, and this experiment has 2; right would be a duration, or one "
+            "variant and one trial",
+        ),
+        (
+            ["run", "GRAPH", "--time", "0", "--middleware", "virtual"],
+            "--time 0 is until somebody stops it, and virtual time does not wait for anybody",
+        ),
+        (
+            ["run", "GRAPH", "--time", "0", "--quick"],
+            "--quick takes a minute; with a time of 0 nobody knows how long it takes",
+        ),
         (["run", "GRAPH", "--time", "-1"], "--time '-1' is not a duration"),
         (["run", "GRAPH", "--time", "nan"], "is not a duration"),
         (["run", "GRAPH", "--time", "10 minutes"], "is not a duration"),

@@ -199,7 +199,9 @@ Config parse(const json& config) {
     }
   }
   read_overrides(config, result);
-  result.live.duration_ns = positive(config, "duration_ns", 0);
+  result.live.duration_ns = config.contains("duration_ns") && config.at("duration_ns").is_null()
+                                ? graph::LiveSettings::kUntilEnded
+                                : positive(config, "duration_ns", 0);
   result.live.warmup_ns = not_negative(config, "warmup_ns", 0);
   result.sampling_ns = positive(config, "sampling_ns", result.sampling_ns);
   result.checkpoint_ns = positive(config, "checkpoint_ns", result.checkpoint_ns);
@@ -221,6 +223,8 @@ Config parse(const json& config) {
     to.too_late_percent = thresholds.value("too_late_percent", to.too_late_percent);
     to.too_late_ns = thresholds.value("too_late_ns", to.too_late_ns);
   }
+  if (!can.real_time && !result.live.ends_by_itself())
+    throw std::invalid_argument("duration_ns: virtual time does not pass until somebody ends it; right would be a number");
   if (!can.real_time) refuse_unthrottled_timers(result.graph);
   if (!can.tells_writers) refuse_several_unknown_writers(result.graph, result.process_name);
   if (!can.request_numbers) refuse_services_known_by_number(result.graph, result.process_name);

@@ -53,7 +53,7 @@ void Hiccup::run() {
   prctl(PR_SET_TIMERSLACK, 1UL);
   if (!await_start()) return;
   Nanoseconds begin = std::max(from_, clock_.now());
-  while (!stopping_.load(std::memory_order_relaxed) && begin + period_ns_ <= until_) {
+  while (!stopping_.load(std::memory_order_relaxed) && begin + period_ns_ <= until_.load(std::memory_order_relaxed)) {
     const Nanoseconds due = begin + period_ns_;
     realtime::sleep_until(due);
     begin = clock_.now();

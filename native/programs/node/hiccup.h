@@ -28,6 +28,8 @@ class Hiccup {
 
   // Records the sleeps that begin and are due to end between these instants. Once.
   void start(Nanoseconds from, Nanoseconds until);
+  // After start(): earlier than it said.
+  void end_at(Nanoseconds until) noexcept { until_.store(until, std::memory_order_relaxed); }
   // Ends the thread, after at most one period. Idempotent.
   void stop();
   [[nodiscard]] const measure::Histogram& histogram() const noexcept { return histogram_; }
@@ -46,7 +48,7 @@ class Hiccup {
   bool registered_ = false;
   bool started_ = false;
   Nanoseconds from_ = 0;
-  Nanoseconds until_ = 0;
+  std::atomic<Nanoseconds> until_{0};
   std::atomic<bool> stopping_{false};
   std::thread thread_;
 };

@@ -140,6 +140,8 @@ void Node::refuse_what_it_cannot() const {
 // what the thread that creates them has at that moment; executors see to themselves when they start.
 void Node::start_runtime() {
   refuse_what_it_cannot();
+  if (!config_.live.ends_by_itself() && !control_.attached())
+    throw BadInput("duration_ns: null needs somebody who ends it, over --control; right would be a number");
   if (config_.tracing_library) tracing_ = tracing::Library::load(*config_.tracing_library);
   if (real_time()) {
     const graph::Process& process = *processes().front();
@@ -324,10 +326,11 @@ void Node::run() {
     check_strangers();
   }
   const Nanoseconds measured_from = start->at_ns + config_.live.warmup_ns;
+  measured_until_ = measured_from + config_.live.duration_ns;
   records_.write({{"type", "start"},
                   {"at_ns", start->at_ns},
                   {"measured_from_ns", measured_from},
-                  {"measured_until_ns", measured_from + config_.live.duration_ns},
+                  {"measured_until_ns", config_.live.ends_by_itself() ? json(measured_until_) : json(nullptr)},
                   {"matched", matched}});
   // Whatever goes wrong from here on, what was measured is written.
   try {
@@ -356,9 +359,9 @@ void Node::send_done() { control_.send({{"type", "done"}, {"files", json::array(
 
 // A process without timers of its own also waits for the end of the measured part before it reports as one
 // that drains. A waitable that is triggered has its callback first.
-bool Node::publishing_ended(Nanoseconds measured_from) const {
-  if (!runtime_->timers_done() || live_->triggered()) return false;
-  return !real_time() || clock_.now() >= measured_from + config_.live.duration_ns;
+bool Node::publishing_ended() const {
+  if (!live_->timers_done() || live_->triggered()) return false;
+  return !real_time() || clock_.now() >= measured_until_;
 }
 
 bool Node::await_discovery() {
@@ -429,10 +432,9 @@ std::optional<Node::Start> Node::await_start(bool matched) {
 
 void Node::measure(Nanoseconds start_ns, Nanoseconds measured_from) {
   write_passing_record();  // before the start: endpoints are asked by one thread at a time
-  if (hiccup_) hiccup_->start(measured_from, measured_from + config_.live.duration_ns);
+  if (hiccup_) hiccup_->start(measured_from, measured_until_);
   if (sampler_ && config_.allocation_sites) sampler_->watch_allocations();
-  if (sampler_)
-    sampler_->measure_cost(measured_from, measured_from + config_.live.duration_ns, tracer_threads());
+  if (sampler_) sampler_->measure_cost(measured_from, measured_until_, tracer_threads());
   live_->start(measured_from);
   const Nanoseconds started = clock_.now();
   events_.note(started, "started");
@@ -455,16 +457,17 @@ void Node::measure(Nanoseconds start_ns, Nanoseconds measured_from) {
   while (true) {
     // In virtual time a node by itself ends as soon as nothing is left to happen.
     const bool nothing_to_wait_for = !real_time() && !control_.attached();
-    if (nothing_to_wait_for && publishing_ended(measured_from)) break;
+    if (nothing_to_wait_for && publishing_ended()) break;
     const Nanoseconds wake = std::min(next_progress, next_checkpoint);
     const Nanoseconds patience = nothing_to_wait_for ? kMillisecond
                                  : publishing        ? 100 * kMillisecond
                                                      : kDrainProgressPeriod;
     const auto message = control_.receive(std::max<Nanoseconds>(0, std::min(wake - clock_.now(), patience)));
     if (message && message->at("type") == "stop") break;
+    if (message && message->at("type") == "end") end_at(message->at("at_ns").get<Nanoseconds>());
     if (control_.attached() && control_.closed()) break;
     if (!events_.failure().empty()) break;
-    if (publishing && publishing_ended(measured_from)) {
+    if (publishing && publishing_ended()) {
       publishing = false;
       events_.note(clock_.now(), "publishing_ended");
       next_progress = clock_.now();
@@ -487,6 +490,15 @@ void Node::measure(Nanoseconds start_ns, Nanoseconds measured_from) {
       if (totals.completed == totals.deliveries_expected || now - last_change > kDrainQuiet) break;
     }
   }
+}
+
+void Node::end_at(Nanoseconds at_ns) {
+  if (config_.live.ends_by_itself()) throw Failed("the measured part ends by itself, and was asked to end");
+  measured_until_ = at_ns;
+  live_->end_at(at_ns);
+  if (hiccup_) hiccup_->end_at(at_ns);
+  if (sampler_) sampler_->end_at(at_ns);
+  records_.write({{"type", "end"}, {"at_ns", clock_.now()}, {"measured_until_ns", at_ns}});
 }
 
 void Node::send_progress(Nanoseconds measured_from, bool publishing) {

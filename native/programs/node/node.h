@@ -55,7 +55,9 @@ class Node {
   bool await_discovery();
   std::optional<Start> await_start(bool matched);
   void measure(Nanoseconds start_ns, Nanoseconds measured_from);
-  [[nodiscard]] bool publishing_ended(Nanoseconds measured_from) const;
+  [[nodiscard]] bool publishing_ended() const;
+  // Of the measured part, where it does not end by itself.
+  void end_at(Nanoseconds at_ns);
   void send_progress(Nanoseconds measured_from, bool publishing);
   void write_checkpoint(bool final);
   // Ends the runtime and writes the last records; throws if they could not be written.
@@ -71,6 +73,7 @@ class Node {
   EventLog events_;
   measure::MessageEventQueue message_events_;
   bool stop_asked_ = false;
+  Nanoseconds measured_until_ = 0;  // from the start on
   std::optional<tracing::Library> tracing_;
   std::optional<runtime::Plugin> plugin_;  // where the runtime is none of perflab-node's own
   std::unique_ptr<Sampler> sampler_;

@@ -50,6 +50,14 @@ void Sampler::measure_cost(Nanoseconds from_ns, Nanoseconds until_ns, std::vecto
   wake_.notify_all();
 }
 
+void Sampler::end_at(Nanoseconds until_ns) {
+  {
+    const std::lock_guard lock(mutex_);
+    cost_until_ = until_ns;
+  }
+  wake_.notify_all();
+}
+
 void Sampler::end_cost() {
   const std::lock_guard lock(mutex_);
   if (cost_ == Cost::kWithin) finish_cost();

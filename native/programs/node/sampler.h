@@ -31,8 +31,10 @@ class Sampler {
   // Writes what the process cost so far at both instants (or at once where they have passed). `tracer` are
   // the threads of the tracer.
   void measure_cost(Nanoseconds from_ns, Nanoseconds until_ns, std::vector<int> tracer);
-  // Between the two the library that counts allocations remembers where each comes from, and what it found is written
-  // behind the second. Before measure_cost(). Throws Failed where it is not preloaded, or cannot.
+  // The second instant is an earlier one, after measure_cost().
+  void end_at(Nanoseconds until_ns);
+  // Between the two the library that counts allocations remembers where each comes from, and what it found is
+  // written behind the second. Before measure_cost(). Throws Failed where it is not preloaded, or cannot.
   void watch_allocations();
   // The second of the two, where it is still to come: threads are about to end.
   void end_cost();
@@ -48,7 +50,8 @@ class Sampler {
   void write_cost(const char* when);
   // What each of these, which have a `tid`, is for.
   void add_roles(nlohmann::json& of_threads) const;
-  // How often the threads that are none of the instrument's have allocated, ended ones too; null where nobody counts.
+  // How often the threads that are none of the instrument's have allocated, ended ones too; null where nobody
+  // counts.
   [[nodiscard]] nlohmann::json workload_allocations(const nlohmann::json& threads) const;
   void begin_cost();
   void finish_cost();

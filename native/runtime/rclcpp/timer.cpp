@@ -41,6 +41,7 @@ RosTimer::RosTimer(const measure::Clock& clock, const NodeHandle& node, const Ti
   made_ = rclcpp::create_wall_timer(period, callback, nullptr, node.base().get(), node.timers().get());
   made_->cancel();
   if (never()) done_.store(true, std::memory_order_release);
+  tell_next();
 }
 
 // rcl takes the time of the reset itself, and adds the period that the timer has then to find the first tick; those
@@ -135,11 +136,21 @@ void RosTimer::skip(std::int64_t end) noexcept {
   next_ = end;
 }
 
+std::int64_t RosTimer::last_tick() const noexcept {
+  if (settings_.end == nullptr) return last_tick_;
+  return std::min(last_tick_, settings_.end->until_ns.load(std::memory_order_relaxed) / settings_.period_ns);
+}
+
+void RosTimer::tell_next() const noexcept {
+  if (settings_.end == nullptr || own_) return;  // which tells itself
+  settings_.end->next_ns.store(done() ? TimerEnd::kNone : next_ * settings_.period_ns, std::memory_order_release);
+}
+
 void RosTimer::tick(std::int64_t number) noexcept {
   if (done() || number < next_) return;
-  const std::int64_t end = last_tick_ + 1;
+  const std::int64_t end = std::max(next_, last_tick() + 1);  // which may have come earlier by now
   // Of queued ticks, one that shall skip takes the latest.
-  if (drops_ && number < last_tick_ &&
+  if (drops_ && number < end - 1 &&
       clock_.now() - due(number) - settings_.made_up_for_ns >= settings_.period_ns)
     return;
   if (number > next_) skip(std::min(number, end));
@@ -147,9 +158,11 @@ void RosTimer::tick(std::int64_t number) noexcept {
     handler_.on_tick(due(number));
     next_ = number + 1;
   }
-  if (next_ < end) return;
-  cancel();
-  done_.store(true, std::memory_order_release);
+  if (next_ >= end) {
+    cancel();
+    done_.store(true, std::memory_order_release);
+  }
+  tell_next();
 }
 
 }  // namespace perflab::runtime::ros

@@ -42,6 +42,8 @@ class RosTimer {
   // It expires so long from now, and again after each further `period_ns`.
   void expire(Nanoseconds in_ns, Nanoseconds period_ns);
   void tick(std::int64_t number) noexcept;
+  [[nodiscard]] std::int64_t last_tick() const noexcept;
+  void tell_next() const noexcept;
   void skip(std::int64_t end) noexcept;
   // Which tick rcl has as its next. Where it does not tell with a tick which one it is, its clock is one that is not
   // corrected (CLOCK_MONOTONIC_RAW), and its grid moves against that of the graph.

@@ -99,13 +99,15 @@ def _readings(path: Path, figure: str) -> list[_Reading]:
     found: list[_Reading] = []
     until_ns = 0
     last: Json | None = None
-    for record in records.lines(path, "start", "progress", "checkpoint"):
+    for record in records.lines(path, "start", "progress", "end", "checkpoint"):
         if record is None:
             continue  # a last line that was cut off
         of = record.get("type")
         if of == "start" and not found:
             found = [_Reading(int(record["measured_from_ns"]), 0, 0, 0, hg.empty())]
-            until_ns = int(record["measured_until_ns"])
+            until_ns = records.measured_until_ns(record)
+        elif of == "end" and found:
+            until_ns = records.measured_until_ns(record)
         elif of == "checkpoint" and found:
             last = records.without_conditions(record)
         elif of == "progress" and found and record.get(figure) is not None:

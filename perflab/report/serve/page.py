@@ -272,6 +272,8 @@ def _measured(trial: Json) -> str:
         spent_s = max(0.0, time.time() - since)
     if trial["phase"] != "measuring" or spent_s is None:
         return str(trial["phase"])
+    if not trial["duration_s"]:  # until it is stopped
+        return f"{spent_s:.0f} s"
     return f"{min(spent_s, trial['duration_s']):.0f} of {trial['duration_s']:g} s"
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from perflab.errors import DAMAGE
 from perflab.formats.checkpoints import difference
+from perflab.formats.records import measured_until_ns
 from perflab.report.progress import quantiles
 from perflab.results.files import TrialFile
 from perflab.results.trial import added
@@ -161,7 +162,9 @@ class _Process:
                     self.usage.add(int(record["at_ns"]), int(record["interval_ns"]), int(record["cpu_interval_ns"]))
             case b"start":
                 record = json.loads(line)
-                self.start = (int(record["measured_from_ns"]), int(record["measured_until_ns"]))
+                self.start = (int(record["measured_from_ns"]), measured_until_ns(record))
+            case b"end" if self.start is not None:
+                self.start = (self.start[0], measured_until_ns(json.loads(line)))
             case b"event" if (code := _CODE.search(line)) is not None:
                 self.late += code[1] == b"late"
                 self.too_late += code[1] == b"too_late"

@@ -204,6 +204,47 @@ TEST(Arrivals, AnUnthrottledTickIsDueWhenTheOneBeforeHasBeenServed) {
   EXPECT_TRUE(TimerSchedule(settings, recorder).done());
 }
 
+// Each is told at 1'045 that nothing after 1'050 ticks.
+TEST(TimerEnd, WhatIsDueByThenIsServedAndNothingAfterIt) {
+  struct Row {
+    const char* name;
+    TimerSettings settings;
+    std::vector<Nanoseconds> ticks;
+    bool sleeps;  // beyond the end, and does not wake for it
+  };
+  for (const Row& row : {
+           Row{"periodic", {.name = "t", .period_ns = 10}, {1'010, 1'020, 1'030, 1'040, 1'050}, false},
+           Row{"slow", {.name = "t", .period_ns = 5'000}, {}, true},
+           Row{"skips", {.name = "t", .period_ns = 10, .skip_missed = true}, {1'010, 1'020, 1'030, 1'040, 1'050}, false},
+           Row{"bursts", {.name = "t", .period_ns = 10, .burst = 2}, {1'020, 1'020, 1'040, 1'040}, true},
+           Row{"unthrottled",
+               {.name = "t", .arrivals = Arrivals::kUnthrottled},
+               {1'005, 1'015, 1'025, 1'035, 1'045},
+               false},
+       }) {
+    TimerEnd end;
+    TimerSettings settings = row.settings;
+    settings.until_ns = 1'000'000;
+    settings.end = &end;
+    Recorder recorder;
+    TimerSchedule timer(settings, recorder);
+    timer.set_base(1'000);
+    for (Nanoseconds now = 1'005; now <= 1'055; now += 10) {
+      const auto served = [&] { return !recorder.ticks.empty() && recorder.ticks.back() == now; };  // unthrottled
+      while (!timer.done() && timer.next_due() <= now && !served()) timer.fire(now);
+      EXPECT_FALSE(end.passed() && now < 1'045) << row.name << " at " << now;
+      if (now == 1'045) end.until_ns = 50;
+    }
+    EXPECT_EQ(recorder.ticks, row.ticks) << row.name;
+    EXPECT_TRUE(end.passed()) << row.name;
+    EXPECT_NE(timer.done(), row.sleeps) << row.name;
+    if (!row.sleeps) continue;
+    timer.fire(timer.next_due());  // it wakes at last
+    EXPECT_EQ(recorder.ticks, row.ticks) << row.name;
+    EXPECT_TRUE(timer.done()) << row.name;
+  }
+}
+
 TEST(TimerQueue, FiresEachDueTimerOnceInTheOrderOfDueTimes) {
   std::vector<std::pair<int, Nanoseconds>> order;
   Recorder a(&order, 1), b(&order, 2), c(&order, 3);
