@@ -265,10 +265,45 @@ struct VirtualRuntime::Event {
   bool copy = false;  // of a message that arrives a second time
 };
 
-struct VirtualRuntime::LaterFirst {
-  bool operator()(const Event& a, const Event& b) const noexcept {
-    return a.at != b.at ? a.at > b.at : a.order > b.order;
+// The next event first. What is moved about while the queue is kept in order is only when each happens, and where it
+// stands.
+class VirtualRuntime::EventQueue {
+ public:
+  [[nodiscard]] bool empty() const noexcept { return keys_.empty(); }
+
+  void push(Event&& event) {
+    std::size_t slot = events_.size();
+    if (free_.empty()) {
+      keys_.push_back({event.at, event.order, slot});
+      events_.push_back(std::move(event));
+    } else {
+      slot = free_.back();
+      free_.pop_back();
+      keys_.push_back({event.at, event.order, slot});
+      events_[slot] = std::move(event);
+    }
+    std::ranges::push_heap(keys_, later);
   }
+
+  Event pop() {
+    std::ranges::pop_heap(keys_, later);
+    const std::size_t slot = keys_.back().slot;
+    keys_.pop_back();
+    free_.push_back(slot);
+    return std::move(events_[slot]);
+  }
+
+ private:
+  struct Key {
+    Nanoseconds at;
+    std::uint64_t order;
+    std::size_t slot;
+  };
+  static bool later(const Key& a, const Key& b) noexcept { return a.at != b.at ? a.at > b.at : a.order > b.order; }
+
+  std::vector<Key> keys_;  // a heap
+  std::vector<Event> events_;
+  std::vector<std::size_t> free_;
 };
 
 void VirtualRuntime::Guarded::trigger(Nanoseconds due_ns) noexcept {
@@ -291,7 +326,7 @@ perflab_identity make_identity(std::uint8_t kind, std::uint64_t number) {
 
 VirtualRuntime::VirtualRuntime(const Options& options, std::uint64_t seed)
     : programme_(std::make_unique<Programme>()),
-      events_(std::make_unique<std::priority_queue<Event, std::vector<Event>, LaterFirst>>()) {
+      events_(std::make_unique<EventQueue>()) {
   std::vector<perflab_option> disturbance;
   std::vector<perflab_option> own;
   for (const auto& [key, value] : options)
@@ -481,15 +516,14 @@ void VirtualRuntime::stop() noexcept {
 
 void VirtualRuntime::simulate() noexcept {
   while (!events_->empty() && !stopping_.load(std::memory_order_relaxed)) {
-    const Event event = events_->top();
-    events_->pop();
+    Event event = events_->pop();
     clock_.set(event.at);
     if (event.waitable != nullptr) {
       arrive(*event.waitable, event.due_ns);
     } else if (event.writer != nullptr) {
       offer(*event.writer, event.message);
     } else if (event.message) {
-      arrive(*event.link, event.message, event.copy);
+      arrive(*event.link, std::move(event.message), event.copy);
     } else if (event.link != nullptr) {
       if (event.link->disturbance.held_until_ns() <= event.at) release_held(*event.link);
     } else if (event.at == event.lane->step_at) {  // otherwise an earlier wake-up has taken its place
@@ -522,7 +556,7 @@ std::shared_ptr<VirtualRuntime::Message> VirtualRuntime::make_message(std::span<
 
 void VirtualRuntime::send(Writer& writer, std::span<const perflab_bytes> parts,
                           const perflab_sample_identity& related, std::int64_t source_timestamp_ns) noexcept {
-  const std::shared_ptr<Message> message = make_message(parts, writer.id);
+  std::shared_ptr<Message> message = make_message(parts, writer.id);
   if (source_timestamp_ns != 0) message->source_timestamp_ns = source_timestamp_ns;
   message->sequence = writer.sent;
   message->related = related;
@@ -530,7 +564,8 @@ void VirtualRuntime::send(Writer& writer, std::span<const perflab_bytes> parts,
   clock_.set(clock_.now() + programme_->publish_call);
   // A callback runs whole, ahead of the virtual time of others; links must see messages in the order of their
   // times.
-  events_->push({message->sent_ns, next_order_++, nullptr, &writer, nullptr, message});
+  const Nanoseconds sent_ns = message->sent_ns;
+  events_->push({sent_ns, next_order_++, nullptr, &writer, nullptr, std::move(message)});
 }
 
 void VirtualRuntime::offer(Writer& writer, const std::shared_ptr<Message>& message) {
@@ -578,7 +613,7 @@ void VirtualRuntime::release_held(Link& link) {
   link.held = nullptr;
 }
 
-void VirtualRuntime::arrive(Link& link, const std::shared_ptr<Message>& message, bool copy) {
+void VirtualRuntime::arrive(Link& link, std::shared_ptr<Message> message, bool copy) {
   ++(copy ? link.duplicated : link.delivered);
   Reader& reader = *link.reader;
   if (reader.depth != 0 && reader.history.size() == reader.depth) {
@@ -587,7 +622,7 @@ void VirtualRuntime::arrive(Link& link, const std::shared_ptr<Message>& message,
   } else if (reader.lane->order == Lane::Order::kMessages) {
     reader.lane->arrivals.push_back(&reader);
   }
-  reader.history.push_back({message, clock_.now()});
+  reader.history.push_back({std::move(message), clock_.now()});
   announce(reader);
 }
 

@@ -26,7 +26,6 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <queue>
 #include <span>
 #include <string>
 #include <thread>
@@ -97,7 +96,7 @@ class VirtualRuntime final : public Runtime {
   struct Lane;
   struct Pool;
   struct Event;
-  struct LaterFirst;
+  class EventQueue;
 
   void connect(Writer& writer, Reader& reader);
   void simulate() noexcept;
@@ -106,7 +105,7 @@ class VirtualRuntime final : public Runtime {
   void offer(Writer& writer, const std::shared_ptr<Message>& message);
   void schedule_arrivals(Link& link, const std::shared_ptr<Message>& offered);
   void release_held(Link& link);
-  void arrive(Link& link, const std::shared_ptr<Message>& message, bool copy);
+  void arrive(Link& link, std::shared_ptr<Message> message, bool copy);
   void arrive(Guarded& waitable, Nanoseconds due_ns);
   void announce(Source& source);
   void wake(Lane& lane, Nanoseconds at);
@@ -134,7 +133,7 @@ class VirtualRuntime final : public Runtime {
   std::vector<std::unique_ptr<Link>> links_;
   std::map<std::string, std::vector<Writer*>> writers_by_topic_;
   std::map<std::string, std::vector<Reader*>> readers_by_topic_;
-  std::unique_ptr<std::priority_queue<Event, std::vector<Event>, LaterFirst>> events_;
+  std::unique_ptr<EventQueue> events_;
   std::uint64_t next_order_ = 0;
   std::atomic<bool> finished_{false};
   std::atomic<bool> stopping_{false};
