@@ -18,6 +18,7 @@ from perflab.experiment.traced_messages import read
 from perflab.formats import records
 from perflab.statistics import histogram as hg
 from perflab.trace import open_trace
+from tests.marks import long_but
 from tests.schemas import published
 
 from . import traces
@@ -139,6 +140,7 @@ def test_what_cannot_be_is_said_before_anything_is_written(
     assert not out.exists()
 
 
+@pytest.mark.long
 def test_bytes_that_are_no_text_and_daemons_are_no_trouble(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "run"
     script = "head -c 100000 /dev/urandom; setsid sleep 60.125 & (setsid sleep 60.125 &) ; exec sleep 600"
@@ -176,6 +178,7 @@ def test_a_flood_runs_beside_it_in_its_domain(run: Run, tmp_path: Path) -> None:
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
 
 
+@pytest.mark.long
 def test_an_experiment_file_with_levels_of_a_variable(run: Run, tmp_path: Path) -> None:
     (tmp_path / "say.sh").write_text("#!/bin/sh\necho it is $WHICH\nexec sleep 600\n")
     (tmp_path / "say.sh").chmod(0o755)
@@ -240,7 +243,7 @@ def lttng() -> None:
 
 
 @pytest.mark.usefixtures("lttng")
-@pytest.mark.parametrize("middleware", ["cyclonedds", "fastdds"])
+@pytest.mark.parametrize("middleware", long_but(["cyclonedds"], ["cyclonedds", "fastdds"]))
 def test_figures_from_the_trace_are_those_of_the_same_graph(
     run: Run, pingpong: Path, tmp_path: Path, middleware: str
 ) -> None:

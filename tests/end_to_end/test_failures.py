@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.marks import long_but
 from tests.said import finished
 from tests.schemas import published
 
@@ -63,7 +64,7 @@ def test_a_killed_perflab_leaves_nothing_running_and_its_run_opens(run: Run, pin
     assert summary["results"][0]["totals"]["received"] > 0
 
 
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("signum", long_but([signal.SIGINT], [signal.SIGINT, signal.SIGTERM]))
 def test_an_interrupt_finalises_the_run(run: Run, pingpong: Path, tmp_path: Path, signum: signal.Signals) -> None:
     out = tmp_path / "run"
     with started("run", pingpong, "-t", "600", "-o", out, "--json") as process:

@@ -191,6 +191,7 @@ def test_each_part_of_a_trial_twice(run: Run, pingpong: Path, tmp_path: Path) ->
     assert only["totals"]["received"] == 600, "of the one trial that went well"
 
 
+@pytest.mark.long
 def test_an_interrupted_experiment_goes_on(run: Run, pingpong: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     options = ("-t", "2", "--condition", BOTH, "--trials", "1", "--order", "as_written", "--cool-down", "0")

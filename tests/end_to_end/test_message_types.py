@@ -103,6 +103,7 @@ def test_every_message_arrives_and_its_schedule_is_known(
     assert config["graph"]["interfaces"] == INTERFACES
 
 
+@pytest.mark.long
 def test_a_run_goes_on_without_the_folder(run: Run, graph: Path, messages: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     options = ("--message-path", messages, "-t", "1", "--trials", "3", "--middleware", "shm", "-o", out)

@@ -26,6 +26,8 @@ from rosbags.interfaces import Nodetype
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
+from tests.marks import long_but
+
 SOURCE = Path(__file__).resolve().parents[2]
 TOOL = Path(os.environ.get("PERFLAB_TEST_TOOLS", "")) / "codec_tool"
 OWN, OWN_HEADER = "perflab_msgs/", "perflab_msgs/Header"
@@ -70,6 +72,7 @@ TEXTS = definitions()
 TYPES = sorted(TEXTS.keys() - with_field(TEXTS, "wstring"))
 HASHED = sorted(set(TYPES) - with_field(TEXTS, "char"))
 PACKAGES = sorted({name.partition("/")[0] for name in TYPES})
+QUICK = ["perflab_msgs", "sensor_msgs", "std_msgs"]
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +172,7 @@ def test_there_are_thousands_of_cases() -> None:
     assert len(TYPES) * 2 * (WRITTEN + FILLED) > 5000
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", long_but(QUICK, PACKAGES))
 def test_what_rosbags_writes_is_decoded_and_encoded_again(
     ask: Callable[..., str], store: Typestore, package: str
 ) -> None:
@@ -184,7 +187,7 @@ def test_what_rosbags_writes_is_decoded_and_encoded_again(
                 break
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", long_but(QUICK, PACKAGES))
 def test_what_perflab_encodes_is_decoded_and_written_again(
     ask: Callable[..., str], store: Typestore, package: str
 ) -> None:

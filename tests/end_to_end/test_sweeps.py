@@ -77,6 +77,7 @@ def test_a_sweep_has_a_curve_with_every_level_in_every_block(run: Run, busy: Pat
     assert json.loads(again.stdout)["curves"] == [curve], "made of the records alone"
 
 
+@pytest.mark.long
 def test_a_run_is_read_that_calls_the_speed_of_timers_a_rate(run: Run, busy: Path, tmp_path: Path) -> None:
     """As those before the name was changed do: manifest, trial.json, summary."""
     out = tmp_path / "run"
@@ -126,6 +127,7 @@ def test_the_breaking_point_of_a_known_system_is_found(run: Run, busy: Path, tmp
     assert summary(out)["findings"] is None
 
 
+@pytest.mark.long
 @pytest.mark.long
 def test_each_variant_has_a_search_of_its_own_and_they_take_turns(run: Run, busy: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
@@ -182,6 +184,7 @@ def test_a_criterion_that_cannot_be_judged_ends_the_search(run: Run, busy: Path,
     assert not (tmp_path / "run").exists(), "no trial at any level told anything"
 
 
+@pytest.mark.long
 def test_that_nothing_arrives_is_breaking(run: Run, busy: Path, tmp_path: Path) -> None:
     """A latency is none of messages that were lost; the search must not end there."""
     out = tmp_path / "run"
@@ -195,6 +198,7 @@ def test_that_nothing_arrives_is_breaking(run: Run, busy: Path, tmp_path: Path) 
     assert found["interval"]["high"] >= 0.8 - 0.1
 
 
+@pytest.mark.long
 def test_levels_may_have_a_unit(run: Run, busy: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     options = ["--factor", "virtual.delay", "--low", "1ms", "--high", "20ms", "--criterion", "latency.p50 <= 5ms"]

@@ -69,6 +69,7 @@ def test_from_the_start_blocks_are_added_until_the_difference_is_shown(run: Run,
     assert read(out) == (rule, comparison)
 
 
+@pytest.mark.long
 def test_added_to_a_complete_run_that_could_show_nothing(run: Run, slower: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     done = run("run", slower, "--progress", "lines", "-o", out)

@@ -133,6 +133,7 @@ def test_a_callback_that_is_ahead_in_the_executor(why: Callable[..., Json]) -> N
     assert ahead["stages"] == "reader"
 
 
+@pytest.mark.long
 def test_a_sender_that_is_late_because_of_another_callback(why: Callable[..., Json]) -> None:
     answer = why(LATE_SENDER, "--middleware", "cyclonedds", late=("--later-than", "800us"))
     ahead = rows(answer, "totals", cause="callback_ahead", stages="sender")
@@ -250,6 +251,7 @@ def test_a_cpu_quota_on_a_cpu_that_is_busy(why: Callable[..., Json], tmp_path: P
     assert throttled["total_ns"] > sum(row["total_ns"] for row in rows(answer, "totals", cause="cpu"))
 
 
+@pytest.mark.long
 def test_a_frozen_group(why: Callable[..., Json], tmp_path: Path, cgroup: MakeGroup) -> None:
     """The reader's, for 50 ms again and again."""
     group, over, freezes = cgroup("freezer"), threading.Event(), 0

@@ -162,6 +162,7 @@ def test_a_workload_has_figures_and_outcomes_of_its_own_wherever_there_are_some(
 
 
 @pytest.mark.native
+@pytest.mark.long
 def test_a_command_of_a_kind_has_figures_and_outcomes_of_its_own_wherever_there_are_some(tmp_path: Path) -> None:
     """One that fails is called what the kind calls it; one that does not, and misses its goals, is a failure of it."""
     install(tmp_path, GROUPS)

@@ -16,6 +16,7 @@ from perflab.design.quick import LEAST_S, MOST_TRIALS, WHOLE_S
 from perflab.design.settings import BESIDE_S, Experiment
 from perflab.errors import BadInput
 from perflab.experiment.build import asked
+from tests.marks import long_but
 
 ON_VIRTUAL: dict[str, Any] = {"workload": "sierra_nevada", "middlewares": "virtual"}
 
@@ -37,7 +38,12 @@ def test_one_treatment_is_tried_often_and_for_as_long_as_there_is_room() -> None
 
 
 @needs_native
-@pytest.mark.parametrize("name", [entry.name for entry in catalog.experiments()])
+@pytest.mark.parametrize(
+    "name",
+    long_but(
+        ["breaking_flood_rate", "cpu_load", "floor", "message_sizes"], [entry.name for entry in catalog.experiments()]
+    ),
+)
 def test_an_experiment_of_the_catalog_takes_a_minute_or_is_as_short_as_it_can_be(name: str) -> None:
     (path,) = (entry.path for entry in catalog.experiments() if entry.name == name)
     written = read(path)
