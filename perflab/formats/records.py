@@ -43,6 +43,7 @@ class ProcessRecords:
     passing: dict[str, Any] | None = None
     allocation_sites: dict[str, Any] | None = None
     progress: list[dict[str, Any]] = field(default_factory=list)  # of every second, without histograms
+    end: dict[str, Any] | None = None
     cost: list[dict[str, Any]] = field(default_factory=list)  # at the start and the end of the measured part
 
     @property
@@ -56,7 +57,7 @@ class ProcessRecords:
         return bool(self.checkpoint and self.checkpoint.get("final"))
 
 
-LAST = ("process", "start", "checkpoint", "passing", "allocation_sites")  # of these the last one counts
+LAST = ("process", "process_end", "start", "checkpoint", "passing", "allocation_sites")  # of these the last one counts
 
 
 def read(path: Path, name: str) -> ProcessRecords:
@@ -74,17 +75,12 @@ def read(path: Path, name: str) -> ProcessRecords:
             progress.append({key: value for key, value in record.items() if not isinstance(value, str)})
         elif of_type in all_of:
             all_of[of_type].append(record)
-        elif of_type in (
-            "process",
-            "start",
-            "checkpoint",
-            "passing",
-            "allocation_sites",
-        ):  # readers ignore what they do not know
+        elif of_type in LAST:  # readers ignore what they do not know
             last[of_type] = record
     return ProcessRecords(
         name,
         process=last.get("process"),
+        end=last.get("process_end"),
         start=_start(last["start"], path) if "start" in last else None,
         checkpoint=without_conditions(last["checkpoint"]) if "checkpoint" in last else None,
         passing=last.get("passing"),

@@ -413,6 +413,32 @@ class Cost:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SystemCounts:
+    """What the operating system counted in the measured part, over all processes of the workload with perflab's own
+    threads in them; null where it does not tell, and `reasons` says why, by field."""
+
+    minor_faults: Count | None = None
+    """Page faults without, and major ones with, reading from storage."""
+    major_faults: Count | None = None
+    block_inputs: Count | None = None
+    """Read from storage, in blocks of 512 bytes; outputs likewise written."""
+    block_outputs: Count | None = None
+    signals: Count | None = None
+    voluntary_switches: Count | None = None
+    involuntary_switches: Count | None = None
+    socket_drops: Count | None = None
+    """Datagrams that sockets of the processes had no room for."""
+    wire_bytes: Count | None = None
+    """Sent over all interfaces of the network namespace, the loopback too, by whatever program is in it."""
+    wire_packets: Count | None = None
+    tcp_retransmissions: Count | None = None
+    """Segments, of the network namespace likewise."""
+    retransmitted_bytes: Count | None = None
+    """What the middleware sent again, from the beginning of each process to its end."""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
 class RoleShare:
     share: Share
     groups: Mapping[str, Share]
@@ -621,6 +647,8 @@ class TrialFacts(TrialEnd):
     run_s: float | None = None
     """How long a command ran that ends by itself."""
     cost: Cost | None = None
+    """Null where it was not recorded."""
+    system: SystemCounts | None = None
     """Null where it was not recorded."""
     ticks_per_s: float | None = None
     """Of the workload's timers by their schedule, where no message was received; else null."""

@@ -26,13 +26,14 @@ from perflab.results.trial import (
     Passing,
     ProcessResources,
     Result,
+    SystemCounts,
     ThreadGroup,
     added,
 )
 from perflab.runs import traced
 from perflab.runs.rundir import RunDirectory, TrialDirectory
 from perflab.runs.trials import NOT_SET, left_out, own_trials
-from perflab.statistics import accounting, allocation_sites, executor_costs, key_figures, trend
+from perflab.statistics import accounting, allocation_sites, executor_costs, key_figures, system_counts, trend
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import AccountingError, Accounts, EdgeKey, ServiceKey, account
 from perflab.statistics.cost import ProcessCost, of_process, of_trial
@@ -121,7 +122,10 @@ def collect(
     try:
         costs = [of_process(p.name, p.cost) for p in processes]
         cost = of_trial(costs)
-        measured["resources"] = tuple(_exact(used, costs) for used in measured["resources"])
+        measured |= {
+            "resources": tuple(_exact(used, costs) for used in measured["resources"]),
+            "system": _system_counts(processes),
+        }
     except (KeyError, TypeError) as error:
         problem = problem or f"a record of costs lacks {error}"
     threads: tuple[ThreadGroup, ...] | None = None
@@ -357,6 +361,11 @@ def _exact(used: ProcessResources, costs: Sequence[ProcessCost | None]) -> Proce
     """With the CPU time between the ends of the measured part, where it was recorded: samples lie a little beside."""
     percent = next((c.cpu_percent for c in costs if c is not None and c.process == used.process), None)
     return used if percent is None else replace(used, cpu_percent_mean=percent)
+
+
+def _system_counts(processes: Sequence[ProcessRecords]) -> SystemCounts | None:
+    """Raises KeyError and TypeError."""
+    return system_counts.of_trial([p.cost for p in processes], [(p.end or {}).get("middleware") for p in processes])
 
 
 def _ticks_per_s(directory: TrialDirectory, trial: TrialFile, accounts: Accounts | None) -> float | None:
