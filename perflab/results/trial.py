@@ -368,6 +368,20 @@ class Discovery:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Recovery:
+    """A process that crashed and came back (condition `crash`). Times begin when it was started again."""
+
+    process: str
+    """As the files of its first life are called."""
+    matched_ns: int | None = None
+    """Until all its endpoints were matched."""
+    first_message_ns: int | None = None
+    """Until the callback of its first message; null: none came."""
+    missed: Count | None = None
+    """Messages between the last one of the first life and the first one of the second, over its edges."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Why:
     """Why messages were late, as the trace of a trial tells."""
 
@@ -638,6 +652,10 @@ class TrialFacts(TrialEnd):
     """Likewise the resident memory of all processes together, in kB of 1024 bytes."""
     """How much of the measured part its records cover."""
     discovery_ns: Discovery = Discovery()
+    first_message_ns: int | None = None
+    """From when the first message of all, of the warm-up too, was due to its callback, on the slowest edge."""
+    recoveries: tuple[Recovery, ...] = ()
+    """Of processes that a condition let crash."""
     allocations: Count | None = None
     """Calls that allocate, in the measured part, of all threads but the instrument's."""
     allocation_sites: tuple[AllocationSite, ...] | None = None

@@ -217,6 +217,15 @@ def _of_system_per_message(count: str, trial: Trial) -> Measured:
     return found if found is None or isinstance(found, str) else _per_message(found, received(trial))
 
 
+def _of_recoveries(member: str, trial: Trial) -> Measured:
+    if not trial.recoveries:
+        return "no process crashed: the condition `crash` was not on"
+    found = [getattr(recovery, member) for recovery in trial.recoveries]
+    if None in found:
+        return "what came back received nothing"
+    return float(sum(found) if member == "missed" else max(found))
+
+
 def _allocations_per_message(trial: Trial) -> Measured:
     if trial.allocations is None:
         return (
@@ -298,6 +307,29 @@ def _own() -> Iterator[Metric]:
     yield _count("duplicate", "received once more", "duplicates")
     yield _count("not_sent", "left out by timers with overrun `skip`", "ticks not sent")
     yield _count("write_errors", "the middleware refused them", "write errors")
+    for of in ("participants", "endpoints"):
+        done = "all participants were found" if of == "participants" else "all endpoints were matched"
+        yield Metric(
+            f"discovery_{of}", f"discovery of {of}", quantity.TIME, attrgetter(f"discovery_ns.{of}"),
+            f"from the creation of a participant until {done}, in the slowest process",
+        )  # fmt: skip
+    yield Metric(
+        "first_message", "first message", quantity.TIME, attrgetter("first_message_ns"),
+        "from when the first message of all, of the warm-up too, was due to its callback, on the slowest edge",
+    )  # fmt: skip
+    for member, words, help_ in (
+        ("matched", "matched again", "until all endpoints were matched"),
+        ("first_message", "first message again", "until the callback of the first message"),
+    ):
+        yield Metric(
+            f"recovery_{member}", words, quantity.TIME, partial(_of_recoveries, f"{member}_ns"),
+            f"from when a process that had crashed was started again {help_}; condition `crash`",
+        )  # fmt: skip
+    yield Metric(
+        "recovery_missed", "missed by a crash", quantity.COUNT, partial(_of_recoveries, "missed"),
+        "messages that came neither to a process before its crash nor after it, over its edges; condition `crash`",
+        compared=DIFFERENCE,
+    )  # fmt: skip
     yield Metric(
         "run_time", "run time", quantity.TIME,
         lambda t: "not of a command that ends by itself" if t.run_s is None else t.run_s * 1e9,

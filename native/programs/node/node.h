@@ -56,6 +56,8 @@ class Node {
   std::optional<Start> await_start(bool matched);
   void measure(Nanoseconds start_ns, Nanoseconds measured_from);
   [[nodiscard]] bool publishing_ended(Nanoseconds measured_from) const;
+  // Writes what was measured so far, and kills the process as a crash would: nothing is closed, nobody is told.
+  [[noreturn]] void crash();
   void send_progress(Nanoseconds measured_from, bool publishing);
   void write_checkpoint(bool final);
   // Ends the runtime and writes the last records; throws if they could not be written.

@@ -245,6 +245,10 @@ json receiving_record(const measure::EdgeRecorder& recorder) {
   const measure::SequenceTracker& sequence = recorder.sequence();
   const bool any = sequence.received() > 0;
   // Dispatch needs the middleware's word on when a message arrived; without it nothing was measured.
+  const Nanoseconds first_callback = recorder.first_callback();
+  json first_message;
+  if (first_callback != kUnknownTime)
+    first_message = {{"at_ns", first_callback}, {"intended_ns", recorder.first_intended()}};
   const bool dispatch = recorder.dispatch() != nullptr && recorder.dispatch()->count() > 0;
   return {{"received", sequence.received()},
           {"first_sequence", any ? json(sequence.lowest()) : json(nullptr)},
@@ -254,6 +258,7 @@ json receiving_record(const measure::EdgeRecorder& recorder) {
           {"duplicate", sequence.duplicate()},
           {"beyond_window", sequence.beyond_window()},
           {"warmup_received", recorder.warmup_received()},
+          {"first_message", std::move(first_message)},
           {"on_time", recorder.on_time()},
           {"late", recorder.late()},
           {"too_late", recorder.too_late()},
