@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from perflab.report import axes
+from perflab.report.against_floor import FLOOR, floors_among
 from perflab.report.captions import first_of, interval_of, left_out_words
-from perflab.report.figures import Axis, Figure, Key, Label, Plot, Reference, Sign, fixed, of_metric
+from perflab.report.figures import AT_BOTTOM, Axis, Figure, Key, Label, Plot, Reference, Sign, fixed, of_metric
 from perflab.results.curve import BreakingPoint, Curve, CurveMetric
 from perflab.results.outcome import Outcomes
 from perflab.results.trial import Median
-from perflab.statistics.metrics import NS, Metric, find
+from perflab.statistics.metrics import LOWER, NS, Metric, find
 
 MAX_VARIANTS = 7  # in one picture; more marks cannot be told apart
 MAX_LABELS = 6
@@ -128,6 +129,7 @@ def curves(found: Curves) -> list[Figure]:
 def _metric(factor: str, name: str, found: Curves) -> Figure | None:
     shown = found[:MAX_VARIANTS]
     metric = find(name)
+    floors = floors_among([curve for _, curve in shown])
     title = metric.words if metric is not None else name
     of_unit = str(shown[0][1].metrics[name].unit)
     levels = _axis_of(factor, shown)
@@ -135,13 +137,16 @@ def _metric(factor: str, name: str, found: Curves) -> Figure | None:
     labels: list[Label] = []
     for nth, (label, curve) in enumerate(shown):
         own = curve.metrics[name]
-        _curve(plot, label, nth, len(shown), curve, own, levels, metric)
+        _curve(plot, label, nth, len(shown), curve, own, levels, metric, is_floor=curve in floors)
         labels += _bends(plot, label, nth, curve, own, levels)
         reasons = [f"No {word}: {why}" for word in _SIGNS if (why := getattr(own, f"{word}_reason"))]
         plot.notes += _said(label, shown, [*(own.words or reasons), _left_out(curve)])
     bare = [low for s in plot.series if s.shape == "whiskers" and not s.across for low in s.low]
     if not bare:
         return None
+    alike = len({str(curve.others) for _, curve in shown}) == 1
+    if floors and alike and (metric is None or metric.better == LOWER):
+        _ground(plot, name, shown, floors, levels)
     if len(shown) > 1:
         plot.notes.append(SIDE_BY_SIDE)
     if None in bare:
@@ -152,6 +157,8 @@ def _metric(factor: str, name: str, found: Curves) -> Figure | None:
         _levels_and_trials(shown),
         [(nth, label) for nth, (label, _) in enumerate(shown)],
         [
+            Key(FLOOR, "dashed"),
+            Key("below every floor", None, sign="band"),
             Key(interval_of(curve.metrics[name].confidence for _, curve in shown), None, sign="whisker"),
             *(Key(f"{word}, with its interval", None, sign=sign) for word, sign in _SIGNS.items()),
         ],
@@ -160,8 +167,9 @@ def _metric(factor: str, name: str, found: Curves) -> Figure | None:
 
 
 def _curve(
-    plot: Plot, label: str, nth: int, of: int, curve: Curve, own: CurveMetric, levels: Levels, metric: Metric | None
-) -> None:
+    plot: Plot, label: str, nth: int, of: int, curve: Curve, own: CurveMetric, levels: Levels, metric: Metric | None,
+    *, is_floor: bool,
+) -> None:  # fmt: skip
     """A line through the levels, broken where nothing is known and between "off" and the rest, and the intervals."""
     line: list[tuple[float, float | None]] = []
     marks = []
@@ -174,8 +182,24 @@ def _curve(
             said = f"{label}<br>at {level_text(level.level)}: {_point_text(point, metric)}, {point.n} trials"
             marks.append((place, point.value, (point.low, point.high), said))
     if marks:
-        plot.line(label, nth, *zip(*line, strict=True))
-        plot.whiskers(label, nth, marks, sign="full")
+        plot.line(label, nth, *zip(*line, strict=True), stroke="dashed" if is_floor else "solid")
+        plot.whiskers(label, nth, marks, sign="hollow" if is_floor else "full")
+
+
+def _ground(plot: Plot, name: str, shown: Curves, floors: Sequence[Curve], levels: Levels) -> None:
+    """A shade below the lowest floor at each level: what no middleware of this kind could do."""
+    least: dict[float, float] = {}
+    for floor in floors:
+        for level, point in zip(floor.levels, floor.metrics[name].points, strict=True):
+            if point is not None and point.value is not None:
+                at = levels.at(level.level)
+                least[at] = min(least.get(at, math.inf), point.value)
+    if len(least) < 2:
+        return
+    group = next(nth for nth, (_, curve) in enumerate(shown) if curve in floors)
+    x = sorted(least)
+    high = [least[at] for at in x]
+    plot.line("below every floor", group, x, high, shape="band", low=[AT_BOTTOM] * len(x), high=high)
 
 
 def _point_text(point: Median, metric: Metric | None) -> str:
@@ -251,7 +275,8 @@ def _success(factor: str, found: Curves) -> Figure | None:
 
 def _axis_of(factor: str, found: Curves) -> Levels:
     scale = "log" if any(curve.scale == "log" for _, curve in found) else "linear"
-    return levels_axis(factor, scale, sorted({float(at.level) for _, curve in found for at in curve.levels}))
+    title = f"{factor}: payload (B)" if any(curve.by_payload for _, curve in found) else factor
+    return levels_axis(title, scale, sorted({float(at.level) for _, curve in found for at in curve.levels}))
 
 
 def _left_out(curve: Curve) -> str:
