@@ -183,7 +183,7 @@ class Target:
 Place = Callable[[float], float]
 Side = Callable[[Sequence[float]], tuple[Axis, Place]]  # of all values along it, and where each of them stands
 
-AT_BOTTOM = -math.inf  # the place of what has no value, at the lower end of a logarithmic axis
+AT_BOTTOM = -math.inf  # the place of what has no value, at the lower end of an axis
 
 
 def fixed(axis: Axis) -> Side:
@@ -331,5 +331,7 @@ class Plot:
 
 
 def _placed(values: Sequence[float | None], axis: Axis, place: Place) -> tuple[float | None, ...]:
-    bottom = axis.low * (axis.high / axis.low) ** 0.015 if AT_BOTTOM in values else 0.0
+    bottom = axis.low
+    if AT_BOTTOM in values and axis.scale == "log":
+        bottom *= (axis.high / axis.low) ** 0.015
     return tuple(None if v is None else bottom if v == AT_BOTTOM else place(v) for v in values)

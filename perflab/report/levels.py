@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from perflab.report import axes
@@ -16,12 +16,14 @@ from perflab.report.figures import AT_BOTTOM, Axis, Figure, Key, Label, Plot, Re
 from perflab.results.curve import BreakingPoint, Curve, CurveMetric
 from perflab.results.outcome import Outcomes
 from perflab.results.trial import Median
-from perflab.statistics.metrics import LOWER, NS, Metric, find
+from perflab.statistics.metrics import LOWER, NS, RATIO, Metric, find
+from perflab.units import format_bytes
 
 MAX_VARIANTS = 7  # in one picture; more marks cannot be told apart
 MAX_LABELS = 6
 MIN_TRIALS = 3  # a level with fewer has no interval in the picture: it would be most of the axis
 FIRST_METRICS = ("latency.p50", "latency.p99", "response.p99", "lost_share", "cpu_percent")
+TICK_ROOM = 0.07  # of an axis of sizes, for the words at one
 APART = 0.007  # of the axis, between the variants at one level
 SIDE_BY_SIDE = "What stands side by side was measured at the same level."
 _ROOM = 0.05  # of a level axis, on either side
@@ -145,7 +147,7 @@ def _metric(factor: str, name: str, found: Curves) -> Figure | None:
     if not bare:
         return None
     alike = len({str(curve.others) for _, curve in shown}) == 1
-    if floors and alike and (metric is None or metric.better == LOWER):
+    if floors and alike and metric is not None and (metric.better, metric.compared) == (LOWER, RATIO):
         _ground(plot, name, shown, floors, levels)
     if len(shown) > 1:
         plot.notes.append(SIDE_BY_SIDE)
@@ -188,17 +190,18 @@ def _curve(
 
 def _ground(plot: Plot, name: str, shown: Curves, floors: Sequence[Curve], levels: Levels) -> None:
     """A shade below the lowest floor at each level: what no middleware of this kind could do."""
-    least: dict[float, float] = {}
-    for floor in floors:
-        for level, point in zip(floor.levels, floor.metrics[name].points, strict=True):
+    least: dict[float, tuple[float, int]] = {}  # by place: the value, and whose it is
+    for nth, (_, floor) in enumerate(shown):
+        for level, point in zip(floor.levels, floor.metrics[name].points, strict=True) if floor in floors else ():
             if point is not None and point.value is not None:
                 at = levels.at(level.level)
-                least[at] = min(least.get(at, math.inf), point.value)
+                least[at] = min(least.get(at, (math.inf, nth)), (point.value, nth))
     if len(least) < 2:
         return
-    group = next(nth for nth, (_, curve) in enumerate(shown) if curve in floors)
+    owners = [nth for _, nth in least.values()]
+    group = max(owners, key=owners.count)
     x = sorted(least)
-    high = [least[at] for at in x]
+    high = [least[at][0] for at in x]
     plot.line("below every floor", group, x, high, shape="band", low=[AT_BOTTOM] * len(x), high=high)
 
 
@@ -275,8 +278,21 @@ def _success(factor: str, found: Curves) -> Figure | None:
 
 def _axis_of(factor: str, found: Curves) -> Levels:
     scale = "log" if any(curve.scale == "log" for _, curve in found) else "linear"
-    title = f"{factor}: payload (B)" if any(curve.by_payload for _, curve in found) else factor
-    return levels_axis(title, scale, sorted({float(at.level) for _, curve in found for at in curve.levels}))
+    values = sorted({float(at.level) for _, curve in found for at in curve.levels})
+    if not any(curve.by_payload for _, curve in found):
+        return levels_axis(factor, scale, values)
+    levels = levels_axis(f"{factor}: payload", scale, values)
+    return replace(levels, axis=replace(levels.axis, ticks=_payload_ticks(values, levels)))
+
+
+def _payload_ticks(values: Sequence[float], levels: Levels) -> axes.Ticks:
+    """The levels as sizes, as far as there is room for words."""
+    least = (levels.axis.high / levels.axis.low) ** TICK_ROOM
+    ticks: list[tuple[float, str]] = []
+    for value in values:
+        if value > 0 and (not ticks or value >= ticks[-1][0] * least):
+            ticks.append((value, format_bytes(value)))
+    return tuple(ticks)
 
 
 def _left_out(curve: Curve) -> str:

@@ -81,7 +81,7 @@ def _curve(
 ) -> Curve:
     """`how`: alpha, margin and seed."""
     levels = list(curve.levels)
-    scale = scale_of(levels)
+    scale = LOG if curve.called and levels[0] > 0 else scale_of(levels)
     levels_of = PAYLOAD if curve.called else path
     over = [OverLevels(metric, levels_of, levels, _samples(metric, curve), scale, *how) for metric in metrics]
     return Curve(
