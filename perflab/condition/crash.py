@@ -157,4 +157,5 @@ KIND: Kind[Condition] = Kind(
     "a process that receives is killed in the measured part, as by SIGKILL, and comes back",
     Crash,
     words=words,
+    gently=("at=10,back_after=50ms",),
 )
