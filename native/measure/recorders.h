@@ -83,6 +83,10 @@ class EdgeRecorder {
   // True if the message is a measured one that was not seen before.
   bool record_callback(const MessageTimes& message, Nanoseconds callback_ns,
                        Nanoseconds arrived_ns) noexcept {
+    if (first_callback_ns_ == kUnknownTime) [[unlikely]] {
+      detail::store(first_intended_ns_, message.intended_ns);
+      detail::store(first_callback_ns_, callback_ns);
+    }
     if (message.intended_ns <= measured_from_) [[unlikely]] {
       detail::add<std::uint64_t>(warmup_received_, 1);
       return false;
@@ -136,6 +140,9 @@ class EdgeRecorder {
   [[nodiscard]] std::uint64_t late() const noexcept { return detail::load(late_); }
   [[nodiscard]] std::uint64_t too_late() const noexcept { return detail::load(too_late_); }
   [[nodiscard]] std::uint64_t warmup_received() const noexcept { return detail::load(warmup_received_); }
+  // When the first message of all, the warm-up's too, had its callback, and when it was due; kUnknownTime: none came.
+  [[nodiscard]] Nanoseconds first_callback() const noexcept { return detail::load(first_callback_ns_); }
+  [[nodiscard]] Nanoseconds first_intended() const noexcept { return detail::load(first_intended_ns_); }
 
  private:
   void tell(const MessageEvent& event) noexcept {
@@ -155,6 +162,8 @@ class EdgeRecorder {
   std::uint64_t late_ = 0;
   std::uint64_t too_late_ = 0;
   std::uint64_t warmup_received_ = 0;
+  Nanoseconds first_intended_ns_ = kUnknownTime;
+  Nanoseconds first_callback_ns_ = kUnknownTime;
   std::uint32_t edge_;
 };
 

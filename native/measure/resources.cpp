@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <malloc.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -152,10 +151,7 @@ ResourceSample ResourceSampler::sample() {
   sample.arena_kb = static_cast<std::int64_t>(allocator.arena >> 10);
   sample.in_use_kb = static_cast<std::int64_t>(allocator.uordblks >> 10);
   sample.mmap_kb = static_cast<std::int64_t>(allocator.hblkhd >> 10);
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  sample.voluntary_switches = static_cast<std::uint64_t>(usage.ru_nvcsw);
-  sample.involuntary_switches = static_cast<std::uint64_t>(usage.ru_nivcsw);
+  sample.usage = usage();
   sample.threads = sample_threads();
 
   sample.run_delay_ns = 0;

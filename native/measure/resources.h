@@ -13,6 +13,7 @@
 
 #include "measure/allocation_counts.h"
 #include "measure/clock.h"
+#include "measure/usage.h"
 
 namespace perflab::measure {
 
@@ -41,8 +42,7 @@ struct ResourceSample {
   std::int64_t arena_kb = 0;  // mallinfo2: arena, uordblks, hblkhd
   std::int64_t in_use_kb = 0;
   std::int64_t mmap_kb = 0;
-  std::uint64_t voluntary_switches = 0;
-  std::uint64_t involuntary_switches = 0;
+  Usage usage;
   std::optional<Nanoseconds> run_delay_ns;      // sum over the threads alive; null if unknown for one
   std::optional<AllocationCounts> allocations;  // null where nobody counts them
   std::vector<ThreadSample> threads;

@@ -83,7 +83,7 @@ def plot(
     Example: perflab plot RUN ANOTHER_RUN --kind percentiles --figure latency,response
     """
     from perflab.report import pictures as made
-    from perflab.report.results import FIGURES, results_of
+    from perflab.report.results import FIGURES, as_in_summary, results_of
     from perflab.runs.rundata import open_run
 
     kinds = tuple(made.BY_NAME) if kind == "all" else _chosen(kind, tuple(made.BY_NAME), "--kind", "picture")
@@ -98,7 +98,7 @@ def plot(
 
     runs = [open_run(word) for word in run]
     with damage_of(*(data.path for data in runs)), phase("drawing"):
-        results = results_of(runs)
+        results = as_in_summary(results_of(runs))
         if not results:
             raise BadInput(f"nothing to draw: no trial of {_names(runs)} recorded anything")
         results = _selected(results, only)

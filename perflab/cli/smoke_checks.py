@@ -34,6 +34,7 @@ from perflab.runs.rundir import RunDirectory
 from perflab.units import format_count, format_time
 
 WORKLOAD = "sierra_nevada"  # one process, and messages enough in a second for a p99
+READER = "pubsub"  # with a process that only receives, and so can come back
 BEST_EFFORT = "pubsub:reliability=best_effort"  # for a middleware that promises no more
 VIRTUAL = "virtual"
 
@@ -90,6 +91,8 @@ def checks(native: Native, names: Sequence[str] | None) -> Iterator[Check]:
         options, cannot = ({}, missing) if base is None else _beneath(base, condition.model, native)
         for name, text in condition.tries.items():
             written = _experiment(base, conditions=[text], baseline=False, middleware_options=options)
+            if issubclass(condition.model, Condition) and condition.model.changes_peers:
+                written["workload"] = [READER]
             yield Check("condition", name, written, condition_in_effect, cannot)
     # These have trials of their own as a rule where they disturb much, which a smoke test does not need twice.
     for observer in OBSERVERS:

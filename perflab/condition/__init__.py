@@ -82,6 +82,25 @@ class Window:
 
 
 @dataclass
+class Interruption:
+    """That a process of the workload is killed in the measured part, and started again; instants are CLOCK_MONOTONIC.
+
+    A condition asks for it, and whoever runs the processes notes what came of it.
+    """
+
+    process: str  # of the graph
+    at_share: float  # of the measured part
+    back_after_ns: int  # from its end on
+    killed_ns: int | None = None  # when its end was seen
+    started_ns: int | None = None  # again
+    ready_ns: int | None = None  # all its endpoints are matched
+
+    def due_ns(self, begin_ns: int, end_ns: int) -> int:
+        """When it is killed, of a measured part."""
+        return begin_ns + round(self.at_share * (end_ns - begin_ns))
+
+
+@dataclass
 class Launch:
     """How the workload's processes are started; conditions applied "before" and observers may change it."""
 
@@ -89,6 +108,7 @@ class Launch:
     cpus_of: dict[str, frozenset[int]] = field(default_factory=dict)  # by process of the graph, instead of `cpus`
     prefix: tuple[str, ...] = ()  # a command that executes the one after it, e.g. nsenter
     environment: dict[str, str] = field(default_factory=dict)  # beside perflab's own
+    interruptions: list[Interruption] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -235,6 +255,7 @@ class Condition(Specification, ABC):
     from_beside: ClassVar[bool] = False  # what reaches the workload comes from processes beside it
     over_network: ClassVar[bool] = False  # what it changes is on its way over the network
     evidence: ClassVar[type[Evidence]] = Evidence  # what it proves, with the types of both sides
+    changes_peers: ClassVar[bool] = False  # processes of the workload end and come back
     ends_by_schedule: ClassVar[bool] = False  # with the planned end, even where the workload is behind and goes on
 
     _number: int = PrivateAttr(default=1)

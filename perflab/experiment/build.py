@@ -533,6 +533,8 @@ def _check_endless(experiment: Experiment, written: Written) -> None:
         return
     if any(v.runtime == "virtual" for v in experiment.variants):
         raise written.refuse("time", " 0 is until somebody stops it, and virtual time does not wait for anybody")
+    for condition in (c for t in experiment.treatments for c in t.conditions if c.changes_peers):
+        raise written.refuse("time", f" 0 has no end, and {condition.label} comes at a share of the measured part")
     one = "runs one trial until it is stopped"
     if experiment.search is not None:
         raise written.refuse("time", f" 0 {one}; a search needs many that are alike")

@@ -228,7 +228,7 @@ class CommandSystem(System):
             self._look()
             return False
 
-        self._trial.until_stopped(look, 1.0, begin_ns=self.scheduled.begin_ns)
+        self._trial.until_stopped(lambda: self._trial.until(look, step_s=1.0), begin_ns=self.scheduled.begin_ns)
         self._beside.end_at(time.monotonic_ns())
 
     def drain(self) -> None:

@@ -16,6 +16,7 @@ from perflab.experiment.running import MONITOR_FILE, RunningTrial
 from perflab.formats.monitor import MonitorReader
 from perflab.formats.records import RecordError
 from perflab.observer import Artifact
+from perflab.statistics.system_counts import USAGE
 
 if TYPE_CHECKING:
     from perflab.experiment.traced_messages import TracedMessages
@@ -128,8 +129,8 @@ def _resources(monitor: MonitorReader, group: str) -> Iterable[Json]:
         yield {
             "type": "resources", "at_ns": at_ns, "interval_ns": interval_ns, "cpu_ns": cpu_ns,
             "cpu_interval_ns": interval_cpu_ns, "rss_kb": rss_kb, "rss_peak_kb": peak_kb,
-            **dict.fromkeys(("vsz_kb", "arena_kb", "in_use_kb", "mmap_kb", "voluntary_switches",
-                             "involuntary_switches", "run_delay_ns", "allocations")),
+            **dict.fromkeys(("vsz_kb", "arena_kb", "in_use_kb", "mmap_kb", *USAGE, "user_ns", "system_ns",
+                             "run_delay_ns", "allocations")),
             "threads": [],
         }  # fmt: skip
         before_ns = at_ns

@@ -45,6 +45,16 @@ class Drain:
         """Whether any process may still publish by itself."""
         return self._began_ns is None
 
+    def leave(self, process: str) -> None:
+        """It has ended before the others, and nothing more is heard of it."""
+        self._processes -= {process}
+        for reports in (self._latest, self._round):
+            reports.pop(process, None)
+
+    def join(self, process: str) -> None:
+        """Another one has begun."""
+        self._processes |= {process}
+
     def update(self, process: str, progress: Progress, now_ns: int) -> None:
         """Takes a line in; `now_ns` is perflab's own clock, which quiet and limit are measured with."""
         self._latest[process] = progress

@@ -10,13 +10,14 @@ import contextlib
 import errno
 import math
 import os
+import signal
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from perflab import tracer
-from perflab.condition import Counts, NotInEffect, Window
+from perflab.condition import Counts, Interruption, NotInEffect, Window
 from perflab.design import scheduling
 from perflab.errors import BadInput, ProtocolError, Unavailable, one_line
 from perflab.experiment import protocol
@@ -83,6 +84,7 @@ def node_configuration(
         "measure": list(settings.measure),
         "seed": plan.seed,
         "schedule_fd": schedule,
+        "peers_change": any(condition.changes_peers for condition in plan.conditions),
         "records": str(records),
     }
     if not foreign:
@@ -115,6 +117,9 @@ class Nodes(System):
         self._asked_to_end = False
         self._published_until_ns = 0
         self._ended_ns: int | None = None  # the measured part, where it had no end by itself
+        self._schedule: int | None = None  # the descriptor of the memory that the processes share
+        self._gone: set[str] = set()  # names of processes that were killed on purpose
+        self._back: dict[str, Interruption] = {}  # names of those that came in their place
         self._unmatched = ""  # of which discovery is waited for, in words
 
     @property
@@ -147,38 +152,36 @@ class Nodes(System):
 
     def launch(self) -> None:
         # Memory without a name: the kernel frees it when its processes end, killed or not.
-        schedule = os.memfd_create("perflab_schedule") if len(self._plan.node_names) > 1 else None
-        try:
-            self._launch(schedule)
-        finally:
-            if schedule is not None:
-                os.close(schedule)
-
-    def _launch(self, schedule: int | None) -> None:
-        trial, launch = self._trial, self._trial.launch
+        if len(self._plan.node_names) > 1:
+            self._schedule = os.memfd_create("perflab_schedule")
         for process, name in self._plan.node_names.items():
-            config = trial.files.config(name)
-            records = trial.files.records(name).absolute()
-            write_json(config, node_configuration(self._plan, process, records, schedule))
-            program = self._plan.native.program("perflab-node")
-            foreign = self._of_conditions.get(name)
-            node = self._supervisor.start(
-                name,
-                [*launch.prefix, str(program), "--config", str(config.absolute())],
-                trial.files.log(name),
-                cpus=None if foreign else launch.cpus_of.get(process or "", launch.cpus),
-                environment={
-                    **self._middleware_of(process).environment,
-                    **({} if foreign else launch.environment),
-                },
-                descriptors=() if schedule is None else (schedule,),
-            )
-            trial.keeper.note_process(name, pid=node.pid, start_ticks=start_ticks(node.pid))
-            self._launched_ns[name] = time.monotonic_ns()
-            known = process if process is not None else self._plan.graph.name
-            (trial.condition_processes if foreign else trial.processes)[known] = node.pid
-            trial.watch(f"condition/{foreign}" if foreign else f"workload/{known}", node.pid)
-        trial.keeper.write()
+            self._launch(process, name)
+        self._trial.keeper.write()
+
+    def _launch(self, process: str | None, name: str, **more: Any) -> None:
+        """With `more` members of its configuration."""
+        trial, launch = self._trial, self._trial.launch
+        config = trial.files.config(name)
+        records = trial.files.records(name).absolute()
+        write_json(config, {**node_configuration(self._plan, process, records, self._schedule), **more})
+        program = self._plan.native.program("perflab-node")
+        foreign = self._of_conditions.get(name)
+        node = self._supervisor.start(
+            name,
+            [*launch.prefix, str(program), "--config", str(config.absolute())],
+            trial.files.log(name),
+            cpus=None if foreign else launch.cpus_of.get(process or "", launch.cpus),
+            environment={
+                **self._middleware_of(process).environment,
+                **({} if foreign else launch.environment),
+            },
+            descriptors=() if self._schedule is None else (self._schedule,),
+        )
+        trial.keeper.note_process(name, pid=node.pid, start_ticks=start_ticks(node.pid))
+        self._launched_ns[name] = time.monotonic_ns()
+        known = process if process is not None else self._plan.graph.name
+        (trial.condition_processes if foreign else trial.processes)[known] = node.pid
+        trial.watch(f"condition/{foreign}" if foreign else f"workload/{known}", node.pid)
 
     def ready(self) -> None:
         trial, timeout_ns = self._trial, self._plan.settings.discovery_timeout_ns
@@ -232,8 +235,7 @@ class Nodes(System):
         if not nodes:
             lead_ns = 0  # nobody has to hear of it
         at_ns = time.monotonic_ns() + lead_ns
-        writers = [writer for name in nodes for writer in self._created[name].writers]
-        self._supervisor.send_all({"type": "start", "at_ns": at_ns, "writers": writers})
+        self._supervisor.send_all(self._start_line(at_ns))
         self._trial.keeper.note(start_at_ns=at_ns)
         self._heard_s = dict.fromkeys(nodes, time.monotonic() + lead_ns / NS_PER_S)
         # A message that the middleware holds back on purpose, or a callback that works, is no silence.
@@ -246,18 +248,27 @@ class Nodes(System):
         self._drain = Drain(list(nodes), limits.drain_quiet_ns + known_ns, limit_ns)
         self._supervisor.waiting = None
 
+    def _start_line(self, at_ns: int) -> dict[str, Any]:
+        writers = [writer for created in self._created.values() for writer in created.writers]
+        return {"type": "start", "at_ns": at_ns, "writers": writers}
+
     def progress(self) -> None:
         self._reports = True
         settings = self._plan.settings
-        if not settings.duration_ns and not self._trial.until_stopped(
-            self._has_published, 1.0, begin_ns=self.scheduled.begin_ns
-        ):
+        if settings.duration_ns:
+            self._interrupt()
+        else:
+            self._trial.until_stopped(self._publish, begin_ns=self.scheduled.begin_ns)
             self.end_at(time.monotonic_ns() + self._end_lead_ns)
         # Timers catch up by default: a graph that cannot keep up publishes for longer than asked, within reason.
         scheduled_s = (settings.warmup_ns + self.scheduled.end_ns - self.scheduled.begin_ns) / NS_PER_S
         if not self._trial.until(self._has_published, self._deadline(0) + 2 * scheduled_s + 30.0, 1.0):
             late = format_duration(scheduled_s + 30.0)
             raise Failed(FAILED, f"the graph still publishes {late} after its schedule ended: it cannot keep up")
+
+    def _publish(self) -> None:
+        self._interrupt()
+        self._trial.until(self._has_published, step_s=1.0)
 
     @property
     def _end_lead_ns(self) -> int:
@@ -269,6 +280,50 @@ class Nodes(System):
         self._ended_ns = at_ns
         self._supervisor.send_all({"type": "end", "at_ns": at_ns})
         self._trial.keeper.note(duration_s=(at_ns - self.scheduled.begin_ns) / NS_PER_S)
+
+    def _interrupt(self) -> None:
+        """Kills and starts the processes of which conditions ask it, while the others publish."""
+        window = self.scheduled
+        acts = []
+        for crash in self._trial.launch.interruptions:
+            due_ns = crash.due_ns(window.begin_ns, window.end_ns)
+            acts += [(due_ns, self._kill, crash), (due_ns + crash.back_after_ns, self._bring_back, crash)]
+        for due_ns, act, crash in sorted(acts, key=lambda one: one[0]):
+            if self._trial.until(self._has_published, due_ns / NS_PER_S, 1.0):
+                return  # too late: the condition was not in effect, which its evidence says
+            act(crash)
+
+    def _kill(self, crash: Interruption) -> None:
+        name = self._plan.node_names[crash.process]
+        node = self._node(name)
+        self._gone.add(name)
+        self._heard_s.pop(name)
+        if self._drain is not None:
+            self._drain.leave(name)
+        self._supervisor.send(node, {"type": "crash"})
+        if not self._trial.until(lambda: node.status is not None, self._deadline(self._limits.farewell_ns)):
+            raise Failed(HARNESS_ERROR, f"process {name!r} (pid {node.pid}) did not crash when it should")
+        crash.killed_ns = time.monotonic_ns()
+
+    def _bring_back(self, crash: Interruption) -> None:
+        name = before = self._plan.node_names[crash.process]
+        number = 2
+        while name in self._trial.keeper.file.processes:
+            name, number = f"{before}_{number}", number + 1
+        self._back[name] = crash
+        crash.started_ns = time.monotonic_ns()
+        self._trial.keeper.note_process(name, process=crash.process, continues=before, started_ns=crash.started_ns)
+        self._launch(crash.process, name, rejoins=True)
+        self._trial.keeper.write()
+
+    def _let_rejoin(self, name: str, line: protocol.Ready) -> None:
+        if not line.matched:
+            raise Failed(FAILED, f"process {name!r} found no peers when it had come back: {'; '.join(line.unmatched)}")
+        self._back[name].ready_ns = time.monotonic_ns()
+        self._supervisor.send(self._node(name), self._start_line(self._trial.start_at_ns or 0))
+        self._heard_s[name] = time.monotonic()
+        if self._drain is not None:
+            self._drain.join(name)
 
     def drain(self) -> None:
         if self._plan.variant.runtime == "virtual":
@@ -312,6 +367,9 @@ class Nodes(System):
         self._trial.outlast(lambda: self._supervisor.running, limit_ns / NS_PER_S)
 
     def close(self) -> list[str]:
+        if self._schedule is not None:
+            os.close(self._schedule)
+            self._schedule = None
         return []  # they end with the supervisor: that a condition is taken away is no failure of theirs
 
     def records(self, artifacts: Sequence[Artifact]) -> None:
@@ -325,8 +383,7 @@ class Nodes(System):
         if isinstance(event, CompanionEnded | Tick):
             return False
         if isinstance(event, Ended):
-            if not self._asked_to_end or event.process not in self._done or event.status != 0:
-                self._fail_ended(event)
+            self._hear_end(event)
             return True
         name, line = event.process, protocol.parse(event)
         match line:
@@ -344,12 +401,23 @@ class Nodes(System):
                     self._unmatched = f": {count} not matched, the first is {line.unmatched[0]}"
                 self._trial.report(LiveProgress("discovery", 0, 0, 0, 0, note=f"{len(line.unmatched)} unmatched"))
             case protocol.Ready():
-                self._ready[name] = line
+                self._note_ready(name, line)
             case protocol.Progress():
                 self._note_progress(name, line)
             case protocol.Done():
                 self._done.add(name)
         return True
+
+    def _hear_end(self, event: Ended) -> None:
+        crashed = event.process in self._gone and event.status == -signal.SIGKILL
+        done = self._asked_to_end and event.process in self._done and event.status == 0
+        if not crashed and not done:
+            self._fail_ended(event)
+
+    def _note_ready(self, name: str, line: protocol.Ready) -> None:
+        self._ready[name] = line
+        if name in self._back:
+            self._let_rejoin(name, line)
 
     def _note_progress(self, name: str, line: protocol.Progress) -> None:
         if line.checkpoint_error:
@@ -366,7 +434,8 @@ class Nodes(System):
             self._drain.update(name, line, time.monotonic_ns())
         if self._reports:
             reports = self._progress.values()
-            everyone = len(reports) == len(self._supervisor.nodes)
+            alive = [p for process, p in self._progress.items() if process not in self._gone]
+            everyone = len(alive) == len(self._supervisor.nodes) - len(self._gone)
             self._trial.report(
                 LiveProgress(
                     phase="measuring" if self._publishing else "draining",
@@ -378,7 +447,7 @@ class Nodes(System):
                     responses=tuple(p.response for p in reports if p.response),
                     received_bytes=added(p.received_bytes for p in reports),
                     published=sum(p.sent for p in reports),
-                    complete_ns=min(p.elapsed_ns for p in reports) if everyone else 0,
+                    complete_ns=min(p.elapsed_ns for p in alive) if everyone else 0,
                 )
             )
 
@@ -420,7 +489,7 @@ class Nodes(System):
         raise Failed(HARNESS_ERROR, f"process {node.name!r} (pid {node.pid}) {what}")
 
     def _missing(self, heard: Mapping[str, object] | set[str]) -> list[str]:
-        return [name for name in self._supervisor.nodes if name not in heard]
+        return [name for name in self._supervisor.nodes if name not in heard and name not in self._gone]
 
     def _names(self, heard: Mapping[str, object] | set[str]) -> str:
         """The processes that have not been heard of yet, for people."""

@@ -164,18 +164,17 @@ class RunningTrial:
                 return False
         return True
 
-    def until_stopped(self, done: Callable[[], bool], step_s: float, *, begin_ns: int) -> bool:
-        """Of a measured part that has no end by itself: as `until`; False where a signal comes first.
+    def until_stopped(self, waits: Callable[[], object], *, begin_ns: int) -> None:
+        """Of a measured part that has no end by itself: a signal ends `waits`, and is done.
 
-        Before the measured part begins a signal interrupts as ever.
+        Before the measured part begins it interrupts as ever.
         """
         try:
-            return self.until(done, step_s=step_s)
+            waits()
         except Interrupted:
             if time.monotonic_ns() < begin_ns:
                 raise
             self.supervisor.heed_signal()
-            return False
 
     def outlast(self, running: Callable[[], object], limit_s: float) -> None:
         """Lets processes write what they have, for a bounded time in which nothing that they say matters."""

@@ -48,6 +48,7 @@ class ProcessRecords:
     passing: dict[str, Any] | None = None
     allocation_sites: dict[str, Any] | None = None
     progress: list[dict[str, Any]] = field(default_factory=list)  # of every second, without histograms
+    end: dict[str, Any] | None = None
     cost: list[dict[str, Any]] = field(default_factory=list)  # at the start and the end of the measured part
 
     @property
@@ -61,7 +62,8 @@ class ProcessRecords:
         return bool(self.checkpoint and self.checkpoint.get("final"))
 
 
-LAST = ("process", "start", "end", "checkpoint", "passing", "allocation_sites")  # of these the last one counts
+# Of these the last one counts.
+LAST = ("process", "process_end", "start", "end", "checkpoint", "passing", "allocation_sites")
 
 
 def read(path: Path, name: str) -> ProcessRecords:
@@ -84,6 +86,7 @@ def read(path: Path, name: str) -> ProcessRecords:
     return ProcessRecords(
         name,
         process=last.get("process"),
+        end=last.get("process_end"),
         start=_start(last, [*progress, *all_of["resources"]], path) if "start" in last else None,
         checkpoint=without_conditions(last["checkpoint"]) if "checkpoint" in last else None,
         passing=last.get("passing"),

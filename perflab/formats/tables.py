@@ -26,6 +26,7 @@ from perflab.statistics.accounting import (
     Accounts,
 )
 from perflab.statistics.histogram import Histogram
+from perflab.statistics.system_counts import USAGE
 
 if TYPE_CHECKING:
     import polars as pl
@@ -63,7 +64,7 @@ _PUBLISHER = _texts("node", "topic") | _numbers(*PUBLISHER_COUNTS)
 _REQUESTS = _numbers(*(name for name in PUBLISHER_COUNTS if name not in _EDGE_COUNTS))
 _RESOURCES = _numbers(
     "at_ns", "interval_ns", "cpu_ns", "cpu_interval_ns", "rss_kb", "rss_peak_kb", "vsz_kb", "arena_kb", "in_use_kb",
-    "mmap_kb", "voluntary_switches", "involuntary_switches", "run_delay_ns",
+    "mmap_kb", *USAGE, "user_ns", "system_ns", "run_delay_ns",
 )  # fmt: skip
 _THREAD = _numbers("tid") | _texts("name") | _numbers(
     "cpu_ns", "cpu_interval_ns", "run_delay_ns", "voluntary_switches", "involuntary_switches", "cpu", "allocations",

@@ -8,6 +8,7 @@ KIND = MiddlewareKind(
     runtime="dds",
     install="build it with `make`",
     wire="direct",
+    floor=True,
     service_framings=("rmw_fastrtps", "rmw_cyclonedds"),
     options=(Option("max_blocking_time", "how long a reliable writer may wait for a reader that keeps all (1s)"),),
 )

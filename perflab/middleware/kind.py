@@ -44,6 +44,7 @@ class MiddlewareKind:
     service_framings: tuple[str, ...] = ("rmw_cyclonedds",)
     rmw: str | None = None  # the RMW of ROS 2 that it is
     over_network: Mapping[str, str] | None = None  # options with which messages go by the network's way; None: no way
+    floor: bool = False  # the least that carries messages in its way: others are compared with it
     reliable: bool = True  # whether it can promise that messages arrive
     libraries: tuple[str, ...] = ()  # names of what another build of it replaces, without ".so"
 

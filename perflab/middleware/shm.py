@@ -8,6 +8,7 @@ KIND = MiddlewareKind(
     runtime="dds",
     install="build it with `make`",
     wire="shm",
+    floor=True,
     service_framings=("rmw_fastrtps", "rmw_cyclonedds"),
     options=(
         Option("match_delay", "a writer and a reader match only that long after they know each other (0ns)"),

@@ -9,6 +9,7 @@ KIND = MiddlewareKind(
     install="build it with `make`",
     wire="udp",
     over_network={},
+    floor=True,
     reliable=False,
     service_framings=("rmw_fastrtps", "rmw_cyclonedds"),
     options=(

@@ -128,6 +128,11 @@ def print_curves(out: Console, summary: Summary) -> None:
         print_rows(out, tables.curve(curve, ""))
         print_sentences(out, (("", words) for words in _of_curve(curve)))
         out.print()
+    for factor in dict.fromkeys(curve.factor for curve in summary.curves):
+        of_factor = [curve for curve in summary.curves if curve.factor == factor]
+        if (above := tables.above_floors(of_factor, f"above the floor, over {factor}")) is not None:
+            print_declared(out, above)
+            out.print()
     of_metrics = [m for c in summary.curves for m in c.metrics.values()]
     if of_metrics:
         levels = {m.confidence for m in of_metrics if any(p and p.low is not None for p in m.points)}

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Literal
 
+from perflab import quantity
+from perflab.quantity import Quantity
 from perflab.report import axes
 from perflab.report.axes import Ticks
 from perflab.statistics.metrics import KILOBYTES, NS
@@ -181,7 +183,7 @@ class Target:
 Place = Callable[[float], float]
 Side = Callable[[Sequence[float]], tuple[Axis, Place]]  # of all values along it, and where each of them stands
 
-AT_BOTTOM = -math.inf  # the place of what has no value, at the lower end of a logarithmic axis
+AT_BOTTOM = -math.inf  # the place of what has no value, at the lower end of an axis
 
 
 def fixed(axis: Axis) -> Side:
@@ -222,13 +224,25 @@ def times(title: str) -> Side:
     return side
 
 
+_RATES = {of.unit: of for of in (quantity.DATA_RATE, quantity.PER_SECOND)}
+_WIDE = 10.0  # rates over more than so much are seen on a logarithmic axis alone
+
+
+def _rates(title: str, of: Quantity, values: Sequence[float]) -> tuple[Axis, Place]:
+    per, unit = of.scale([math.sqrt(min(values) * max(values))]) if of.scales else (1.0, of.unit)
+    low, high = axes.log_range([value / per for value in values])
+    return Axis(f"{title} ({unit})", "log", low, high, axes.log_ticks(low, high)), lambda value: value / per
+
+
 def of_metric(title: str, unit: str) -> Side:
-    """A logarithmic axis of times, a linear one from 0 of all else."""
+    """A logarithmic axis of times, and of rates that are far apart; a linear one from 0 of all else."""
     if unit == NS:
         return times(title)
     name, per = ("MiB", 1024.0) if unit == KILOBYTES else (unit, 1.0)
 
     def side(values: Sequence[float]) -> tuple[Axis, Place]:
+        if unit in _RATES and values and min(values) > 0 and max(values) >= _WIDE * min(values):
+            return _rates(title, _RATES[unit], values)
         least, most = (end(values, default=0.0) / per for end in (min, max))
         high = most * 1.06 or 1.0
         low = min(0.0, least * 1.06)
@@ -317,5 +331,7 @@ class Plot:
 
 
 def _placed(values: Sequence[float | None], axis: Axis, place: Place) -> tuple[float | None, ...]:
-    bottom = axis.low * (axis.high / axis.low) ** 0.015 if AT_BOTTOM in values else 0.0
+    bottom = axis.low
+    if AT_BOTTOM in values and axis.scale == "log":
+        bottom *= (axis.high / axis.low) ** 0.015
     return tuple(None if v is None else bottom if v == AT_BOTTOM else place(v) for v in values)

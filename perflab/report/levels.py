@@ -6,21 +6,24 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from perflab.report import axes
+from perflab.report.against_floor import FLOOR, floors_among
 from perflab.report.captions import first_of, interval_of, left_out_words
-from perflab.report.figures import Axis, Figure, Key, Label, Plot, Reference, Sign, fixed, of_metric
+from perflab.report.figures import AT_BOTTOM, Axis, Figure, Key, Label, Plot, Reference, Sign, fixed, of_metric
 from perflab.results.curve import BreakingPoint, Curve, CurveMetric
 from perflab.results.outcome import Outcomes
 from perflab.results.trial import Median
-from perflab.statistics.metrics import NS, Metric, find
+from perflab.statistics.metrics import LOWER, NS, RATIO, Metric, find
+from perflab.units import format_bytes
 
 MAX_VARIANTS = 7  # in one picture; more marks cannot be told apart
 MAX_LABELS = 6
 MIN_TRIALS = 3  # a level with fewer has no interval in the picture: it would be most of the axis
 FIRST_METRICS = ("latency.p50", "latency.p99", "response.p99", "lost_share", "cpu_percent")
+TICK_ROOM = 0.07  # of an axis of sizes, for the words at one
 APART = 0.007  # of the axis, between the variants at one level
 SIDE_BY_SIDE = "What stands side by side was measured at the same level."
 _ROOM = 0.05  # of a level axis, on either side
@@ -128,6 +131,7 @@ def curves(found: Curves) -> list[Figure]:
 def _metric(factor: str, name: str, found: Curves) -> Figure | None:
     shown = found[:MAX_VARIANTS]
     metric = find(name)
+    floors = floors_among([curve for _, curve in shown])
     title = metric.words if metric is not None else name
     of_unit = str(shown[0][1].metrics[name].unit)
     levels = _axis_of(factor, shown)
@@ -135,13 +139,16 @@ def _metric(factor: str, name: str, found: Curves) -> Figure | None:
     labels: list[Label] = []
     for nth, (label, curve) in enumerate(shown):
         own = curve.metrics[name]
-        _curve(plot, label, nth, len(shown), curve, own, levels, metric)
+        _curve(plot, label, nth, len(shown), curve, own, levels, metric, is_floor=curve in floors)
         labels += _bends(plot, label, nth, curve, own, levels)
         reasons = [f"No {word}: {why}" for word in _SIGNS if (why := getattr(own, f"{word}_reason"))]
         plot.notes += _said(label, shown, [*(own.words or reasons), _left_out(curve)])
     bare = [low for s in plot.series if s.shape == "whiskers" and not s.across for low in s.low]
     if not bare:
         return None
+    alike = len({str(curve.others) for _, curve in shown}) == 1
+    if floors and alike and metric is not None and (metric.better, metric.compared) == (LOWER, RATIO):
+        _ground(plot, name, shown, floors, levels)
     if len(shown) > 1:
         plot.notes.append(SIDE_BY_SIDE)
     if None in bare:
@@ -152,6 +159,8 @@ def _metric(factor: str, name: str, found: Curves) -> Figure | None:
         _levels_and_trials(shown),
         [(nth, label) for nth, (label, _) in enumerate(shown)],
         [
+            Key(FLOOR, "dashed"),
+            Key("below every floor", None, sign="band"),
             Key(interval_of(curve.metrics[name].confidence for _, curve in shown), None, sign="whisker"),
             *(Key(f"{word}, with its interval", None, sign=sign) for word, sign in _SIGNS.items()),
         ],
@@ -160,8 +169,9 @@ def _metric(factor: str, name: str, found: Curves) -> Figure | None:
 
 
 def _curve(
-    plot: Plot, label: str, nth: int, of: int, curve: Curve, own: CurveMetric, levels: Levels, metric: Metric | None
-) -> None:
+    plot: Plot, label: str, nth: int, of: int, curve: Curve, own: CurveMetric, levels: Levels, metric: Metric | None,
+    *, is_floor: bool,
+) -> None:  # fmt: skip
     """A line through the levels, broken where nothing is known and between "off" and the rest, and the intervals."""
     line: list[tuple[float, float | None]] = []
     marks = []
@@ -174,8 +184,25 @@ def _curve(
             said = f"{label}<br>at {level_text(level.level)}: {_point_text(point, metric)}, {point.n} trials"
             marks.append((place, point.value, (point.low, point.high), said))
     if marks:
-        plot.line(label, nth, *zip(*line, strict=True))
-        plot.whiskers(label, nth, marks, sign="full")
+        plot.line(label, nth, *zip(*line, strict=True), stroke="dashed" if is_floor else "solid")
+        plot.whiskers(label, nth, marks, sign="hollow" if is_floor else "full")
+
+
+def _ground(plot: Plot, name: str, shown: Curves, floors: Sequence[Curve], levels: Levels) -> None:
+    """A shade below the lowest floor at each level: what no middleware of this kind could do."""
+    least: dict[float, tuple[float, int]] = {}  # by place: the value, and whose it is
+    for nth, (_, floor) in enumerate(shown):
+        for level, point in zip(floor.levels, floor.metrics[name].points, strict=True) if floor in floors else ():
+            if point is not None and point.value is not None:
+                at = levels.at(level.level)
+                least[at] = min(least.get(at, (math.inf, nth)), (point.value, nth))
+    if len(least) < 2:
+        return
+    owners = [nth for _, nth in least.values()]
+    group = max(owners, key=owners.count)
+    x = sorted(least)
+    high = [least[at][0] for at in x]
+    plot.line("below every floor", group, x, high, shape="band", low=[AT_BOTTOM] * len(x), high=high)
 
 
 def _point_text(point: Median, metric: Metric | None) -> str:
@@ -251,7 +278,21 @@ def _success(factor: str, found: Curves) -> Figure | None:
 
 def _axis_of(factor: str, found: Curves) -> Levels:
     scale = "log" if any(curve.scale == "log" for _, curve in found) else "linear"
-    return levels_axis(factor, scale, sorted({float(at.level) for _, curve in found for at in curve.levels}))
+    values = sorted({float(at.level) for _, curve in found for at in curve.levels})
+    if not any(curve.by_payload for _, curve in found):
+        return levels_axis(factor, scale, values)
+    levels = levels_axis(f"{factor}: payload", scale, values)
+    return replace(levels, axis=replace(levels.axis, ticks=_payload_ticks(values, levels)))
+
+
+def _payload_ticks(values: Sequence[float], levels: Levels) -> axes.Ticks:
+    """The levels as sizes, as far as there is room for words."""
+    least = (levels.axis.high / levels.axis.low) ** TICK_ROOM
+    ticks: list[tuple[float, str]] = []
+    for value in values:
+        if value > 0 and (not ticks or value >= ticks[-1][0] * least):
+            ticks.append((value, format_bytes(value)))
+    return tuple(ticks)
 
 
 def _left_out(curve: Curve) -> str:

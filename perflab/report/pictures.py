@@ -28,12 +28,14 @@ from perflab.report.results import (
 from perflab.results.run import PERFLAB, RunData
 from perflab.results.trial import EXTRA
 from perflab.statistics import histogram as hg
+from perflab.statistics.metrics import METRICS
 from perflab.units import plural
 
 T = TypeVar("T")
 
 MAX_RESULTS = 12  # in one picture; more cannot be told apart
 PER_TRIAL = ("p50", "p99")
+COSTS = ("cpu_per_message", "rss_kb")
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,12 @@ def _per_trial(subject: Subject) -> Iterator[Figure | str]:
             yield per_trial(results, f"{name}.{statistic}") or "no result has several trials that count"
 
 
+def _costs(subject: Subject) -> Iterator[Figure | str]:
+    results = [r for r in subject.results if not r.run.summary.breaking_points]
+    for name in COSTS:
+        yield per_trial(results, name) or f"no result has several trials with {METRICS[name].words}"
+
+
 def _percentiles(subject: Subject) -> Iterator[Figure | str]:
     for names in [tuple(subject.measured)] if subject.together else [(name,) for name in subject.measured]:
         yield distributions.percentiles(subject.shown, names) or _no_histograms(subject.shown)
@@ -180,6 +188,7 @@ def _target(subject: Subject) -> list[Figure | str]:
 KINDS = (
     Kind("course", "The run", _course, special=True),
     Kind("distributions", "Distributions", _per_trial, of_figures=True, special=True),
+    Kind("costs", "CPU per message and memory", _costs, special=True),
     Kind("percentiles", "Percentiles", _percentiles, of_figures=True, of_results=True),
     Kind("edges", "Edges", _edges, of_figures=True, in_report=False, of_results=True),
     Kind("time", "Over time", _time, of_figures=True, of_results=True),

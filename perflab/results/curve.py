@@ -42,6 +42,8 @@ class Saturation:
 @dataclass(frozen=True, kw_only=True)
 class CurveLevel:
     level: Number
+    called: str | None = None
+    """Of a level that is a word, such as a type of messages; `level` is then their payload in bytes."""
     treatment: str | None
     """Label."""
     n: Count
@@ -90,6 +92,8 @@ class Curve:
     others: Mapping[str, Any]
     """Levels of the other factors, by path."""
     scale: Literal["linear", "log"]
+    middleware: str | None = None
+    """Null of runs from before."""
     levels: tuple[CurveLevel, ...]
     """Ascending."""
     success_confidence: float | None = None
@@ -101,6 +105,11 @@ class Curve:
     def place(self) -> str:
         """Variant and the levels of the other factors."""
         return _place(self.variant, self.others)
+
+    @property
+    def by_payload(self) -> bool:
+        """Whether its levels are words that stand at the payload of their messages."""
+        return any(level.called for level in self.levels)
 
 
 @dataclass(frozen=True)

@@ -323,6 +323,10 @@ class TrialProcess(Guarded):
     be read, or the middleware has none of its own."""
     log_tail: tuple[str, ...] = ()
     """Where its status is not 0."""
+    continues: str | None = None
+    """Name of the files of the process in whose place it is, after that one had crashed."""
+    started_ns: int | None = None
+    """Of one that continues another: when it was started, CLOCK_MONOTONIC."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -368,6 +368,20 @@ class Discovery:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Recovery:
+    """A process that crashed and came back (condition `crash`). Times begin when it was started again."""
+
+    process: str
+    """As the files of its first life are called."""
+    matched_ns: int | None = None
+    """Until all its endpoints were matched."""
+    first_message_ns: int | None = None
+    """Until the callback of its first message; null: none came."""
+    missed: Count | None = None
+    """Messages between the last one of the first life and the first one of the second, over its edges."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Why:
     """Why messages were late, as the trace of a trial tells."""
 
@@ -410,6 +424,32 @@ class Cost:
     instructions: Count | None = None
     instructions_reason: str | None = None
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SystemCounts:
+    """What the operating system counted in the measured part, over all processes of the workload with perflab's own
+    threads in them; null where it does not tell, and `reasons` says why, by field."""
+
+    minor_faults: Count | None = None
+    """Page faults without, and major ones with, reading from storage."""
+    major_faults: Count | None = None
+    block_inputs: Count | None = None
+    """Read from storage, in blocks of 512 bytes; outputs likewise written."""
+    block_outputs: Count | None = None
+    signals: Count | None = None
+    voluntary_switches: Count | None = None
+    involuntary_switches: Count | None = None
+    socket_drops: Count | None = None
+    """Datagrams that sockets of the processes had no room for."""
+    wire_bytes: Count | None = None
+    """Sent over all interfaces of the network namespace, the loopback too, by whatever program is in it."""
+    wire_packets: Count | None = None
+    tcp_retransmissions: Count | None = None
+    """Segments, of the network namespace likewise."""
+    retransmitted_bytes: Count | None = None
+    """What the middleware sent again, from the beginning of each process to its end."""
+    reasons: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -612,6 +652,10 @@ class TrialFacts(TrialEnd):
     """Likewise the resident memory of all processes together, in kB of 1024 bytes."""
     """How much of the measured part its records cover."""
     discovery_ns: Discovery = Discovery()
+    first_message_ns: int | None = None
+    """From when the first message of all, of the warm-up too, was due to its callback, on the slowest edge."""
+    recoveries: tuple[Recovery, ...] = ()
+    """Of processes that a condition let crash."""
     allocations: Count | None = None
     """Calls that allocate, in the measured part, of all threads but the instrument's."""
     allocation_sites: tuple[AllocationSite, ...] | None = None
@@ -621,6 +665,8 @@ class TrialFacts(TrialEnd):
     run_s: float | None = None
     """How long a command ran that ends by itself."""
     cost: Cost | None = None
+    """Null where it was not recorded."""
+    system: SystemCounts | None = None
     """Null where it was not recorded."""
     ticks_per_s: float | None = None
     """Of the workload's timers by their schedule, where no message was received; else null."""

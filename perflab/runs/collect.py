@@ -25,16 +25,25 @@ from perflab.results.trial import (
     Families,
     Passing,
     ProcessResources,
+    Recovery,
     Result,
+    SystemCounts,
     ThreadGroup,
     added,
 )
 from perflab.runs import traced
 from perflab.runs.rundir import RunDirectory, TrialDirectory
 from perflab.runs.trials import NOT_SET, left_out, own_trials
-from perflab.statistics import accounting, allocation_sites, executor_costs, key_figures, trend
+from perflab.statistics import accounting, allocation_sites, executor_costs, key_figures, system_counts, trend
 from perflab.statistics import histogram as hg
-from perflab.statistics.accounting import AccountingError, Accounts, EdgeKey, ServiceKey, account
+from perflab.statistics.accounting import (
+    AccountingError,
+    Accounts,
+    EdgeKey,
+    ServiceKey,
+    account,
+    missed_between,
+)
 from perflab.statistics.cost import ProcessCost, of_process, of_trial
 from perflab.statistics.executor_costs import families_of
 from perflab.statistics.histogram import Histogram
@@ -56,6 +65,32 @@ class Collected:
     data: TrialData
     processes: tuple[ProcessRecords, ...]
     notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Lives:
+    """The processes of a trial, of which some may have crashed and come back as others."""
+
+    first: tuple[ProcessRecords, ...]
+    last: tuple[ProcessRecords, ...]
+    crashed: tuple[ProcessRecords, ...]
+
+    @staticmethod
+    def of(trial: TrialFile, processes: Sequence[ProcessRecords]) -> _Lives:
+        continued = {name: told.continues for name, told in trial.processes.items() if told.continues is not None}
+        crashed = set(continued.values())
+        return _Lives(
+            first=tuple(p for p in processes if p.name not in continued),
+            last=tuple(p for p in processes if p.name not in crashed),
+            crashed=tuple(p for p in processes if p.name in crashed),
+        )
+
+    def over_all(self, cost: ProcessCost | None, from_ns: int | None, until_ns: int | None) -> ProcessCost | None:
+        """What a process cost, over all of the measured part, also of one that did not live through it."""
+        partial = {p.name for p in self.crashed} | ({p.name for p in self.last} - {p.name for p in self.first})
+        if cost is None or from_ns is None or until_ns is None or cost.process not in partial:
+            return cost
+        return replace(cost, interval_ns=until_ns - from_ns)
 
 
 def expected_of(directory: TrialDirectory, workload: UsedWorkload) -> tuple[list[EdgeKey], list[ServiceKey]]:
@@ -86,24 +121,10 @@ def collect(
     trial = trial.ended
     notes: list[str] = []
     processes, problem = _read(directory, trial, notes)
-    strangers, malformed, forgotten = (
-        sum(int((p.checkpoint or {}).get(f"{what}_messages") or 0) for p in processes)
-        for what in ("foreign", "malformed", "forgotten")
-    )
-    if strangers and trial.outcome == SUCCESS:
-        problem = problem or (
-            f"{strangers} messages came from writers that are not in the graph: somebody else uses domain "
-            f"{trial.domain}"
-        )
-    if malformed and trial.outcome == SUCCESS:
-        problem = problem or f"{malformed} messages are none of the type of their topic, and are in no figure"
-    if forgotten:
-        notes.append(
-            f"{forgotten} messages came after so many later ones that it is not known any more when they were due; "
-            "they are counted as lost"
-        )
+    problem = problem or _unwanted(processes, trial, notes)
     drained = trial.outcome == SUCCESS or trial.drain is not None
-    accounts, accounting_problem = _account(processes, edges, services, drained)
+    lives = _Lives.of(trial, processes)
+    accounts, accounting_problem = _account(lives.last, edges, services, drained, lives.crashed)
     problem = problem or accounting_problem
     starts = [p.start for p in processes if p.start is not None]
     from_ns = min((s.measured_from_ns for s in starts), default=None)
@@ -119,9 +140,12 @@ def collect(
     cost: Cost | None = None
     costs: list[ProcessCost | None] = []
     try:
-        costs = [of_process(p.name, p.cost) for p in processes]
+        costs = [lives.over_all(of_process(p.name, p.cost), from_ns, until_ns) for p in processes]
         cost = of_trial(costs)
-        measured["resources"] = tuple(_exact(used, costs) for used in measured["resources"])
+        measured |= {
+            "resources": tuple(_exact(used, costs) for used in measured["resources"]),
+            "system": _system_counts(processes),
+        }
     except (KeyError, TypeError) as error:
         problem = problem or f"a record of costs lacks {error}"
     threads: tuple[ThreadGroup, ...] | None = None
@@ -143,9 +167,11 @@ def collect(
             "took_s": None if trial.span is None else (trial.span[1] - trial.span[0]).total_seconds(),
             "accounts": accounts,
             "discovery_ns": Discovery(
-                participants=_discovery(processes, "all_participants_found"),
-                endpoints=_discovery(processes, "all_endpoints_matched"),
+                participants=_discovery(lives.first, "all_participants_found"),
+                endpoints=_discovery(lives.first, "all_endpoints_matched"),
             ),
+            "first_message_ns": _first_message(lives.first),
+            "recoveries": _recoveries(trial, processes),
             "threads": threads,
             "passing": passing,
             "hiccup": _hiccup(processes),
@@ -162,7 +188,7 @@ def collect(
     )
     if data.outcome == SUCCESS:
         if problem is None and (accounts is None or not accounts.complete):
-            silent = [p.name for p in processes if not p.final]
+            silent = [p.name for p in lives.last if not p.final]
             problem = f"process {silent[0]!r} wrote no final checkpoint" if silent else "nothing was recorded"
         if problem is not None:
             data = replace(data, outcome=HARNESS_ERROR, reason=problem)
@@ -326,6 +352,27 @@ def _read(
     return tuple(processes), problem
 
 
+def _unwanted(processes: Sequence[ProcessRecords], trial: TrialFile, notes: list[str]) -> str | None:
+    """Of messages that are none of the graph's: why a success is none."""
+    strangers, malformed, forgotten = (
+        sum(int((p.checkpoint or {}).get(f"{what}_messages") or 0) for p in processes)
+        for what in ("foreign", "malformed", "forgotten")
+    )
+    if forgotten:
+        notes.append(
+            f"{forgotten} messages came after so many later ones that it is not known any more when they were due; "
+            "they are counted as lost"
+        )
+    if strangers and trial.outcome == SUCCESS:
+        return (
+            f"{strangers} messages came from writers that are not in the graph: somebody else uses domain "
+            f"{trial.domain}"
+        )
+    if malformed and trial.outcome == SUCCESS:
+        return f"{malformed} messages are none of the type of their topic, and are in no figure"
+    return None
+
+
 def _hiccup(processes: Sequence[ProcessRecords]) -> Histogram | None:
     """Of all processes together; None where it was not observed."""
     found = [h for p in processes if p.checkpoint is not None and (h := p.checkpoint.get("hiccup")) is not None]
@@ -357,6 +404,11 @@ def _exact(used: ProcessResources, costs: Sequence[ProcessCost | None]) -> Proce
     """With the CPU time between the ends of the measured part, where it was recorded: samples lie a little beside."""
     percent = next((c.cpu_percent for c in costs if c is not None and c.process == used.process), None)
     return used if percent is None else replace(used, cpu_percent_mean=percent)
+
+
+def _system_counts(processes: Sequence[ProcessRecords]) -> SystemCounts | None:
+    """Raises KeyError and TypeError."""
+    return system_counts.of_trial([p.cost for p in processes], [(p.end or {}).get("middleware") for p in processes])
 
 
 def _ticks_per_s(directory: TrialDirectory, trial: TrialFile, accounts: Accounts | None) -> float | None:
@@ -397,6 +449,38 @@ def _discovery(processes: Sequence[ProcessRecords], code: str) -> int | None:
     return max(times, default=None)
 
 
+def _first_messages(process: ProcessRecords) -> list[dict[str, int]]:
+    """Of its edges on which something came; none of records from before it was written down."""
+    edges = (process.checkpoint or {}).get("edges", ())
+    return [first for edge in edges if (first := edge.get("first_message")) is not None]
+
+
+def _first_message(processes: Sequence[ProcessRecords]) -> int | None:
+    firsts = [first for process in processes for first in _first_messages(process)]
+    return max((first["at_ns"] - first["intended_ns"] for first in firsts), default=None)
+
+
+def _recoveries(trial: TrialFile, processes: Sequence[ProcessRecords]) -> tuple[Recovery, ...]:
+    by_name = {process.name: process for process in processes}
+    found = []
+    for name, told in trial.processes.items():
+        after, before = by_name.get(name), by_name.get(told.continues or "")
+        if told.started_ns is None or after is None or before is None:
+            continue
+        matched = next((e.get("at_ns") for e in after.events if e.get("code") == "all_endpoints_matched"), None)
+        first = min((f["at_ns"] for f in _first_messages(after)), default=None)
+        lives = before.checkpoint, after.checkpoint
+        found.append(
+            Recovery(
+                process=before.name,
+                matched_ns=None if matched is None else matched - told.started_ns,
+                first_message_ns=None if first is None else first - told.started_ns,
+                missed=None if lives[0] is None or lives[1] is None else missed_between(lives[0], lives[1]),
+            )
+        )
+    return tuple(found)
+
+
 def _threads(processes: Sequence[ProcessRecords]) -> tuple[ThreadGroup, ...] | None:
     """All threads of the trial; None where no process recorded its own."""
     if not any(p.threads for p in processes):
@@ -415,7 +499,11 @@ def _passing(processes: Sequence[ProcessRecords]) -> tuple[Passing, ...] | None:
 
 
 def _account(
-    processes: Sequence[ProcessRecords], edges: Sequence[EdgeKey], services: Sequence[ServiceKey], drained: bool
+    processes: Sequence[ProcessRecords],
+    edges: Sequence[EdgeKey],
+    services: Sequence[ServiceKey],
+    drained: bool,
+    crashed: Sequence[ProcessRecords],
 ) -> tuple[Accounts | None, str | None]:
     checkpoints: list[dict[str, Any] | None] = [p.checkpoint for p in processes]
     if not any(checkpoints):
@@ -428,7 +516,14 @@ def _account(
         return told, told.problems[0] if told.problems else None
     matched = all(p.start.matched for p in processes if p.start is not None)
     try:
-        accounts = account(checkpoints, edges, services, matched_at_start=matched, drained=drained)
+        accounts = account(
+            checkpoints,
+            edges,
+            services,
+            matched_at_start=matched,
+            drained=drained,
+            earlier=[p.checkpoint for p in crashed],
+        )
     except AccountingError as error:
         return None, str(error)
     more = f" (and {len(accounts.problems) - 1} more)" if len(accounts.problems) > 1 else ""

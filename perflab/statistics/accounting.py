@@ -20,6 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from perflab.results.trial import added
 from perflab.statistics import histogram as hg
 from perflab.statistics.histogram import Histogram
 
@@ -38,6 +39,7 @@ _EDGE_COUNTS = (
     "received", "first_sequence", "highest_sequence", "gap", "reordered", "duplicate", "beyond_window",
     "warmup_received", "on_time", "late", "too_late",
 )  # fmt: skip
+_CONTINUED = ("reordered", "beyond_window", "warmup_received", "on_time", "late", "too_late")
 _ACCOUNTED = ("sent", "pre_match", "tail")
 
 
@@ -151,8 +153,12 @@ def account(
     *,
     matched_at_start: bool = True,
     drained: bool = True,
+    earlier: Sequence[Mapping[str, Any] | None] = (),
 ) -> Accounts:
     """Joins the last checkpoints of all processes of a trial (None for a process that wrote none).
+
+    `earlier` are the last ones of processes that crashed and came back: what those received comes before what the
+    others did on the same edges, and what is missing between the two is a gap.
 
     `expected_edges` are those of the graph: one that no checkpoint knows has lost everything when the trial is
     complete, and is left out when it is not; a service that only the graph knows contradicts a complete trial. Of a
@@ -160,7 +166,9 @@ def account(
     not known. Of an edge whose counts contradict each other only its own view is kept. Raises AccountingError.
     """
     publishers, edges, services = _recorded(checkpoints, drained=drained)
-    complete = _all_final(checkpoints) and drained
+    before = {edge.key: edge for edge in _recorded(earlier)[1]}
+    edges = [_continued(before[edge.key], edge) if edge.key in before else edge for edge in edges]
+    complete = _all_final(checkpoints) and all(c is not None for c in earlier) and drained
     counts = Counter(owner.words for owners in (publishers, edges, services) for owner in owners)
     if (twice := next((words for words, n in counts.items() if n > 1), None)) is not None:
         raise AccountingError(f"{twice} is recorded twice")
@@ -188,6 +196,49 @@ def account(
         foreign_messages=sum(int(c.get("foreign_messages", 0)) for c in known),
         malformed_messages=sum(int(c.get("malformed_messages", 0)) for c in known),
         services=tuple(answered),
+    )
+
+
+def missed_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> int:
+    """How many messages no edge of a process got between the last one before its crash and the first one after it.
+
+    Of edges that received something in both lives. Raises AccountingError.
+    """
+    first = {edge.key: edge for edge in _recorded([before])[1]}
+    pairs = [(first[edge.key], edge) for edge in _recorded([after])[1] if edge.key in first]
+    return sum(max(0, _distance(one, other)) for one, other in pairs)
+
+
+def _distance(before: Edge, after: Edge) -> int:
+    """Numbers between the last message of one and the first of the other; below 0 where some came to both."""
+    if before.highest_sequence is None or after.first_sequence is None:
+        return 0
+    return after.first_sequence - before.highest_sequence - 1
+
+
+def _continued(before: Edge, after: Edge) -> Edge:
+    """The edge of a process that crashed and came back, over both of its lives."""
+    if not before.received or not after.received:
+        one, other = (before, after) if before.received else (after, before)
+        return replace(
+            one, final=after.final, warmup_received=added((one.warmup_received, other.warmup_received)),
+        )  # fmt: skip
+    twice = max(0, -_distance(before, after))  # what the new one was sent again
+    counts: dict[str, Any] = {name: added((getattr(before, name), getattr(after, name))) for name in _CONTINUED}
+    histograms = {
+        name: hg.merge([h for h in (before.histograms.get(name), after.histograms.get(name)) if h is not None])
+        if before.histograms.get(name) is not None or after.histograms.get(name) is not None
+        else None
+        for name in after.histograms
+    }
+    return replace(
+        after,
+        **counts,
+        received=before.received + after.received - twice,
+        first_sequence=before.first_sequence,
+        gap=added((before.gap, after.gap, max(0, _distance(before, after)))),
+        duplicate=added((before.duplicate, after.duplicate, twice)),
+        histograms=histograms,
     )
 
 

@@ -28,7 +28,7 @@ from perflab.statistics.knee import NotShown
 from perflab.statistics.metrics import LOWER, RATIO, Metric, chosen
 from perflab.statistics.proportion import wilson
 from perflab.statistics.sample import Sample
-from perflab.statistics.selection import Placed, level_number, level_words, placed, sample_of
+from perflab.statistics.selection import PAYLOAD, Placed, level_number, level_words, placed, sample_of
 from perflab.statistics.verdicts import p_in_words, size_in_words
 from perflab.units import format_confidence
 
@@ -81,14 +81,18 @@ def _curve(
 ) -> Curve:
     """`how`: alpha, margin and seed."""
     levels = list(curve.levels)
-    scale = scale_of(levels)
-    over = [OverLevels(metric, path, levels, _samples(metric, curve), scale, *how) for metric in metrics]
+    scale = LOG if curve.called and levels[0] > 0 else scale_of(levels)
+    levels_of = PAYLOAD if curve.called else path
+    over = [OverLevels(metric, levels_of, levels, _samples(metric, curve), scale, *how) for metric in metrics]
     return Curve(
         variant=curve.words,
         factor=path,
         others=curve.others,
         scale=scale,
-        levels=tuple(_level(level, results, how[0]) for level, results in curve.levels.items()),
+        middleware=curve.middleware,
+        levels=tuple(
+            _level(level, results, how[0], curve.called.get(level)) for level, results in curve.levels.items()
+        ),
         success_confidence=1 - how[0],
         metrics={one.metric.name: record(one) for one in over if one.measured},
     )
@@ -113,12 +117,13 @@ def _samples(metric: Metric, curve: Placed[Result]) -> list[Sample]:
     ]
 
 
-def _level(level: float, results: Sequence[Result], alpha: float) -> CurveLevel:
+def _level(level: float, results: Sequence[Result], alpha: float, called: str | None) -> CurveLevel:
     outcomes = Outcomes.together([r.outcomes for r in results])
     interval = wilson(outcomes.success, outcomes.judged, 1 - alpha)
     low, high = interval or (None, None)
     return CurveLevel(
         level=int(level) if level == int(level) else level,
+        called=called,
         treatment=next((r for r in results if r.is_disturbed), results[0]).label,
         n=sum(len(r.entering) for r in results),
         successes=outcomes.success,

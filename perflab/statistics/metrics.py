@@ -205,6 +205,27 @@ def _counter_per_message(trial: Trial, counter: str) -> Measured:
     return _per_message(count, received(trial))
 
 
+def _of_system(count: str, trial: Trial) -> Measured:
+    if trial.system is None:
+        return None
+    found: int | None = getattr(trial.system, count)
+    return trial.system.reasons.get(count) if found is None else found
+
+
+def _of_system_per_message(count: str, trial: Trial) -> Measured:
+    found = _of_system(count, trial)
+    return found if found is None or isinstance(found, str) else _per_message(found, received(trial))
+
+
+def _of_recoveries(member: str, trial: Trial) -> Measured:
+    if not trial.recoveries:
+        return "no process crashed: the condition `crash` was not on"
+    found = [getattr(recovery, member) for recovery in trial.recoveries]
+    if None in found:
+        return "what came back received nothing"
+    return float(sum(found) if member == "missed" else max(found))
+
+
 def _allocations_per_message(trial: Trial) -> Measured:
     if trial.allocations is None:
         return (
@@ -286,6 +307,29 @@ def _own() -> Iterator[Metric]:
     yield _count("duplicate", "received once more", "duplicates")
     yield _count("not_sent", "left out by timers with overrun `skip`", "ticks not sent")
     yield _count("write_errors", "the middleware refused them", "write errors")
+    for of in ("participants", "endpoints"):
+        done = "all participants were found" if of == "participants" else "all endpoints were matched"
+        yield Metric(
+            f"discovery_{of}", f"discovery of {of}", quantity.TIME, attrgetter(f"discovery_ns.{of}"),
+            f"from the creation of a participant until {done}, in the slowest process",
+        )  # fmt: skip
+    yield Metric(
+        "first_message", "first message", quantity.TIME, attrgetter("first_message_ns"),
+        "from when the first message of all, of the warm-up too, was due to its callback, on the slowest edge",
+    )  # fmt: skip
+    for member, words, help_ in (
+        ("matched", "matched again", "until all endpoints were matched"),
+        ("first_message", "first message again", "until the callback of the first message"),
+    ):
+        yield Metric(
+            f"recovery_{member}", words, quantity.TIME, partial(_of_recoveries, f"{member}_ns"),
+            f"from when a process that had crashed was started again {help_}; condition `crash`",
+        )  # fmt: skip
+    yield Metric(
+        "recovery_missed", "missed by a crash", quantity.COUNT, partial(_of_recoveries, "missed"),
+        "messages that came neither to a process before its crash nor after it, over its edges; condition `crash`",
+        compared=DIFFERENCE,
+    )  # fmt: skip
     yield Metric(
         "run_time", "run time", quantity.TIME,
         lambda t: "not of a command that ends by itself" if t.run_s is None else t.run_s * 1e9,
@@ -315,6 +359,45 @@ def _own() -> Iterator[Metric]:
         "allocations for each message received, without those of perflab's own threads; observer `allocations`",
         compared=DIFFERENCE,
     )  # fmt: skip
+    yield from _system()
+
+
+_OF_PROCESSES = "in all processes, perflab's own threads in them included"
+_OF_NAMESPACE = "by all programs in the network namespace of the processes; on a loopback each message is sent once"
+_SYSTEM = {
+    "minor_faults": ("minor page faults", f"without reading from storage, {_OF_PROCESSES}"),
+    "major_faults": ("major page faults", f"with reading from storage, {_OF_PROCESSES}"),
+    "block_inputs": ("blocks read", f"from storage, of 512 bytes, {_OF_PROCESSES}"),
+    "block_outputs": ("blocks written", f"to storage, of 512 bytes, {_OF_PROCESSES}"),
+    "voluntary_switches": ("voluntary switches", f"a thread waited and gave its CPU away, {_OF_PROCESSES}"),
+    "involuntary_switches": ("involuntary switches", f"a thread that could run lost its CPU, {_OF_PROCESSES}"),
+    "wire_bytes": ("bytes on the wire", f"sent over all interfaces, with headers, {_OF_NAMESPACE}"),
+    "wire_packets": ("packets on the wire", f"sent over all interfaces, {_OF_NAMESPACE}"),
+    "signals": ("signals", "that the processes got; not measured: Linux counts none"),
+    "socket_drops": ("socket drops", "datagrams that sockets of the processes had no room for"),
+    "tcp_retransmissions": ("TCP retransmissions", "segments that were sent again by all in the network namespace"),
+    "retransmitted_bytes": (
+        "retransmitted bytes",
+        "sent again by the middleware, warm-up and drain included; not measured where it does not say",
+    ),
+}
+"""What the operating system counts, with its words and meaning."""
+_SYSTEM_PER_MESSAGE = (
+    "minor_faults", "voluntary_switches", "involuntary_switches", "wire_bytes", "wire_packets",
+)  # fmt: skip
+
+
+def _system() -> Iterator[Metric]:
+    for name, (words, help_) in _SYSTEM.items():
+        measure = partial(_of_system, name)
+        of = quantity.BYTES if "bytes" in name else quantity.COUNT
+        yield Metric(name, words, of, measure, help_, compared=DIFFERENCE)
+        if name in _SYSTEM_PER_MESSAGE:
+            measure = partial(_of_system_per_message, name)
+            each = f"{words} for each message received, {help_.rpartition(', ')[2]}"
+            yield Metric(
+                f"{name}_per_message", f"{words} per message", quantity.PER_MESSAGE, measure, each, compared=DIFFERENCE
+            )
 
 
 class _Metrics(Registry[Metric]):

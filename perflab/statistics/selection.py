@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from perflab.results.phase import AS_CREATED
@@ -160,6 +160,8 @@ class Placed(Generic[R]):
     words: str
     others: Mapping[str, Any]
     levels: Mapping[float, list[R]]
+    middleware: str | None = None
+    called: Mapping[float, str] = field(default_factory=dict)  # levels that are words, by the payload where they stand
 
 
 def placed(path: str, results: Sequence[R]) -> list[Placed[R]]:
@@ -167,12 +169,15 @@ def placed(path: str, results: Sequence[R]) -> list[Placed[R]]:
 
     There is one for each place and each combination of what else was varied: the variant, the levels of the other
     factors, and the other parameters of the conditions. A baseline stands at the level at which it says that the
-    condition is off.
+    condition is off. Levels that are words, as types of messages, stand at the payload of their messages in bytes where
+    each has one of its own.
     """
+    payloads = _payloads(path, results)
     found: list[tuple[R, dict[float, list[R]]]] = []
     # What has the most conditions makes the curves; what has some of them off joins every curve that it fits.
     for result in sorted(results, key=lambda r: -len(r.conditions)):
-        level = _level_of(path, result)
+        word = result.factors.get(path)
+        level = payloads.get(word) if isinstance(word, str) and payloads else _level_of(path, result)
         if level is None:
             continue
         mine = [levels for first, levels in found if _belongs(path, first, result)]
@@ -188,9 +193,28 @@ def placed(path: str, results: Sequence[R]) -> list[Placed[R]]:
             words=f"{first.workload}, {variant_words(first)}" if several else variant_words(first),
             others=_others(path, first),
             levels=dict(sorted(levels.items())),
+            middleware=first.middleware,
+            called={payload: word for word, payload in payloads.items()},
         )
         for first, levels in sorted(found, key=lambda entry: order[id(entry[0])])
     ]
+
+
+def _payloads(path: str, results: Sequence[Circumstances]) -> dict[str, float]:
+    """Of the levels of a factor that are words the payload of the messages; empty where one is no word, two have the
+    same payload, or one has several."""
+    sizes: dict[str, set[int]] = {}
+    for result in results:
+        level = result.factors.get(path)
+        if level is None or not isinstance(result, Result):
+            continue
+        if not isinstance(level, str) or isinstance(level_value(level), float):
+            return {}
+        sizes.setdefault(level, set()).update(e.size_bytes for e in result.edges if e.size_bytes is not None)
+    found = {level: float(next(iter(of))) for level, of in sizes.items() if len(of) == 1}
+    # One of which nothing was recorded has no edges; the others tell where they stand all the same.
+    several = any(len(of) > 1 for of in sizes.values())
+    return found if not several and len(found) > 1 and len(set(found.values())) == len(found) else {}
 
 
 def _level_of(path: str, result: Circumstances) -> float | None:
@@ -229,7 +253,8 @@ def _others(path: str, result: Circumstances) -> dict[str, Any]:
     return {k: v for k, v in factors if k != path and (k.partition(".")[0] not in off or is_zero(v))}
 
 
-UNITS = {"cpu_load.load": " %", "message_flood.rate": " msg/s"}  # of the levels of factors
+PAYLOAD = "payload"  # the path of levels that stand at the payload of their messages
+UNITS = {"cpu_load.load": " %", "message_flood.rate": " msg/s", PAYLOAD: " B"}  # of the levels of factors
 
 
 def level_words(path: str, level: float) -> str:

@@ -433,10 +433,12 @@ EXAMPLES: dict[str, tuple[list[str], int]] = {
     "demo": (["baseline", "cpu_load", "message_flood", "one CPU"] * 2, 70),
     "executor_cases": (["baseline"] * 5, 40),
     "executors": (["baseline"] * 4, 32),
+    "fan_out": (["baseline"] * 21, 63),
     "floor": (["baseline"] * 12, 144),
     "flood_dose": (["baseline", *(f"message_flood rate={n}" for n in (100, 500, 1000, 2000))], 45),
     "layouts": (["baseline"] * 8, 64),
     "low_rates": (["baseline", "C-states held off"] * 3, 30),
+    "matching_time": (["baseline"] * 15, 75),
     "message_flood": (
         ["baseline", "flood without readers", "flood read by another process", "flood read by the robot"], 35,
     ),
@@ -449,14 +451,20 @@ EXAMPLES: dict[str, tuple[list[str], int]] = {
     "pubsub_latency": (["baseline"] * 2, 16),
     "qos_matrix": (["baseline"] * 32, 160),
     "queue_sizes": (["baseline", "cpu_load"] * 3, 45),
+    "reader_crash": (["baseline", "crash"] * 3, 30),
     "shared_memory": (["baseline"] * 2, 16),
     "success": (["baseline", "cpu_load"], 15),
     "sweep_cpu_load": (["baseline", *(f"cpu_load load={n}" for n in (15, 30, 45, 60, 75, 90))], 42),
     "sweep_cpus": (["baseline", *(f"cpu_pinning count={n}" for n in (1, 2, 4, 8))], 30),
     "sweep_flood_publishers": (["baseline", *(f"message_flood publishers={n}" for n in (1, 5, 10, 20, 50))], 36),
     "sweep_flood_rate": (["baseline", *(f"message_flood rate={n}" for n in (100, 500, 1000, 2000, 3000))], 36),
+    "throughput": (["baseline"] * 16, 128),
+    "zero_copy": (["baseline"] * 8, 64),
 }  # fmt: skip
-SEARCHES = {"breaking_flood_rate": ("message_flood.rate", 100, 4000)}
+SEARCHES = {  # factor, range, and how many searches it is
+    "breaking_flood_rate": ("message_flood.rate", 100, 4000, 1),
+    "loss_free_rate": ("workload.rate", 200, 100_000, 8),
+}
 
 
 def experiment_of(name: str) -> Experiment:
@@ -478,12 +486,13 @@ def test_an_example_of_a_search_searches_what_it_says(name: str) -> None:
     experiment = experiment_of(name)
     assert experiment.search is not None
     space = experiment.search.goal.space
-    assert (experiment.search.goal.factor, space.low, space.high) == SEARCHES[name]
+    *of, searches = SEARCHES[name]
+    assert [experiment.search.goal.factor, space.low, space.high] == of
     assert experiment.order == ()
     first = experiment.course().next()
     assert first is not None
     assert first.treatment.label == BASELINE
-    assert experiment.course().most == 1 + experiment.search.goal.aim.max_trials
+    assert experiment.course().most == searches * (1 + experiment.search.goal.aim.max_trials)
 
 
 @needs_native

@@ -156,7 +156,7 @@ def test_every_format_kind_and_place(perflab: Perflab, run: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["RUN", "--kind", "pie"], "--kind 'pie' is no picture; there are course, distributions, percentiles, edges, "),
+        (["RUN", "--kind", "pie"], "--kind 'pie' is no picture; there are course, distributions, costs, percentiles, "),
         (["RUN", "--kind", ""], "--kind '' is no picture"),
         (["RUN", "--format", "gif"], "--format 'gif' is no format; there are html, svg, png, pdf"),
         (["RUN", "--figure", "lateness"], "--figure 'lateness' is no figure; there are latency, response"),

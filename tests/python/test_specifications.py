@@ -33,6 +33,7 @@ ASKED: Mapping[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "cpu_load": ({}, {"load": "10%", "workers": 2, "cpus": "0"}),
     "cpu_pinning": ({"count": 1}, {"cpus": "0-1", "clip": "on", "processes": "a,b"}),
     "cpu_idle": ({}, {"latency": "20us"}),
+    "crash": ({}, {"process": "b", "at": "50%", "back_after": "1s"}),
     "io_load": ({}, {"bytes": "2MiB", "rate": 1.5}),
     "memory_pressure": ({"percent": 1}, {"bytes": "4MiB", "access": "hold"}),
     "message_flood": ({}, {"readers": "topics", "topics": "/t", "rate": "20Hz"}),

@@ -1,11 +1,16 @@
 #include "middleware/cyclonedds/participant.h"
 
+#include <dds/ddsc/dds_statistics.h>
+
+#include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "middleware/cyclonedds/library.h"
@@ -206,6 +211,24 @@ perflab_identity Participant::reader_identity(dds_instance_handle_t handle) cons
   return endpoint_identity(readers_.get(), handle);
 }
 
+std::uint64_t Participant::retransmitted_bytes() const {
+  std::uint64_t total = 0;
+  std::vector<dds_entity_t> below{participant_.get()};
+  while (!below.empty()) {
+    const dds_entity_t entity = below.back();
+    below.pop_back();
+    std::vector<dds_entity_t> children(static_cast<std::size_t>(std::max(0, dds_get_children(entity, nullptr, 0))));
+    const dds_return_t found = dds_get_children(entity, children.data(), children.size());
+    if (found > 0) below.insert(below.end(), children.begin(), children.begin() + std::min<std::ptrdiff_t>(found, std::ssize(children)));
+    const std::unique_ptr<dds_statistics, decltype(&dds_delete_statistics)> statistics(dds_create_statistics(entity),
+                                                                                       dds_delete_statistics);
+    if (!statistics) continue;  // neither a writer nor a reader
+    const dds_stat_keyvalue* const sent_again = dds_lookup_statistic(statistics.get(), "rexmit_bytes");
+    if (sent_again != nullptr && sent_again->kind == DDS_STAT_KIND_UINT64) total += sent_again->u.u64;
+  }
+  return total;
+}
+
 const char* Participant::describe() {
   nlohmann::json json = support::describe(settings_);
   json["library"] = "Cyclone DDS";
@@ -217,6 +240,7 @@ const char* Participant::describe() {
   const char* const uri = std::getenv("CYCLONEDDS_URI");
   json["ignored_environment"] = nlohmann::json::object();
   if (uri != nullptr) json["ignored_environment"]["CYCLONEDDS_URI"] = uri;
+  json["retransmitted_bytes"] = retransmitted_bytes();
   json["log"] = library_log().lines();
   description_ = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   return description_.c_str();

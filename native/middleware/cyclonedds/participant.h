@@ -64,6 +64,8 @@ class Participant {
   perflab_identity reader_identity(dds_instance_handle_t handle) const noexcept;
 
  private:
+  // What its writers have sent again.
+  [[nodiscard]] std::uint64_t retransmitted_bytes() const;
   void watch(dds_entity_t topic, Entity& reader);
   static void on_participants(dds_entity_t reader, void* self);
   static void on_writers(dds_entity_t reader, void* self);

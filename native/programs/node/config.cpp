@@ -208,6 +208,8 @@ Config parse(const json& config) {
   result.discovery_timeout_ns = not_negative(config, "discovery_timeout_ns", result.discovery_timeout_ns);
   result.hiccup_ns = hiccup_period(config);
   result.allocation_sites = config.value("allocation_sites", false);
+  result.peers_change = config.value("peers_change", false);
+  result.rejoins = config.value("rejoins", false);
   result.tracing_library = tracing_library(config, can);
   result.traced = config.contains("tracing") && !config.at("tracing").is_null();
   result.seed = config.value("seed", result.seed);

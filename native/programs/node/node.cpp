@@ -1,6 +1,7 @@
 #include "programs/node/node.h"
 
 #include <malloc.h>
+#include <signal.h>
 #include <sys/types.h>
 #include <time.h>
 #include <unistd.h>
@@ -346,7 +347,7 @@ void Node::run() {
   if (const std::string failure = events_.failure(); !failure.empty()) {
     throw Failed(failure);
   }
-  if (matched) check_strangers();
+  if (matched && !config_.peers_change) check_strangers();
   send_done();
 }
 
@@ -443,7 +444,7 @@ void Node::measure(Nanoseconds start_ns, Nanoseconds measured_from) {
     write_thread_record("start");
   }
   // Where there are others, they may have sent already what nobody here was ready to receive; a node by itself is only late.
-  if (real_time() && control_.attached() && started > start_ns) {
+  if (real_time() && control_.attached() && !config_.rejoins && started > start_ns) {
     throw Failed("process " + config_.process_name + " was ready " +
                  std::to_string((started - start_ns) / kMillisecond + 1) +
                  " ms after the common start: the machine is too busy");
@@ -465,6 +466,7 @@ void Node::measure(Nanoseconds start_ns, Nanoseconds measured_from) {
     const auto message = control_.receive(std::max<Nanoseconds>(0, std::min(wake - clock_.now(), patience)));
     if (message && message->at("type") == "stop") break;
     if (message && message->at("type") == "end") end_at(message->at("at_ns").get<Nanoseconds>());
+    if (message && message->at("type") == "crash") crash();
     if (control_.attached() && control_.closed()) break;
     if (!events_.failure().empty()) break;
     if (publishing && publishing_ended()) {
@@ -538,6 +540,15 @@ void Node::send_progress(Nanoseconds measured_from, bool publishing) {
 void Node::write_checkpoint(bool final) {
   const measure::Histogram* hiccup = hiccup_ ? &hiccup_->histogram() : nullptr;
   write_checkpoint_record(records_, *live_, hiccup, runtime_->clock().now(), final);
+}
+
+void Node::crash() {
+  if (sampler_) sampler_->end_cost();
+  events_.note(clock_.now(), "crashed");
+  events_.flush(records_, message_events_);
+  write_checkpoint(false);
+  kill(getpid(), SIGKILL);
+  while (true) pause();
 }
 
 void Node::finish() {

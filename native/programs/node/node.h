@@ -58,6 +58,8 @@ class Node {
   [[nodiscard]] bool publishing_ended() const;
   // Of the measured part, where it does not end by itself.
   void end_at(Nanoseconds at_ns);
+  // Writes what was measured so far, and kills the process as a crash would: nothing is closed, nobody is told.
+  [[noreturn]] void crash();
   void send_progress(Nanoseconds measured_from, bool publishing);
   void write_checkpoint(bool final);
   // Ends the runtime and writes the last records; throws if they could not be written.

@@ -107,6 +107,15 @@ json histogram_record(const measure::Histogram& histogram) {
           {"overflowed", histogram.overflowed()}};
 }
 
+namespace {
+
+// As members of `record`.
+void add_counts(json& record, const measure::Usage& usage) {
+  for (std::size_t i = 0; i < usage.counts.size(); ++i) record[measure::kUsageCounts[i].name] = usage.counts[i];
+}
+
+}  // namespace
+
 json resource_record(const measure::ResourceSample& sample) {
   json allocations;
   if (sample.allocations) {
@@ -126,7 +135,7 @@ json resource_record(const measure::ResourceSample& sample) {
                        {"cpu", or_null(thread.cpu)},
                        {"allocations", or_null(thread.allocations)}});
   }
-  return {{"type", "resources"},
+  json record = {{"type", "resources"},
           {"at_ns", sample.at_ns},
           {"interval_ns", or_null(sample.interval_ns)},
           {"cpu_ns", sample.cpu_ns},
@@ -137,11 +146,13 @@ json resource_record(const measure::ResourceSample& sample) {
           {"arena_kb", sample.arena_kb},
           {"in_use_kb", sample.in_use_kb},
           {"mmap_kb", sample.mmap_kb},
-          {"voluntary_switches", sample.voluntary_switches},
-          {"involuntary_switches", sample.involuntary_switches},
+          {"user_ns", sample.usage.user_ns},
+          {"system_ns", sample.usage.system_ns},
           {"run_delay_ns", or_null(sample.run_delay_ns)},
           {"allocations", std::move(allocations)},
           {"threads", std::move(threads)}};
+  add_counts(record, sample.usage);
+  return record;
 }
 
 namespace {
@@ -160,17 +171,36 @@ json count_json(const measure::ProcessCounter& counter) {
 
 }  // namespace
 
+namespace {
+
+json network_json(const measure::NetworkCounts& network) {
+  json sockets = json::array();
+  for (const measure::NetworkCounts::Socket& socket : network.sockets)
+    sockets.push_back({{"inode", socket.inode}, {"drops", socket.drops}});
+  return {{"namespace", network.network_namespace},
+          {"sent_bytes", or_null(network.sent_bytes)},
+          {"sent_packets", or_null(network.sent_packets)},
+          {"tcp_retransmissions", or_null(network.tcp_retransmissions)},
+          {"sockets", std::move(sockets)}};
+}
+
+}  // namespace
+
 json cost_record(const measure::CpuTimes& times, const measure::ProcessCounter& cycles,
                  const measure::ProcessCounter& instructions) {
   json threads = json::array();
   for (const measure::CpuTimes::Thread& thread : times.threads) {
     threads.push_back({{"tid", thread.tid}, {"name", thread.name}, {"cpu_ns", thread.cpu_ns}});
   }
+  json usage = json::object();
+  add_counts(usage, measure::usage());
   return {{"type", "cost"},
           {"at_ns", times.at_ns},
           {"cpu_ns", times.cpu_ns},
           {"cycles", count_json(cycles)},
           {"instructions", count_json(instructions)},
+          {"usage", std::move(usage)},
+          {"network", network_json(measure::network_counts())},
           {"threads", std::move(threads)}};
 }
 
@@ -215,6 +245,10 @@ json receiving_record(const measure::EdgeRecorder& recorder) {
   const measure::SequenceTracker& sequence = recorder.sequence();
   const bool any = sequence.received() > 0;
   // Dispatch needs the middleware's word on when a message arrived; without it nothing was measured.
+  const Nanoseconds first_callback = recorder.first_callback();
+  json first_message;
+  if (first_callback != kUnknownTime)
+    first_message = {{"at_ns", first_callback}, {"intended_ns", recorder.first_intended()}};
   const bool dispatch = recorder.dispatch() != nullptr && recorder.dispatch()->count() > 0;
   return {{"received", sequence.received()},
           {"first_sequence", any ? json(sequence.lowest()) : json(nullptr)},
@@ -224,6 +258,7 @@ json receiving_record(const measure::EdgeRecorder& recorder) {
           {"duplicate", sequence.duplicate()},
           {"beyond_window", sequence.beyond_window()},
           {"warmup_received", recorder.warmup_received()},
+          {"first_message", std::move(first_message)},
           {"on_time", recorder.on_time()},
           {"late", recorder.late()},
           {"too_late", recorder.too_late()},

@@ -44,9 +44,9 @@ from perflab.workload import qualified_name
 Json = dict[str, Any]
 
 NOT_MEASURED = (
-    "ru_utime", "ru_stime", "ru_ixrss", "ru_idrss", "ru_isrss", "ru_minflt", "ru_majflt", "ru_nswap", "ru_inblock",
-    "ru_oublock", "ru_msgsnd", "ru_msgrcv", "ru_nsignals",
+    "ru_ixrss", "ru_idrss", "ru_isrss", "ru_nswap", "ru_msgsnd", "ru_msgrcv", "ru_nsignals",
 )  # fmt: skip
+"""Linux keeps none of them: getrusage(2) says 0."""
 
 _LEAST_NS = 500_000_000  # of a row: progress comes every second, and more often at the end
 _NS_PER_S = 1e9
@@ -211,10 +211,10 @@ class _Account:
     def _resources(self, begin_ns: int, end_ns: int) -> dict[str, float | None]:
         known = self.samples.filter(self.samples["at_ns"] <= end_ns)
         found: dict[str, float | None] = {"cpu_cores": self.cpus, "cpu_usage": self._cpu(begin_ns, end_ns)}
-        for ours, name in (
-            ("rss_peak_kb", "ru_maxrss"), ("voluntary_switches", "ru_nvcsw"), ("involuntary_switches", "ru_nivcsw"),
-        ):  # fmt: skip
-            found[name] = known[ours].to_list()[-1] if known.height else None
+        last = known.row(-1, named=True) if known.height else {}
+        for usage in dialect.USAGE:
+            value = last.get(usage.ours)
+            found[usage.member] = None if value is None else value / usage.scale
         return found
 
     def _cpu(self, begin_ns: int, end_ns: int) -> float | None:

@@ -93,6 +93,32 @@ COLUMNS = (
     Column("cpu_usage", "cpu_usage (%)", "cpu_info_cpu_usage"),
 )  # fmt: skip
 
+
+@dataclass(frozen=True)
+class Usage:
+    """A member of Second that perflab samples, as the column `ours` of its resources, `scale` of which are one."""
+
+    member: str
+    ours: str
+    scale: int = 1
+
+    @property
+    def is_time(self) -> bool:
+        return self.scale == NS
+
+
+USAGE = (
+    Usage("ru_utime_s", "user_ns", int(NS)),
+    Usage("ru_stime_s", "system_ns", int(NS)),
+    Usage("ru_maxrss", "rss_peak_kb"),
+    Usage("ru_minflt", "minor_faults"),
+    Usage("ru_majflt", "major_faults"),
+    Usage("ru_inblock", "block_inputs"),
+    Usage("ru_oublock", "block_outputs"),
+    Usage("ru_nvcsw", "voluntary_switches"),
+    Usage("ru_nivcsw", "involuntary_switches"),
+)
+
 CSV_COLUMNS = tuple(column for column in COLUMNS if column.csv is not None)
 JSON_COLUMNS = tuple(column for column in COLUMNS if column.json is not None)
 

@@ -504,10 +504,14 @@ def _resource_lines(process: Process, name: str) -> Iterator[dict[str, Any]]:
             "cpu_ns": _cpu_ns(second),
             "cpu_interval_ns": used,
             "cpu_percent_of_machine": share,
-            "rss_peak_kb": second.ru_maxrss,
-            "voluntary_switches": second.ru_nvcsw,
-            "involuntary_switches": second.ru_nivcsw,
+            **{usage.ours: _ours(second, usage) for usage in dialect.USAGE},
         }
+
+
+def _ours(second: Second, usage: dialect.Usage) -> int | None:
+    value: float | None = getattr(second, usage.member)
+    impossible = usage.is_time and _cpu_ns(second) is None
+    return None if value is None or impossible else round(value * usage.scale)
 
 
 def _cpu_ns(second: Second) -> int | None:

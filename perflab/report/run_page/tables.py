@@ -95,6 +95,11 @@ def curves(runs: Sequence[ReportRun]) -> Iterator[Block]:
             yield Heading(title)
             yield Sheet(of_levels.curve(curve, f"{title}: levels").without(of_levels.BARS))
             yield Sheet(of_levels.knees(curve, f"{title}: knee and saturation"))
+        before = f"{run.name}: " if len(runs) > 1 else ""
+        for factor in dict.fromkeys(curve.factor for curve in run.summary.curves):
+            of_factor = [curve for curve in run.summary.curves if curve.factor == factor]
+            if (above := of_levels.above_floors(of_factor, f"{before}above the floor, over {factor}")) is not None:
+                yield Sheet(above)
 
 
 def breaking_points(runs: Sequence[ReportRun]) -> Iterator[Block]:

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from perflab.columns import Cell, Column, Read, Table, Tone
-from perflab.quantity import COUNT, NUMBER, PLAIN, UNKNOWN
+from perflab.quantity import COUNT, FACTOR, NUMBER, PLAIN, UNKNOWN
+from perflab.report.against_floor import floors_among
 from perflab.report.tables.messages import Of
 from perflab.report.tables.results import left_out
 from perflab.results.curve import BreakingPoint, Curve, CurveLevel, CurveMetric, Knee, LevelTried, Saturation
 from perflab.results.trial import Median
 from perflab.statistics.breaking_point_verdicts import STATES
-from perflab.statistics.metrics import Metric, find, named
+from perflab.statistics.metrics import LOWER, RATIO, Metric, find, named
 from perflab.statistics.selection import level_number, level_words
 
 BARS = "bars"  # a column for where no picture is
@@ -42,7 +43,7 @@ def curve(of: Curve, title: str) -> Table[Level]:
     metrics = metrics_of(of)
     leading = leading_of(metrics)
     columns: list[Column[Level]] = [
-        Column("level", of.factor.rpartition(".")[2], lambda row: _level(of.factor, row.record.level), PLAIN, rank=0),
+        Column("level", of.factor.rpartition(".")[2], lambda row: level_cell(of.factor, row.record), PLAIN, rank=0),
         Column("n", "n", lambda row: row.record.n, PLAIN, rank=_N_RANK, help="trials that enter"),
         Column("success", "success", lambda row: _success(row.record), PLAIN, rank=_SUCCESS_RANK),
         Column("left_out", "left out", lambda row: left_out(row.record.left_out), PLAIN, rank=_LEFT_OUT_RANK),
@@ -99,6 +100,11 @@ def _level(path: str, level: float) -> Cell:
     return Cell(level_words(path, level), level)
 
 
+def level_cell(path: str, level: CurveLevel) -> Cell:
+    """By its name where it has one."""
+    return Cell(level.called, level.level) if level.called else _level(path, level.level)
+
+
 def _success(level: CurveLevel) -> Cell:
     between = _percentages(level.success_low, level.success_high, " %")
     share = level.successes / level.judged if level.judged else None
@@ -109,6 +115,68 @@ def _success(level: CurveLevel) -> Cell:
 def _percentages(low: float | None, high: float | None, unit: str = "") -> str:
     """ " [38, 96]", or "" where there is no interval."""
     return "" if low is None or high is None else f" [{100 * low:.0f}, {100 * high:.0f}{unit}]"
+
+
+@dataclass(frozen=True)
+class AboveFloor:
+    """A level of a variant, and how many times the floor each metric is there, by the floor's name and the metric's."""
+
+    variant: str
+    level: Level
+    ratios: dict[tuple[str, str], float | None]
+
+
+def above_floors(found: Sequence[Curve], title: str) -> Table[AboveFloor] | None:
+    """What stands above the floors of the same factor: medians as multiples of theirs at the same level.
+
+    None where no floor was measured beside anything else. Metrics that are compared as ratios, and are lower if better.
+    """
+    floors = floors_among(found)
+    if not floors:
+        return None
+    others = [curve for curve in found if curve not in floors]
+    metrics = [m for m in metrics_of(others[0]) if m.compared == RATIO and m.better == LOWER]
+    rows = [
+        AboveFloor(curve.place, Level(level, {}), _ratios(curve, place, floors, metrics))
+        for curve in others
+        for place, level in enumerate(curve.levels)
+    ]
+    columns: list[Column[AboveFloor]] = [
+        Column("variant", "variant", lambda row: row.variant, rank=0, once=True),
+        Column("level", others[0].factor.rpartition(".")[2], lambda row: level_cell(others[0].factor, row.level.record),
+               rank=0),
+    ]  # fmt: skip
+    for metric in metrics:
+        for variant, middleware in {floor.variant: floor.middleware for floor in floors}.items():
+            if any(row.ratios.get((variant, metric.name)) is not None for row in rows):
+                columns.append(_times_floor(variant, metric, f"{metric.name}_over_{middleware}"))
+    said = "Medians over trials, as multiples of those of a floor at the same level: what plain sockets or memory cost."
+    return Table("above_floors", title, columns, rows, [said]) if len(columns) > 2 else None
+
+
+def _times_floor(variant: str, metric: Metric, name: str) -> Column[AboveFloor]:
+    key = variant, metric.name
+    return Column(name, f"× {variant}", lambda row: row.ratios.get(key), FACTOR, group=metric.words, rank=1)
+
+
+def _ratios(
+    curve: Curve, place: int, floors: Sequence[Curve], metrics: Sequence[Metric]
+) -> dict[tuple[str, str], float | None]:
+    """Of floors at which everything but the middleware was alike."""
+    level = curve.levels[place].level
+    ratios: dict[tuple[str, str], float | None] = {}
+    for floor in (f for f in floors if f.others == curve.others):
+        at = next((n for n, other in enumerate(floor.levels) if other.level == level), None)
+        for metric in metrics:
+            ends = _value(curve, metric, place), None if at is None else _value(floor, metric, at)
+            ratios[floor.variant, metric.name] = ends[0] / ends[1] if ends[0] is not None and ends[1] else None
+    return ratios
+
+
+def _value(curve: Curve, metric: Metric, place: int) -> float | None:
+    of = curve.metrics.get(metric.name)
+    point = None if of is None else of.points[place]
+    return None if point is None else point.value
 
 
 def knees(of: Curve, title: str) -> Table[Of[CurveMetric]]:
