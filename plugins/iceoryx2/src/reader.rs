@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use iceoryx2::port::listener::Listener;
 use iceoryx2::port::subscriber::Subscriber;
+use iceoryx2::port::update_connections::UpdateConnections;
 use iceoryx2::prelude::FileDescriptorBased;
 use iceoryx2::sample::Sample;
 use perflab_plugin::interface::*;
@@ -77,11 +78,11 @@ impl Reader {
         callbacks: Callbacks,
     ) -> Result<Reader> {
         let qos = settings.qos;
-        let most = services.limits.buffer;
+        let most = services.limits.held;
         if qos.history == PERFLAB_KEEP_LAST && qos.depth as usize > most {
             return Err(Error::unsupported(format!(
-                "{NAME}: topic '{}': history depth {} is refused: a reader holds at most {most} messages; right would be less, \
-                 or the option buffer",
+                "{NAME}: topic '{}': history depth {} is refused: a reader keeps at most the last {most}; right would be less, \
+                 or a larger buffer, of which that is an eighth",
                 settings.topic, qos.depth
             )));
         }
@@ -126,14 +127,25 @@ impl Core {
         self.callbacks.wants_data()
     }
 
-    /// Whether take() may have something to say.
+    /// Whether take() may have something to say. What is there is read at once: iceoryx2 maps the memory of a message when it
+    /// is received, and not after its writer has left.
     pub fn has_data(&self) -> bool {
-        let state = locked(&self.state);
-        !state.ahead.is_empty()
-            || state
-                .sources
-                .iter()
-                .any(|source| source.first.is_some() && source.subscriber.has_samples().unwrap_or(true))
+        let mut state = locked(&self.state);
+        let State { sources, ahead, .. } = &mut *state;
+        if !ahead.is_empty() {
+            return true;
+        }
+        for source in sources {
+            match source.next() {
+                Ok(Some(message)) => {
+                    ahead.push_back((source.writer, message));
+                    return true;
+                }
+                Ok(None) => {}
+                Err(_) => return true, // take() says which
+            }
+        }
+        false
     }
 
     pub fn attach(&self, changed: &Arc<Changed>) -> Result<()> {
@@ -177,7 +189,11 @@ impl Core {
         let State { sources, ahead, .. } = state;
         let mut any = false;
         let mut problem = None;
+        let room = self.services.limits.held;
         sources.retain(|source| loop {
+            if ahead.len() >= room && self.qos.history == PERFLAB_KEEP_ALL {
+                return true;
+            }
             match source.next() {
                 Ok(Some(message)) => {
                     ahead.push_back((source.writer, message));
@@ -281,6 +297,8 @@ impl Party for ReaderParty {
         {
             let mut state = locked(&core.state);
             let Some(source) = state.sources.iter_mut().find(|source| source.writer == *writer) else { return Ok(()) };
+            // While the writer is there for certain: what is mapped now outlives it.
+            source.subscriber.update_connections().map_err(|why| failed("cannot reach a writer", why))?;
             if source.first.replace(first).is_none() && !source.is_gone {
                 core.matched.fetch_add(1, Ordering::SeqCst);
             }
@@ -302,10 +320,6 @@ impl Party for ReaderParty {
             return;
         }
         core.matched.fetch_sub(1, Ordering::SeqCst);
-        if state.sources[at].subscriber.has_samples().unwrap_or(false) {
-            state.sources[at].is_gone = true;
-        } else {
-            state.sources.remove(at);
-        }
+        state.sources[at].is_gone = true; // until take() has found nothing of it any more
     }
 }

@@ -59,15 +59,18 @@ const FIRST_BYTES: usize = 4096;
 
 #[derive(Clone, Copy)]
 pub struct Limits {
-    pub buffer: usize, // messages that a reader holds
+    pub buffer: usize, // messages that wait for a reader
+    pub held: usize,   // that a reader has received, and not yet given back
     pub max_blocking_ns: i64,
 }
 
 impl Limits {
     pub fn read(settings: &Settings) -> Result<Limits> {
         let options = Options::new(NAME, settings, &["buffer", "max_blocking_time"])?;
+        let buffer = options.number("buffer", 16, 65536, 4096)?;
         Ok(Limits {
-            buffer: options.number("buffer", 16, 65536, 4096)?,
+            buffer,
+            held: (buffer / 8).max(16),
             max_blocking_ns: options.duration_ns("max_blocking_time", 1_000_000_000)?,
         })
     }
@@ -95,8 +98,9 @@ impl Services {
     pub fn open(limits: Limits, domain: u32) -> Result<Services> {
         set_log_level(LogLevel::Fatal); // what fails is told by its result
         let mut config = Config::default();
+        // In memory, for iceoryx2 waits until each of its small files is on the disk.
         // SAFETY: asks for the user's number.
-        let root = format!("/tmp/perflab-iceoryx2-{}", unsafe { libc::getuid() });
+        let root = format!("/dev/shm/perflab-iceoryx2-{}", unsafe { libc::getuid() });
         let root = Path::new(root.as_bytes()).map_err(|why| failed("no folder", format!("{why:?}")))?;
         config.global.set_root_path(&root);
         config.global.prefix = FileName::new(b"perflab_").map_err(|why| failed("no prefix", format!("{why:?}")))?;
@@ -132,7 +136,7 @@ impl Services {
             .enable_safe_overflow(kind == Kind::KeepsLast)
             .history_size(history_of(&offered.qos))
             .subscriber_max_buffer_size(self.limits.buffer)
-            .subscriber_max_borrowed_samples(self.limits.buffer)
+            .subscriber_max_borrowed_samples(2 * self.limits.held)
             .max_publishers(1)
             .max_subscribers(MOST_READERS)
             .max_nodes(MOST_NODES)
@@ -146,7 +150,7 @@ impl Services {
         let waits = offered.qos.reliability == PERFLAB_RELIABLE;
         // Each message is there once, however many readers have it: room for the two buffers that may differ most, and for what
         // readers have taken.
-        let room = 2 * limits.buffer + 64 * MOST_READERS + MOST_LOANS + history_of(&offered.qos);
+        let room = 2 * (limits.buffer + limits.held) + 64 * MOST_READERS + MOST_LOANS + history_of(&offered.qos);
         messages
             .publisher_builder()
             .initial_max_slice_len(if fixed_size > 0 { fixed_size } else { FIRST_BYTES })
@@ -188,7 +192,7 @@ impl Services {
     pub fn depth_of(&self, requested: &perflab_qos) -> usize {
         match requested.history {
             PERFLAB_KEEP_ALL => self.limits.buffer,
-            _ => (requested.depth as usize).min(self.limits.buffer),
+            _ => (requested.depth as usize).min(self.limits.held),
         }
     }
 
