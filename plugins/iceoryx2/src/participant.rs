@@ -4,7 +4,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use perflab_plugin::interface::*;
-use perflab_plugin::{locked, Callbacks, Domain, EndpointSettings, Host, Neighbours, Result, Settings};
+use perflab_plugin::{
+    json_list, locked, mapped_shared_memory, Callbacks, Domain, EndpointSettings, Host, Neighbours, Result, Settings,
+};
 
 use crate::data::{DataThread, WaitSet};
 use crate::reader::Reader;
@@ -48,12 +50,14 @@ impl perflab_plugin::Participant for Participant {
         let (counts, limits) = (&self.services.counts, &self.services.limits);
         format!(
             "{{\"transport\":\"shared memory\",\"buffer\":{},\"max_blocking_time_ns\":{},\"sent\":{{\"loaned\":{},\
-             \"copied\":{},\"copied_loans\":{}}},{}}}",
+             \"copied\":{},\"copied_loans\":{}}},\"shared_memory_files\":{},{}}}",
             limits.buffer,
             limits.max_blocking_ns,
             counts.loaned.load(Ordering::Relaxed),
             counts.copied.load(Ordering::Relaxed),
             counts.copied_loans.load(Ordering::Relaxed),
+            // Those of services, which are of this domain alone.
+            json_list(mapped_shared_memory().iter().filter(|name| name.starts_with("perflab_") && !name.contains("_mgmt"))),
             self.domain.described()
         )
     }

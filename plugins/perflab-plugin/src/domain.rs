@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 
 use crate::interface::*;
-use crate::{locked, Callbacks, EndpointSettings, Error, Event, Host, Result};
+use crate::{json_list, locked, Callbacks, EndpointSettings, Error, Event, Host, Result};
 
 /// 8 random bytes of the process, 4 of the participant, and 4 that number its endpoints; 0 is the participant itself.
 pub type Identity = [u8; 16];
@@ -315,8 +315,8 @@ impl Domain {
 
     /// For `describe()`: members of a JSON object.
     pub fn described(&self) -> String {
-        let problems = locked(&self.shared.state).problems.iter().map(|text| json_text(text)).collect::<Vec<_>>();
-        format!("\"participant\":\"{}\",\"closed\":[{}]", to_hex(&self.shared.own), problems.join(","))
+        let problems = json_list(&locked(&self.shared.state).problems);
+        format!("\"participant\":\"{}\",\"problems\":{problems}", to_hex(&self.shared.own))
     }
 }
 

@@ -21,6 +21,7 @@ pub mod interface;
 mod neighbours;
 mod options;
 mod plugin;
+mod shared_memory;
 mod waiting;
 
 pub use domain::{from_hex, json_text, participant_of, to_hex, Domain, Doorbell, Endpoint, Identity, Medium, Membership, Party};
@@ -32,4 +33,5 @@ pub use plugin::{
     hint, refused, supported, EndpointSettings, Middleware, Participant, Reader, Settings, Table, WaitSet, Writer,
     LAST_POLICY,
 };
+pub use shared_memory::{json_list, mapped_shared_memory};
 pub use waiting::{collect, locked, monotonic_after, Bell, Bells, HasInbox, Inbox, Places, Waited};

@@ -16,7 +16,7 @@ use zenoh::sample::Sample;
 use zenoh::shm::{BlockOn, GarbageCollect, PosixShmProviderBackend, ShmProvider, ShmProviderBuilder, ZShmMut};
 use zenoh::Wait;
 
-use crate::session::{Counts, Session};
+use crate::session::{noting_shared_memory, Counts, Session};
 use crate::{failed, NAME};
 
 /// Beside each message, as zenoh's attachment.
@@ -90,8 +90,7 @@ impl Loans {
         }
         // Room for what readers have not returned yet.
         let room = (settings.fixed_size * 256).max(1 << 20);
-        let provider = ShmProviderBuilder::default_backend(room)
-            .wait()
+        let provider = noting_shared_memory(|| ShmProviderBuilder::default_backend(room).wait())
             .map_err(|why| failed("no shared memory for loaned messages", why))?;
         Ok(Loans { size: settings.fixed_size, provider, lent: Mutex::default() })
     }

@@ -1,15 +1,18 @@
 //! One session per participant, which listens at a port of the loopback that the kernel chose.
 //!
 //! The port stands in an abstract name of a socket, so that who joins finds those that are there: nothing is scouted for, no
-//! port is agreed on, and nothing is left of a process that was killed. What large messages leave in shared memory zenoh itself
-//! removes when a session begins.
+//! port is agreed on, and nothing is left of a process that was killed.
+//!
+//! zenoh leaves its shared memory behind also where a process ends as it should: that is removed when it does. What a killed
+//! one left goes when the next session begins.
 
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::net::UnixListener;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, Once};
 
-use perflab_plugin::{Joining, Options, Result, Settings};
+use perflab_plugin::{json_list, locked, mapped_shared_memory, Joining, Options, Result, Settings};
 use zenoh::{Config, Wait};
 
 use crate::{failed, NAME};
@@ -57,7 +60,8 @@ impl Session {
         let mut tries = 0;
         let (zenoh, port) = loop {
             let port = free_port()?;
-            match zenoh::open(configuration(settings, port, &others)?).wait() {
+            let configuration = configuration(settings, port, &others)?;
+            match noting_shared_memory(|| zenoh::open(configuration).wait()) {
                 Ok(session) => break (session, port),
                 Err(why) if tries == 10 => return Err(failed("no session", why)),
                 Err(_) => tries += 1, // somebody else was given the port
@@ -82,14 +86,38 @@ impl Session {
     pub fn described(&self) -> String {
         format!(
             "\"transport\":\"tcp/127.0.0.1:{}\",\"shared_memory\":{},\"express\":{},\"received\":{{\
-             \"in_shared_memory\":{},\"copied\":{},\"foreign\":{}}}",
+             \"in_shared_memory\":{},\"copied\":{},\"foreign\":{}}},\"shared_memory_files\":{}",
             self.port,
             self.settings.shared_memory,
             self.settings.express,
             self.counts.in_shared_memory.load(Ordering::Relaxed),
             self.counts.copied.load(Ordering::Relaxed),
             self.counts.foreign.load(Ordering::Relaxed),
+            json_list(locked(&OWN).iter()),
         )
+    }
+}
+
+/// What of shared memory this process made.
+static OWN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+/// Notes what `making` makes. What others made is mapped when the first message of it comes, which is not during that.
+pub fn noting_shared_memory<T>(making: impl FnOnce() -> T) -> T {
+    static ONCE: Once = Once::new();
+    // SAFETY: the library stays in memory until the process ends.
+    ONCE.call_once(|| unsafe {
+        libc::atexit(remove_shared_memory);
+    });
+    let before = mapped_shared_memory();
+    let made = making();
+    let new = mapped_shared_memory().into_iter().filter(|name| name.ends_with(".zenoh") && !before.contains(name));
+    locked(&OWN).extend(new);
+    made
+}
+
+extern "C" fn remove_shared_memory() {
+    for name in std::mem::take(&mut *locked(&OWN)) {
+        let _ = std::fs::remove_file(format!("/dev/shm/{name}"));
     }
 }
 
@@ -111,5 +139,6 @@ fn configuration(settings: SessionSettings, port: u16, others: &[String]) -> Res
     set("scouting/multicast/enabled", "false")?;
     set("scouting/gossip/enabled", "false")?;
     set("transport/shared_memory/enabled", if settings.shared_memory { "true" } else { "false" })?;
+    set("transport/shared_memory/mode", "\"init\"")?; // now, and not with the first message
     Ok(config)
 }
