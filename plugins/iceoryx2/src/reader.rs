@@ -311,7 +311,7 @@ impl Party for ReaderParty {
         Ok(())
     }
 
-    fn peer_gone(&self, peer: &Identity) {
+    fn peer_gone(&self, peer: &Identity, _was_matched: bool) {
         let core = &self.0;
         let mut state = locked(&core.state);
         let Some(at) = state.sources.iter().position(|source| source.writer == *peer && !source.is_gone) else { return };

@@ -251,7 +251,7 @@ impl Party for Core {
         Ok(state.next.to_le_bytes().to_vec())
     }
 
-    fn peer_gone(&self, peer: &Identity) {
+    fn peer_gone(&self, peer: &Identity, _was_matched: bool) {
         let mut state = locked(&self.state);
         state.targets.retain(|target| target.reader != *peer);
         self.readers.store(state.targets.len(), Ordering::SeqCst);

@@ -145,7 +145,7 @@ pub trait Party: Send + Sync {
         Ok(())
     }
     /// The other one, or its process, is no more.
-    fn peer_gone(&self, peer: &Identity);
+    fn peer_gone(&self, peer: &Identity, was_matched: bool);
 }
 
 /// How participants hear of each other.
@@ -229,6 +229,7 @@ struct Entity {
     party: Arc<dyn Party>,
     info: Endpoint,
     callbacks: Callbacks,
+    has_entered: bool, // the control thread knows it; before that it is considered with nobody, and so with each once
     matched: HashSet<Identity>,
 }
 
@@ -279,7 +280,7 @@ impl Domain {
         callbacks: Callbacks,
     ) -> Result<Membership> {
         let encoded = info.encoded();
-        let entity = Entity { party, info, callbacks, matched: HashSet::new() };
+        let entity = Entity { party, info, callbacks, has_entered: false, matched: HashSet::new() };
         locked(&self.shared.state).parties.insert(identity, entity);
         let announced = self.shared.medium.announce(&identity, &encoded);
         if announced.is_err() {
@@ -391,7 +392,8 @@ impl Shared {
                 self.introduce(identity, endpoint, state, events);
             }
             Task::Entered(identity) => {
-                let Some(entity) = state.parties.get(&identity) else { return };
+                let Some(entity) = state.parties.get_mut(&identity) else { return };
+                entity.has_entered = true;
                 let endpoint = entity.info.clone();
                 for (other, remote) in state.endpoints.clone() {
                     self.consider(&identity, &other, &remote, state, events);
@@ -428,7 +430,7 @@ impl Shared {
         if self.ignore_local_endpoints && identity[..PROCESS_BYTES] == self.own[..PROCESS_BYTES] {
             return;
         }
-        let Some(entity) = state.parties.get(own) else { return };
+        let Some(entity) = state.parties.get(own).filter(|entity| entity.has_entered) else { return };
         let info = &entity.info;
         if info.writes == remote.writes || info.topic != remote.topic || info.type_name != remote.type_name {
             return;
@@ -498,8 +500,9 @@ impl Shared {
             events.push((None, said(kind, &identity, None)));
         }
         for entity in state.parties.values_mut().filter(|entity| entity.info.writes != endpoint.writes) {
-            entity.party.peer_gone(&identity);
-            if entity.matched.remove(&identity) {
+            let was_matched = entity.matched.remove(&identity);
+            entity.party.peer_gone(&identity, was_matched);
+            if was_matched {
                 events.push((Some(entity.callbacks.clone()), said(PERFLAB_UNMATCHED, &identity, Some(&entity.info))));
             }
         }

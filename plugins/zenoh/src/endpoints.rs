@@ -202,7 +202,7 @@ impl Party for WriterCore {
         }
         Ok(self.next.load(Ordering::SeqCst).to_le_bytes().to_vec())
     }
-    fn peer_gone(&self, peer: &Identity) {
+    fn peer_gone(&self, peer: &Identity, _was_matched: bool) {
         locked(&self.readers).retain(|reader| reader != peer);
     }
 }
@@ -383,7 +383,7 @@ impl Party for ReaderParty {
         Ok(())
     }
 
-    fn peer_gone(&self, peer: &Identity) {
+    fn peer_gone(&self, peer: &Identity, _was_matched: bool) {
         let core = &self.0;
         let mut sources = locked(&core.sources);
         let Some(source) = sources.here.remove(peer) else { return };
