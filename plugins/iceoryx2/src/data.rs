@@ -228,8 +228,7 @@ impl DataThread {
     pub fn new() -> Result<DataThread> {
         let (bell, epoll) = (Bell::new()?, Epoll::new()?);
         epoll.add(bell.0 .0, BELL)?;
-        let shared =
-            Arc::new(Watching { bell, epoll, stopping: AtomicBool::new(false), readers: Mutex::default() });
+        let shared = Arc::new(Watching { bell, epoll, stopping: AtomicBool::new(false), readers: Mutex::default() });
         let on_thread = shared.clone();
         let thread = std::thread::Builder::new()
             .name(format!("{NAME}.data"))

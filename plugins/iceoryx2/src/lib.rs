@@ -27,11 +27,10 @@ export_middleware!(Iceoryx2);
 impl Middleware for Iceoryx2 {
     const NAME: &'static CStr = c"iceoryx2";
     const SUMMARY: &'static CStr = c"Eclipse iceoryx2: shared memory between processes of one machine, without a copy";
-    const VERSION: &'static CStr =
-        match CStr::from_bytes_with_nul(concat!(env!("LIBRARY_VERSION"), "\0").as_bytes()) {
-            Ok(version) => version,
-            Err(_) => panic!("a version"),
-        };
+    const VERSION: &'static CStr = match CStr::from_bytes_with_nul(concat!(env!("LIBRARY_VERSION"), "\0").as_bytes()) {
+        Ok(version) => version,
+        Err(_) => panic!("a version"),
+    };
     const CAPABILITIES: perflab_capabilities = perflab_capabilities {
         across_processes: true,
         data_ready_callbacks: true,

@@ -57,7 +57,9 @@ impl perflab_plugin::Participant for Participant {
             counts.copied.load(Ordering::Relaxed),
             counts.copied_loans.load(Ordering::Relaxed),
             // Those of services, which are of this domain alone.
-            json_list(mapped_shared_memory().iter().filter(|name| name.starts_with("perflab_") && !name.contains("_mgmt"))),
+            json_list(
+                mapped_shared_memory().iter().filter(|name| name.starts_with("perflab_") && !name.contains("_mgmt"))
+            ),
             self.domain.described()
         )
     }

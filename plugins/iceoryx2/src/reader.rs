@@ -13,7 +13,9 @@ use iceoryx2::port::update_connections::UpdateConnections;
 use iceoryx2::prelude::FileDescriptorBased;
 use iceoryx2::sample::Sample;
 use perflab_plugin::interface::*;
-use perflab_plugin::{locked, Callbacks, Domain, Endpoint, EndpointSettings, Error, Identity, Membership, Party, Result};
+use perflab_plugin::{
+    locked, Callbacks, Domain, Endpoint, EndpointSettings, Error, Identity, Membership, Party, Result,
+};
 
 use crate::data::{Changed, DataThread, Watched};
 use crate::service::{Head, Kind, Service, Services};
@@ -314,7 +316,9 @@ impl Party for ReaderParty {
     fn peer_gone(&self, peer: &Identity, _was_matched: bool) {
         let core = &self.0;
         let mut state = locked(&core.state);
-        let Some(at) = state.sources.iter().position(|source| source.writer == *peer && !source.is_gone) else { return };
+        let Some(at) = state.sources.iter().position(|source| source.writer == *peer && !source.is_gone) else {
+            return;
+        };
         if state.sources[at].first.is_none() {
             state.sources.remove(at);
             return;

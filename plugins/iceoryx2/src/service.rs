@@ -196,10 +196,7 @@ impl Services {
         }
     }
 
-    fn events(
-        &self,
-        reader: &Identity,
-    ) -> Result<iceoryx2::service::port_factory::event::PortFactory<Service>> {
+    fn events(&self, reader: &Identity) -> Result<iceoryx2::service::port_factory::event::PortFactory<Service>> {
         self.node
             .service_builder(&self.name(reader, "data")?)
             .event()

@@ -11,7 +11,8 @@ use iceoryx2::port::update_connections::UpdateConnections;
 use iceoryx2::sample_mut_uninit::SampleMutUninit;
 use perflab_plugin::interface::*;
 use perflab_plugin::{
-    locked, monotonic_after, wall_ns, Callbacks, Domain, Endpoint, EndpointSettings, Error, Identity, Membership, Party, Result,
+    locked, monotonic_after, wall_ns, Callbacks, Domain, Endpoint, EndpointSettings, Error, Identity, Membership,
+    Party, Result,
 };
 
 use crate::service::{Head, Kind, Service, Services, KINDS};

@@ -419,14 +419,7 @@ impl Shared {
         state.endpoints.insert(identity, endpoint);
     }
 
-    fn consider(
-        &self,
-        own: &Identity,
-        identity: &Identity,
-        remote: &Endpoint,
-        state: &mut State,
-        events: &mut Events,
-    ) {
+    fn consider(&self, own: &Identity, identity: &Identity, remote: &Endpoint, state: &mut State, events: &mut Events) {
         if self.ignore_local_endpoints && identity[..PROCESS_BYTES] == self.own[..PROCESS_BYTES] {
             return;
         }

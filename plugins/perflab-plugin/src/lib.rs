@@ -24,7 +24,9 @@ mod plugin;
 mod shared_memory;
 mod waiting;
 
-pub use domain::{from_hex, json_text, participant_of, to_hex, Domain, Doorbell, Endpoint, Identity, Medium, Membership, Party};
+pub use domain::{
+    from_hex, json_text, participant_of, to_hex, Domain, Doorbell, Endpoint, Identity, Medium, Membership, Party,
+};
 pub use error::{Error, Result};
 pub use host::{wall_ns, Callbacks, Event, Host};
 pub use neighbours::{Joining, Neighbours};

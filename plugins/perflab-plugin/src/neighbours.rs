@@ -121,15 +121,10 @@ impl Neighbours {
             }
         }
         let listener = joining.join(&to_hex(&own))?;
-        let shared = Arc::new(Shared {
-            own,
-            bell,
-            on_lost: Box::new(on_lost),
-            links: Mutex::default(),
-        });
+        let shared = Arc::new(Shared { own, bell, on_lost: Box::new(on_lost), links: Mutex::default() });
         let on_thread = shared.clone();
-        let (stop, stopped) = UnixStream::pair()
-            .map_err(|why| Error::failed(format!("{plugin}: no descriptor is left: {why}")))?;
+        let (stop, stopped) =
+            UnixStream::pair().map_err(|why| Error::failed(format!("{plugin}: no descriptor is left: {why}")))?;
         let thread = std::thread::Builder::new()
             .name(format!("{plugin}.peers"))
             .spawn(move || on_thread.run(&listener, &stopped, streams))

@@ -91,13 +91,7 @@ pub struct Inbox<T> {
 
 impl<T: Send + 'static> Inbox<T> {
     pub fn new(plugin: &'static str, depth: usize) -> Arc<Inbox<T>> {
-        Arc::new(Inbox {
-            plugin,
-            depth,
-            queue: Mutex::default(),
-            size: AtomicUsize::new(0),
-            places: Mutex::default(),
-        })
+        Arc::new(Inbox { plugin, depth, queue: Mutex::default(), size: AtomicUsize::new(0), places: Mutex::default() })
     }
     /// The oldest gives way where the history is full.
     pub fn push(&self, message: T) {

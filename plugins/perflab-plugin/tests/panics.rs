@@ -5,7 +5,8 @@ use std::ptr::null_mut;
 
 use perflab_plugin::interface::*;
 use perflab_plugin::{
-    Callbacks, EndpointSettings, Host, Middleware, Participant, Reader, Result, Settings, Table, WaitSet, Writer, LAST_POLICY,
+    Callbacks, EndpointSettings, Host, Middleware, Participant, Reader, Result, Settings, Table, WaitSet, Writer,
+    LAST_POLICY,
 };
 
 struct Panics;
@@ -113,7 +114,10 @@ fn a_panic_is_one_line_and_the_plug_in_goes_on() {
         assert_eq!(open(&host, &settings, &mut participant, &mut error), PERFLAB_FAILED);
         assert!(participant.is_null());
         let said = text(&error);
-        assert!(said.starts_with("panics: the plug-in panicked at ") && said.ends_with("no room for domain 5"), "{said}");
+        assert!(
+            said.starts_with("panics: the plug-in panicked at ") && said.ends_with("no room for domain 5"),
+            "{said}"
+        );
 
         settings.domain = 6;
         assert_eq!(open(&host, &settings, &mut participant, &mut error), PERFLAB_OK);

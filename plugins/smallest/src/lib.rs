@@ -12,8 +12,9 @@ use std::thread::JoinHandle;
 
 use perflab_plugin::interface::*;
 use perflab_plugin::{
-    export_middleware, locked, require_loopback, supported, to_hex, Bells, Callbacks, Domain, Endpoint, EndpointSettings, Error,
-    HasInbox, Host, Identity, Inbox, Membership, Middleware, Neighbours, Options, Party, Result, Settings, LAST_POLICY,
+    export_middleware, locked, require_loopback, supported, to_hex, Bells, Callbacks, Domain, Endpoint,
+    EndpointSettings, Error, HasInbox, Host, Identity, Inbox, Membership, Middleware, Neighbours, Options, Party,
+    Result, Settings, LAST_POLICY,
 };
 
 // ---- step 1: what it is ----
@@ -37,8 +38,13 @@ impl Middleware for Smallest {
         instances: false,
     };
     // What is not here is refused by the host. The suite proves what is.
-    const POLICIES: &'static [perflab_policy] =
-        &[supported(c"history"), supported(c"reliability"), supported(c"partition"), supported(c"user_data"), LAST_POLICY];
+    const POLICIES: &'static [perflab_policy] = &[
+        supported(c"history"),
+        supported(c"reliability"),
+        supported(c"partition"),
+        supported(c"user_data"),
+        LAST_POLICY,
+    ];
     type Participant = Participant;
 
     fn open(host: Host, settings: &Settings) -> Result<Participant> {

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, Weak};
 
 use perflab_plugin::interface::*;
 use perflab_plugin::{
-    locked, to_hex, wall_ns, Callbacks, Domain, Endpoint, EndpointSettings, Error, HasInbox, Host, Identity, Inbox, Membership,
-    Party, Result,
+    locked, to_hex, wall_ns, Callbacks, Domain, Endpoint, EndpointSettings, Error, HasInbox, Host, Identity, Inbox,
+    Membership, Party, Result,
 };
 use zenoh::bytes::ZBytes;
 use zenoh::pubsub::{Publisher, Subscriber};
@@ -81,7 +81,8 @@ struct Loans {
 impl Loans {
     fn new(session: &Session, settings: &EndpointSettings) -> Result<Loans> {
         let topic = settings.topic;
-        let refuse = |why: &str| Err(Error::unsupported(format!("{NAME}: topic '{topic}' shall pass loaned messages, {why}")));
+        let refuse =
+            |why: &str| Err(Error::unsupported(format!("{NAME}: topic '{topic}' shall pass loaned messages, {why}")));
         if settings.fixed_size == 0 {
             return refuse("and its messages have no fixed size; right would be a type of a fixed size");
         }
@@ -114,7 +115,12 @@ fn priority_of(settings: &EndpointSettings) -> Result<Priority> {
 }
 
 impl Writer {
-    pub fn new(domain: &Domain, session: &Session, settings: &EndpointSettings, callbacks: Callbacks) -> Result<Writer> {
+    pub fn new(
+        domain: &Domain,
+        session: &Session,
+        settings: &EndpointSettings,
+        callbacks: Callbacks,
+    ) -> Result<Writer> {
         let info = Endpoint::new(true, settings)?;
         let id = domain.next_identity();
         let is_reliable = settings.qos.reliability == PERFLAB_RELIABLE;
@@ -128,11 +134,8 @@ impl Writer {
             .wait()
             .map_err(|why| failed("no publisher", why))?;
         let loans = if settings.loans { Some(Loans::new(session, settings)?) } else { None };
-        let core = Arc::new(WriterCore {
-            next: AtomicI64::new(1),
-            stamp_ns: AtomicI64::new(0),
-            readers: Mutex::default(),
-        });
+        let core =
+            Arc::new(WriterCore { next: AtomicI64::new(1), stamp_ns: AtomicI64::new(0), readers: Mutex::default() });
         let domain = domain.enter(id, info, core.clone(), callbacks)?;
         Ok(Writer { core, publisher, loans, domain })
     }
@@ -142,11 +145,7 @@ impl Writer {
         let sequence = self.core.next.fetch_add(1, Ordering::SeqCst);
         let source_ns = if stamp_ns != 0 { stamp_ns } else { wall_ns() };
         let head = Head { sequence, source_ns, related: related.copied().unwrap_or(NOT_RELATED) };
-        self.publisher
-            .put(payload)
-            .attachment(&head.encoded()[..])
-            .wait()
-            .map_err(|why| failed("not sent", why))?;
+        self.publisher.put(payload).attachment(&head.encoded()[..]).wait().map_err(|why| failed("not sent", why))?;
         Ok(sequence)
     }
 }
@@ -269,7 +268,12 @@ impl HasInbox for Reader {
 }
 
 impl Reader {
-    pub fn new(domain: &Domain, session: &Session, settings: &EndpointSettings, callbacks: Callbacks) -> Result<Reader> {
+    pub fn new(
+        domain: &Domain,
+        session: &Session,
+        settings: &EndpointSettings,
+        callbacks: Callbacks,
+    ) -> Result<Reader> {
         if settings.loans && !session.settings.shared_memory {
             return Err(Error::unsupported(format!(
                 "{NAME}: topic '{}' shall pass loaned messages, which takes shared memory; right would be shared_memory=on",
@@ -362,8 +366,11 @@ impl Party for ReaderParty {
 
     fn start(&self, writer: &Identity, answer: &[u8]) -> Result<()> {
         let core = &self.0;
-        let first = answer.try_into().map(i64::from_le_bytes).map_err(|_| Error::failed("zenoh: a letter without a number"))?;
-        let Some(state) = locked(&core.sources).here.get(writer).map(|source| source.state.clone()) else { return Ok(()) };
+        let first =
+            answer.try_into().map(i64::from_le_bytes).map_err(|_| Error::failed("zenoh: a letter without a number"))?;
+        let Some(state) = locked(&core.sources).here.get(writer).map(|source| source.state.clone()) else {
+            return Ok(());
+        };
         let some = {
             let mut state = locked(&state);
             if state.first.replace(first).is_none() {

@@ -11,8 +11,8 @@ use std::ffi::CStr;
 
 use perflab_plugin::interface::*;
 use perflab_plugin::{
-    export_middleware, hint, refused, require_loopback, supported, Bells, Callbacks, Domain, EndpointSettings, Error, Host,
-    Middleware, Result, Settings, LAST_POLICY,
+    export_middleware, hint, refused, require_loopback, supported, Bells, Callbacks, Domain, EndpointSettings, Error,
+    Host, Middleware, Result, Settings, LAST_POLICY,
 };
 
 use endpoints::{Reader, Writer};
@@ -25,12 +25,12 @@ export_middleware!(Zenoh);
 
 impl Middleware for Zenoh {
     const NAME: &'static CStr = c"zenoh";
-    const SUMMARY: &'static CStr = c"Eclipse zenoh: peers over TCP on the loopback, or shared memory for large messages";
-    const VERSION: &'static CStr =
-        match CStr::from_bytes_with_nul(concat!(env!("LIBRARY_VERSION"), "\0").as_bytes()) {
-            Ok(version) => version,
-            Err(_) => panic!("a version"),
-        };
+    const SUMMARY: &'static CStr =
+        c"Eclipse zenoh: peers over TCP on the loopback, or shared memory for large messages";
+    const VERSION: &'static CStr = match CStr::from_bytes_with_nul(concat!(env!("LIBRARY_VERSION"), "\0").as_bytes()) {
+        Ok(version) => version,
+        Err(_) => panic!("a version"),
+    };
     const CAPABILITIES: perflab_capabilities = perflab_capabilities {
         across_processes: true,
         data_ready_callbacks: true,

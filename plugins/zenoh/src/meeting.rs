@@ -18,9 +18,7 @@ use crate::{failed, NAME};
 
 pub fn join(session: &Session, host: Host, ignore_local_endpoints: bool) -> Result<Domain> {
     let (zenoh, prefix) = (session.zenoh.clone(), session.prefix().to_owned());
-    Domain::join(NAME, host, ignore_local_endpoints, |own, bell| {
-        Ok(Box::new(Meeting::new(zenoh, &prefix, own, bell)?))
-    })
+    Domain::join(NAME, host, ignore_local_endpoints, |own, bell| Ok(Box::new(Meeting::new(zenoh, &prefix, own, bell)?)))
 }
 
 struct Meeting {

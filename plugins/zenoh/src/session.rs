@@ -68,14 +68,7 @@ impl Session {
             }
         };
         let name = joining.join(&port.to_string())?;
-        Ok(Session {
-            zenoh,
-            settings,
-            counts: Arc::default(),
-            prefix: format!("perflab/{domain}"),
-            port,
-            _name: name,
-        })
+        Ok(Session { zenoh, settings, counts: Arc::default(), prefix: format!("perflab/{domain}"), port, _name: name })
     }
 
     /// Below it lies everything of the domain.
@@ -130,7 +123,8 @@ fn free_port() -> Result<u16> {
 
 fn configuration(settings: SessionSettings, port: u16, others: &[String]) -> Result<Config> {
     let mut config = Config::default();
-    let mut set = |key: &str, value: &str| config.insert_json5(key, value).map_err(|why| failed(key, format!("{why:?}")));
+    let mut set =
+        |key: &str, value: &str| config.insert_json5(key, value).map_err(|why| failed(key, format!("{why:?}")));
     set("mode", "\"peer\"")?;
     set("listen/endpoints", &format!("[\"tcp/127.0.0.1:{port}\"]"))?;
     set("connect/endpoints", &format!("[{}]", others.join(",")))?;
