@@ -11,7 +11,7 @@ BUILD  := build
 BIN    := $(VENV)/bin
 CMAKE_FLAGS ?=
 
-.PHONY: all demo test test-all test-ros2 test-native test-python lint test-sanitizers fuzz benchmarks clean dependencies
+.PHONY: all demo plugins test test-all test-ros2 test-native test-python lint test-sanitizers fuzz benchmarks clean dependencies
 
 all: $(VENV)/.perflab native ## Installs what is missing and builds perflab into .venv
 
@@ -34,6 +34,9 @@ native: | dependencies $(VENV)/.perflab
 	@cmake --build $(BUILD) --parallel $(JOBS)
 	@cmake --install $(BUILD) --prefix $(CURDIR)/$(VENV) > /dev/null
 
+plugins: all ## The middlewares in Rust, zenoh and iceoryx2; takes a few minutes, once
+	@JOBS=$(JOBS) scripts/plugins $(VENV)
+
 demo: all ## A small experiment: a robot of ten nodes on each DDS, at rest, under load, flooded, on one CPU
 	@scripts/demo $(BIN)
 
@@ -48,6 +51,7 @@ test: test-parts ## The check: builds, and runs all tests but the long ones
 
 test-all: test-parts ## Everything: also the long tests, the sanitizers, fuzzing, and ROS 2 where it is sourced
 	@scripts/install-dependencies --test-all
+	@JOBS=$(JOBS) scripts/plugins $(VENV)
 	@scripts/test --all
 
 test-ros2: ## The tests on ROS 2 itself, in a shell in which it is sourced

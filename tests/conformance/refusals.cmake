@@ -6,6 +6,11 @@ set(perflab_refused_by_fastdds loan) # without data_sharing
 set(perflab_refused_by_shm keys loan)
 set(perflab_refused_by_direct deadline keys liveliness)
 set(perflab_refused_by_udp keys loan reliability durability deadline lifespan liveliness size)
+set(perflab_refused_by_zenoh keys durability deadline lifespan liveliness)
+set(perflab_refused_by_smallest_c keys loan reliability durability deadline lifespan liveliness)
+set(perflab_refused_by_smallest_cpp keys loan reliability durability deadline lifespan liveliness)
+set(perflab_refused_by_smallest_rust keys loan durability deadline lifespan liveliness)
+set(perflab_refused_by_iceoryx2 keys deadline lifespan liveliness)
 
 # perflab_may_refuse(VARIABLE TARGET [BUT what...]): the arguments by which a suite knows what the plug-in of the target
 # refuses, without those.

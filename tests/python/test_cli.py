@@ -603,7 +603,7 @@ def test_list_and_doctor_speak_json(perflab: Perflab) -> None:
     assert {"sierra_nevada", "mont_blanc"} <= topologies
     everything = json.loads(perflab("list", "--json").stdout)
     names = [row["name"] for row in everything["middlewares"]]
-    own = ["cyclonedds", "direct", "fastdds", "shm", "sim", "udp", "virtual"]
+    own = ["cyclonedds", "direct", "fastdds", "iceoryx2", "shm", "sim", "udp", "virtual", "zenoh"]
     assert [name for name in names if "/" not in name] == own
     assert {"rclcpp/rmw_cyclonedds_cpp", "rclcpp/rmw_fastrtps_cpp"} <= set(names)
     assert everything["messages"][0]["name"] == "stamped_int64"

@@ -1,0 +1,17 @@
+"""Eclipse zenoh: peers that are connected with each other over the loopback."""
+
+from perflab.middleware.kind import SWITCH, MiddlewareKind, Option
+
+KIND = MiddlewareKind(
+    name="zenoh",
+    summary="Eclipse zenoh: peers over TCP on the loopback, or shared memory for large messages",
+    runtime="dds",
+    install="run `make plugins`",
+    wire="zenoh",
+    over_network={"shared_memory": "off"},
+    service_framings=("rmw_fastrtps", "rmw_cyclonedds"),
+    options=(
+        Option("express", "each message goes at once, and is not put together with others (off)", SWITCH),
+        Option("shared_memory", "messages of 3 KiB and more, and loans; what was really used is counted (on)", SWITCH),
+    ),
+)

@@ -1,0 +1,6 @@
+#[path = "../version.rs"]
+mod version;
+
+fn main() {
+    version::tell_version_of("iceoryx2");
+}
