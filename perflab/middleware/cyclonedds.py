@@ -1,6 +1,6 @@
 """Eclipse Cyclone DDS, by its C API, over RTPS/UDP."""
 
-from perflab.middleware.kind import MiddlewareKind, Option
+from perflab.middleware.kind import SWITCH, MiddlewareKind, Option
 
 LIBRARIES = ("libddsc",)
 
@@ -13,6 +13,8 @@ KIND = MiddlewareKind(
     over_network={},
     libraries=LIBRARIES,
     options=(
+        Option("batching", "on or off: small messages wait for others and leave in one datagram (off)", SWITCH),
+        Option("batching_delay", "how long they wait at most; of a writer with a latency_budget that long (1ms)"),
         Option("config", "an XML file, or XML itself, in Cyclone's format; wins over what perflab sets"),
         Option("lease_duration", "how long a silent participant counts as alive (10s)"),
         Option("max_blocking_time", "how long a reliable writer may wait for room before the write fails (1s)"),

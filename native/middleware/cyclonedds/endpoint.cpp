@@ -184,6 +184,15 @@ Writer::Writer(Participant& participant, const perflab_endpoint_settings& settin
                    "cannot create a writer");
   require_hints(writer_.get(), settings.qos, true, topic_name_);
   identity_ = identity_of(writer_.get());
+  if (Batching* const batching = participant.batching()) {
+    const std::int64_t budget_ns = settings.qos.latency_budget_ns;
+    batching->add(batch_.emplace(writer_.get(), budget_ns > 0 ? budget_ns : *participant.settings().batching_delay_ns));
+  }
+}
+
+// The library sends what still waits when it deletes a writer.
+Writer::~Writer() {
+  if (batch_) participant_.batching()->remove(*batch_);
 }
 
 std::size_t Writer::matched() noexcept {
@@ -199,6 +208,7 @@ perflab_status Writer::write(const perflab_bytes* parts, std::size_t part_count,
     set_error(error, "cyclonedds: no memory for a message, or it is larger than 4 GiB, or has no key");
     return PERFLAB_FAILED;
   }
+  if (batch_) Batching::begin(*batch_);
   // Both take the reference. The latter leaves the time stamp that it finds.
   dds_return_t code = DDS_RETCODE_OK;
   if (stamp_ns == 0) [[likely]] {
@@ -208,6 +218,7 @@ perflab_status Writer::write(const perflab_bytes* parts, std::size_t part_count,
     message->timestamp.v = stamp_ns;
     code = dds_forwardcdr(writer_.get(), message);
   }
+  if (batch_) participant_.batching()->end(*batch_);
   if (code == DDS_RETCODE_OK) [[likely]]
     return PERFLAB_OK;
   set_error(error,

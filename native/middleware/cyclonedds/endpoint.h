@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "middleware/cyclonedds/participant.h"
@@ -54,6 +55,7 @@ class Writer : public Endpoint {
  public:
   Writer(Participant& participant, const perflab_endpoint_settings& settings,
          const perflab_listener* listener);
+  ~Writer();
 
   perflab_identity identity() const noexcept { return identity_; }
   std::size_t matched() noexcept;
@@ -63,6 +65,7 @@ class Writer : public Endpoint {
  private:
   std::int64_t next_stamp_ns_ = 0;  // 0: the library's
   Entity writer_;
+  std::optional<Batch> batch_;
 };
 
 class Reader : public Endpoint, public support::Attachment {

@@ -117,6 +117,7 @@ Participant::Participant(const perflab_host& host, Settings settings)
   watch(DDS_BUILTIN_TOPIC_DCPSPARTICIPANT, participants_);
   watch(DDS_BUILTIN_TOPIC_DCPSPUBLICATION, writers_);
   watch(DDS_BUILTIN_TOPIC_DCPSSUBSCRIPTION, readers_);
+  if (settings_.batching_delay_ns) batching_ = std::make_unique<Batching>();
 }
 
 Participant::~Participant() {
@@ -213,6 +214,8 @@ const char* Participant::describe() {
   json["max_message_size"] = support::cyclonedds_message_size(settings_);
   json["transport"] = "udp";
   json["shared_memory"] = false;
+  json["batching"] = nullptr;
+  if (batching_) json["batching"] = {{"delay_ns", *settings_.batching_delay_ns}, {"flushes", batching_->flushes()}};
   json["configuration"] = settings_.xml;
   const char* const uri = std::getenv("CYCLONEDDS_URI");
   json["ignored_environment"] = nlohmann::json::object();

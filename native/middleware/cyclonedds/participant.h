@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 
+#include "middleware/cyclonedds/batching.h"
 #include "middleware/cyclonedds/settings.h"
 #include "middleware/middleware.h"
 
@@ -57,6 +58,7 @@ class Participant {
   const perflab_host& host() const noexcept { return host_; }
   const Settings& settings() const noexcept { return settings_; }
   std::int64_t now_ns() const noexcept { return host_.now_ns(host_.context); }
+  Batching* batching() noexcept { return batching_.get(); }  // null: messages do not wait for others
 
   // The GUID of a local or remote writer (or reader) from its instance handle; all zero if it is gone.
   // Callable from listener callbacks, also while the entity is still being created.
@@ -84,6 +86,7 @@ class Participant {
   Entity participants_;  // readers of the built-in topics
   Entity writers_;
   Entity readers_;
+  std::unique_ptr<Batching> batching_;
 };
 
 }  // namespace perflab::middleware::cyclonedds

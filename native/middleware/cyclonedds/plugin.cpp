@@ -3,6 +3,9 @@
 // Messages are carried under the ROS 2 names, so that ROS 2 nodes on the same domain and network see them.
 //
 // Options:
+//   batching               on or off (off): small messages wait for others, and leave together when a datagram is
+//                          full, when the library waits for room, when the writer ends, or after
+//   batching_delay         at most (1ms); of a writer with a latency_budget after that
 //   config                 an XML file, or XML itself, in Cyclone's format. Read after what perflab
 //                          sets, so it wins. SharedMemory is refused.
 //   lease_duration         how long a silent participant counts as alive (10s)
@@ -25,7 +28,7 @@
 // PERFLAB_TIME_UNKNOWN.
 //
 // Threads: gc, dq.builtins, dq.user, tev, recv (discovery), recvUC (data, on_data), and recvMC with
-// multicast.
+// multicast; batch, with batching.
 #include <dds/version.h>
 
 #include <cstring>

@@ -30,18 +30,35 @@ std::string read_config(const Options& options) {
   return xml;
 }
 
+constexpr const char* kBatching = "<CycloneDDS><Domain id=\"any\"><Internal><WriteBatch>true</WriteBatch></Internal></Domain></CycloneDDS>";
+constexpr std::int64_t kBatchingDelay_ns = 1'000'000;
+constexpr std::int64_t kLongestBatchingDelay_ns = 3'600'000'000'000;
+
+std::optional<std::int64_t> read_batching(const Options& options) {
+  const bool batching = options.either("batching", "on", "off").value_or(false);
+  const auto delay_ns = options.duration_ns("batching_delay");
+  if (delay_ns && !batching) options.refuse("batching_delay", "batching=on beside it");
+  if (delay_ns && (*delay_ns <= 0 || *delay_ns > kLongestBatchingDelay_ns)) {
+    options.refuse("batching_delay", "above 0, to 3600s");
+  }
+  if (!batching) return std::nullopt;
+  return delay_ns.value_or(kBatchingDelay_ns);
+}
+
 }  // namespace
 
 Settings read_settings(const perflab_participant_settings& given) {
   const Options options("cyclonedds", std::span(given.options, given.option_count),
-                        {"config", "lease_duration", "max_blocking_time", "max_message_size",
-                         "receive_buffer", "socket_receive_buffer", "socket_send_buffer"});
-  Settings settings{support::read_dds_settings("cyclonedds", given, options, 4096), {}, false};
+                        {"batching", "batching_delay", "config", "lease_duration", "max_blocking_time",
+                         "max_message_size", "receive_buffer", "socket_receive_buffer", "socket_send_buffer"});
+  Settings settings{support::read_dds_settings("cyclonedds", given, options, 4096)};
   const std::uint64_t receive_buffer =
       options.bytes("receive_buffer", 128u << 10, 1u << 30, "128 KiB to 1 GiB")
           .value_or(support::kCycloneReceiveBuffer);
   settings.has_user_configuration = options.text("config").has_value();
+  settings.batching_delay_ns = read_batching(options);
   settings.xml = support::cyclonedds_xml(settings, receive_buffer, kWithoutSharedMemory);
+  if (settings.batching_delay_ns) settings.xml += std::string(",") + kBatching;
   const std::string extra = read_config(options);
   if (!extra.empty()) settings.xml += "," + extra;
   return settings;

@@ -1,10 +1,25 @@
-// Cyclone DDS is configured by perflab and by nothing else, and says how.
+// Cyclone DDS is configured by perflab and by nothing else, and says how; what it does beside other middlewares.
+#include <dlfcn.h>
+#include <sys/socket.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "fixture.h"
+#include "peer.h"
+
+namespace {
+thread_local std::size_t datagrams = 0;  // that this thread has sent
+}
+
+// Before the C library's, which it calls.
+extern "C" __attribute__((visibility("default"))) ssize_t sendmsg(int socket, const msghdr* message, int flags) {
+  static const auto next = reinterpret_cast<ssize_t (*)(int, const msghdr*, int)>(dlsym(RTLD_NEXT, "sendmsg"));
+  ++datagrams;
+  return next(socket, message, flags);
+}
 
 namespace perflab::conformance {
 namespace {
@@ -69,11 +84,67 @@ TEST_F(CycloneDds, MalformedOptionsAreRefused) {
   expect_refused("config", "<CycloneDDS><NoSuchElement/></CycloneDDS>", "NoSuchElement");
   expect_refused("config", "<CycloneDDS><SharedMemory><Enable>true</Enable></SharedMemory></CycloneDDS>",
                  "SharedMemory");
+  expect_refused("batching", "yes", "on or off");
+  expect_refused("batching_delay", "1ms", "batching=on beside it");
   expect_refused("lease_duration", "10", "lease_duration");
   expect_refused("max_message_size", "100", "max_message_size");
   expect_refused("receive_buffer", "1KiB", "receive_buffer");
   expect_refused("socket_receive_buffer", "many", "socket_receive_buffer");
   expect_refused("socket_send_buffer", "1", "4 KiB to 2 GiB");
+}
+
+TEST_F(CycloneDds, WithoutBatchingEveryMessageIsADatagram) {
+  perflab_qos qos = keep_all();
+  qos.reliability = PERFLAB_BEST_EFFORT;
+  Writer w = writer(qos);
+  Peer peer(subject().plugin, domain_.id());
+  ASSERT_EQ(peer.ask(std::string("reader r ") + kTopic + " " + kType + " keep_all best_effort volatile 1"), "ok");
+  ASSERT_TRUE(eventually([&] { return w.matched_readers() == 1; }));
+  ASSERT_EQ(peer.ask("wait_matched r 1"), "ok");
+  datagrams = 0;
+  for (std::uint64_t number = 0; number < 20; ++number) write(w, number, 1024);
+  EXPECT_EQ(datagrams, 20u);
+  EXPECT_EQ(described().at("batching"), nullptr);
+}
+
+TEST_F(CycloneDds, BatchedMessagesLeaveInFullDatagramsAndAtTheLatestWithTheirWriter) {
+  open_with({{"batching", "on"}, {"batching_delay", "3600s"}, {"max_message_size", "14720"}});
+  perflab_qos qos = keep_all();
+  qos.reliability = PERFLAB_BEST_EFFORT;
+  std::optional<Writer> w(writer(qos));
+  Peer peer(subject().plugin, domain_.id());
+  ASSERT_EQ(peer.ask(std::string("reader r ") + kTopic + " " + kType + " keep_all best_effort volatile 1"), "ok");
+  ASSERT_TRUE(eventually([&] { return w->matched_readers() == 1; }));
+  ASSERT_EQ(peer.ask("wait_matched r 1"), "ok");
+  datagrams = 0;
+  for (std::uint64_t number = 0; number < 10; ++number) write(*w, number, 1024);
+  EXPECT_EQ(datagrams, 0u) << "they wait for others";
+  for (std::uint64_t number = 10; number < 100; ++number) write(*w, number, 1024);
+  EXPECT_GE(datagrams, 6u);  // 100 KiB
+  EXPECT_LE(datagrams, 9u) << "each is nearly full";
+  EXPECT_EQ(described().at("batching").at("flushes"), 0);
+  w.reset();
+  EXPECT_EQ(peer.ask("take r 100 1024"), "took 100 intact 100 ordered 1 first 0 last 99");
+}
+
+TEST_F(CycloneDds, AMessageThatNoOtherFollowsLeavesAfterTheDelay) {
+  open_with({{"batching", "on"}, {"batching_delay", "3600s"}});
+  perflab_qos qos = keep_all();
+  qos.reliability = PERFLAB_BEST_EFFORT;
+  Writer waits = writer(qos, {}, "rt/waits");
+  qos.latency_budget_ns = 2'000'000;  // of the writer: goes before the option
+  Writer w = writer(qos);
+  Peer peer(subject().plugin, domain_.id());
+  ASSERT_EQ(peer.ask(std::string("reader r ") + kTopic + " " + kType + " keep_all best_effort volatile 1 budget 2000000"), "ok");
+  ASSERT_TRUE(eventually([&] { return w.matched_readers() == 1; }));
+  ASSERT_EQ(peer.ask("wait_matched r 1"), "ok");
+  for (std::uint64_t number = 0; number < 3; ++number) {
+    write(waits, number);
+    write(w, number);
+    EXPECT_EQ(peer.ask("take r 1 36"),
+              "took 1 intact 1 ordered 1 first " + std::to_string(number) + " last " + std::to_string(number));
+  }
+  EXPECT_EQ(described().at("batching").at("flushes"), 3);
 }
 
 TEST_F(CycloneDds, MoreParticipantsThanPortsAreRefused) {
