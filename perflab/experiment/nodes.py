@@ -45,6 +45,7 @@ START_LEAD_PER_WAITING_NS = 50_000_000  # more, for each thread beyond the CPUs 
 START_LEAD_PER_CREATION = 10
 START_LEAD_MOST_NS = 3 * NS_PER_S
 UNMATCHED_SHOWN = 3
+DAEMON_LOOK_S = 0.01
 HEARD_WITHIN_NS = NS_PER_S // 4  # after it, perflab hears that the last message was published
 
 
@@ -141,6 +142,7 @@ class Nodes(System):
     # -- the phases ----------------------------------------------------------------------------------------------------
 
     def launch(self) -> None:
+        self._start_daemons()
         # Memory without a name: the kernel frees it when its processes end, killed or not.
         schedule = os.memfd_create("perflab_schedule") if len(self._plan.node_names) > 1 else None
         try:
@@ -148,6 +150,15 @@ class Nodes(System):
         finally:
             if schedule is not None:
                 os.close(schedule)
+
+    def _start_daemons(self) -> None:
+        """What the middlewares need beside the processes; they end after them, with the companions."""
+        folder = self._trial.directory.absolute()
+        for daemon in self._plan.variant.daemons:
+            daemon.require_none()
+            self._trial.start(daemon.name, daemon.command(self._plan.hosted.document, folder))
+            self._trial.waits_for(f"{daemon.name} to be ready")
+            self._trial.until(daemon.ready, step_s=DAEMON_LOOK_S)  # its end is told as that of any companion
 
     def _launch(self, schedule: int | None) -> None:
         trial, launch = self._trial, self._trial.launch

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from perflab.errors import BadInput, Unavailable, instead
 from perflab.middleware import cyclonedds, disturbance, fastdds, installation, rclcpp
 from perflab.middleware.installation import MARK, Installation
-from perflab.middleware.kind import REFUSED, SUPPORTED, Availability, MiddlewareKind, PolicySupport
+from perflab.middleware.kind import REFUSED, SUPPORTED, Availability, Daemon, MiddlewareKind, PolicySupport
 from perflab.middleware.kind import Option as MiddlewareOption
 from perflab.middleware.probe import Answer, probe
 from perflab.native import Native
@@ -54,6 +54,12 @@ class Middleware:
     def environment(self) -> Mapping[str, str]:
         """What a process needs to use it, beside perflab's own variables."""
         return {} if self.installation is None else self.installation.environment
+
+    @property
+    def daemon(self) -> Daemon | None:
+        """What must run beside its processes, with these options."""
+        daemon = REGISTRY[self.kind].daemon if self.kind in REGISTRY else None
+        return daemon if daemon is not None and daemon.wanted(self.options) else None
 
     @property
     def programmed_delay_ns(self) -> int:
@@ -335,6 +341,8 @@ def _found(word: str, options: Mapping[str, str], native: Native) -> Middleware:
     availability = available(kind, native) if build is None else _available_in(build, kind, native)
     if not availability.usable:
         raise Unavailable(f"middleware {word} is not available: {availability.text}")
+    if kind.daemon is not None and kind.daemon.wanted(options):
+        kind.daemon.require()
     own = None if build is None else _library_in(build, kind, availability)
     return Middleware(
         installation=build,

@@ -1,5 +1,6 @@
 """Eclipse Cyclone DDS, by its C API, over RTPS/UDP."""
 
+from perflab.middleware.iceoryx import ROUDI
 from perflab.middleware.kind import SWITCH, MiddlewareKind, Option
 
 LIBRARIES = ("libddsc",)
@@ -12,6 +13,7 @@ KIND = MiddlewareKind(
     wire="rtps",
     over_network={},
     libraries=LIBRARIES,
+    daemon=ROUDI,
     options=(
         Option("batching", "on or off: small messages wait for others and leave in one datagram (off)", SWITCH),
         Option("batching_delay", "how long they wait at most; of a writer with a latency_budget that long (1ms)"),
@@ -20,6 +22,11 @@ KIND = MiddlewareKind(
         Option("max_blocking_time", "how long a reliable writer may wait for room before the write fails (1s)"),
         Option("max_message_size", "largest UDP payload, 2000..65500"),
         Option("receive_buffer", "Cyclone's unit of received packets (256KiB)"),
+        Option(
+            "shared_memory",
+            "on or off: messages of fixed size go through iceoryx, of which perflab starts the daemon (off)",
+            SWITCH,
+        ),
         Option("socket_receive_buffer", "what to ask the kernel for (4MiB)"),
         Option("socket_send_buffer", "what to ask the kernel for (4MiB)"),
     ),

@@ -207,13 +207,31 @@ perflab_identity Participant::reader_identity(dds_instance_handle_t handle) cons
   return endpoint_identity(readers_.get(), handle);
 }
 
+std::shared_ptr<Record> Participant::add_record(const std::string& topic, bool is_writer) {
+  if (!settings_.shared_memory) return nullptr;
+  auto record = std::make_shared<Record>(topic, is_writer);
+  const std::lock_guard lock(records_mutex_);
+  records_.push_back(record);
+  return record;
+}
+
 const char* Participant::describe() {
   nlohmann::json json = support::describe(settings_);
   json["library"] = "Cyclone DDS";
   json["version"] = library_version();
   json["max_message_size"] = support::cyclonedds_message_size(settings_);
-  json["transport"] = "udp";
-  json["shared_memory"] = false;
+  json["transport"] = settings_.shared_memory ? "udp+iceoryx" : "udp";
+  json["shared_memory"] = settings_.shared_memory;
+  json["readers"] = json["writers"] = nlohmann::json::array();
+  {
+    const std::lock_guard lock(records_mutex_);
+    for (const auto& record : records_) {
+      json[record->is_writer ? "writers" : "readers"].push_back(
+          {{"topic", record->topic},
+           {"samples", record->samples.load(std::memory_order_relaxed)},
+           {"samples_in_shared_memory", record->shared.load(std::memory_order_relaxed)}});
+    }
+  }
   json["batching"] = nullptr;
   if (batching_) json["batching"] = {{"delay_ns", *settings_.batching_delay_ns}, {"flushes", batching_->flushes()}};
   json["configuration"] = settings_.xml;

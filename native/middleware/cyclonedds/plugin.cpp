@@ -17,6 +17,10 @@
 //   receive_buffer         Cyclone's unit of received packets, at least 128KiB (256KiB; of Cyclone's
 //                          own 1 MiB per receive thread all becomes resident within the first megabyte
 //                          received)
+//   shared_memory          on or off (off): messages of fixed size go through iceoryx. Their ends keep the last, are
+//                          volatile, and have no deadline, partition or manual liveliness, or are refused.
+//                          Needed for loans, and needs RouDi, iceoryx's daemon. What was really passed like
+//                          this is counted. Who else is in the domain is served over the network.
 //   socket_receive_buffer  what to ask the kernel for (4MiB, so that a 4 MB message fits; the kernel
 //   socket_send_buffer     grants no more than net.core.rmem_max and wmem_max)
 //
@@ -58,7 +62,7 @@ perflab_capabilities capabilities() {
           .reception_timestamps = true,
           .reports_endpoints = true,
           .related_samples = false,  // the library gives no access to inline QoS
-          .loans = false,
+          .loans = true,
           .instances = true};
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <span>
 
+#include "middleware/cyclonedds/iceoryx.h"
 #include "middleware/support/cyclonedds.h"
 #include "middleware/support/options.h"
 
@@ -23,9 +24,9 @@ std::string read_config(const Options& options) {
   std::string xml = options.xml("config").value_or("");
   // Cyclone takes the configuration as fragments, which have no XML declaration.
   if (xml.starts_with("<?xml")) xml.erase(0, std::min(xml.size(), xml.find("?>") + 2));
-  // Written messages would be lost without a word: they are not placed in shared memory.
+  // Messages that are not written for it would be lost without a word.
   if (xml.find("SharedMemory") != std::string::npos) {
-    options.refuse("config", "a configuration without SharedMemory: this plug-in does not use iceoryx");
+    options.refuse("config", "a configuration without SharedMemory, and shared_memory=on beside it");
   }
   return xml;
 }
@@ -45,19 +46,36 @@ std::optional<std::int64_t> read_batching(const Options& options) {
   return delay_ns.value_or(kBatchingDelay_ns);
 }
 
+std::string read_shared_memory(const Options& options, Settings& settings) {
+  settings.shared_memory = options.either("shared_memory", "on", "off").value_or(false);
+  if (!settings.shared_memory) return kWithoutSharedMemory;
+  if (!iceoryx::is_built_in()) {
+    throw Unsupported(
+        "cyclonedds: shared_memory=on: this Cyclone DDS was built without iceoryx; right would be shared_memory=off, or a "
+        "build with it");
+  }
+  if (!iceoryx::daemon_runs()) {
+    throw Unsupported(
+        "cyclonedds: shared_memory=on: RouDi, the daemon of iceoryx, does not run; right would be to start iox-roudi, as "
+        "perflab run does");
+  }
+  return iceoryx::configuration(settings.domain);
+}
+
 }  // namespace
 
 Settings read_settings(const perflab_participant_settings& given) {
   const Options options("cyclonedds", std::span(given.options, given.option_count),
                         {"batching", "batching_delay", "config", "lease_duration", "max_blocking_time",
-                         "max_message_size", "receive_buffer", "socket_receive_buffer", "socket_send_buffer"});
+                         "max_message_size", "receive_buffer", "shared_memory", "socket_receive_buffer",
+                         "socket_send_buffer"});
   Settings settings{support::read_dds_settings("cyclonedds", given, options, 4096)};
   const std::uint64_t receive_buffer =
       options.bytes("receive_buffer", 128u << 10, 1u << 30, "128 KiB to 1 GiB")
           .value_or(support::kCycloneReceiveBuffer);
   settings.has_user_configuration = options.text("config").has_value();
   settings.batching_delay_ns = read_batching(options);
-  settings.xml = support::cyclonedds_xml(settings, receive_buffer, kWithoutSharedMemory);
+  settings.xml = support::cyclonedds_xml(settings, receive_buffer, read_shared_memory(options, settings));
   if (settings.batching_delay_ns) settings.xml += std::string(",") + kBatching;
   const std::string extra = read_config(options);
   if (!extra.empty()) settings.xml += "," + extra;

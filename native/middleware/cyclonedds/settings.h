@@ -14,6 +14,7 @@ struct Settings : support::DdsSettings {
   // Given to dds_create_domain: first what perflab sets, then the option `config`, which therefore wins.
   std::string xml{};
   bool has_user_configuration = false;
+  bool shared_memory = false;  // by iceoryx
   // How long a message may wait to leave with others; nothing: it does not.
   std::optional<std::int64_t> batching_delay_ns{};
 };
