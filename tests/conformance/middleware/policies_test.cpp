@@ -73,6 +73,9 @@ TEST_F(Conformance, WhatIsDeclaredAsSupportedHasATestOfItsEffect) {
       {"ownership", "OnlyTheStrongestExclusiveWriterIsHeardAndAnotherTakesOver"},
       {"time_based_filter", "AFastWriterIsThinnedToTheMinimumSeparation"},
       {"destination_order", "BySourceWhatIsOlderThanTheLastIsDropped"},
+      {"presentation", "OrderedAccessKeepsTheOrderAcrossInstances"},
+      {"durability=transient", "TransientMessagesOutliveTheirWriter"},
+      {"durability=persistent", "TransientMessagesOutliveTheirWriter"},
       {"resource_limits", "AFullReaderHoldsNoMoreThanItsLimit"},
       {"user_data", "PeersSeeWhatEndpointsSayOfThemselves"},
       {"topic_data", "PeersSeeWhatEndpointsSayOfThemselves"},
@@ -248,6 +251,24 @@ TEST_F(Conformance, AReaderBySourceDoesNotMatchAWriterByReception) {
   EXPECT_EQ(of_reader.find(PERFLAB_INCOMPATIBLE_QOS)->policy, "destination_order");
 }
 
+// Also of hints: that two ends do not match can be seen.
+TEST_F(Conformance, AReaderDoesNotMatchAWriterWithALongerLatencyBudget) {
+  if (support_of(plugin_, "latency_budget") == PERFLAB_REFUSED) GTEST_SKIP() << "latency_budget is refused";
+  perflab_qos qos = keep_all();
+  qos.latency_budget_ns = 1'000'000;
+  Recorder of_writer, of_reader;
+  Writer w = writer(qos, of_writer.listener());
+  Reader r = reader(keep_all(), of_reader.listener());
+  if (may_refuse("latency_budget_match")) {
+    EXPECT_TRUE(matched(w, r)) << "it is known not to look at it";
+    return;
+  }
+  ASSERT_TRUE(eventually([&] { return of_writer.has(PERFLAB_INCOMPATIBLE_QOS) && of_reader.has(PERFLAB_INCOMPATIBLE_QOS); }));
+  EXPECT_EQ(of_writer.find(PERFLAB_INCOMPATIBLE_QOS)->policy, "latency_budget");
+  EXPECT_EQ(of_reader.find(PERFLAB_INCOMPATIBLE_QOS)->policy, "latency_budget");
+  EXPECT_EQ(w.matched_readers(), 0u);
+}
+
 TEST_F(Conformance, AFullReaderHoldsNoMoreThanItsLimit) {
   PERFLAB_SUPPORTED_OR_SKIP("resource_limits");
   perflab_qos qos = keep_all();
@@ -272,6 +293,51 @@ TEST_F(Conformance, AFullReaderHoldsNoMoreThanItsLimit) {
   }));
   write(w, next);
   EXPECT_EQ(numbers(take_until(limited, 1)), range(next, next + 1)) << "there is room again";
+}
+
+// Within TOPIC or GROUP, what is taken one by one comes in the order of the writes, whichever instance it is of.
+TEST_F(Conformance, OrderedAccessKeepsTheOrderAcrossInstances) {
+  PERFLAB_SUPPORTED_OR_SKIP("presentation");
+  perflab_qos qos = keep_all();
+  qos.access_scope = PERFLAB_SCOPE_TOPIC;
+  qos.ordered = true;
+  const middleware::EndpointSettings settings{.topic = kTopic, .type = kType, .qos = qos, .key = key_of_messages()};
+  Writer w = participant().create_writer(settings);
+  Reader r = participant().create_reader(settings);
+  ASSERT_TRUE(matched(w, r));
+  std::vector<std::uint64_t> written;
+  for (std::uint32_t round = 0; round < 3; ++round) {
+    for (std::uint32_t instance = 0; instance < 3; ++instance) {
+      written.push_back(number_in(instance, round));
+      write(w, written.back(), 101);
+    }
+  }
+  EXPECT_EQ(numbers(take_until(r, written.size())), written);
+}
+
+TEST_F(Conformance, AReaderThatAsksForAWiderScopeDoesNotMatch) {
+  PERFLAB_SUPPORTED_OR_SKIP("presentation");
+  perflab_qos qos = keep_all();
+  qos.access_scope = PERFLAB_SCOPE_GROUP;
+  Recorder of_writer, of_reader;
+  Writer w = writer(keep_all(), of_writer.listener());
+  Reader r = reader(qos, of_reader.listener());
+  ASSERT_TRUE(eventually([&] { return of_reader.has(PERFLAB_INCOMPATIBLE_QOS); }));
+  EXPECT_EQ(of_reader.find(PERFLAB_INCOMPATIBLE_QOS)->policy, "presentation");
+}
+
+TEST_F(Conformance, TransientMessagesOutliveTheirWriter) {
+  const perflab_policy* const transient = middleware::declared(plugin_.policies(), "durability=transient");
+  if (transient == nullptr || transient->support != PERFLAB_SUPPORTED) GTEST_SKIP() << "durability=transient is refused";
+  for (const perflab_durability durability : {PERFLAB_TRANSIENT, PERFLAB_PERSISTENT}) {
+    perflab_qos qos = keep_all();
+    qos.durability = durability;
+    std::optional<Writer> w(writer(qos));
+    write(*w, 1);
+    w.reset();
+    Reader late = reader(qos);
+    EXPECT_EQ(numbers(take_until(late, 1, 3s)), range(1, 2)) << durability;
+  }
 }
 
 // What the plug-in declares of these, peers can read.
