@@ -50,9 +50,14 @@ HEARD_WITHIN_NS = NS_PER_S // 4  # after it, perflab hears that the last message
 
 
 def node_configuration(
-    plan: TrialPlan, process: str | None, records: Path, schedule: int | None = None
+    plan: TrialPlan,
+    process: str | None,
+    records: Path,
+    schedule: int | None = None,
+    credentials: Path | None = None,
 ) -> dict[str, Any]:
-    """docs/formats.md, section 2. `schedule` is the descriptor of the memory that several processes share."""
+    """docs/formats.md, section 2. `schedule` is the descriptor of the memory that several processes share,
+    `credentials` the folder of DDS Security's."""
     settings, variant = plan.settings, plan.variant
     graph = plan.hosted
     index = 0 if process is None else graph.processes.index(process)
@@ -72,7 +77,7 @@ def node_configuration(
         "name_threads": settings.name_threads,
         "threads": scheduling.of_process(() if foreign else settings.threads, process),
         "lock_memory": None if foreign else settings.lock_memory,
-        "middleware": middleware.configuration(plan.domain, settings.network, plan.seed, index),
+        "middleware": middleware.configuration(plan.domain, settings.network, plan.seed, index, credentials),
         "duration_ns": settings.duration_ns,
         "warmup_ns": settings.warmup_ns,
         "sampling_ns": settings.sampling_ns,
@@ -165,7 +170,7 @@ class Nodes(System):
         for process, name in self._plan.node_names.items():
             config = trial.files.config(name)
             records = trial.files.records(name).absolute()
-            write_json(config, node_configuration(self._plan, process, records, schedule))
+            write_json(config, node_configuration(self._plan, process, records, schedule, trial.credentials))
             program = self._plan.native.program("perflab-node")
             foreign = self._of_conditions.get(name)
             node = self._supervisor.start(

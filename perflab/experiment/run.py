@@ -40,6 +40,7 @@ from perflab.experiment.trial_plan import TrialPlan
 from perflab.formats import tables
 from perflab.formats.json_file import write_json
 from perflab.host import Host
+from perflab.middleware import security
 from perflab.models import as_json
 from perflab.native import Native
 from perflab.phases import phase
@@ -305,10 +306,14 @@ def _check_treatments(context: _Context) -> None:
         ):
             plan = _plan(context, Planned(1, 1, treatment), held)
             beside.enter_context(_daemons(plan, Path(folder)))
+            credentials = Path(folder) / security.OPTION
+            if any(middleware.secured for middleware in plan.variant.middlewares):
+                credentials.mkdir()
+                security.make(credentials, held or 0)
             for process in plan.node_names:
                 context.signals.raise_if_received()
                 config = Path(folder) / "config.json"
-                write_json(config, node_configuration(plan, process, Path(os.devnull)))
+                write_json(config, node_configuration(plan, process, Path(os.devnull), credentials=credentials))
                 index = 0 if process is None else plan.hosted.processes.index(process)
                 _check(node_program, config, treatment, treatment.variant.middleware_of(index).environment)
 

@@ -14,6 +14,7 @@ KIND = MiddlewareKind(
     over_network={},
     libraries=LIBRARIES,
     daemon=ROUDI,
+    secured=True,
     options=(
         Option("batching", "on or off: small messages wait for others and leave in one datagram (off)", SWITCH),
         Option("batching_delay", "how long they wait at most; of a writer with a latency_budget that long (1ms)"),
@@ -22,6 +23,11 @@ KIND = MiddlewareKind(
         Option("max_blocking_time", "how long a reliable writer may wait for room before the write fails (1s)"),
         Option("max_message_size", "largest UDP payload, 2000..65500"),
         Option("receive_buffer", "Cyclone's unit of received packets (256KiB)"),
+        Option(
+            "security",
+            "on, off or a folder of credentials: DDS Security, datagrams signed and messages encrypted (off)",
+            SWITCH,
+        ),
         Option(
             "shared_memory",
             "on or off: messages of fixed size go through iceoryx, of which perflab starts the daemon (off)",

@@ -76,6 +76,7 @@ class MiddlewareKind:
     over_network: Mapping[str, str] | None = None  # options with which messages go by the network's way; None: no way
     reliable: bool = True  # whether it can promise that messages arrive
     daemon: Daemon | None = None
+    secured: bool = False  # it has the option of security.py
     libraries: tuple[str, ...] = ()  # names of what another build of it replaces, without ".so"
 
 

@@ -106,6 +106,10 @@ std::size_t shared_size(const Settings& settings, const perflab_endpoint_setting
                            ? "messages of a fixed size; right would be unique or shared"
                            : "shared memory; right would be --middleware-option cyclonedds.shared_memory=on"));
   }
+  if (settings.credentials && endpoint.key != nullptr) {
+    throw Unsupported(topic + " has keys, which this plug-in does not digest as DDS Security asks for; right would be "
+                              "security=off, or a topic without keys");
+  }
   if (!settings.shared_memory || endpoint.fixed_size == 0) return 0;
   const char* const unsuitable = iceoryx::unsuitable(endpoint.qos, settings.ignore_local_endpoints);
   if (unsuitable == nullptr) return endpoint.fixed_size;

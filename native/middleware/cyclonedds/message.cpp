@@ -195,7 +195,7 @@ std::size_t print(const ddsi_sertype* type, const ddsi_serdata* data, char* text
   return length < 0 ? 0 : static_cast<std::size_t>(length);
 }
 
-// A digest is forced only with DDS Security, which perflab does not use.
+// A digest is forced only with DDS Security, with which topics have no keys here.
 void key_hash(const ddsi_serdata* data, ddsi_keyhash* hash, bool) {
   std::memcpy(hash->value, message(data)->key_hash.data(), sizeof hash->value);
 }

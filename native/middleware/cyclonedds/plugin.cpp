@@ -17,6 +17,8 @@
 //   receive_buffer         Cyclone's unit of received packets, at least 128KiB (256KiB; of Cyclone's
 //                          own 1 MiB per receive thread all becomes resident within the first megabyte
 //                          received)
+//   security               off, or a folder of credentials (support/security.h): DDS Security, by the plug-ins that the
+//                          library brings. Not with shared_memory, nor for topics with keys.
 //   shared_memory          on or off (off): messages of fixed size go through iceoryx. Their ends keep the last, are
 //                          volatile, and have no deadline, partition or manual liveliness, or are refused.
 //                          Needed for loans, and needs RouDi, iceoryx's daemon. What was really passed like

@@ -86,6 +86,8 @@ TEST_F(CycloneDds, MalformedOptionsAreRefused) {
                  "SharedMemory");
   expect_refused("batching", "yes", "on or off");
   expect_refused("batching_delay", "1ms", "batching=on beside it");
+  expect_refused("security", "on", "path of a folder");
+  expect_refused("security", "/no/such/folder", "identity_ca.pem");
   expect_refused("lease_duration", "10", "lease_duration");
   expect_refused("max_message_size", "100", "max_message_size");
   expect_refused("receive_buffer", "1KiB", "receive_buffer");
