@@ -97,6 +97,16 @@ void require_hints(dds_entity_t entity, const perflab_qos& given, bool writer, c
     throw Failed("cyclonedds: topic '" + topic + "': the library did not take the latency_budget");
 }
 
+// The library takes the limits of a writer, and holds as many messages as it likes.
+void require_no_limits(const perflab_qos& qos, const std::string& topic) {
+  each_policy([&](const auto& row) {
+    if (row.policy != std::string_view("resource_limits") || same_value(qos.*row.member, neutral(row))) return;
+    throw Unsupported("cyclonedds: topic '" + topic + "': " + row.name + " " + value_text(row.form, qos.*row.member) +
+                      " of a writer is refused: Cyclone DDS does not act by it; right would be " + row.name + " " +
+                      value_text(row.form, neutral(row)) + ", or at readers alone");
+  });
+}
+
 // Of each message, or 0 where it goes over the network.
 std::size_t shared_size(const Settings& settings, const perflab_endpoint_settings& endpoint) {
   const std::string topic = std::string("cyclonedds: topic '") + endpoint.topic + "'";
@@ -193,6 +203,7 @@ void Endpoint::report_incompatible(std::uint32_t policy) {
 Writer::Writer(Participant& participant, const perflab_endpoint_settings& settings,
                const perflab_listener* listener)
     : Endpoint(participant, settings, listener), loans_(settings.loans) {
+  require_no_limits(settings.qos, topic_name_);
   const Qos dds_qos = make_qos(settings, participant.settings(), true);
   const Listener dds_listener(dds_create_listener(this), dds_delete_listener);
   dds_lset_publication_matched(

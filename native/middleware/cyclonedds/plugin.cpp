@@ -94,7 +94,7 @@ const perflab_policy* policies() {
       refused("time_based_filter", "Cyclone DDS delivers every message all the same"),
       refused("presentation", "Cyclone DDS has neither coherent sets nor order across instances"),
       supported("destination_order"),
-      supported("resource_limits"),
+      supported("resource_limits", "of readers"),
       supported("user_data"),
       supported("topic_data"),
       supported("group_data"),
