@@ -9,6 +9,7 @@ from typing import Any
 
 from perflab.errors import BadInput
 from perflab.middleware import Middleware, common_framing
+from perflab.middleware.kind import Daemon
 
 EXECUTORS = {
     "inline": "callbacks run in the middleware's receive thread",
@@ -50,6 +51,11 @@ class Variant:
     service_framing: str | None = None  # None: as the middleware does by itself
     # What carries the messages of a command; `middlewares` is then that of the nodes which conditions add.
     own_middleware: str | None = None
+
+    @property
+    def daemons(self) -> list[Daemon]:
+        """What runs beside the processes, for their middlewares."""
+        return list(dict.fromkeys(m.daemon for m in self.middlewares if m.daemon is not None))
 
     def middleware_of(self, process: int) -> Middleware:
         """That of the graph's process of this index; processes that conditions added have the first one's."""

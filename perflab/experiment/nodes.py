@@ -48,13 +48,19 @@ START_LEAD_MOST_NS = 3 * NS_PER_S
 END_LEAD_NS = 100_000_000  # from the line that says when the measured part ends to that instant
 UNTIL_STOPPED_NS = 1 << 61  # of a measured part that has no end by itself
 UNMATCHED_SHOWN = 3
+DAEMON_LOOK_S = 0.01
 HEARD_WITHIN_NS = NS_PER_S // 4  # after it, perflab hears that the last message was published
 
 
 def node_configuration(
-    plan: TrialPlan, process: str | None, records: Path, schedule: int | None = None
+    plan: TrialPlan,
+    process: str | None,
+    records: Path,
+    schedule: int | None = None,
+    credentials: Path | None = None,
 ) -> dict[str, Any]:
-    """docs/formats.md, section 2. `schedule` is the descriptor of the memory that several processes share."""
+    """docs/formats.md, section 2. `schedule` is the descriptor of the memory that several processes share,
+    `credentials` the folder of DDS Security's."""
     settings, variant = plan.settings, plan.variant
     graph = plan.hosted
     index = 0 if process is None else graph.processes.index(process)
@@ -74,7 +80,7 @@ def node_configuration(
         "name_threads": settings.name_threads,
         "threads": scheduling.of_process(() if foreign else settings.threads, process),
         "lock_memory": None if foreign else settings.lock_memory,
-        "middleware": middleware.configuration(plan.domain, settings.network, plan.seed, index),
+        "middleware": middleware.configuration(plan.domain, settings.network, plan.seed, index, credentials),
         "duration_ns": settings.duration_ns or None,
         "warmup_ns": settings.warmup_ns,
         "sampling_ns": settings.sampling_ns,
@@ -151,6 +157,7 @@ class Nodes(System):
     # -- the phases ----------------------------------------------------------------------------------------------------
 
     def launch(self) -> None:
+        self._start_daemons()
         # Memory without a name: the kernel frees it when its processes end, killed or not.
         if len(self._plan.node_names) > 1:
             self._schedule = os.memfd_create("perflab_schedule")
@@ -158,12 +165,22 @@ class Nodes(System):
             self._launch(process, name)
         self._trial.keeper.write()
 
+    def _start_daemons(self) -> None:
+        """What the middlewares need beside the processes; they end after them, with the companions."""
+        folder = self._trial.directory.absolute()
+        for daemon in self._plan.variant.daemons:
+            daemon.require_none()
+            self._trial.start(daemon.name, daemon.command(self._plan.hosted.document, folder))
+            self._trial.waits_for(f"{daemon.name} to be ready")
+            self._trial.until(daemon.ready, step_s=DAEMON_LOOK_S)  # its end is told as that of any companion
+
     def _launch(self, process: str | None, name: str, **more: Any) -> None:
         """With `more` members of its configuration."""
         trial, launch = self._trial, self._trial.launch
         config = trial.files.config(name)
         records = trial.files.records(name).absolute()
-        write_json(config, {**node_configuration(self._plan, process, records, self._schedule), **more})
+        made = node_configuration(self._plan, process, records, self._schedule, trial.credentials)
+        write_json(config, {**made, **more})
         program = self._plan.native.program("perflab-node")
         foreign = self._of_conditions.get(name)
         node = self._supervisor.start(

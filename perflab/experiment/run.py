@@ -28,6 +28,7 @@ from perflab.design.until_decided import looks_of
 from perflab.design.variant import Variant
 from perflab.errors import BadInput, Interrupted, PerflabError, TrialFailed, Unavailable, one_line
 from perflab.experiment import domain
+from perflab.experiment.companion import GuardedCompanion
 from perflab.experiment.deciding import Deciding, too_few
 from perflab.experiment.inventory import environment, inventory, package_version
 from perflab.experiment.nodes import node_configuration
@@ -39,10 +40,11 @@ from perflab.experiment.trial_plan import TrialPlan
 from perflab.formats import tables
 from perflab.formats.json_file import write_json
 from perflab.host import Host
+from perflab.middleware import security
 from perflab.models import as_json
 from perflab.native import Native
 from perflab.phases import phase
-from perflab.processes import pid_namespace, start_ticks
+from perflab.processes import last_words, pid_namespace, start_ticks
 from perflab.results.curve import BreakingPoint
 from perflab.results.files import (
     Clock,
@@ -228,6 +230,8 @@ def _prepare(
     criteria = tuple(parse_criterion(text, figures=kinds) for text in experiment.document.success)
     admitted = {treatment.key: _admitted(treatment, experiment, host) for treatment in experiment.treatments}
     everything = experiment.treatments
+    for daemon in dict.fromkeys(daemon for t in everything for daemon in t.variant.daemons):
+        daemon.require_none()
     # Of a command it is what knows the resources.
     monitored = experiment.workload.command is not None
     monitored = monitored or any(needs_monitor(t.conditions, t.observers) for t in everything)
@@ -295,14 +299,42 @@ def _check_treatments(context: _Context) -> None:
         if (treatment.variant.key, id(graph)) in judged:
             continue
         judged.add((treatment.variant.key, id(graph)))
-        with _domain(treatment.variant, None, document.domain) as held, tempfile.TemporaryDirectory() as folder:
+        with (
+            _domain(treatment.variant, None, document.domain) as held,
+            tempfile.TemporaryDirectory() as folder,
+            contextlib.ExitStack() as beside,
+        ):
             plan = _plan(context, Planned(1, 1, treatment), held)
+            beside.enter_context(_daemons(plan, Path(folder)))
+            credentials = Path(folder) / security.OPTION
+            if any(middleware.secured for middleware in plan.variant.middlewares):
+                credentials.mkdir()
+                security.make(credentials, held or 0)
             for process in plan.node_names:
                 context.signals.raise_if_received()
                 config = Path(folder) / "config.json"
-                write_json(config, node_configuration(plan, process, Path(os.devnull)))
+                write_json(config, node_configuration(plan, process, Path(os.devnull), credentials=credentials))
                 index = 0 if process is None else plan.hosted.processes.index(process)
                 _check(node_program, config, treatment, treatment.variant.middleware_of(index).environment)
+
+
+@contextlib.contextmanager
+def _daemons(plan: TrialPlan, folder: Path) -> Iterator[None]:
+    """What the processes of the plan need beside them."""
+    with contextlib.ExitStack() as running:
+        for daemon in plan.variant.daemons:
+            daemon.require_none()
+            log = folder / f"{daemon.name}.log"
+            guard = plan.native.program("perflab-guard")
+            command = daemon.command(plan.hosted.document, folder)
+            companion = running.enter_context(GuardedCompanion(daemon.name, command, guard=guard, log=log))
+            while not daemon.ready():
+                waiting.raise_if_interrupted()
+                companion.poll()
+                if companion.finished:
+                    raise Unavailable(f"{daemon.name} ended at once{last_words(log)}")
+                time.sleep(waiting.STEP_S)
+        yield
 
 
 def _check(node_program: Path, config: Path, treatment: Treatment, environment: Mapping[str, str]) -> None:

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from perflab.condition import Companion, Counts, Launch, NotInEffect
+from perflab.condition import Companion, Counts, Launch, NotInEffect, temporary
 from perflab.errors import Interrupted, PerflabError, ProtocolError
 from perflab.experiment.companion import GuardedCompanion
 from perflab.experiment.supervisor import CompanionEnded, Event, Supervisor, Tick
 from perflab.experiment.trial_plan import TrialPlan
 from perflab.formats.monitor import MonitorReader
+from perflab.middleware import security
 from perflab.native import Native
 from perflab.processes import describe_status, last_words, log_tail
 from perflab.results.files import TrialFile, TrialProcess
@@ -81,6 +82,7 @@ class RunningTrial:
     launch: Launch = field(default_factory=Launch)
     latest_counts: dict[str, Counts] = field(default_factory=dict)
     monitor_interval_ns: int = MONITOR_INTERVAL_NS
+    credentials: Path | None = None  # a folder
     hear: Callable[[Event], bool] = lambda event: False  # of the system
     _companions: list[GuardedCompanion] = field(default_factory=list)
     _condition_of: dict[str, str] = field(default_factory=dict)  # labels, by the names of companions
@@ -113,7 +115,19 @@ class RunningTrial:
     @property
     def middleware_configuration(self) -> Mapping[str, Any]:
         plan = self.plan
-        return plan.variant.middlewares[0].configuration(plan.domain, plan.settings.network, plan.seed)
+        return plan.variant.middlewares[0].configuration(
+            plan.domain, plan.settings.network, plan.seed, credentials=self.credentials
+        )
+
+    def make_credentials(self) -> None:
+        """Those of DDS Security, where a middleware needs them; a run that is killed leaves them to `perflab clean`."""
+        if any(middleware.secured for middleware in self.plan.variant.middlewares):
+            self.credentials = temporary.make(self, security.OPTION).absolute()
+            security.make(self.credentials, self.plan.domain or 0)
+
+    def remove_credentials(self) -> None:
+        if self.credentials is not None:
+            temporary.remove(self.credentials)
 
     @property
     def middleware_environment(self) -> Mapping[str, str]:

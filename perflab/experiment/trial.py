@@ -41,6 +41,7 @@ def run_trial(
     try:
         with supervisor:
             try:
+                trial.make_credentials()
                 surroundings.prepare()
                 system.launch()
                 system.ready()
@@ -59,6 +60,9 @@ def run_trial(
     finally:
         # Whoever was killed could not take away what it had made; now nobody is left to use it.
         keeper.add_note(*remove_left_over(system.shared_memory).notes)
+        trial.remove_credentials()
+        for daemon in plan.variant.daemons:
+            daemon.remove_left_over([*trial.processes.values(), *trial.condition_processes.values()])
     if problems and failure is None:
         interrupted = None if signals.seen is None else Interrupted(signals.seen)
         failure = Failed(HARNESS_ERROR, problems[0], last=interrupted is not None, error=interrupted)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perflab.errors import BadInput, Unavailable, instead
-from perflab.middleware import cyclonedds, disturbance, fastdds, installation, rclcpp
+from perflab.middleware import cyclonedds, disturbance, fastdds, installation, rclcpp, security
 from perflab.middleware.installation import MARK, Installation
-from perflab.middleware.kind import REFUSED, SUPPORTED, Availability, MiddlewareKind, PolicySupport
+from perflab.middleware.kind import REFUSED, SUPPORTED, Availability, Daemon, MiddlewareKind, PolicySupport
 from perflab.middleware.kind import Option as MiddlewareOption
 from perflab.middleware.probe import Answer, probe
 from perflab.native import Native
@@ -56,6 +56,17 @@ class Middleware:
         return {} if self.installation is None else self.installation.environment
 
     @property
+    def daemon(self) -> Daemon | None:
+        """What must run beside its processes, with these options."""
+        daemon = REGISTRY[self.kind].daemon if self.kind in REGISTRY else None
+        return daemon if daemon is not None and daemon.wanted(self.options) else None
+
+    @property
+    def secured(self) -> bool:
+        """Whether its processes need credentials that are made for the trial."""
+        return security.wanted(self.options) and self.kind in REGISTRY and REGISTRY[self.kind].secured
+
+    @property
     def programmed_delay_ns(self) -> int:
         """How long it may hold a message back on purpose."""
         return disturbance.programmed_delay_ns(self.options)
@@ -88,10 +99,14 @@ class Middleware:
             sha256=self.sha256,
         )
 
-    def configuration(self, domain: int | None, network: str, seed: int, process: int = 0) -> dict[str, Any]:
+    def configuration(
+        self, domain: int | None, network: str, seed: int, process: int = 0, credentials: Path | None = None
+    ) -> dict[str, Any]:
         """The `middleware` member of the configuration of a node, by the index of its process (docs/formats.md, section
-        2)."""
+        2). `credentials` is the folder of those of the trial."""
         seeded = disturbance.seeded(self.options, seed, process)
+        if self.secured:
+            seeded = {**seeded, security.OPTION: str(credentials)}
         return {
             "name": self.kind,
             "library": None if self.library is None else str(self.library),
@@ -267,6 +282,11 @@ def _library_in(build: Installation, kind: MiddlewareKind, availability: Availab
 def _side_by_side(mixture: Sequence[Middleware], names: str) -> tuple[Middleware, ...]:
     """Those of one graph. Beside other libraries the Fast DDS of ROS 2 goes over UDP: two versions of it do not
     understand each other's shared memory, and Cyclone DDS does not reach the addresses that it announces otherwise."""
+    if len(mixture) > 1 and any(middleware.secured for middleware in mixture):
+        raise Unavailable(
+            f"--middleware {names!r}: with {security.OPTION}=on two libraries do not authenticate each other; right "
+            "would be one middleware for all processes"
+        )
     of_ros = [m.rmw in rclcpp.FASTRTPS for m in mixture]
     if all(of_ros) or not any(of_ros):
         return tuple(mixture)
@@ -335,6 +355,10 @@ def _found(word: str, options: Mapping[str, str], native: Native) -> Middleware:
     availability = available(kind, native) if build is None else _available_in(build, kind, native)
     if not availability.usable:
         raise Unavailable(f"middleware {word} is not available: {availability.text}")
+    if kind.daemon is not None and kind.daemon.wanted(options):
+        kind.daemon.require()
+    if kind.secured and security.wanted(options):
+        security.require()
     own = None if build is None else _library_in(build, kind, availability)
     return Middleware(
         installation=build,

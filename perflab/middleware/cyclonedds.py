@@ -1,6 +1,7 @@
 """Eclipse Cyclone DDS, by its C API, over RTPS/UDP."""
 
-from perflab.middleware.kind import MiddlewareKind, Option
+from perflab.middleware.iceoryx import ROUDI
+from perflab.middleware.kind import SWITCH, MiddlewareKind, Option
 
 LIBRARIES = ("libddsc",)
 
@@ -12,12 +13,26 @@ KIND = MiddlewareKind(
     wire="rtps",
     over_network={},
     libraries=LIBRARIES,
+    daemon=ROUDI,
+    secured=True,
     options=(
+        Option("batching", "on or off: small messages wait for others and leave in one datagram (off)", SWITCH),
+        Option("batching_delay", "how long they wait at most; of a writer with a latency_budget that long (1ms)"),
         Option("config", "an XML file, or XML itself, in Cyclone's format; wins over what perflab sets"),
         Option("lease_duration", "how long a silent participant counts as alive (10s)"),
         Option("max_blocking_time", "how long a reliable writer may wait for room before the write fails (1s)"),
         Option("max_message_size", "largest UDP payload, 2000..65500"),
         Option("receive_buffer", "Cyclone's unit of received packets (256KiB)"),
+        Option(
+            "security",
+            "on, off or a folder of credentials: DDS Security, datagrams signed and messages encrypted (off)",
+            SWITCH,
+        ),
+        Option(
+            "shared_memory",
+            "on or off: messages of fixed size go through iceoryx, of which perflab starts the daemon (off)",
+            SWITCH,
+        ),
         Option("socket_receive_buffer", "what to ask the kernel for (4MiB)"),
         Option("socket_send_buffer", "what to ask the kernel for (4MiB)"),
     ),

@@ -11,6 +11,7 @@ KIND = MiddlewareKind(
     install="install its library with `apt install libfastrtps-dev libfastcdr-dev` and build with `make`",
     wire="rtps",
     libraries=LIBRARIES,
+    secured=True,
     service_framings=("rmw_fastrtps", "rmw_cyclonedds"),
     over_network={"transport": "udp"},
     options=(
@@ -23,6 +24,11 @@ KIND = MiddlewareKind(
             SWITCH,
         ),
         Option("intraprocess", "on or off: delivery within the process without a transport (on)", SWITCH),
+        Option(
+            "security",
+            "on, off or a folder of credentials: DDS Security, datagrams signed and messages encrypted (off)",
+            SWITCH,
+        ),
         Option("publish_mode", "sync or async: whether write() itself sends (sync)", ("sync", "async")),
         Option("socket_receive_buffer", "what to ask the kernel for (4MiB)"),
         Option("socket_send_buffer", "what to ask the kernel for (4MiB)"),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Protocol
 
 SWITCH = ("on", "off")
 REFUSED, HINT, SUPPORTED = "refused", "hint", "supported"
@@ -20,6 +21,35 @@ class Option:
     key: str
     help: str
     values: tuple[str, ...] = ()
+
+
+class Daemon(Protocol):
+    """A program that the processes of a middleware need beside them, one for all; perflab starts and ends it."""
+
+    @property
+    def name(self) -> str: ...
+
+    def wanted(self, options: Mapping[str, str]) -> bool:
+        """Whether the middleware needs it with these options."""
+        ...
+
+    def require(self) -> None:
+        """Raises Unavailable where it is not installed."""
+        ...
+
+    def require_none(self) -> None:
+        """Raises Unavailable where one runs that perflab has not started."""
+        ...
+
+    def command(self, graph: Mapping[str, Any], folder: Path) -> list[str]:
+        """That starts it for a resolved graph; files that it needs are written to the folder. Raises Unavailable."""
+        ...
+
+    def ready(self) -> bool: ...
+
+    def remove_left_over(self, pids: Iterable[int]) -> None:
+        """What it and these processes left behind, if they were killed. Never raises."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -46,6 +76,8 @@ class MiddlewareKind:
     over_network: Mapping[str, str] | None = None  # options with which messages go by the network's way; None: no way
     floor: bool = False  # the least that carries messages in its way: others are compared with it
     reliable: bool = True  # whether it can promise that messages arrive
+    daemon: Daemon | None = None
+    secured: bool = False  # it has the option of security.py
     libraries: tuple[str, ...] = ()  # names of what another build of it replaces, without ".so"
 
 

@@ -1,8 +1,8 @@
 # What each plug-in says no to, by name, in every suite here: whatever else one refuses is a failure, and what it
 # refuses it refuses in one line (middleware/fixture.h). `reliability` is to be reliable; `size` are messages that its
-# buffers cannot hold on this machine.
-set(perflab_refused_by_cyclonedds loan)
-set(perflab_refused_by_fastdds loan) # without data_sharing
+# buffers cannot hold on this machine; `writer_limits` are resource_limits of writers; `latency_budget_match` is to keep ends apart that DDS keeps apart by it.
+set(perflab_refused_by_cyclonedds loan writer_limits)
+set(perflab_refused_by_fastdds loan latency_budget_match) # the first without data_sharing
 set(perflab_refused_by_shm keys loan)
 set(perflab_refused_by_direct deadline keys liveliness)
 set(perflab_refused_by_udp keys loan reliability durability deadline lifespan liveliness size)

@@ -2,7 +2,7 @@
 
 What a publisher has sent and a subscription received follows from the clock alone, with a latency of exactly
 100 µs; a reply takes 200 µs. It cannot lend messages, and with `--check` it says so. With the middleware option
-`shared_memory=on` it makes a file in /dev/shm, and takes it away if it ends by itself. The middleware option
+`segment=on` it makes a file in /dev/shm, and takes it away if it ends by itself. The middleware option
 `fake=WHAT` or `fake=WHAT:PROCESS` makes the process misbehave:
 
     die          killed by SIGKILL in the middle          abort         dies with a last word on stderr
@@ -322,7 +322,7 @@ class FakeNode:
         self.write({"type": "process", "pid": os.getpid(), "process": self.config["process"]})
         writers = [{"node": n, "topic": t, "identity": "0" * 32} for n, t, _, _ in self.publishers(every=False)]
         names = None
-        if self.config["middleware"]["options"].get("shared_memory") == "on":
+        if self.config["middleware"]["options"].get("segment") == "on":
             names = [f"/dev/shm/{self.shared_memory}" if self.config["process"] == "ping" else self.shared_memory]
             (SHARED_MEMORY / self.shared_memory).write_text("a segment")
         self.send({"type": "created", "pid": os.getpid(), "writers": writers, "shared_memory": names})

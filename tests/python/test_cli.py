@@ -428,7 +428,7 @@ def test_shared_memory_of_a_killed_process_is_removed_and_noted(
     perflab: Perflab, graph_file: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
-    options = ["--middleware-option", "shared_memory=on", "--middleware-option", "fake=die:pong"]
+    options = ["--middleware-option", "segment=on", "--middleware-option", "fake=die:pong"]
     assert perflab("run", graph_file, "-t", "0.5", *options, "-o", out).returncode == 1
     trial = json.loads((out / "trials/0001_baseline/trial.json").read_text())
     pong = trial["processes"]["pong"]

@@ -201,7 +201,7 @@ def test_no_shared_memory_is_left_behind(
     limits = replace(SHORT, done_ns=500 * MS, farewell_ns=500 * MS)
     trial = plan(native_folder, fault, limits)
     (middleware,) = trial.variant.middlewares
-    options = {**middleware.options, "shared_memory": "on"}
+    options = {**middleware.options, "segment": "on"}
     trial = with_options(trial, options)
     outcome = run_trial(trial, directory, signals, lambda progress: None)
     names = {name: f"perflab_double_{pid}" for name, pid in pids_of(outcome).items()}
@@ -220,7 +220,7 @@ def test_shared_memory_that_nobody_had_heard_of_yet_is_removed(
     """ping breaks off before pong's line about its endpoints is taken in."""
     trial = plan(native_folder, "bad_option:ping")
     (middleware,) = trial.variant.middlewares
-    options = {**middleware.options, "shared_memory": "on"}
+    options = {**middleware.options, "segment": "on"}
     trial = with_options(trial, options)
 
     class Slow(Keeper):

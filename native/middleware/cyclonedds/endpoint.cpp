@@ -1,5 +1,7 @@
 #include "middleware/cyclonedds/endpoint.h"
 
+#include <dds/ddsc/dds_loan_api.h>
+
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -7,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "middleware/cyclonedds/iceoryx.h"
 #include "middleware/cyclonedds/message.h"
 #include "middleware/policies.h"
 #include "middleware/support/qos.h"
@@ -94,6 +97,35 @@ void require_hints(dds_entity_t entity, const perflab_qos& given, bool writer, c
     throw Failed("cyclonedds: topic '" + topic + "': the library did not take the latency_budget");
 }
 
+// The library takes the limits of a writer, and holds as many messages as it likes.
+void require_no_limits(const perflab_qos& qos, const std::string& topic) {
+  each_policy([&](const auto& row) {
+    if (row.policy != std::string_view("resource_limits") || same_value(qos.*row.member, neutral(row))) return;
+    throw Unsupported("cyclonedds: topic '" + topic + "': " + row.name + " " + value_text(row.form, qos.*row.member) +
+                      " of a writer is refused: Cyclone DDS does not act by it; right would be " + row.name + " " +
+                      value_text(row.form, neutral(row)) + ", or at readers alone");
+  });
+}
+
+// Of each message, or 0 where it goes over the network.
+std::size_t shared_size(const Settings& settings, const perflab_endpoint_settings& endpoint) {
+  const std::string topic = std::string("cyclonedds: topic '") + endpoint.topic + "'";
+  if (endpoint.loans && (!settings.shared_memory || endpoint.fixed_size == 0)) {
+    throw Unsupported(topic + " shall pass loaned messages, which needs " +
+                      (settings.shared_memory
+                           ? "messages of a fixed size; right would be unique or shared"
+                           : "shared memory; right would be --middleware-option cyclonedds.shared_memory=on"));
+  }
+  if (settings.credentials && endpoint.key != nullptr) {
+    throw Unsupported(topic + " has keys, which this plug-in does not digest as DDS Security asks for; right would be "
+                              "security=off, or a topic without keys");
+  }
+  if (!settings.shared_memory || endpoint.fixed_size == 0) return 0;
+  const char* const unsuitable = iceoryx::unsuitable(endpoint.qos, settings.ignore_local_endpoints);
+  if (unsuitable == nullptr) return endpoint.fixed_size;
+  throw Unsupported(topic + ": iceoryx does not carry " + unsuitable + ", or shared_memory=off");
+}
+
 }  // namespace
 
 Endpoint::Endpoint(Participant& participant, const perflab_endpoint_settings& settings,
@@ -101,13 +133,9 @@ Endpoint::Endpoint(Participant& participant, const perflab_endpoint_settings& se
     : participant_(participant),
       topic_name_(support::checked("cyclonedds", settings).topic),
       type_name_(settings.type),
-      listener_(listener != nullptr ? *listener : perflab_listener{}) {
-  if (settings.loans) {
-    throw Unsupported("cyclonedds: topic '" + topic_name_ +
-                      "' shall pass loaned messages, which Cyclone DDS has only with iceoryx; right would be "
-                      "unique or shared, or fastdds with data_sharing=on");
-  }
-  ddsi_sertype* wanted = new_type(type_name_.c_str(), &participant.domain().host, settings.key);
+      listener_(listener != nullptr ? *listener : perflab_listener{}),
+      shared_size_(shared_size(participant.settings(), settings)) {
+  ddsi_sertype* wanted = new_type(type_name_.c_str(), &participant.domain().host, settings.key, shared_size_);
   const Qos topic_qos(dds_create_qos(), dds_delete_qos);
   dds_qset_topicdata(topic_qos.get(), settings.qos.topic_data.text, std::strlen(settings.qos.topic_data.text));
   const dds_entity_t made = dds_create_topic_sertype(participant.handle(), topic_name_.c_str(), &wanted, topic_qos.get(),
@@ -118,6 +146,17 @@ Endpoint::Endpoint(Participant& participant, const perflab_endpoint_settings& se
   }
   topic_ = Entity(made, "cannot create a topic");
   type_ = wanted;  // the one that Cyclone knows, which may be an older of the same name
+}
+
+void Endpoint::require_shared(dds_entity_t entity) const {
+  if (shared_size_ == 0 || dds_is_loan_available(entity)) return;
+  throw Unsupported("cyclonedds: topic '" + topic_name_ +
+                    "': the library gives it no shared memory; right would be shared_memory=off");
+}
+
+bool Endpoint::is_partner(dds_instance_handle_t handle) noexcept {
+  const std::lock_guard lock(peers_mutex_);
+  return partners_.find(handle) != nullptr;
 }
 
 perflab_identity Endpoint::peer(dds_instance_handle_t handle, Identify identify) noexcept {
@@ -143,11 +182,16 @@ void Endpoint::report(perflab_event_kind kind, std::int32_t count, const perflab
 
 void Endpoint::report_matched(std::int32_t change, dds_instance_handle_t handle, Identify identify) {
   const perflab_identity who = peer(handle, identify);
+  if (change > 0 && shared_size_ != 0) {
+    const std::lock_guard lock(peers_mutex_);
+    partners_.add(handle, true);
+  }
   if (change > 0) report(PERFLAB_MATCHED, change, who);
   if (change >= 0) return;
   report(PERFLAB_UNMATCHED, -change, who);
   const std::lock_guard lock(peers_mutex_);
   peers_.left(handle);
+  partners_.left(handle);
 }
 
 void Endpoint::report_incompatible(std::uint32_t policy) {
@@ -158,7 +202,8 @@ void Endpoint::report_incompatible(std::uint32_t policy) {
 
 Writer::Writer(Participant& participant, const perflab_endpoint_settings& settings,
                const perflab_listener* listener)
-    : Endpoint(participant, settings, listener) {
+    : Endpoint(participant, settings, listener), loans_(settings.loans) {
+  require_no_limits(settings.qos, topic_name_);
   const Qos dds_qos = make_qos(settings, participant.settings(), true);
   const Listener dds_listener(dds_create_listener(this), dds_delete_listener);
   dds_lset_publication_matched(
@@ -184,6 +229,18 @@ Writer::Writer(Participant& participant, const perflab_endpoint_settings& settin
                    "cannot create a writer");
   require_hints(writer_.get(), settings.qos, true, topic_name_);
   identity_ = identity_of(writer_.get());
+  require_shared(writer_.get());
+  record_ = participant.add_record(topic_name_, true);
+  if (Batching* const batching = participant.batching()) {
+    const std::int64_t budget_ns = settings.qos.latency_budget_ns;
+    batching->add(batch_.emplace(writer_.get(), budget_ns > 0 ? budget_ns : *participant.settings().batching_delay_ns));
+  }
+}
+
+// The library sends what still waits when it deletes a writer.
+Writer::~Writer() {
+  while (!outstanding_.empty()) discard_loan(outstanding_.back());
+  if (batch_) participant_.batching()->remove(*batch_);
 }
 
 std::size_t Writer::matched() noexcept {
@@ -193,12 +250,14 @@ std::size_t Writer::matched() noexcept {
 
 perflab_status Writer::write(const perflab_bytes* parts, std::size_t part_count,
                              perflab_error* error) noexcept {
+  if (shared_size_ != 0) return write_shared(parts, part_count, error);
   const std::int64_t stamp_ns = std::exchange(next_stamp_ns_, 0);
   Message* const message = new_message(type_, parts, part_count);
   if (message == nullptr) {
     set_error(error, "cyclonedds: no memory for a message, or it is larger than 4 GiB, or has no key");
     return PERFLAB_FAILED;
   }
+  if (batch_) Batching::begin(*batch_);
   // Both take the reference. The latter leaves the time stamp that it finds.
   dds_return_t code = DDS_RETCODE_OK;
   if (stamp_ns == 0) [[likely]] {
@@ -208,6 +267,12 @@ perflab_status Writer::write(const perflab_bytes* parts, std::size_t part_count,
     message->timestamp.v = stamp_ns;
     code = dds_forwardcdr(writer_.get(), message);
   }
+  if (batch_) participant_.batching()->end(*batch_);
+  if (record_) add_one(record_->samples);
+  return answer(code, error);
+}
+
+perflab_status Writer::answer(dds_return_t code, perflab_error* error) noexcept {
   if (code == DDS_RETCODE_OK) [[likely]]
     return PERFLAB_OK;
   set_error(error,
@@ -215,6 +280,72 @@ perflab_status Writer::write(const perflab_bytes* parts, std::size_t part_count,
                 ? "cyclonedds: not sent: a reliable reader did not acknowledge within max_blocking_time"
                 : dds_strretcode(code));
   return PERFLAB_FAILED;
+}
+
+perflab_status Writer::loan(void** message, perflab_error* error) noexcept {
+  if (!loans_) {
+    set_error(error, "cyclonedds: this writer was not made for loans");
+    return PERFLAB_FAILED;
+  }
+  const dds_return_t code = dds_loan_sample(writer_.get(), message);
+  if (code != DDS_RETCODE_OK) {
+    set_error(error, "cyclonedds: no room for a loan: too many messages are loaned, or the shared memory is full");
+    return PERFLAB_FAILED;
+  }
+  try {
+    outstanding_.push_back(*message);
+  } catch (const std::bad_alloc&) {
+    dds_return_loan(writer_.get(), message, 1);
+    set_error(error, "cyclonedds: no memory for a loan");
+    return PERFLAB_FAILED;
+  }
+  return PERFLAB_OK;
+}
+
+perflab_status Writer::write_loaned(void* message, perflab_error* error) noexcept {
+  const auto at = std::ranges::find(outstanding_, message);
+  if (at == outstanding_.end()) {
+    next_stamp_ns_ = 0;
+    set_error(error, "cyclonedds: not sent: the message is no loan of this writer");
+    return PERFLAB_FAILED;
+  }
+  outstanding_.erase(at);
+  return write_chunk(message, error);
+}
+
+void Writer::discard_loan(void* message) noexcept {
+  const auto at = std::ranges::find(outstanding_, message);
+  if (at == outstanding_.end()) return;
+  outstanding_.erase(at);
+  dds_return_loan(writer_.get(), &message, 1);
+}
+
+perflab_status Writer::write_shared(const perflab_bytes* parts, std::size_t part_count, perflab_error* error) noexcept {
+  void* chunk = nullptr;
+  if (size_of(parts, part_count) != shared_size_) {
+    next_stamp_ns_ = 0;
+    set_error(error, "cyclonedds: not sent: the message has another size than its type's");
+    return PERFLAB_FAILED;
+  }
+  if (dds_loan_sample(writer_.get(), &chunk) != DDS_RETCODE_OK) {
+    next_stamp_ns_ = 0;
+    set_error(error, "cyclonedds: not sent: the shared memory is full, its readers hold all of it");
+    return PERFLAB_FAILED;
+  }
+  put_together(parts, part_count, static_cast<std::uint8_t*>(chunk));
+  return write_chunk(chunk, error);
+}
+
+// The library keeps no chunk, whether or not it was sent.
+perflab_status Writer::write_chunk(void* chunk, perflab_error* error) noexcept {
+  const std::int64_t stamp_ns = std::exchange(next_stamp_ns_, 0);
+  if (batch_) Batching::begin(*batch_);
+  const dds_return_t code = dds_write_ts(writer_.get(), chunk, stamp_ns != 0 ? stamp_ns : dds_time());
+  if (batch_) participant_.batching()->end(*batch_);
+  forget_written();
+  add_one(record_->samples);
+  add_one(record_->shared);
+  return answer(code, error);
 }
 
 // ---- reader ----
@@ -260,6 +391,9 @@ Reader::Reader(Participant& participant, const perflab_endpoint_settings& settin
                    "cannot create a reader");
   require_hints(reader_.get(), settings.qos, false, topic_name_);
   identity_ = identity_of(reader_.get());
+  require_shared(reader_.get());
+  record_ = participant.add_record(topic_name_, false);
+  if (shared_size_ != 0 && settings.qos.depth > iceoryx::kDeepestInPlace) copy_out_of_shared_memory(type_);
 }
 
 dds_entity_t Reader::make_condition() {
@@ -309,6 +443,17 @@ perflab_status Reader::take(perflab_sample* sample, perflab_error* error) noexce
       last_handle_ = info.publication_handle;
     }
     const Message* const message = static_cast<const Message*>(data);
+    if (record_) {
+      if (message->was_shared && info.publication_handle != last_partner_) [[unlikely]] {
+        if (!is_partner(info.publication_handle)) {
+          ddsi_serdata_unref(data);
+          continue;
+        }
+        last_partner_ = info.publication_handle;
+      }
+      add_one(record_->samples);
+      if (message->was_shared) add_one(record_->shared);
+    }
     sample->data = message->bytes();
     sample->size = message->size;
     sample->writer = last_writer_;

@@ -5,8 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "middleware/cyclonedds/participant.h"
 #include "middleware/middleware.h"
@@ -36,17 +39,25 @@ class Endpoint {
               const char* policy = nullptr);
   void report_matched(std::int32_t change, dds_instance_handle_t handle, Identify identify);
   void report_incompatible(std::uint32_t policy);
+  // Whether peers that are matched include, or did, who wrote this: what comes through shared memory comes from
+  // all on the topic.
+  bool is_partner(dds_instance_handle_t handle) noexcept;
+  // That it got the shared memory that it was made for.
+  void require_shared(dds_entity_t entity) const;
 
   Participant& participant_;
   const std::string topic_name_;
   const std::string type_name_;
   const perflab_listener listener_;
+  const std::size_t shared_size_;  // of each message, which goes through shared memory; or 0
   ddsi_sertype* type_ = nullptr;  // owned by topic_
   Entity topic_;
   perflab_identity identity_{};
+  std::shared_ptr<Record> record_;
 
  private:
   std::mutex peers_mutex_;
+  support::Remembered<dds_instance_handle_t, bool> partners_;
   support::Remembered<dds_instance_handle_t, perflab_identity> peers_;
 };
 
@@ -54,15 +65,26 @@ class Writer : public Endpoint {
  public:
   Writer(Participant& participant, const perflab_endpoint_settings& settings,
          const perflab_listener* listener);
+  ~Writer();
 
   perflab_identity identity() const noexcept { return identity_; }
   std::size_t matched() noexcept;
   perflab_status write(const perflab_bytes* parts, std::size_t part_count, perflab_error* error) noexcept;
   void stamp_next(std::int64_t source_timestamp_ns) noexcept { next_stamp_ns_ = source_timestamp_ns; }
+  perflab_status loan(void** message, perflab_error* error) noexcept;
+  perflab_status write_loaned(void* message, perflab_error* error) noexcept;
+  void discard_loan(void* message) noexcept;
 
  private:
+  perflab_status write_shared(const perflab_bytes* parts, std::size_t part_count, perflab_error* error) noexcept;
+  perflab_status write_chunk(void* chunk, perflab_error* error) noexcept;
+  static perflab_status answer(dds_return_t code, perflab_error* error) noexcept;
+
+  const bool loans_;
+  std::vector<void*> outstanding_;
   std::int64_t next_stamp_ns_ = 0;  // 0: the library's
   Entity writer_;
+  std::optional<Batch> batch_;
 };
 
 class Reader : public Endpoint, public support::Attachment {
@@ -82,6 +104,7 @@ class Reader : public Endpoint, public support::Attachment {
  private:
   dds_instance_handle_t last_handle_ = DDS_HANDLE_NIL;  // the usual case: the writer of the message before
   perflab_identity last_writer_{};
+  dds_instance_handle_t last_partner_ = DDS_HANDLE_NIL;
   Entity reader_;
   Entity condition_;
 };

@@ -1,12 +1,17 @@
 #include "middleware/cyclonedds/message.h"
 
 #include <dds/ddsi/q_radmin.h>
+#ifdef DDS_HAS_SHM
+#include <dds/ddsi/ddsi_shm_transport.h>
+#endif
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <new>
+#include <utility>
 
 #include "middleware/types.h"
 
@@ -16,6 +21,7 @@ namespace {
 struct Type : ddsi_sertype {
   const perflab_host* host;
   const perflab_key* key;  // null: the topic has none
+  std::atomic<bool> copies_out;  // of shared memory
 };
 
 Message* allocate(const ddsi_sertype* type, ddsi_serdata_kind kind, std::size_t size) noexcept;
@@ -102,10 +108,50 @@ ddsi_serdata* from_key_hash(const ddsi_sertype* type, const ddsi_keyhash* given)
   return made;
 }
 
-// perflab writes serialized messages only, there are no application samples.
-ddsi_serdata* from_sample(const ddsi_sertype* type, ddsi_serdata_kind kind, const void*) {
-  return kind == SDK_DATA ? nullptr : allocate(type, kind, 0);
+thread_local ddsi_serdata* last_written = nullptr;
+
+// perflab writes serialized messages only, there are no application samples: but of a type in shared memory a sample is the
+// message in its chunk, which is copied here for those who do not share it.
+ddsi_serdata* from_sample(const ddsi_sertype* type, ddsi_serdata_kind kind, const void* sample) {
+  if (kind != SDK_DATA) return allocate(type, kind, 0);
+#ifdef DDS_HAS_SHM
+  if (type->fixed_size == 0) return nullptr;
+  Message* const made = allocate(type, kind, type->iox_size);
+  if (made == nullptr) return nullptr;
+  std::memcpy(made->bytes(), sample, type->iox_size);
+  Message* const whole = with_key(made);
+  // Where it is not sent in time the library frees it and then looks for its chunk in it.
+  if (whole != nullptr) last_written = ddsi_serdata_ref(whole);
+  return whole;
+#else
+  static_cast<void>(sample);
+  return nullptr;
+#endif
 }
+
+#ifdef DDS_HAS_SHM
+// A message that stays where it is: of a reader (`subscriber`), which gives the chunk back when it is freed, or of a writer,
+// which gives it away.
+ddsi_serdata* from_chunk(const ddsi_sertype* type, ddsi_serdata_kind kind, void* subscriber, void* chunk) {
+  const Type* const own = static_cast<const Type*>(type);
+  const std::size_t size = iceoryx_header_from_chunk(chunk)->data_size;
+  const bool copies = subscriber != nullptr && own->copies_out.load(std::memory_order_relaxed);
+  Message* const made = allocate(type, kind, copies ? size : 0);
+  if (made == nullptr) return nullptr;
+  made->was_shared = true;
+  if (subscriber != nullptr) made->reception_ns = own->host->now_ns(own->host->context);
+  if (copies) {
+    std::memcpy(made->bytes(), chunk, size);
+    free_iox_chunk(static_cast<iox_sub_t*>(subscriber), &chunk);
+  } else {
+    made->place = static_cast<std::uint8_t*>(chunk);
+    made->size = static_cast<std::uint32_t>(size);
+    made->iox_chunk = chunk;
+    made->iox_subscriber = subscriber;
+  }
+  return with_key(made);
+}
+#endif
 
 void copy_out(const ddsi_serdata* data, std::size_t offset, std::size_t size, void* to) {
   std::memcpy(to, message(data)->bytes() + offset, size);
@@ -136,6 +182,10 @@ void free_message(ddsi_serdata* data) {
   // The last reference was given back inside libddsc. This makes what other threads did with theirs visible
   // to ThreadSanitizer as well, which cannot look inside.
   static_cast<void>(__atomic_load_n(&data->refc.v, __ATOMIC_ACQUIRE));
+#ifdef DDS_HAS_SHM
+  if (data->iox_chunk != nullptr && data->iox_subscriber != nullptr)
+    free_iox_chunk(static_cast<iox_sub_t*>(data->iox_subscriber), &data->iox_chunk);
+#endif
   std::free(static_cast<Message*>(data));
 }
 
@@ -145,7 +195,7 @@ std::size_t print(const ddsi_sertype* type, const ddsi_serdata* data, char* text
   return length < 0 ? 0 : static_cast<std::size_t>(length);
 }
 
-// A digest is forced only with DDS Security, which perflab does not use.
+// A digest is forced only with DDS Security, with which topics have no keys here.
 void key_hash(const ddsi_serdata* data, ddsi_keyhash* hash, bool) {
   std::memcpy(hash->value, message(data)->key_hash.data(), sizeof hash->value);
 }
@@ -168,9 +218,7 @@ const ddsi_serdata_ops kMessageOps = {
     .get_keyhash = key_hash,
 #ifdef DDS_HAS_SHM
     .get_sample_size = size_of,
-    .from_iox_buffer = [](const ddsi_sertype*, ddsi_serdata_kind, void*, void*) -> ddsi_serdata* {
-      return nullptr;  // shared memory is switched off in the configuration
-    },
+    .from_iox_buffer = from_chunk,
 #endif
 };
 
@@ -186,6 +234,8 @@ Message* allocate(const ddsi_sertype* type, ddsi_serdata_kind kind, std::size_t 
   made->reception_ns = PERFLAB_TIME_UNKNOWN;
   made->size = static_cast<std::uint32_t>(size);
   made->key_hash = {};
+  made->place = reinterpret_cast<std::uint8_t*>(made + 1);
+  made->was_shared = false;
   std::memset(made->bytes() + size, 0, rounded - size);
   return made;
 }
@@ -202,9 +252,18 @@ void reallocate_samples(void** samples, const ddsi_sertype*, void*, std::size_t,
   for (std::size_t i = 0; i < count; ++i) samples[i] = nullptr;
 }
 void free_samples(const ddsi_sertype*, void**, std::size_t, dds_free_op_t) {}
+std::size_t shared_size(const ddsi_sertype* type) {
+#ifdef DDS_HAS_SHM
+  return type->fixed_size != 0 ? type->iox_size : 0;
+#else
+  static_cast<void>(type);
+  return 0;
+#endif
+}
 // Of the same name and operations.
 bool types_equal(const ddsi_sertype* one, const ddsi_sertype* other) {
-  return static_cast<const Type*>(one)->key == static_cast<const Type*>(other)->key;
+  return static_cast<const Type*>(one)->key == static_cast<const Type*>(other)->key &&
+         shared_size(one) == shared_size(other);
 }
 std::uint32_t hash_type(const ddsi_sertype*) { return 0; }
 
@@ -221,19 +280,34 @@ const ddsi_sertype_ops kTypeOps = {
     .type_map = nullptr,
     .type_info = nullptr,
     .derive_sertype = nullptr,
-    .get_serialized_size = [](const ddsi_sertype*, const void*) -> std::size_t { return SIZE_MAX; },
-    .serialize_into = [](const ddsi_sertype*, const void*, void*, std::size_t) { return false; },
+    // Types without a fixed size are not for shared memory.
+    .get_serialized_size = nullptr,
+    .serialize_into = nullptr,
 };
 
 }  // namespace
 
-ddsi_sertype* new_type(const char* name, const perflab_host* host, const perflab_key* key) {
+ddsi_sertype* new_type(const char* name, const perflab_host* host, const perflab_key* key, std::size_t shared_size) {
   Type* const type = new Type{};
   ddsi_sertype_init_flags(type, name, &kTypeOps, &kMessageOps,
                           key == nullptr ? DDSI_SERTYPE_FLAG_TOPICKIND_NO_KEY : 0);
   type->host = host;
   type->key = key;
+#ifdef DDS_HAS_SHM
+  if (shared_size != 0) {
+    type->fixed_size = 1;
+    type->iox_size = static_cast<std::uint32_t>(shared_size);
+  }
+#else
+  static_cast<void>(shared_size);
+#endif
   return type;
+}
+
+void copy_out_of_shared_memory(ddsi_sertype* type) noexcept { static_cast<Type*>(type)->copies_out = true; }
+
+void forget_written() noexcept {
+  if (ddsi_serdata* const last = std::exchange(last_written, nullptr)) ddsi_serdata_unref(last);
 }
 
 Message* new_message(const ddsi_sertype* type, const perflab_bytes* parts, std::size_t part_count) noexcept {

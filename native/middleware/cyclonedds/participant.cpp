@@ -122,6 +122,7 @@ Participant::Participant(const perflab_host& host, Settings settings)
   watch(DDS_BUILTIN_TOPIC_DCPSPARTICIPANT, participants_);
   watch(DDS_BUILTIN_TOPIC_DCPSPUBLICATION, writers_);
   watch(DDS_BUILTIN_TOPIC_DCPSSUBSCRIPTION, readers_);
+  if (settings_.batching_delay_ns) batching_ = std::make_unique<Batching>();
 }
 
 Participant::~Participant() {
@@ -229,13 +230,33 @@ std::uint64_t Participant::retransmitted_bytes() const {
   return total;
 }
 
+std::shared_ptr<Record> Participant::add_record(const std::string& topic, bool is_writer) {
+  if (!settings_.shared_memory) return nullptr;
+  auto record = std::make_shared<Record>(topic, is_writer);
+  const std::lock_guard lock(records_mutex_);
+  records_.push_back(record);
+  return record;
+}
+
 const char* Participant::describe() {
   nlohmann::json json = support::describe(settings_);
   json["library"] = "Cyclone DDS";
   json["version"] = library_version();
   json["max_message_size"] = support::cyclonedds_message_size(settings_);
-  json["transport"] = "udp";
-  json["shared_memory"] = false;
+  json["transport"] = settings_.shared_memory ? "udp+iceoryx" : "udp";
+  json["shared_memory"] = settings_.shared_memory;
+  json["readers"] = json["writers"] = nlohmann::json::array();
+  {
+    const std::lock_guard lock(records_mutex_);
+    for (const auto& record : records_) {
+      json[record->is_writer ? "writers" : "readers"].push_back(
+          {{"topic", record->topic},
+           {"samples", record->samples.load(std::memory_order_relaxed)},
+           {"samples_in_shared_memory", record->shared.load(std::memory_order_relaxed)}});
+    }
+  }
+  json["batching"] = nullptr;
+  if (batching_) json["batching"] = {{"delay_ns", *settings_.batching_delay_ns}, {"flushes", batching_->flushes()}};
   json["configuration"] = settings_.xml;
   const char* const uri = std::getenv("CYCLONEDDS_URI");
   json["ignored_environment"] = nlohmann::json::object();

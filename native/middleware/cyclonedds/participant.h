@@ -3,12 +3,15 @@
 
 #include <dds/dds.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
+#include "middleware/cyclonedds/batching.h"
 #include "middleware/cyclonedds/settings.h"
 #include "middleware/middleware.h"
 
@@ -35,6 +38,17 @@ class Entity {
 
 perflab_identity identity_of(dds_entity_t entity);
 
+// What an endpoint tells to describe(), also after its end. One thread counts, others read.
+struct Record {
+  std::string topic;
+  bool is_writer;
+  std::atomic<std::uint64_t> samples{0};
+  std::atomic<std::uint64_t> shared{0};  // ... of which went, or came, through shared memory
+};
+inline void add_one(std::atomic<std::uint64_t>& counter) noexcept {
+  counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
 // A domain of this process: Cyclone has one configuration for all its participants.
 struct Domain {
   perflab_host host;  // of the first participant; types, which all of them share, read its clock
@@ -57,6 +71,9 @@ class Participant {
   const perflab_host& host() const noexcept { return host_; }
   const Settings& settings() const noexcept { return settings_; }
   std::int64_t now_ns() const noexcept { return host_.now_ns(host_.context); }
+  // Null where shared memory was not asked for: then there is nothing to tell.
+  std::shared_ptr<Record> add_record(const std::string& topic, bool is_writer);
+  Batching* batching() noexcept { return batching_.get(); }  // null: messages do not wait for others
 
   // The GUID of a local or remote writer (or reader) from its instance handle; all zero if it is gone.
   // Callable from listener callbacks, also while the entity is still being created.
@@ -78,6 +95,8 @@ class Participant {
   Settings settings_;
   std::string description_;
   perflab_identity identity_{};
+  std::mutex records_mutex_;
+  std::vector<std::shared_ptr<Record>> records_;
   std::mutex report_mutex_;  // participants are lost on another thread than endpoints are found on
 
   // Deleted in reverse order: the domain, which joins every thread, last.
@@ -86,6 +105,7 @@ class Participant {
   Entity participants_;  // readers of the built-in topics
   Entity writers_;
   Entity readers_;
+  std::unique_ptr<Batching> batching_;
 };
 
 }  // namespace perflab::middleware::cyclonedds

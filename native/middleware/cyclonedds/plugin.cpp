@@ -3,6 +3,9 @@
 // Messages are carried under the ROS 2 names, so that ROS 2 nodes on the same domain and network see them.
 //
 // Options:
+//   batching               on or off (off): small messages wait for others, and leave together when a datagram is
+//                          full, when the library waits for room, when the writer ends, or after
+//   batching_delay         at most (1ms); of a writer with a latency_budget after that
 //   config                 an XML file, or XML itself, in Cyclone's format. Read after what perflab
 //                          sets, so it wins. SharedMemory is refused.
 //   lease_duration         how long a silent participant counts as alive (10s)
@@ -14,6 +17,12 @@
 //   receive_buffer         Cyclone's unit of received packets, at least 128KiB (256KiB; of Cyclone's
 //                          own 1 MiB per receive thread all becomes resident within the first megabyte
 //                          received)
+//   security               off, or a folder of credentials (support/security.h): DDS Security, by the plug-ins that the
+//                          library brings. Not with shared_memory, nor for topics with keys.
+//   shared_memory          on or off (off): messages of fixed size go through iceoryx. Their ends keep the last, are
+//                          volatile, and have no deadline, partition or manual liveliness, or are refused.
+//                          Needed for loans, and needs RouDi, iceoryx's daemon. What was really passed like
+//                          this is counted. Who else is in the domain is served over the network.
 //   socket_receive_buffer  what to ask the kernel for (4MiB, so that a 4 MB message fits; the kernel
 //   socket_send_buffer     grants no more than net.core.rmem_max and wmem_max)
 //
@@ -25,7 +34,7 @@
 // PERFLAB_TIME_UNKNOWN.
 //
 // Threads: gc, dq.builtins, dq.user, tev, recv (discovery), recvUC (data, on_data), and recvMC with
-// multicast.
+// multicast; batch, with batching.
 #include <dds/version.h>
 
 #include <cstring>
@@ -55,7 +64,7 @@ perflab_capabilities capabilities() {
           .reception_timestamps = true,
           .reports_endpoints = true,
           .related_samples = false,  // the library gives no access to inline QoS
-          .loans = false,
+          .loans = true,
           .instances = true};
 }
 
@@ -85,7 +94,7 @@ const perflab_policy* policies() {
       refused("time_based_filter", "Cyclone DDS delivers every message all the same"),
       refused("presentation", "Cyclone DDS has neither coherent sets nor order across instances"),
       supported("destination_order"),
-      supported("resource_limits"),
+      supported("resource_limits", "of readers"),
       supported("user_data"),
       supported("topic_data"),
       supported("group_data"),

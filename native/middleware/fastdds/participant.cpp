@@ -267,6 +267,7 @@ dds::DomainParticipantQos Participant::make_qos() {
   }
 #endif
 
+  if (settings_.credentials) secure(qos);
   auto& transport = qos.transport();
   transport.use_builtin_transports = false;
   if (settings_.udp) {
@@ -287,6 +288,22 @@ dds::DomainParticipantQos Participant::make_qos() {
   if (!settings_.profiles.empty()) apply_profiles(qos);
   count_transports(qos);
   return qos;
+}
+
+void Participant::secure(dds::DomainParticipantQos& qos) const {
+  const auto set = [&](const char* name, const std::string& value) {
+    qos.properties().properties().emplace_back(name, value);
+  };
+  const auto file = [&](const char* name) { return "file://" + settings_.credentials.file(name); };
+  set("dds.sec.auth.plugin", "builtin.PKI-DH");
+  set("dds.sec.auth.builtin.PKI-DH.identity_ca", file(support::kIdentityCa));
+  set("dds.sec.auth.builtin.PKI-DH.identity_certificate", file(support::kIdentityCertificate));
+  set("dds.sec.auth.builtin.PKI-DH.private_key", file(support::kIdentityKey));
+  set("dds.sec.access.plugin", "builtin.Access-Permissions");
+  set("dds.sec.access.builtin.Access-Permissions.permissions_ca", file(support::kPermissionsCa));
+  set("dds.sec.access.builtin.Access-Permissions.governance", file(support::kGovernance));
+  set("dds.sec.access.builtin.Access-Permissions.permissions", file(support::kPermissions));
+  set("dds.sec.crypto.plugin", "builtin.AES-GCM-GMAC");
 }
 
 void Participant::apply_profiles(dds::DomainParticipantQos& qos) {

@@ -91,6 +91,8 @@ class Participant : private dds::DomainParticipantListener {
   const perflab_identity& identity() const noexcept { return identity_; }
   bool is_own(const perflab_identity& entity) const noexcept;
   bool is_of_process(const perflab_identity& entity) const noexcept {
+    // With security the first bytes are those of the subject, which all processes have.
+    if (settings_.credentials) return is_own(entity);
     return std::memcmp(entity.bytes, identity_.bytes, kProcessPrefix) == 0;
   }
   // Delivered without transport: there is no reception.
@@ -167,6 +169,7 @@ class Participant : private dds::DomainParticipantListener {
   };
 
   dds::DomainParticipantQos make_qos();
+  void secure(dds::DomainParticipantQos& qos) const;
   void apply_profiles(dds::DomainParticipantQos& qos);
   void count_transports(dds::DomainParticipantQos& qos);
   void close() noexcept;

@@ -13,6 +13,8 @@
 //                          transport. One setting for all participants of a process.
 //   publish_mode           sync (as in rmw_fastrtps since Galactic): write() itself sends; or async: a
 //                          thread does
+//   security               off, or a folder of credentials (support/security.h): DDS Security, by the library's own
+//                          plug-ins. Not with data_sharing.
 //   socket_receive_buffer  what to ask the kernel for (4MiB, so that a 4 MB message fits; the kernel
 //   socket_send_buffer     grants no more than net.core.rmem_max and wmem_max)
 //   max_message_size       largest datagram, 2000..65500 (65500, the library's own), also of the
@@ -108,9 +110,9 @@ const perflab_policy* policies() {
       supported("partition"),
       supported("ownership"),
       supported("resource_limits"),
-      refused("time_based_filter", "Fast DDS passes it to peers and does not act by it"),
-      refused("destination_order", "Fast DDS passes it to peers and does not act by it"),
-      refused("presentation", "Fast DDS passes it to peers and does not act by it"),
+      refused("time_based_filter", "Fast DDS delivers every message all the same"),
+      refused("destination_order", "Fast DDS itself refuses by_source"),
+      refused("presentation", "Fast DDS has neither coherent sets nor order across instances"),
       supported("user_data"),
       supported("topic_data"),
       supported("group_data"),

@@ -3,6 +3,7 @@
 #include <limits>
 #include <span>
 
+#include "middleware/fastdds/fast.h"
 #include "middleware/support/options.h"
 
 namespace perflab::middleware::fastdds {
@@ -26,7 +27,7 @@ Settings read_settings(const perflab_participant_settings& given) {
   const Options options(
       "fastdds", std::span(given.options, given.option_count),
       {"config", "data_sharing", "intraprocess", "lease_duration", "max_blocking_time", "max_message_size",
-       "publish_mode", "shm_segment_size", "socket_receive_buffer", "socket_send_buffer", "transport"});
+       "publish_mode", "security", "shm_segment_size", "socket_receive_buffer", "socket_send_buffer", "transport"});
   Settings settings{support::read_dds_settings("fastdds", given, options, 65536)};
   settings.profiles = read_config(options);
 
@@ -39,6 +40,18 @@ Settings read_settings(const perflab_participant_settings& given) {
   settings.data_sharing = options.either("data_sharing", "on", "off").value_or(settings.data_sharing);
   settings.intraprocess = options.either("intraprocess", "on", "off").value_or(settings.intraprocess);
   settings.asynchronous = options.either("publish_mode", "async", "sync").value_or(settings.asynchronous);
+
+  if (settings.credentials) {
+#if !HAVE_SECURITY
+    throw Unsupported("fastdds: security: this Fast DDS was built without it; right would be security=off");
+#endif
+    if (settings.data_sharing) options.refuse("data_sharing", "off beside security, which protects datagrams alone");
+    if (settings.ignore_local_endpoints) {
+      throw Unsupported(
+          "fastdds: security: identities then do not tell which endpoints are of this process; right would be no "
+          "intra-process delivery");
+    }
+  }
 
   constexpr std::uint64_t kMost = std::numeric_limits<std::int32_t>::max();
   settings.shm_segment_size = static_cast<std::uint32_t>(

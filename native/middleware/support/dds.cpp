@@ -49,6 +49,7 @@ DdsSettings read_dds_settings(const std::string& middleware, const perflab_parti
   }
   settings.max_blocking_time_ns =
       options.duration_ns("max_blocking_time").value_or(settings.max_blocking_time_ns);
+  settings.credentials = read_security(options);
   return settings;
 }
 
@@ -60,7 +61,8 @@ nlohmann::json describe(const DdsSettings& settings) {
           {"socket_send_buffer", as_json(settings.send_buffer)},
           {"max_message_size", settings.max_message_size.value_or(kLargestMessageSize)},
           {"lease_duration_ns", settings.lease_duration_ns},
-          {"max_blocking_time_ns", settings.max_blocking_time_ns}};
+          {"max_blocking_time_ns", settings.max_blocking_time_ns},
+          {"security", static_cast<bool>(settings.credentials)}};
 }
 
 }  // namespace perflab::middleware::support

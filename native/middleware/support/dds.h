@@ -15,6 +15,7 @@
 #include "middleware/middleware.h"
 #include "middleware/support/network.h"
 #include "middleware/support/options.h"
+#include "middleware/support/security.h"
 
 namespace perflab::middleware::support {
 
@@ -42,6 +43,7 @@ struct DdsSettings {
       max_message_size{};  // bytes of a datagram; the library's writer knows the default
   std::int64_t lease_duration_ns = 10'000'000'000;
   std::int64_t max_blocking_time_ns = 1'000'000'000;
+  Credentials credentials{};  // of DDS Security
 };
 
 // Without options. Throws BadInput where there is no such domain or network, Unsupported where
@@ -49,7 +51,7 @@ struct DdsSettings {
 DdsSettings dds_settings(const std::string& middleware, std::uint32_t domain, const std::string& network,
                          std::uint32_t participants_expected);
 
-// With the options lease_duration, max_blocking_time, max_message_size, socket_receive_buffer and
+// With the options lease_duration, max_blocking_time, max_message_size, security, socket_receive_buffer and
 // socket_send_buffer. `least_socket_buffer`: smaller ones the library refuses.
 DdsSettings read_dds_settings(const std::string& middleware, const perflab_participant_settings& given,
                               const Options& options, std::uint64_t least_socket_buffer);

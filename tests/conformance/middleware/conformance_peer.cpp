@@ -5,6 +5,7 @@
 //       [fixed|loans SIZE]       messages of that size only; and loaned
 //       [data TEXT]              with that USER_DATA
 //       [keyed]                  on a topic with keys
+//       [budget NANOSECONDS]     its latency budget
 //   wait_matched NAME COUNT        until the endpoint has so many partners
 //   write NAME FIRST COUNT SIZE    numbered messages
 //   write_stamped NAME NUMBER SIZE NANOSECONDS   with that source time stamp
@@ -92,6 +93,8 @@ class Peer {
     for (std::string form; in >> form;) {
       if (form == "data") {
         in >> settings.user_data;
+      } else if (form == "budget") {
+        in >> settings.qos.latency_budget_ns;
       } else if (form == "keyed") {
         settings.key = conformance::key_of_messages();
       } else {

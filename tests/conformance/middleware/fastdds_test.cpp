@@ -158,6 +158,8 @@ TEST_F(FastDds, MalformedOptionsAreRefused) {
   expect_refused("data_sharing", "yes", "on or off");
   expect_refused("intraprocess", "1", "on or off");
   expect_refused("publish_mode", "later", "sync");
+  expect_refused("security", "on", "path of a folder");
+  expect_refused("security", "/no/such/folder", "identity_ca.pem");
   expect_refused("lease_duration", "10", "lease_duration");
   expect_refused("max_blocking_time", "soon", "max_blocking_time");
   expect_refused("max_message_size", "100", "max_message_size");

@@ -39,6 +39,8 @@ struct Subject {
   std::string plugin;
   // What else it shall meet; of the interoperability test only.
   std::string other_plugin;
+  // iceoryx's daemon, which runs beside the tests; or empty.
+  std::string roudi;
   // Given to every participant.
   std::vector<std::pair<std::string, std::string>> options;
   // What of QoS and passing the plug-in may refuse, by name; anything else refused is a failure.
@@ -243,6 +245,13 @@ inline std::string usual_reliability() { return may_refuse("reliability") ? "bes
 inline perflab_qos keep_all() {
   perflab_qos qos = usual_qos();
   qos.history = PERFLAB_KEEP_ALL;
+  return qos;
+}
+
+// Of loans, which not every memory has room to keep all of.
+inline perflab_qos keep_many() {
+  perflab_qos qos = usual_qos();
+  qos.depth = 150;
   return qos;
 }
 

@@ -1,10 +1,11 @@
-// middleware_conformance --plugin FILE [--may-refuse WHAT]... [--option KEY=VALUE]... [--short-lease
+// middleware_conformance --plugin FILE [--roudi PROGRAM] [--may-refuse WHAT]... [--option KEY=VALUE]... [--short-lease
 // KEY=VALUE]
 //     [GoogleTest's options]
 #include <cstdio>
 #include <string_view>
 
 #include "fixture.h"
+#include "roudi.h"
 
 namespace perflab::conformance {
 
@@ -25,6 +26,8 @@ int main(int argc, char** argv) {
       subject.plugin = value;
     } else if (name == "--other-plugin") {
       subject.other_plugin = value;
+    } else if (name == "--roudi") {
+      subject.roudi = value;
     } else if (name == "--may-refuse") {
       subject.may_refuse.push_back(value);
     } else if ((name == "--short-lease" || name == "--option") && value.find('=') != std::string::npos) {
@@ -33,7 +36,7 @@ int main(int argc, char** argv) {
       options.emplace_back(value.substr(0, split), value.substr(split + 1));
     } else {
       std::fprintf(stderr,
-                   "unknown argument %s; known are --plugin FILE, --other-plugin FILE, --may-refuse WHAT, "
+                   "unknown argument %s; known are --plugin FILE, --other-plugin FILE, --roudi PROGRAM, --may-refuse WHAT, "
                    "--option KEY=VALUE and --short-lease KEY=VALUE\n",
                    argv[i]);
       return 2;
@@ -43,5 +46,16 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "--plugin FILE is missing\n");
     return 2;
   }
-  return RUN_ALL_TESTS();
+  if (subject.roudi.empty() || testing::GTEST_FLAG(list_tests)) return RUN_ALL_TESTS();
+  // It signals whoever has its memory when it ends, so that is another process.
+  perflab::conformance::RouDi roudi(subject.roudi);
+  perflab::conformance::eventually(perflab::conformance::RouDi::ready);
+  const pid_t tests = fork();
+  if (tests == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    std::exit(RUN_ALL_TESTS());
+  }
+  int status = 0;
+  waitpid(tests, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }

@@ -28,7 +28,10 @@ Peer::Peer(const std::string& plugin, std::uint32_t domain,
   std::vector<std::string> words{program, plugin, std::to_string(domain)};
   // What is given to every participant of the plug-in under test.
   if (plugin == subject().plugin) {
-    for (const auto& [key, value] : subject().options) words.push_back(key + "=" + value);
+    for (const auto& [key, value] : subject().options) {
+      const bool replaced = std::ranges::any_of(options, [&](const auto& option) { return option.first == key; });
+      if (!replaced) words.push_back(key + "=" + value);
+    }
   }
   for (const auto& [key, value] : options) words.push_back(key + "=" + value);
   std::vector<char*> arguments;

@@ -1,10 +1,13 @@
 // The QoS policies by the table of all (middleware/policies.h): what the plug-in declares it does, what it does not declare it
 // refuses.
+#include <signal.h>
+
 #include <map>
 #include <set>
 #include <string>
 
 #include "fixture.h"
+#include "peer.h"
 #include "middleware/disturb/disturb.h"
 #include "middleware/policies.h"
 
@@ -73,6 +76,9 @@ TEST_F(Conformance, WhatIsDeclaredAsSupportedHasATestOfItsEffect) {
       {"ownership", "OnlyTheStrongestExclusiveWriterIsHeardAndAnotherTakesOver"},
       {"time_based_filter", "AFastWriterIsThinnedToTheMinimumSeparation"},
       {"destination_order", "BySourceWhatIsOlderThanTheLastIsDropped"},
+      {"presentation", "OrderedAccessKeepsTheOrderAcrossInstances"},
+      {"durability=transient", "TransientMessagesOutliveTheirWriter"},
+      {"durability=persistent", "TransientMessagesOutliveTheirWriter"},
       {"resource_limits", "AFullReaderHoldsNoMoreThanItsLimit"},
       {"user_data", "PeersSeeWhatEndpointsSayOfThemselves"},
       {"topic_data", "PeersSeeWhatEndpointsSayOfThemselves"},
@@ -110,7 +116,8 @@ TEST_F(Conformance, PoliciesAreRefusedWhereTheyAreNotDeclared) {
       EXPECT_FALSE(refused) << "it is not declared, and taken";
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), Error::Kind::kUnsupported) << error.what();
-      EXPECT_TRUE(refused || may_refuse(row.policy)) << error.what();
+      const bool of_writers = row.policy == std::string_view("resource_limits") && may_refuse("writer_limits");
+      EXPECT_TRUE(refused || may_refuse(row.policy) || of_writers) << error.what();
       EXPECT_NE(std::string(error.what()).find(row.name), std::string::npos) << error.what();
     }
   });
@@ -248,6 +255,24 @@ TEST_F(Conformance, AReaderBySourceDoesNotMatchAWriterByReception) {
   EXPECT_EQ(of_reader.find(PERFLAB_INCOMPATIBLE_QOS)->policy, "destination_order");
 }
 
+// Also of hints: that two ends do not match can be seen.
+TEST_F(Conformance, AReaderDoesNotMatchAWriterWithALongerLatencyBudget) {
+  if (support_of(plugin_, "latency_budget") == PERFLAB_REFUSED) GTEST_SKIP() << "latency_budget is refused";
+  perflab_qos qos = keep_all();
+  qos.latency_budget_ns = 1'000'000;
+  Recorder of_writer, of_reader;
+  Writer w = writer(qos, of_writer.listener());
+  Reader r = reader(keep_all(), of_reader.listener());
+  if (may_refuse("latency_budget_match")) {
+    EXPECT_TRUE(matched(w, r)) << "it is known not to look at it";
+    return;
+  }
+  ASSERT_TRUE(eventually([&] { return of_writer.has(PERFLAB_INCOMPATIBLE_QOS) && of_reader.has(PERFLAB_INCOMPATIBLE_QOS); }));
+  EXPECT_EQ(of_writer.find(PERFLAB_INCOMPATIBLE_QOS)->policy, "latency_budget");
+  EXPECT_EQ(of_reader.find(PERFLAB_INCOMPATIBLE_QOS)->policy, "latency_budget");
+  EXPECT_EQ(w.matched_readers(), 0u);
+}
+
 TEST_F(Conformance, AFullReaderHoldsNoMoreThanItsLimit) {
   PERFLAB_SUPPORTED_OR_SKIP("resource_limits");
   perflab_qos qos = keep_all();
@@ -272,6 +297,93 @@ TEST_F(Conformance, AFullReaderHoldsNoMoreThanItsLimit) {
   }));
   write(w, next);
   EXPECT_EQ(numbers(take_until(limited, 1)), range(next, next + 1)) << "there is room again";
+}
+
+// Within TOPIC or GROUP, what is taken one by one comes in the order of the writes, whichever instance it is of.
+TEST_F(Conformance, OrderedAccessKeepsTheOrderAcrossInstances) {
+  PERFLAB_SUPPORTED_OR_SKIP("presentation");
+  perflab_qos qos = keep_all();
+  qos.access_scope = PERFLAB_SCOPE_TOPIC;
+  qos.ordered = true;
+  const middleware::EndpointSettings settings{.topic = kTopic, .type = kType, .qos = qos, .key = key_of_messages()};
+  Writer w = participant().create_writer(settings);
+  Reader r = participant().create_reader(settings);
+  ASSERT_TRUE(matched(w, r));
+  std::vector<std::uint64_t> written;
+  for (std::uint32_t round = 0; round < 3; ++round) {
+    for (std::uint32_t instance = 0; instance < 3; ++instance) {
+      written.push_back(number_in(instance, round));
+      write(w, written.back(), 101);
+    }
+  }
+  EXPECT_EQ(numbers(take_until(r, written.size())), written);
+}
+
+TEST_F(Conformance, AReaderThatAsksForAWiderScopeDoesNotMatch) {
+  PERFLAB_SUPPORTED_OR_SKIP("presentation");
+  perflab_qos qos = keep_all();
+  qos.access_scope = PERFLAB_SCOPE_GROUP;
+  Recorder of_writer, of_reader;
+  Writer w = writer(keep_all(), of_writer.listener());
+  Reader r = reader(qos, of_reader.listener());
+  ASSERT_TRUE(eventually([&] { return of_reader.has(PERFLAB_INCOMPATIBLE_QOS); }));
+  EXPECT_EQ(of_reader.find(PERFLAB_INCOMPATIBLE_QOS)->policy, "presentation");
+}
+
+TEST_F(Conformance, TransientMessagesOutliveTheirWriter) {
+  const perflab_policy* const transient = middleware::declared(plugin_.policies(), "durability=transient");
+  if (transient == nullptr || transient->support != PERFLAB_SUPPORTED) GTEST_SKIP() << "durability=transient is refused";
+  for (const perflab_durability durability : {PERFLAB_TRANSIENT, PERFLAB_PERSISTENT}) {
+    perflab_qos qos = keep_all();
+    qos.durability = durability;
+    std::optional<Writer> w(writer(qos));
+    write(*w, 1);
+    w.reset();
+    Reader late = reader(qos);
+    EXPECT_EQ(numbers(take_until(late, 1, 3s)), range(1, 2)) << durability;
+  }
+}
+
+// A reader in a process that is stopped acknowledges nothing.
+TEST_F(Conformance, AFullReliableWriterWaitsAndThenSaysThatNothingWasSent) {
+  PERFLAB_SUPPORTED_OR_SKIP("resource_limits");
+  if (!plugin_.capabilities().across_processes) GTEST_SKIP() << "the plug-in stays within one process";
+  open_with({{"max_blocking_time", "100ms"}});
+  perflab_qos qos = keep_all();
+  qos.max_samples = qos.max_samples_per_instance = 5;
+  qos.max_instances = 1;
+  if (may_refuse("writer_limits")) {
+    EXPECT_THROW(writer(qos), Error);
+    return;
+  }
+  Writer w = writer(qos);
+  Peer peer(subject().plugin, domain_.id());
+  ASSERT_EQ(peer.ask(std::string("reader r ") + kTopic + " " + kType + " keep_all reliable volatile 1"), "ok");
+  ASSERT_EQ(peer.ask("wait_matched r 1"), "ok");
+  ASSERT_TRUE(eventually([&] { return w.matched_readers() == 1; }));
+  write(w, 0);
+  EXPECT_EQ(peer.ask("take r 1 36"), "took 1 intact 1 ordered 1 first 0 last 0");
+  ASSERT_EQ(kill(peer.pid(), SIGSTOP), 0);
+  perflab_error error{};
+  std::uint64_t written = 1;
+  perflab_status status = PERFLAB_OK;
+  for (; written < 100 && status == PERFLAB_OK; ++written) {
+    const auto bytes = make_message(written, 36);
+    const perflab_bytes part{bytes.data(), bytes.size()};
+    status = w.write({&part, 1}, error);
+  }
+  ASSERT_EQ(kill(peer.pid(), SIGCONT), 0);
+  EXPECT_EQ(status, PERFLAB_FAILED) << "a writer that has room for 5 messages took 99";
+  EXPECT_NE(std::string(error.text).find("not sent"), std::string::npos) << error.text;
+  // What it took arrives, and then there is room again.
+  const std::uint64_t last = written - 2;
+  EXPECT_LE(last, 6u);
+  EXPECT_EQ(peer.ask("take r " + std::to_string(last) + " 36"),
+            "took " + std::to_string(last) + " intact " + std::to_string(last) + " ordered 1 first 1 last " + std::to_string(last));
+  const auto bytes = make_message(last + 1, 36);
+  const perflab_bytes part{bytes.data(), bytes.size()};
+  EXPECT_TRUE(eventually([&] { return w.write({&part, 1}, error) == PERFLAB_OK; })) << error.text;
+  EXPECT_TRUE(peer.ask("take r 1 36").ends_with("last " + std::to_string(last + 1)));
 }
 
 // What the plug-in declares of these, peers can read.

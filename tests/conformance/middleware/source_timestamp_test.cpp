@@ -102,7 +102,7 @@ TEST_F(SourceTimestamp, HoldsForMessagesThatAreRelated) {
 TEST_F(SourceTimestamp, HoldsForLoanedMessages) {
   constexpr std::size_t kSize = 1000;
   const middleware::EndpointSettings settings{
-      .topic = kTopic, .type = kType, .fixed_size = kSize, .loans = true, .qos = keep_all()};
+      .topic = kTopic, .type = kType, .fixed_size = kSize, .loans = true, .qos = keep_many()};
   PERFLAB_CREATE_OR_REFUSE(w, participant().create_writer(settings), "loan");
   Reader r = participant().create_reader(settings);
   ASSERT_TRUE(matched(w, r));

@@ -1,0 +1,135 @@
+"""RouDi, the daemon of iceoryx: who has the memory that the processes of a machine share. A machine has one."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import grp
+import math
+import os
+import shutil
+import socket
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from perflab.errors import Unavailable
+
+PROGRAM = "iox-roudi"
+PACKAGE = "iceoryx"
+OPTION = "shared_memory"
+SHARED = Path("/dev/shm")
+MADE = Path("/tmp")  # where iceoryx has its sockets and locks
+SOCKET, LOCK, MANAGEMENT = "roudi", "iox-unique-roudi.lock", "iceoryx_mgmt"
+LOCKS = (LOCK, f"{SOCKET}.lock")
+OF_PROCESS = "iceoryx_rt_{pid}_*"  # what Cyclone DDS calls a process
+
+QUEUE = 256  # that a subscriber has at most
+IN_PLACE = 200  # messages of deeper histories are copied (native/middleware/cyclonedds/iceoryx.h)
+LOANS = 8  # of a publisher
+SPARE = 4  # the last message of a publisher, one that is being read, and what is under way
+HEADERS = 1024  # of a message, more than the header of perflab's types, the encapsulation and the chunk's own
+ALIGNED = 64
+SMALL, SMALL_COUNT = 1024, 256  # in any case
+
+
+@dataclass(frozen=True)
+class RouDi:
+    """A `Daemon` of perflab.middleware.kind."""
+
+    name: str = PROGRAM
+
+    def wanted(self, options: Mapping[str, str]) -> bool:
+        return options.get(OPTION) == "on"
+
+    def require(self) -> None:
+        if shutil.which(PROGRAM) is None:
+            raise Unavailable(
+                f"{OPTION}=on needs {PROGRAM}, which is not installed; install it with `apt install {PACKAGE}`"
+            )
+
+    def require_none(self) -> None:
+        if is_held():
+            raise Unavailable(
+                f"{OPTION}=on: another {PROGRAM} runs, of which a machine can have one, and perflab starts its own; "
+                "end it, or wait until the run that has it is over"
+            )
+
+    def command(self, graph: Mapping[str, Any], folder: Path) -> list[str]:
+        file = folder / "roudi.toml"
+        pools = pools_of(graph)
+        needed, free = sum(size * count for size, count in pools.items()), shutil.disk_usage(SHARED).free
+        if needed > free:
+            raise Unavailable(
+                f"{OPTION}=on: the messages of the graph need {needed >> 20} MiB of shared memory, and {SHARED} has "
+                f"{free >> 20} MiB left; smaller messages, or histories that are less deep"
+            )
+        file.write_text(_configuration(pools), encoding="utf-8")
+        # A process that does not answer in time on a busy machine must not lose its memory.
+        return [PROGRAM, "--config-file", str(file), "--monitoring-mode", "off", "--log-level", "error"]
+
+    def ready(self) -> bool:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.connect(str(MADE / SOCKET))
+            except OSError:
+                return False
+        return True
+
+    def remove_left_over(self, pids: Iterable[int]) -> None:
+        """What processes that were killed have left, and RouDi, if it was; nothing that somebody uses."""
+        found = [path for pid in pids for path in MADE.glob(OF_PROCESS.format(pid=pid))]
+        if not is_held():
+            segment = grp.getgrgid(os.getgid()).gr_name  # as RouDi calls it
+            found += [MADE / SOCKET, *(MADE / lock for lock in LOCKS), SHARED / MANAGEMENT, SHARED / segment]
+        for path in found:
+            with contextlib.suppress(OSError):
+                if path.lstat().st_uid == os.getuid():
+                    path.unlink()
+
+
+def is_held() -> bool:
+    """Whether a RouDi runs: it holds a lock as long as it lives."""
+    try:
+        descriptor = os.open(MADE / LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    except PermissionError:  # somebody else's
+        return RouDi().ready()
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def pools_of(graph: Mapping[str, Any]) -> dict[int, int]:
+    """How many chunks of each size a resolved graph needs at most, so that no writer ever waits for one: a reader has
+    as many in iceoryx's queue as in its history."""
+    nodes: Sequence[Mapping[str, Any]] = [node for process in graph["processes"] for node in process["nodes"]]
+    held: dict[str, int] = {}
+    for node in nodes:
+        for subscription in node["subscriptions"]:
+            if (depth := subscription["qos"]["depth"]) is not None:  # of keep_all none goes through shared memory
+                here = min(depth, QUEUE) + (depth if depth <= IN_PLACE else 0) + SPARE
+                held[subscription["topic"]] = held.get(subscription["topic"], 0) + here
+    pools = {SMALL: SMALL_COUNT}
+    for node in nodes:
+        for publisher in node["publishers"]:
+            size = math.ceil((publisher["size_bytes"] + HEADERS) / ALIGNED) * ALIGNED
+            # Those who read are counted with the first publisher of a topic alone.
+            pools[size] = pools.get(size, 0) + LOANS + SPARE + held.pop(publisher["topic"], 0)
+    return dict(sorted(pools.items()))
+
+
+def _configuration(pools: Mapping[int, int]) -> str:
+    text = "[general]\nversion = 1\n\n[[segment]]\n"
+    for size, count in pools.items():
+        text += f"\n[[segment.mempool]]\nsize = {size}\ncount = {count}\n"
+    return text
+
+
+ROUDI = RouDi()
