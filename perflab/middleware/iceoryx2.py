@@ -10,7 +10,7 @@ KIND = MiddlewareKind(
     wire="iceoryx2",
     service_framings=("rmw_fastrtps", "rmw_cyclonedds"),
     options=(
-        Option("buffer", "messages that may wait for a reader; it keeps the last of at most an eighth of them (4096)"),
+        Option("buffer", "messages that may wait for a reader; keep_last keeps at most a quarter of them (4096)"),
         Option("max_blocking_time", "how long a reliable writer waits for a reader that keeps all (1s)"),
     ),
 )

@@ -84,7 +84,7 @@ impl Reader {
         if qos.history == PERFLAB_KEEP_LAST && qos.depth as usize > most {
             return Err(Error::unsupported(format!(
                 "{NAME}: topic '{}': history depth {} is refused: a reader keeps at most the last {most}; right would be less, \
-                 or a larger buffer, of which that is an eighth",
+                 or a larger buffer, of which that is a quarter",
                 settings.topic, qos.depth
             )));
         }

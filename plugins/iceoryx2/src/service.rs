@@ -52,6 +52,8 @@ pub const KINDS: [Kind; 2] = [Kind::KeepsLast, Kind::KeepsAll];
 
 const MOST_READERS: usize = 32; // of a writer
 const MOST_NODES: usize = 128;
+// Taken and not yet returned, beside those that wait in their order.
+const HELD_BY_THE_HOST: usize = 64;
 /// Loans of a writer.
 pub const MOST_LOANS: usize = 64;
 // Of a writer whose messages have no fixed size, at first.
@@ -70,7 +72,7 @@ impl Limits {
         let buffer = options.number("buffer", 16, 65536, 4096)?;
         Ok(Limits {
             buffer,
-            held: (buffer / 8).max(16),
+            held: (buffer / 4).max(16),
             max_blocking_ns: options.duration_ns("max_blocking_time", 1_000_000_000)?,
         })
     }
@@ -136,7 +138,7 @@ impl Services {
             .enable_safe_overflow(kind == Kind::KeepsLast)
             .history_size(history_of(&offered.qos))
             .subscriber_max_buffer_size(self.limits.buffer)
-            .subscriber_max_borrowed_samples(2 * self.limits.held)
+            .subscriber_max_borrowed_samples(self.limits.held + HELD_BY_THE_HOST)
             .max_publishers(1)
             .max_subscribers(MOST_READERS)
             .max_nodes(MOST_NODES)
@@ -150,7 +152,8 @@ impl Services {
         let waits = offered.qos.reliability == PERFLAB_RELIABLE;
         // Each message is there once, however many readers have it: room for the two buffers that may differ most, and for what
         // readers have taken.
-        let room = 2 * (limits.buffer + limits.held) + 64 * MOST_READERS + MOST_LOANS + history_of(&offered.qos);
+        let room =
+            2 * (limits.buffer + limits.held) + HELD_BY_THE_HOST * MOST_READERS + MOST_LOANS + history_of(&offered.qos);
         messages
             .publisher_builder()
             .initial_max_slice_len(if fixed_size > 0 { fixed_size } else { FIRST_BYTES })
