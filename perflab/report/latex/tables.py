@@ -68,6 +68,10 @@ def of_curves(summary: Summary) -> Iterator[Table]:
             f"{curve.factor} ({curve.place}): median over trials with {level} intervals at each level, "
             f"and trials that succeeded with Wilson's {of_success} interval.",
         )
+    for factor in dict.fromkeys(curve.factor for curve in found):
+        above = curves.above_floors([curve for curve in found if curve.factor == factor], "")
+        if above is not None:
+            yield Table(above, f"Over {factor}, how many times a floor each variant is.")
 
 
 def of_costs(summary: Summary) -> Iterator[Table]:

@@ -156,7 +156,7 @@ def above_floors(found: Sequence[Curve], title: str) -> Table[AboveFloor] | None
 
 def _times_floor(variant: str, metric: Metric, name: str) -> Column[AboveFloor]:
     key = variant, metric.name
-    return Column(name, f"× {variant}", lambda row: row.ratios.get(key), FACTOR, group=metric.words, rank=1)
+    return Column(name, f"over {variant}", lambda row: row.ratios.get(key), FACTOR, group=metric.words, rank=1)
 
 
 def _ratios(

@@ -45,6 +45,7 @@ TEST_F(CycloneDds, DescribesLibraryNetworkAndConfiguration) {
   EXPECT_EQ(json.at("network"), "lo");
   EXPECT_EQ(json.at("multicast"), false);
   EXPECT_EQ(json.at("shared_memory"), false);
+  EXPECT_EQ(json.at("retransmitted_bytes"), 0);
   EXPECT_NE(json.at("configuration").get<std::string>().find("NetworkInterface name=\"lo\""),
             std::string::npos);
 }
