@@ -172,7 +172,7 @@ Exchange bare_cyclonedds(std::uint32_t domain) {
   using namespace middleware::cyclonedds;
   static const perflab_host host{.now_ns = now_ns, .on_event = nullptr, .context = nullptr};
   const dds_entity_t participant = dds_create_participant(domain, nullptr, nullptr);
-  ddsi_sertype* type = new_type(kType, &host, nullptr);
+  ddsi_sertype* type = new_type(kType, &host, nullptr, 0);
   const dds_entity_t topic = dds_create_topic_sertype(participant, kTopic, &type, nullptr, nullptr, nullptr);
   dds_qos_t* const qos = dds_create_qos();
   dds_qset_history(qos, DDS_HISTORY_KEEP_LAST, 10);

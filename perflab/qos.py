@@ -105,6 +105,13 @@ POLICIES: tuple[Policy, ...] = (
     Policy(
         "lease_duration", "how long it counts as alive without a sign of life", "limit", policy="liveliness", ros2=True
     ),
+    Policy(
+        "service_cleanup_delay",
+        "how long a durability service keeps an instance that is gone",
+        "duration",
+        ends=PUBLISHERS,
+        policy="durability_service",
+    ),
     Policy("partition", "names of which both ends need one in common", "names", ()),
     Policy("ownership", "whether all publishers are heard, or the strongest alone", ("shared", "exclusive"), "shared"),
     Policy("ownership_strength", "how strong it is", "number", 0, PUBLISHERS, policy="ownership"),

@@ -36,7 +36,7 @@ extern "C" {
 
 /* The one version of everything below: raised by one whenever a plug-in built against an older header would
  * misbehave. */
-#define PERFLAB_MIDDLEWARE_ABI 8u
+#define PERFLAB_MIDDLEWARE_ABI 9u
 
 /* "Not known": a time that this middleware cannot tell. Never 0. */
 #define PERFLAB_TIME_UNKNOWN INT64_MIN
@@ -106,6 +106,7 @@ typedef struct perflab_qos {
   int64_t lifespan_ns; /* writers only */
   perflab_liveliness liveliness;
   int64_t lease_duration_ns;
+  int64_t service_cleanup_delay_ns; /* DURABILITY_SERVICE, >= 0; writers only */
   perflab_text partition; /* names joined by commas; empty: the one without a name */
   perflab_ownership ownership;
   int32_t ownership_strength;   /* >= 0; writers only */

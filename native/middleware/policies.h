@@ -133,6 +133,8 @@ inline constexpr auto kPolicies = [] {
       row("lifespan", "lifespan_ns", "lifespan", &Qos::lifespan_ns, Limit{}, kAny, kWriters, kRos2),
       row("liveliness", "liveliness", "liveliness", &Qos::liveliness, Words<kLivelinessWords>{}, rule::AtLeast{}, kBoth, kRos2),
       row("lease_duration", "lease_duration_ns", "liveliness", &Qos::lease_duration_ns, Limit{}, rule::AtMost{}, kBoth, kRos2),
+      row("service_cleanup_delay", "service_cleanup_delay_ns", "durability_service", &Qos::service_cleanup_delay_ns, Duration{},
+          kAny, kWriters, kDds),
       row("partition", "partition", "partition", &Qos::partition, Names{}, rule::OneInCommon{}, kBoth, kDds),
       row("ownership", "ownership", "ownership", &Qos::ownership, Words<kOwnershipWords>{}, rule::Same{}, kBoth, kDds),
       row("ownership_strength", "ownership_strength", "ownership", &Qos::ownership_strength, Number{}, kAny, kWriters, kDds),

@@ -17,7 +17,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-ABI = 8
+ABI = 9
 RUNTIME_ABI = 8
 RUNTIME_ENTRY = "perflab_runtime_plugin"
 _PR_SET_PDEATHSIG = 1

@@ -104,6 +104,7 @@ const perflab_policy* policies() {
       supported("durability"),
       kNoTransient,
       kNoPersistent,
+      kNoDurabilityService,
       supported("deadline"),
       supported("lifespan"),
       supported("liveliness"),

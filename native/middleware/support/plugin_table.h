@@ -48,6 +48,7 @@ constexpr perflab_policy refused(const char* name, const char* why) { return {na
 // Messages that outlive their writer take a service.
 inline constexpr perflab_policy kNoTransient = refused("durability=transient", "there is no durability service");
 inline constexpr perflab_policy kNoPersistent = refused("durability=persistent", "there is no durability service");
+inline constexpr perflab_policy kNoDurabilityService = refused("durability_service", "there is none");
 inline constexpr perflab_policy kLastPolicy = refused(nullptr, nullptr);
 
 struct PluginDescription {
