@@ -15,7 +15,7 @@ from tests.end_to_end.conftest import SOURCE, TIMEOUT_S, Run, environment
 
 # Which process it was, when it lived, and what reading the clock cost it.
 _OF_THE_PROCESS = re.compile(rb'"(pid|started_ns|wall_ns|clock_cost_ns)":\d+')
-_INSTANT = re.compile(rb'"(at_ns|max_at_ns|measured_from_ns|measured_until_ns)":(\d+)')
+_INSTANT = re.compile(rb'"(at_ns|intended_ns|max_at_ns|measured_from_ns|measured_until_ns)":(\d+)')
 # Records with instants of virtual time, which begins at the start; those of all others are the host's.
 _VIRTUAL = ("start", "checkpoint", "progress")
 
