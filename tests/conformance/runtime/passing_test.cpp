@@ -179,7 +179,10 @@ TEST_P(Loans, AreRefusedOrSaidAndCarryTheWholeMessage) {
     EXPECT_TRUE(writer->prepare(unsent.outgoing()));  // given back at the end
   });
   ASSERT_TRUE(matched());
-  EXPECT_EQ(writer->passing().loaned, abilities().loans);
+  const bool must = !abilities().loans_by_type || std::string_view(GetParam()) == "array1k";
+  if (must || !abilities().loans) {
+    EXPECT_EQ(writer->passing().loaned, abilities().loans);
+  }
   start();
   EXPECT_TRUE(eventually([&] { return inbox.count() >= 50; })) << inbox.count();
   runtime().stop();

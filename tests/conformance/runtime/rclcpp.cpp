@@ -37,6 +37,7 @@ class RclcppSubject final : public Subject {
     abilities.known_by_stamp = false;
     abilities.intra_process = structs_;
     abilities.loans = structs_ && rmw_ == "rmw_fastrtps_cpp";
+    abilities.loans_by_type = true;  // plain as the RMW sees it, which the padding of a struct decides
     abilities.participants = 4;
     abilities.framings = {ServiceFraming::kRmwCyclonedds, ServiceFraming::kRmwFastrtps};
     if (rmw_.empty()) return abilities;

@@ -34,6 +34,7 @@ struct Abilities {
   bool tells_events = true;   // the EventSink hears of matches and of incompatible QoS
   bool schedules_threads = true;
   bool loans = false;                      // for some types at least
+  bool loans_by_type = false;              // the library below says for which; for array1k in any case
   bool reliable = true;  // otherwise what is asked for is best effort, and a burst is as large as a socket
   bool durable = true;   // there are histories for those who come later
   std::size_t participants = 1;            // that a process may have
