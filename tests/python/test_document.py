@@ -177,8 +177,8 @@ def test_whoever_said_it_is_blamed(tmp_path: Path) -> None:
     found = written("workload: w\ntime: 5\ntrials: 2\n", tmp_path)
     with pytest.raises(BadInput, match=r"^--trials 0 must be at least 1$"):
         validate(with_options(found, {"trials": 0}))
-    with pytest.raises(BadInput, match=rf"^{tmp_path}/experiment.yaml:2: time 0 must be more than 0$"):
-        validate(written("workload: w\ntime: 0\n", tmp_path))
+    with pytest.raises(BadInput, match=rf"^{tmp_path}/experiment.yaml:2: trials 0 must be at least 1$"):
+        validate(written("workload: w\ntrials: 0\n", tmp_path))
     with pytest.raises(BadInput, match=r"^--alpha|^--statistics"):
         validate(with_options(found, {"statistics": {"alpha": 3}}))
 
