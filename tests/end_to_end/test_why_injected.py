@@ -226,6 +226,7 @@ def cgroup() -> Iterator[MakeGroup]:
         folder.rmdir()
 
 
+@pytest.mark.long
 def test_a_cpu_quota_on_a_cpu_that_is_busy(why: Callable[..., Json], tmp_path: Path, cgroup: MakeGroup) -> None:
     """The scheduler's events say that the other process has the CPU; what keeps the reader from it is its quota."""
     group = cgroup("cpu")

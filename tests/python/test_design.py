@@ -459,7 +459,7 @@ EXAMPLES: dict[str, tuple[list[str], int]] = {
     "sweep_flood_publishers": (["baseline", *(f"message_flood publishers={n}" for n in (1, 5, 10, 20, 50))], 36),
     "sweep_flood_rate": (["baseline", *(f"message_flood rate={n}" for n in (100, 500, 1000, 2000, 3000))], 36),
     "throughput": (["baseline"] * 16, 128),
-    "zero_copy": (["baseline"] * 8, 64),
+    "zero_copy": (["baseline"] * 16, 128),
 }  # fmt: skip
 SEARCHES = {  # factor, range, and how many searches it is
     "breaking_flood_rate": ("message_flood.rate", 100, 4000, 1),
