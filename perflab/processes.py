@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import signal
 import time
@@ -238,3 +239,18 @@ def pid_namespace() -> str | None:
         return os.readlink("/proc/self/ns/pid")  # noqa: PTH115 - the link leads to no path
     except OSError:
         return None
+
+
+def is_locked(file: Path) -> bool:
+    """Whether another process holds a lock (flock) on the file; False where there is no file. Raises OSError."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+from perflab.processes import is_locked
 
 FOLDER = Path("/dev/shm")
 SHOWN = 3
@@ -55,17 +56,7 @@ def remove_left_over(names: Iterable[str], folder: Path | None = None) -> Remova
 def _taken_over(folder: Path, name: str) -> bool:
     """Whether another process uses the file by now: Fast DDS holds a lock on the `_el` beside what it uses."""
     lock = folder / f"{name.removeprefix('sem.').removesuffix('_mutex').removesuffix('_el')}_el"
-    try:
-        descriptor = os.open(lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
+    return is_locked(lock)
 
 
 def is_ours(name: str, folder: Path | None = None) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import grp
 import math
 import os
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from perflab.errors import Unavailable
+from perflab.processes import is_locked
 
 PROGRAM = "iox-roudi"
 PACKAGE = "iceoryx"
@@ -92,18 +92,9 @@ class RouDi:
 def is_held() -> bool:
     """Whether a RouDi runs: it holds a lock as long as it lives."""
     try:
-        descriptor = os.open(MADE / LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
+        return is_locked(MADE / LOCK)
     except PermissionError:  # somebody else's
         return RouDi().ready()
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
 
 
 def pools_of(graph: Mapping[str, Any]) -> dict[int, int]:
