@@ -40,17 +40,24 @@ def run_perflab(*arguments: str, middleware: str = "cyclonedds") -> dict[str, An
     return result
 
 
+def environment_of_ddsperf() -> dict[str, str]:
+    return {**os.environ, "CYCLONEDDS_URI": CYCLONE}
+
+
+def ddsperf_command(domain: int, seconds: float, *words: str) -> list[str]:
+    return ["ddsperf", "-i", str(domain), "-D", str(seconds), *words]
+
+
 def ddsperf(far: list[str], near: list[str], seconds: float) -> str:
     """What ddsperf prints as `near` in that time, while another one is `far`: both in a domain of their own, with the
     settings of perflab's plug-in."""
     from perflab.experiment.domain import hold
 
-    environment = {**os.environ, "CYCLONEDDS_URI": CYCLONE}
+    environment = environment_of_ddsperf()
     with hold() as domain:
-        common = ["ddsperf", "-i", str(domain), "-D"]
-        other = subprocess.Popen([*common, str(seconds + 3), *far], stdout=subprocess.DEVNULL, env=environment)
+        other = subprocess.Popen(ddsperf_command(domain, seconds + 3, *far), stdout=subprocess.DEVNULL, env=environment)
         done = subprocess.run(
-            [*common, str(seconds + 1), *near], capture_output=True, text=True, env=environment,
+            ddsperf_command(domain, seconds + 1, *near), capture_output=True, text=True, env=environment,
             timeout=seconds + 60, check=False,
         )  # fmt: skip
         other.terminate()

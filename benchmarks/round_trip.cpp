@@ -1,19 +1,19 @@
-// One end of a round trip over a middleware plug-in: `ping` sends at a fixed rate and prints half of the
-// round trip, `pong` sends every message back. Everything on the way is perflab's own path: executor,
-// decoding, recording; `pong` is a graph with a relay.
+// A round trip over a middleware plug-in: `ping` sends at a fixed rate and prints half of the round trip, `pong`
+// sends every message back, `both` is the two in one process. Everything on the way is perflab's own path:
+// executor, decoding, recording; `pong` is a graph with a relay.
 //
-//   round_trip ping|pong --library FILE --domain N --executor inline|single_threaded [--rate HZ] [--size
-//   BYTES]
-//              [--seconds S]
+//   round_trip ping|pong|both --library FILE --domain N --executor inline|single_threaded [--rate HZ]
+//              [--size BYTES] [--seconds S]
 //
-// `ping` first prints the identity of its writer, which `pong` wants as the first line of its input. Both end
-// at the end of their input; `ping` also after --seconds.
+// `ping` first prints the identity of its writer, which `pong` wants as the first line of its input. All end at
+// the end of their input; those that send also after --seconds.
 #include <poll.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <iostream>
+#include <optional>
 #include <thread>
 
 #include "graph/live.h"
@@ -130,13 +130,69 @@ bool input_ended(Nanoseconds wait_ns) {
   return ready > 0 && read(STDIN_FILENO, &byte, 1) == 0;
 }
 
+graph::Publisher publisher(const std::string& topic, const Settings& settings, double frequency_hz) {
+  return {.topic = topic,
+          .type = kType,
+          .length = settings.size_bytes,
+          .size_bytes = settings.size_bytes,
+          .frequency_hz = frequency_hz,
+          .qos = ping_qos()};
+}
+
+graph::Graph pong_graph(const Settings& settings) {
+  graph::Graph graph;
+  graph.name = "round_trip";
+  graph::Node node;
+  node.name = "pong";
+  node.node_namespace = "/";
+  node.subscriptions.push_back({.topic = "/ping", .type = kType, .qos = ping_qos()});
+  node.publishers.push_back(publisher("/pong", settings, 0.0));
+  node.reactions.push_back({graph::ReactionKind::kRelay, {0}, {0}, 0, 0});
+  graph::Node ping;  // not of this graph's process
+  ping.name = "ping";
+  ping.node_namespace = "/";
+  ping.publishers.push_back(publisher("/ping", settings, settings.rate_hz));
+  ping.subscriptions.push_back({.topic = "/pong", .type = kType, .qos = ping_qos()});
+  graph.processes.push_back({.name = "pong", .executors = {{}}, .nodes = {node}});
+  graph.processes.push_back({.name = "ping", .executors = {{}}, .nodes = {ping}});
+  return graph;
+}
+
+// The side that sends the messages back.
+class Pong {
+ public:
+  Pong(const Settings& settings, runtime::DdsRuntime& runtime)
+      : graph_(pong_graph(settings)), live_(graph_, 0, runtime, events_, live_settings(settings)) {}
+
+  void start(const std::string& identity, Nanoseconds now) {
+    live_.set_writers(
+        std::vector<graph::WriterName>{{"/ping", "/ping", middleware::identity_from_hex(identity).value()}});
+    live_.start(now);
+  }
+
+ private:
+  static graph::LiveSettings live_settings(const Settings& settings) {
+    graph::LiveSettings live;
+    live.duration_ns = kNanosecondsPerSecond;
+    live.executor = executor_kind(settings.executor);
+    return live;
+  }
+
+  graph::Graph graph_;
+  measure::MessageEventQueue events_;
+  graph::LiveGraph live_;
+};
+
 int run_ping(const Settings& settings, runtime::DdsRuntime& runtime) {
   Ping ping(settings, runtime.clock());
+  std::optional<Pong> pong;
+  if (settings.role == "both") pong.emplace(settings, runtime);
   const std::size_t executor =
-      runtime.add_executor({.kind = executor_kind(settings.executor), .name = "executor_0"});
+      runtime.add_executor({.kind = executor_kind(settings.executor), .name = "ping"});
   runtime::Publisher& publisher = runtime.create_publisher(endpoint("/ping"));
   ping.connect(publisher);
-  std::printf("%s\n", middleware::to_hex(publisher.identity()).c_str());
+  const std::string identity = middleware::to_hex(publisher.identity());
+  std::printf("%s\n", identity.c_str());
   std::fflush(stdout);
   runtime::Subscription& subscription = runtime.create_subscription(executor, endpoint("/pong"), ping);
   const auto period = static_cast<Nanoseconds>(1e9 / settings.rate_hz);
@@ -152,7 +208,11 @@ int run_ping(const Settings& settings, runtime::DdsRuntime& runtime) {
   }
   // The other side may match a little later.
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  runtime.start(runtime.clock().now());
+  if (pong) {
+    pong->start(identity, runtime.clock().now());
+  } else {
+    runtime.start(runtime.clock().now());
+  }
   while (!runtime.timers_done() && !input_ended(20'000'000)) {
   }
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -161,41 +221,11 @@ int run_ping(const Settings& settings, runtime::DdsRuntime& runtime) {
   return 0;
 }
 
-graph::Publisher publisher(const std::string& topic, const Settings& settings, double frequency_hz) {
-  return {.topic = topic,
-          .type = kType,
-          .length = settings.size_bytes,
-          .size_bytes = settings.size_bytes,
-          .frequency_hz = frequency_hz,
-          .qos = ping_qos()};
-}
-
 int run_pong(const Settings& settings, runtime::DdsRuntime& runtime) {
-  graph::Graph graph;
-  graph.name = "round_trip";
-  graph::Node node;
-  node.name = "pong";
-  node.node_namespace = "/";
-  node.subscriptions.push_back({.topic = "/ping", .type = kType, .qos = ping_qos()});
-  node.publishers.push_back(publisher("/pong", settings, 0.0));
-  node.reactions.push_back({graph::ReactionKind::kRelay, {0}, {0}, 0, 0});
-  graph::Node ping;  // the other process
-  ping.name = "ping";
-  ping.node_namespace = "/";
-  ping.publishers.push_back(publisher("/ping", settings, settings.rate_hz));
-  ping.subscriptions.push_back({.topic = "/pong", .type = kType, .qos = ping_qos()});
-  graph.processes.push_back({.name = "pong", .executors = {{}}, .nodes = {node}});
-  graph.processes.push_back({.name = "ping", .executors = {{}}, .nodes = {ping}});
-  measure::MessageEventQueue events;
-  graph::LiveSettings live_settings;
-  live_settings.duration_ns = kNanosecondsPerSecond;
-  live_settings.executor = executor_kind(settings.executor);
-  graph::LiveGraph live(graph, 0, runtime, events, live_settings);
+  Pong pong(settings, runtime);
   std::string identity;
   std::getline(std::cin, identity);
-  live.set_writers(
-      std::vector<graph::WriterName>{{"/ping", "/ping", middleware::identity_from_hex(identity).value()}});
-  live.start(runtime.clock().now());
+  pong.start(identity, runtime.clock().now());
   while (!input_ended(50'000'000)) {
   }
   runtime.stop();
@@ -207,7 +237,7 @@ int run_pong(const Settings& settings, runtime::DdsRuntime& runtime) {
 int main(int argc, char** argv) {
   CLI::App app("One end of a round trip");
   Settings settings;
-  app.add_option("role", settings.role)->required()->check(CLI::IsMember({"ping", "pong"}));
+  app.add_option("role", settings.role)->required()->check(CLI::IsMember({"ping", "pong", "both"}));
   app.add_option("--library", settings.library)->required();
   app.add_option("--domain", settings.domain)->required();
   app.add_option("--executor", settings.executor)
@@ -220,9 +250,9 @@ int main(int argc, char** argv) {
     const measure::MonotonicClock clock;
     QuietSink sink;
     runtime::DdsRuntime runtime(middleware::Plugin::load(settings.library),
-                                {.domain = settings.domain, .network = "lo", .participants_expected = 2}, {},
+                                {.domain = settings.domain, .network = "lo", .participants_expected = settings.role == "both" ? 1U : 2U}, {},
                                 clock, sink);
-    return settings.role == "ping" ? run_ping(settings, runtime) : run_pong(settings, runtime);
+    return settings.role == "pong" ? run_pong(settings, runtime) : run_ping(settings, runtime);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "round_trip: %s\n", error.what());
     return 1;
