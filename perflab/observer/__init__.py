@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -19,6 +19,7 @@ from perflab.specification import Specification
 
 if TYPE_CHECKING:
     from perflab.results import trial as results
+    from perflab.statistics.histogram import Histogram
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,13 @@ class Observer(Specification, ABC):
         """Before the processes start, e.g. to change `trial.launch`. Raises Unavailable, leaving nothing behind."""
         del trial
         return Observation()
+
+    @classmethod
+    def histograms(cls, directory: Path, checkpoints: Sequence[Mapping[str, Any]]) -> Mapping[str, Histogram]:
+        """The times that it recorded in a trial, by the names of their metrics, from the trial's folder and the last
+        checkpoints of its processes; without those that it did not. Raises HistogramError, or one of DAMAGE."""
+        del directory, checkpoints
+        return {}
 
     @classmethod
     def recorded(cls, trial: results.Trial, artifact: Callable[[str], Path]) -> str | None:

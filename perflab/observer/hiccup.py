@@ -6,7 +6,7 @@ the middleware's. perflab-node does it itself (docs/formats.md, section 2); this
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,6 +21,7 @@ from perflab.units import NS_PER_S, format_count, format_time
 
 if TYPE_CHECKING:
     from perflab.results import trial as results
+    from perflab.statistics.histogram import Histogram
 
 
 class Hiccup(Observer):
@@ -42,8 +43,17 @@ class Hiccup(Observer):
         configuration["hiccup_ns"] = self.interval
 
     @classmethod
+    def histograms(cls, directory: Path, checkpoints: Sequence[Mapping[str, Any]]) -> Mapping[str, Histogram]:
+        """Of all processes together."""
+        from perflab.statistics import histogram as hg
+
+        del directory
+        found = [h for checkpoint in checkpoints if (h := checkpoint.get(cls.name)) is not None]
+        return {cls.name: hg.merge(hg.from_records(found))} if found else {}
+
+    @classmethod
     def recorded(cls, trial: results.Trial, artifact: Callable[[str], Path]) -> str:
-        found = trial.hiccup_ns
+        found = trial.observed_ns.get(cls.name)
         if not found or not found.count:
             raise NotAsExpected("no wake-up was recorded")
         return f"{format_count(found.count)} wake-ups, p99 {format_time(found.p99)}"

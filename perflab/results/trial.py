@@ -687,7 +687,8 @@ class Trial(TrialFacts):
     totals: Totals = Totals()
     resources: Resources = Resources()
     services: tuple[ServiceResult, ...] = ()
-    hiccup_ns: Distribution | None = None
+    observed_ns: Mapping[str, Distribution] = field(default_factory=dict)
+    """The times that observers recorded, by the names of their metrics."""
     key_figures: Mapping[str, KeyFigureResult] = field(default_factory=dict)
     """Those that the graph declares, by name (docs/reference_graph.md)."""
 
@@ -733,7 +734,8 @@ class Result(Circumstances):
     key_figures: Mapping[str, KeyFigureResult] = field(default_factory=dict)
     """Those that the graph declares, by name (docs/reference_graph.md)."""
     resources: Resources = Resources()
-    hiccup_ns: Distribution | None = None
+    observed_ns: Mapping[str, Distribution] = field(default_factory=dict)
+    """The times that observers recorded, by the names of their metrics."""
     threads: tuple[ThreadGroup, ...] | None = None
     """How threads were scheduled, as read back from the kernel in the first trial merged; null where not recorded."""
     passing: tuple[Passing, ...] | None = None

@@ -10,10 +10,12 @@ from perflab import models
 from perflab.design.document import Document, Written, validate
 from perflab.design.treatments import timer_speed
 from perflab.design.until_decided import looks_of
-from perflab.errors import DAMAGE, BadInput
+from perflab.errors import DAMAGE, BadInput, one_line
 from perflab.formats import records
 from perflab.formats.json_file import read_json
 from perflab.formats.records import ProcessRecords, RecordError
+from perflab.observer import Observer
+from perflab.observer.kinds import REGISTRY as OBSERVERS
 from perflab.results.comparison import Looks
 from perflab.results.files import DesignedTreatment, TrialFile, UsedWorkload
 from perflab.results.outcome import HARNESS_ERROR, SUCCESS
@@ -35,7 +37,6 @@ from perflab.runs import traced
 from perflab.runs.rundir import RunDirectory, TrialDirectory
 from perflab.runs.trials import NOT_SET, left_out, own_trials
 from perflab.statistics import accounting, allocation_sites, executor_costs, key_figures, system_counts, trend
-from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import (
     AccountingError,
     Accounts,
@@ -46,7 +47,7 @@ from perflab.statistics.accounting import (
 )
 from perflab.statistics.cost import ProcessCost, of_process, of_trial
 from perflab.statistics.executor_costs import families_of
-from perflab.statistics.histogram import Histogram
+from perflab.statistics.histogram import Histogram, HistogramError
 from perflab.statistics.key_figures import KeyFigure
 from perflab.statistics.metrics import METRICS, Metric, chosen
 from perflab.statistics.summary import TrialData, resources_of, summarize, threads_of
@@ -156,6 +157,11 @@ def collect(
         sites = _allocation_sites(processes)
     except (KeyError, TypeError, ValueError) as error:
         problem = problem or f"a record of threads, passing or allocations lacks {error}"
+    observed: dict[str, Histogram] = {}
+    try:
+        observed = _observed(directory, trial, processes)
+    except (HistogramError, OSError, *DAMAGE) as error:
+        problem = problem or f"what an observer recorded is damaged: {one_line(str(error))}"
     data = TrialData(
         **models.shared(TrialData, trial)
         | {
@@ -174,7 +180,7 @@ def collect(
             "recoveries": _recoveries(trial, processes),
             "threads": threads,
             "passing": passing,
-            "hiccup": _hiccup(processes),
+            "observed": observed,
             "allocations": _allocations(costs),
             "allocation_sites": sites,
             "key_figures": tuple(f.at_rate(timer_speed(trial.factors)) for f in figures),
@@ -373,10 +379,15 @@ def _unwanted(processes: Sequence[ProcessRecords], trial: TrialFile, notes: list
     return None
 
 
-def _hiccup(processes: Sequence[ProcessRecords]) -> Histogram | None:
-    """Of all processes together; None where it was not observed."""
-    found = [h for p in processes if p.checkpoint is not None and (h := p.checkpoint.get("hiccup")) is not None]
-    return hg.merge(hg.from_records(found)) if found else None
+def _observed(directory: TrialDirectory, trial: TrialFile, processes: Sequence[ProcessRecords]) -> dict[str, Histogram]:
+    """The times that the trial's observers recorded, by name."""
+    checkpoints = [p.checkpoint for p in processes if p.checkpoint is not None]
+    found: dict[str, Histogram] = {}
+    for name in trial.observers:
+        kind = OBSERVERS.get(name)
+        if kind is not None and issubclass(kind.model, Observer):
+            found |= kind.model.histograms(directory.path, checkpoints)
+    return found
 
 
 def _allocations(costs: Sequence[ProcessCost | None]) -> int | None:

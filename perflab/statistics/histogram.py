@@ -121,6 +121,25 @@ def from_values(values_ns: Iterable[int], at_ns: Iterable[int] | None = None) ->
     )
 
 
+def from_counts(counts: Mapping[int, int]) -> Histogram:
+    """The histogram of values in ns within 0 .. HIGHEST_NS, and how often each was counted."""
+    if not counts:
+        return empty()
+    values, of = np.array(sorted(counts.items()), np.int64).T
+    cells, places = np.unique(index_of(values), return_inverse=True)
+    held = np.zeros(cells.size, np.int64)
+    np.add.at(held, places, of)
+    return Histogram(
+        indices=cells,
+        counts=held,
+        count=int(of.sum()),
+        sum=sum((values * of).tolist()),
+        min=int(values[0]),
+        max=int(values[-1]),
+        max_at_ns=None,
+    )
+
+
 def merge(histograms: Iterable[Histogram]) -> Histogram:
     """All values of all histograms. Exact."""
     parts = list(histograms)

@@ -134,10 +134,10 @@ def _round_trip(statistic: str, trial: Trial) -> Measured:
     return sum(map(operator.mul, counts, values), 0.0) / sum(counts)
 
 
-def _hiccup(statistic: str, trial: Trial) -> Measured:
-    if trial.hiccup_ns is None:
-        return "not measured: the observer hiccup was not on"
-    return _of(trial.hiccup_ns, statistic)
+def _observed(observer: str, statistic: str, trial: Trial) -> Measured:
+    if (found := trial.observed_ns.get(observer)) is None:
+        return f"not measured: the observer {observer} was not on"
+    return _of(found, statistic)
 
 
 def _lost(trial: Trial) -> Measured:
@@ -234,6 +234,13 @@ def _allocations_per_message(trial: Trial) -> Measured:
     return _per_message(trial.allocations, received(trial))
 
 
+# Times that observers record, whose names they have.
+OBSERVED = {
+    "hiccup": "how late a thread that only sleeps wakes up",
+    "cyclictest": "how late the kernel wakes a thread of high priority",
+}
+
+
 # -- declarations ----------------------------------------------------------------------------------------------------
 
 
@@ -273,7 +280,8 @@ def _own() -> Iterator[Metric]:
     yield from _times("serialize", "how long encoding a message took; `--serialization every`")
     yield from _times("deserialize", "how long decoding a message took; `--serialization every`")
     yield from _times("round_trip", "from request to reply, of the slowest service (the mean: of all)", _round_trip)
-    yield from _times("hiccup", "how late a thread that only sleeps wakes up; observer `hiccup`", _hiccup)
+    for observer, help_ in OBSERVED.items():
+        yield from _times(observer, f"{help_}; observer `{observer}`", partial(_observed, observer))
     of_received = "of the messages and replies that were received"
     yield _count("received", "messages and replies that were received", better=HIGHER)
     yield Metric(

@@ -64,8 +64,8 @@ class TrialData(Circumstances, TrialFacts):
     threads: tuple[ThreadGroup, ...] | None = None
     """None: not recorded, likewise below."""
     passing: tuple[Passing, ...] | None = None
-    hiccup: Histogram | None = None
-    """Of all processes."""
+    observed: Mapping[str, Histogram] = field(default_factory=dict)
+    """The times that observers recorded, by name."""
     key_figures: tuple[KeyFigure, ...] = ()
     """That the graph declares, and the kind of workload."""
     own_figures: Mapping[str, float | None] = field(default_factory=dict)
@@ -208,8 +208,17 @@ def _together(trials: Sequence[TrialData]) -> dict[str, Any]:
         "totals": Totals(**_figures(edges, publishers)),
         "services": _services(trials),
         "resources": _resources(trials),
-        "hiccup_ns": distribution([(t.hiccup, t.started_ns) for t in trials if t.hiccup is not None]),
+        "observed_ns": _observed(trials),
     }
+
+
+def _observed(trials: Sequence[TrialData]) -> dict[str, Distribution]:
+    """What observers recorded, by name, of the trials that have it."""
+    by_name: dict[str, list[tuple[Histogram, int | None]]] = {}
+    for trial in trials:
+        for name, histogram in trial.observed.items():
+            by_name.setdefault(name, []).append((histogram, trial.started_ns))
+    return {name: merged for name, of in by_name.items() if (merged := distribution(of)) is not None}
 
 
 def _name(qualified: str) -> str:

@@ -303,18 +303,19 @@ def test_a_criterion_that_is_missed_is_a_failure_in_all_distributions(run: Run, 
 
 def test_observers_write_their_tables_and_have_a_control(run: Run, pingpong: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    observers = [word for name in ("monitor", "hiccup", "allocations") for word in ("--observer", name)]
+    names = ["monitor", "hiccup", "allocations", "cyclictest"]
+    observers = [word for name in (*names[:-1], "cyclictest:policy=OTHER") for word in ("--observer", name)]
     done = run("run", pingpong, "-t", "1.5", "--trials", "2", *observers, "--cool-down", "1", "-o", out, "--json")
     assert (done.returncode, done.stderr) == (0, "")
     summary = checked(done.stdout)
     observed, control = result(summary, "baseline"), result(summary, "baseline", "control")
-    assert (observed["observers"], control["observers"]) == (["monitor", "hiccup", "allocations"], [])
+    assert (observed["observers"], control["observers"]) == (names, [])
     assert (observed["trials"], control["trials"]) == (2, 2)
     for detail in observed["trials_detail"]:
-        assert detail["hiccup_ns"]["count"] > 100
+        assert [detail["observed_ns"][name]["count"] > 100 for name in ("hiccup", "cyclictest")] == [True, True]
         assert detail["allocations"] >= 0
     for detail in control["trials_detail"]:
-        assert (detail["hiccup_ns"], detail["allocations"]) == (None, None), "what was not measured is null, not 0"
+        assert (detail["observed_ns"], detail["allocations"]) == ({}, None), "what was not measured is null, not 0"
     opened = perflab.open(out)
     assert [t.number for t in opened.trials] == [1, 2, 3, 4]
     for trial, document in zip(opened.trials, traces.trials(out), strict=True):
@@ -325,7 +326,7 @@ def test_observers_write_their_tables_and_have_a_control(run: Run, pingpong: Pat
         if is_control:
             assert tables == set()
             continue
-        assert tables == {"monitor_threads.parquet", "monitor_cpus.parquet"}
+        assert tables == {"monitor_threads.parquet", "monitor_cpus.parquet", "histograms.json"}
         threads = pl.read_parquet(document["path"] / "monitor_threads.parquet")
         assert {"at_ns", "group", "pid", "tid", "name", "cpus"} <= set(threads.columns)
         assert set(threads["group"]) >= {"workload/ping", "workload/pong"}

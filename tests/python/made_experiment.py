@@ -167,7 +167,7 @@ def trial(
         "totals": totals,
         "resources": {"cpu_percent_mean": cpu, "rss_kb_max": 7000, "processes": []},
         "services": [],
-        "hiccup_ns": None,
+        "observed_ns": {},
         "allocations": None,
         "criteria": [],
         "evidence": {},

@@ -141,7 +141,7 @@ def test_services_alone_have_counts_and_no_latency() -> None:
 def test_figures_of_observers_are_there_when_these_were() -> None:
     assert "observer hiccup was not on" in str(reason("hiccup.p99", trial()))
     assert "observer allocations was not on" in str(reason("allocations_per_message", trial()))
-    of = trial(hiccup_ns=distribution(), allocations=5000)
+    of = trial(observed_ns={"hiccup": distribution()}, allocations=5000)
     assert value("hiccup.max", of) == 1e7
     assert value("allocations_per_message", of) == 2.5
 

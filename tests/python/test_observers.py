@@ -17,10 +17,12 @@ from perflab.formats.monitor import MonitorReader
 from perflab.formats.records import RecordError
 from perflab.host import Host
 from perflab.native import Native, find
-from perflab.observer import Artifact, Observer, allocations, hiccup, monitor
+from perflab.observer import Artifact, Observer, allocations, cyclictest, hiccup, monitor
+from perflab.observer.cyclictest import Cyclictest
 from perflab.observer.hiccup import Hiccup
 from perflab.observer.monitor import Monitor
 from perflab.registry import Kind
+from perflab.statistics import histogram as hg
 from perflab.units import duration_text
 
 KINDS: tuple[Kind[Observer], ...] = (monitor.KIND, hiccup.KIND, allocations.KIND)
@@ -145,6 +147,32 @@ def test_hiccup_asks_every_node_for_it(trial: MadeTrial) -> None:
     observer.configure(configuration, Native(Path()))
     assert configuration == {"schema": 1, "hiccup_ns": 2_000_000}
     assert observer.begin(trial.as_trial()).stop() == []
+
+
+# -- cyclictest ------------------------------------------------------------------------------------------------------
+
+
+def test_cyclictest_has_the_wake_ups_of_all_threads(tmp_path: Path) -> None:
+    threads = {
+        "0": {"histogram": {"12": 3, "40": 1}, "cycles": 4, "min": 12, "max": 40},
+        "1": {"histogram": {"13": 1}, "cycles": 3, "min": 13, "max": 250_000},  # two were beyond its histogram
+    }
+    (tmp_path / cyclictest.FILE).parent.mkdir()
+    (tmp_path / cyclictest.FILE).write_text(json.dumps({"thread": threads}))
+    (found,) = Cyclictest.histograms(tmp_path, ()).values()
+    assert (found.count, found.min, found.max) == (7, 12_500, 250_000_500)
+    assert found.sum == 3 * 12_500 + 40_500 + 13_500 + 2 * 250_000_500
+    assert [(hg.value_at_percentile(found, p) or 0) // 1000 for p in (40, 70, 100)] == [12, 40, 250_085]
+
+
+def test_without_its_file_cyclictest_recorded_nothing(tmp_path: Path) -> None:
+    assert Cyclictest.histograms(tmp_path, ()) == {}
+
+
+@pytest.mark.parametrize("given", [{"policy": "OTHER", "priority": 5}, {"priority": 0}])
+def test_cyclictest_has_a_priority_that_its_policy_can_have(given: dict[str, Any]) -> None:
+    with pytest.raises(BadInput, match=r"priority of (OTHER is 0, not 5|FIFO is 1 to 99, not 0)"):
+        make(cyclictest.KIND, **given)
 
 
 # -- monitor ---------------------------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ Json = dict[str, Any]
 KEYS = ("middleware", "executor", "ipc", "pass_by", "treatment", "factors", "observers", "purpose")
 OF_TREATMENT = (*KEYS, "conditions", "condition_parameters")
 _WITHOUT_HISTOGRAMS: Json = {"accounts": None, "resources": (), "threads": None, "passing": None, "evidence": {},
-                             "hiccup": None, "why": None}  # fmt: skip
+                             "observed": {}, "why": None}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -305,19 +305,19 @@ def _distributions(part: Counts) -> list[Distribution | None]:
     return [*found, part.response_ns] if isinstance(part, Totals) else found
 
 
-def hiccups(rows: Sequence[Of[Result]]) -> Table[Of[Result]]:
-    """What the machine does to a thread that only sleeps, where that was observed."""
-    late: Times = lambda result: result.hiccup_ns  # noqa: E731
+def hiccups(rows: Sequence[Of[Result]]) -> Table[Of[tuple[str, Distribution]]]:
+    """What the machine does to threads that only sleep, where that was observed."""
     return Table(
         "hiccups",
-        "How late a thread that only sleeps woke up",
+        "How late threads that only sleep woke up",
         [
             result_column(),
             RUN,
-            Column("wake_ups", "wake-ups", lambda row: row.record.hiccup_ns.count, COUNT),
-            *times("", late, {"p50": None, "p99": None, "p99_9": None, "max": None}),
+            Column("observer", "observer", lambda row: row.record[0]),
+            Column("wake_ups", "wake-ups", lambda row: row.record[1].count, COUNT),
+            *times("", lambda late: late[1], {"p50": None, "p99": None, "p99_9": None, "max": None}),
         ],
-        [row for row in rows if row.record.hiccup_ns is not None],
+        [late for row in rows for late in row.parts(lambda result: result.observed_ns.items())],
     )
 
 

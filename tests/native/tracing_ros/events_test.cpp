@@ -442,12 +442,15 @@ TEST_F(Traced, AnInlineExecutorHasNoPhases) {
 }
 
 TEST_F(Traced, ALookThatFindsNothingIsATakeThatTookNothing) {
-  send_one(ExecutorKind::kEvents, false, 2);  // the executor looks once more after a message
+  // The executor looks once more after a message, and again where it is told of one that it has taken already.
+  send_one(ExecutorKind::kEvents, false, 2);
   const std::vector<Event> takes = named(Recorded::all(), "rmw_take");
-  ASSERT_EQ(takes.size(), 2u);
+  ASSERT_GE(takes.size(), 2u);
   EXPECT_EQ(takes[0].fields[3], "1");
-  EXPECT_EQ((Names{takes[1].fields[2], takes[1].fields[3]}), (Names{"0", "0"}));
-  EXPECT_EQ(named(Recorded::all(), "rcl_take").size(), 2u);
+  for (std::size_t i = 1; i < takes.size(); ++i) {
+    EXPECT_EQ((Names{takes[i].fields[2], takes[i].fields[3]}), (Names{"0", "0"}));
+  }
+  EXPECT_EQ(named(Recorded::all(), "rcl_take").size(), takes.size());
   EXPECT_EQ(named(Recorded::all(), "rclcpp_take").size(), 1u);
 }
 
