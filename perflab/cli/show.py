@@ -20,6 +20,9 @@ UNKNOWN = "a middleware that is not recorded"
 def show(
     run: MeasuredRun,
     edges: Annotated[bool, typer.Option("--edges", help="Print every edge, also of more than two results.")] = False,
+    threads: Annotated[
+        bool, typer.Option("--threads", help="Print every thread: what it does, and how it was scheduled.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print summary.json and nothing else.")] = False,
 ) -> int:
     """Show the results of a run."""
@@ -29,11 +32,11 @@ def show(
     if as_json:
         write_json(models.as_json(data.summary))
     else:
-        output.write_captured(_report(data, edges))
+        output.write_captured(_report(data, edges, threads))
     return 0
 
 
-def _report(data: RunData, edges: bool) -> Styled:
+def _report(data: RunData, edges: bool, threads: bool) -> Styled:
     """The whole report, before any of it is printed; of a foreign run with words where it does not say."""
     from perflab.report import terminal
     from perflab.results.run import PERFLAB
@@ -46,5 +49,5 @@ def _report(data: RunData, edges: bool) -> Styled:
         )
     out = output.console()
     with output.captured(out) as report:
-        terminal.print_summary(out, summary, data.manifest, data.notes, edges=edges or None)
+        terminal.print_summary(out, summary, data.manifest, data.notes, edges=edges or None, threads=threads)
     return report[0]

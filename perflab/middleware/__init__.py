@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -314,6 +315,12 @@ def name_of(word: str) -> str:
 def kind_of(word: str) -> str:
     """The name of the kind in NAME[@PREFIX]."""
     return word.partition(MARK)[0]
+
+
+def what_threads_do(middleware: str | None, thread: str) -> str | None:
+    """What a thread of that name does in a middleware; of a mixture the first that knows the name. None: not known."""
+    kinds = (kind for word in (middleware or "").split("+") if (kind := REGISTRY.get(kind_of(word))) is not None)
+    return next((does for kind in kinds for name, does in kind.threads if fnmatchcase(thread, name)), None)
 
 
 def _called(words: Sequence[str]) -> dict[str, str]:

@@ -15,6 +15,17 @@ KIND = MiddlewareKind(
     libraries=LIBRARIES,
     daemon=ROUDI,
     secured=True,
+    threads=(  # src/core/ddsi/src of the library: q_init.c, ddsi_participant.c, q_receive.c, gcreq
+        ("recvMC", "receives multicast datagrams, and delivers what they hold to readers"),
+        ("recvUC", "receives unicast datagrams, and delivers what they hold to readers"),
+        ("recv", "receives datagrams on the sockets that no other thread has"),
+        ("tev", "timed events: acknowledgements, heartbeats, what is sent again, announcements"),
+        ("dq.builtins", "discovery: handles what was heard of other participants and their endpoints"),
+        ("dq.user", "delivers messages that arrived out of order or in fragments"),
+        ("gc", "frees what was deleted when nobody uses it any more"),
+        ("lease", "ends participants that were silent for too long"),
+        ("fsm", "DDS Security: handshakes"),
+    ),
     options=(
         Option("batching", "on or off: small messages wait for others and leave in one datagram (off)", SWITCH),
         Option("batching_delay", "how long they wait at most; of a writer with a latency_budget that long (1ms)"),

@@ -12,6 +12,22 @@ KIND = MiddlewareKind(
     wire="rtps",
     libraries=LIBRARIES,
     secured=True,
+    threads=(
+        # As perflab's plug-in names them; those of versions since 2.12 name themselves.
+        ("fdds.udp.disc", "receives datagrams of discovery, and handles them"),
+        ("fdds.udp.user", "receives datagrams of messages, and calls listeners"),
+        ("fdds.shm.disc", "receives discovery through shared memory, and handles it"),
+        ("fdds.shm.user", "receives messages through shared memory, and calls listeners"),
+        ("fdds.sharing", "waits for messages in memory that writers share, and calls the reader's listener"),
+        ("fdds", "timers (heartbeats, acknowledgements, leases), the asynchronous writer, watchdogs, the log"),
+        ("dds.ev.*", "timers: heartbeats, acknowledgements, leases, announcements"),
+        ("dds.asyn.*", "sends what asynchronous writers and flow controllers hold back"),
+        ("dds.udp.*", "receives datagrams, and calls listeners"),
+        ("dds.shm.wdog", "frees shared memory of processes that ended"),
+        ("dds.shm.*", "receives through shared memory, and calls listeners"),
+        ("dds.dsha.*", "waits for messages in memory that writers share, and calls the reader's listener"),
+        ("dds.log*", "writes the log"),
+    ),
     service_framings=("rmw_fastrtps", "rmw_cyclonedds"),
     over_network={"transport": "udp"},
     options=(

@@ -78,6 +78,7 @@ class MiddlewareKind:
     reliable: bool = True  # whether it can promise that messages arrive
     daemon: Daemon | None = None
     secured: bool = False  # it has the option of security.py
+    threads: tuple[tuple[str, str], ...] = ()  # patterns of names, as fnmatch(3) has them, and what such threads do
     libraries: tuple[str, ...] = ()  # names of what another build of it replaces, without ".so"
 
 

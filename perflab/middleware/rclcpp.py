@@ -21,7 +21,7 @@ FASTRTPS = ("rmw_fastrtps_cpp", "rmw_fastrtps_dynamic_cpp")
 CYCLONEDDS = "rmw_cyclonedds_cpp"
 OVER_RTPS = (*FASTRTPS, CYCLONEDDS, "rmw_connextdds")
 _KNOWN = (CYCLONEDDS, DEFAULT_RMW)
-_DDS = {CYCLONEDDS: cyclonedds.LIBRARIES, **dict.fromkeys(FASTRTPS, fastdds.LIBRARIES)}
+_DDS = {CYCLONEDDS: cyclonedds.KIND, **dict.fromkeys(FASTRTPS, fastdds.KIND)}
 _INDEX = Path("share/ament_index/resource_index/rmw_typesupport")  # where an RMW registers
 _NO_RMW = ("rmw_implementation",)
 
@@ -66,6 +66,7 @@ def chosen(environment: Mapping[str, str] = os.environ) -> str:
 
 def kind_of(rmw: str) -> MiddlewareKind:
     """The kind of one RMW."""
+    dds = _DDS.get(rmw)
     return MiddlewareKind(
         name=f"{NAME}/{rmw}",
         summary=f"ROS 2's rclcpp over {rmw}: its nodes, executors, timers and services",
@@ -77,7 +78,8 @@ def kind_of(rmw: str) -> MiddlewareKind:
         over_network={} if rmw in OVER_RTPS else None,
         service_framings=("rmw_cyclonedds",) if rmw == CYCLONEDDS else ("rmw_fastrtps",),
         rmw=rmw,
-        libraries=(f"lib{rmw}", *_DDS.get(rmw, ())),
+        libraries=(f"lib{rmw}", *(dds.libraries if dds else ())),
+        threads=dds.threads if dds else (),
     )
 
 

@@ -59,9 +59,16 @@ _DRAIN_WORDS = {
 
 
 def print_summary(
-    out: Console, summary: Summary, manifest: Manifest, notes: Sequence[str] = (), *, edges: bool | None = None
+    out: Console,
+    summary: Summary,
+    manifest: Manifest,
+    notes: Sequence[str] = (),
+    *,
+    edges: bool | None = None,
+    threads: bool = False,
 ) -> None:
-    """The report of a run. `edges` says whether to print the tables of edges; None: where there are few results."""
+    """The report of a run. `edges` says whether to print the tables of edges; None: where there are few results.
+    `threads`: also all threads."""
     for note in notes:
         _line(out, f"Note: {note}", "yellow")
     if notes:
@@ -81,6 +88,10 @@ def print_summary(
             _print_troubles(out, result)
     if len(summary.results) > MAX_WHOLE_RESULTS and not edges:
         out.print()
+    if threads:
+        from perflab.report.tables.threads import of_results
+
+        print_declared(out, of_results(_named(summary.results)))
     _print_answers(out, summary, manifest)
     if not summary.results:
         _line(out, "No trial was recorded.", "yellow")

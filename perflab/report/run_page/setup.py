@@ -15,7 +15,9 @@ from perflab.quantity import BYTES
 from perflab.report import inventory
 from perflab.report.run_page.blocks import Block, Facts, Fold, Group, Heading, Items, Known, Sheet, Source, Text, each
 from perflab.report.run_page.effects import in_words, plain, seconds
+from perflab.report.run_page.tables import rows_of
 from perflab.report.runs import ReportRun
+from perflab.report.tables import threads
 from perflab.results.curve import BreakingPoint
 from perflab.results.files import Manifest, UsedExperiment, UsedWorkload
 from perflab.results.source import Source as Read
@@ -50,6 +52,8 @@ def section(runs: Sequence[ReportRun]) -> Iterator[Block]:
         yield Known(_what(run))
         if treatments := list(_treatments(run)):
             yield Group("treatments", [Heading("Conditions"), *treatments])
+        if (scheduled := threads.of_results(rows_of([run]))).rows:
+            yield Fold(threads.TITLE, [Sheet(scheduled)])
         yield Heading("Machine", 4 if heading else 3)
         yield from _machine(run)
     if differences := [line for run in runs[1:] for line in _differences(runs[0], run)]:
