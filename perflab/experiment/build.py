@@ -431,13 +431,13 @@ def _check_filters(treatments: Iterable[Treatment]) -> None:
             filtered = [s for node in process["nodes"] for s in node["subscriptions"] if "filter" in s]
             if filtered and not middleware.filters:
                 raise Unavailable(
-                    f"topic {filtered[0]['topic']}: {middleware.name} has no content filters; leave the filter out, or use "
-                    "a middleware that has them, like cyclonedds or fastdds"
+                    f"topic {filtered[0]['topic']}: {middleware.name} has no content filters; leave the filter out, or "
+                    "use a middleware that has them, like cyclonedds or fastdds"
                 )
             if filtered and treatment.variant.intra_process:
                 raise Unavailable(
-                    f"topic {filtered[0]['topic']}: delivery within the process has no content filters; use --ipc off, or leave "
-                    "the filter out"
+                    f"topic {filtered[0]['topic']}: delivery within the process has no content filters; use --ipc off, "
+                    "or leave the filter out"
                 )
 
 

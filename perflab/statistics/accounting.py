@@ -9,9 +9,9 @@ An edge is one (publisher, topic, subscription). A publisher's measured messages
 
 Conservation: sent = received + pre_match + gap + tail. Duplicates are apart; a reordered message was received.
 
-A subscription with a content filter is sent what its filter wants, which publishers count and number for each filter; what it
-does not want is `filtered`, and neither lost nor received: published = sent + filtered. So a message that it wanted and did not
-get is found like any other.
+A subscription with a content filter is sent what its filter wants, which publishers count and number for each filter;
+what it does not want is `filtered`, and neither lost nor received: published = sent + filtered. So a message that it
+wanted and did not get is found like any other.
 
 A client of a service counts its requests as a publisher its messages, and its replies as an edge what it receives;
 the same holds for them, and they are kept apart from topics.
@@ -80,8 +80,8 @@ class Publisher:
 class Edge:
     """What one subscription received from one publisher, and what is missing.
 
-    `sent`, `filtered`, `pre_match`, `gap` and `tail` are None where one side's last word is not known; other counts where whoever
-    recorded them could not know: a trace has neither sequence numbers nor periods.
+    `sent`, `filtered`, `pre_match`, `gap` and `tail` are None where one side's last word is not known; other counts
+    where whoever recorded them could not know: a trace has neither sequence numbers nor periods.
     """
 
     publisher: str
@@ -199,7 +199,9 @@ def account(
     ]
     known = [c for c in checkpoints if c is not None]
     if (unwanted := sum(int(c.get("unwanted_messages", 0)) for c in known)) > 0:
-        problems.append(f"{unwanted} messages were received that the content filters of their subscriptions do not want")
+        problems.append(
+            f"{unwanted} messages were received that the content filters of their subscriptions do not want"
+        )
     return Accounts(
         publishers=tuple(publishers),
         edges=tuple(joined),

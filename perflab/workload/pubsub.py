@@ -39,10 +39,15 @@ class PubSubEnds(Parameters):
     publishers: int = Field(1, ge=1, le=MOST_ENDS, description="nodes that publish on the topic")
     subscribers: int = Field(1, ge=1, le=MOST_ENDS, description="nodes that receive all that they publish")
     instances: int = Field(
-        1, ge=1, le=2**32 - 1, description="of types with a key that is a whole number: different keys, each in its turn"
+        1,
+        ge=1,
+        le=2**32 - 1,
+        description="of types with a key that is a whole number: different keys, each in its turn",
     )
     filter: str | None = Field(
-        None, min_length=1, description="content filter of all subscribers (docs/graphs.md), like \"key < 3\"; none: they want all"
+        None,
+        min_length=1,
+        description='content filter of all subscribers (docs/graphs.md), like "key < 3"; none: they want all',
     )
     layout: Literal["thread", "threads", "processes", "relay"] = Field(
         "processes",

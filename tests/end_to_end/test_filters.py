@@ -10,15 +10,14 @@ import pytest
 from .conftest import Json, Run
 
 # Of 200 messages of each of two publishers, with the keys 0 to 3 in turn, every subscriber wants half.
-PUBSUB = (
-    "pubsub:message=keyed_array1k,instances=4,filter=key BETWEEN 1 AND 2 AND NOT id < 0,publishers=2,subscribers=2,rate=200,"
-    "history=keep_all"
-)
+WANTS = "key BETWEEN 1 AND 2 AND NOT id < 0"
+PUBSUB = f"pubsub:message=keyed_array1k,instances=4,filter={WANTS},publishers=2,subscribers=2,rate=200,history=keep_all"
 PUBLISHED, WANTED = 400, 400
 
 
 def only(run: Run, out: Path, *options: str) -> Json:
     run("run", PUBSUB, "-t", "1", *options, "-o", out)
+    result: Json
     (result,) = json.loads((out / "summary.json").read_text())["results"]
     return result
 
@@ -26,13 +25,21 @@ def only(run: Run, out: Path, *options: str) -> Json:
 def effective(out: Path, process: str) -> Json:
     (file,) = out.glob(f"trials/*/processes/{process}.jsonl")
     records = [json.loads(line) for line in file.read_text().splitlines()]
-    return next(r for r in records if r["type"] == "process_end")["middleware"]["effective"]
+    said: Json = next(r for r in records if r["type"] == "process_end")["middleware"]["effective"]
+    return said
 
 
 @pytest.mark.parametrize("middleware", ["cyclonedds", "fastdds"])
-def test_subscribers_receive_what_they_want_and_nothing_of_it_is_lost(run: Run, tmp_path: Path, middleware: str) -> None:
+def test_subscribers_receive_what_they_want_and_nothing_of_it_is_lost(
+    run: Run, tmp_path: Path, middleware: str
+) -> None:
     totals = only(run, tmp_path / "run", "--middleware", middleware)["totals"]
-    assert (totals["published"], totals["sent"], totals["received"], totals["filtered"]) == (PUBLISHED, WANTED, WANTED, 400)
+    assert (totals["published"], totals["sent"], totals["received"], totals["filtered"]) == (
+        PUBLISHED,
+        WANTED,
+        WANTED,
+        400,
+    )
     assert totals["lost"] == {"pre_match": 0, "gap": 0, "tail": 0}
     # Where it took place.
     sender, receiver = (effective(tmp_path / "run", f"{of}_1")["content_filters"] for of in ("publisher", "subscriber"))
@@ -46,7 +53,12 @@ def test_subscribers_receive_what_they_want_and_nothing_of_it_is_lost(run: Run, 
 def test_a_loss_of_what_a_filter_wants_is_found(run: Run, tmp_path: Path, middleware: str) -> None:
     every = ("--middleware-option", "disturb.loss_every=10")
     totals = only(run, tmp_path / "run", "--middleware", middleware, *every)["totals"]
-    assert (totals["published"], totals["sent"], totals["received"], totals["filtered"]) == (PUBLISHED, WANTED, 360, 400)
+    assert (totals["published"], totals["sent"], totals["received"], totals["filtered"]) == (
+        PUBLISHED,
+        WANTED,
+        360,
+        400,
+    )
     assert sum(totals["lost"].values()) == 40
 
 

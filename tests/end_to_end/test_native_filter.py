@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from rosbags.typesys.store import Typestore
 
 from .test_native_codec import ask, store
@@ -33,7 +34,9 @@ def condition(rng: random.Random, depth: int = 0) -> str:
     how = rng.random()
     if depth < 3 and how < 0.5:
         one, other = condition(rng, depth + 1), condition(rng, depth + 1)
-        return rng.choice((f"{one} AND {other}", f"{one} OR {other}", f"NOT {one}", f"({one} OR {other})", f"not ({one})"))
+        return rng.choice(
+            (f"{one} AND {other}", f"{one} OR {other}", f"NOT {one}", f"({one} OR {other})", f"not ({one})")
+        )
     if how < 0.6:
         return f"{TEXT} {rng.choice(OPERATORS)} {quoted(rng.choice(WORDS))}"
     field = rng.choice(NUMBERS)
@@ -47,14 +50,12 @@ def condition(rng: random.Random, depth: int = 0) -> str:
 
 def message(store: Typestore, rng: random.Random) -> tuple[Any, dict[str, Any]]:
     """A message, and its fields by their names in expressions."""
-    made = store.types
+    made: dict[str, Any] = dict(store.types)
     small = (0, 1, 2, 16, 127)
     stamp = made["builtin_interfaces/msg/Time"](rng.choice((-1, *small)), rng.choice(small))
     header = made["std_msgs/msg/Header"](stamp, rng.choice(WORDS))
     status = made["sensor_msgs/msg/NavSatStatus"](rng.choice((-128, -1, *small)), rng.choice((65535, *small)))
     reals = [rng.choice((0.0, 2.5, -2.5, 1000.0, rng.uniform(-3, 3))) for _ in range(3)]
-    import numpy as np
-
     whole = made[TYPE](header, status, *reals, np.zeros(9), rng.choice((0, 1, 2, 3)))
     values = (stamp.sec, stamp.nanosec, status.status, status.service, *reals, whole.position_covariance_type)
     return whole, dict(zip(NUMBERS, values, strict=True)) | {TEXT: header.frame_id}
@@ -73,7 +74,7 @@ def test_a_filter_wants_what_sqlite_selects(store: Typestore, ask: Callable[...,
             for name, column in names.items():
                 sql = sql.replace(name, column)
             row = ", ".join(f"? AS {column}" for column in names.values())
-            (expected,) = database.execute(f"SELECT ({sql}) FROM (SELECT {row})", [*fields.values()]).fetchone()  # noqa: S608
+            (expected,) = database.execute(f"SELECT ({sql}) FROM (SELECT {row})", [*fields.values()]).fetchone()
             assert ask("filter", TYPE, raw, expression) == ("yes" if expected else "no"), (expression, fields)
             wanted += expected
     assert 0.2 < wanted / (MESSAGES * EXPRESSIONS) < 0.8

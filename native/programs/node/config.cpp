@@ -273,12 +273,16 @@ Config parse(const json& config) {
 void require_schedule(const Config& config) {
   if (!config.process || config.live.schedule_descriptor >= 0) return;
   const std::vector<graph::Process>& processes = config.graph.processes;
+  const auto refuse_filter = [&](const graph::Publisher& publisher, std::size_t other) {
+    throw BadInput("process " + config.process_name + ", schedule_fd: missing; which messages on " + publisher.topic +
+                   " a content filter wants is told between this process and " + processes[other].name +
+                   "; right would be the memory that all processes share, or no filter");
+  };
   const auto refuse = [&](const graph::Publisher& publisher, std::size_t other) {
     throw BadInput("process " + config.process_name + ", schedule_fd: missing; messages of " + publisher.type + " on " +
-                   publisher.topic + " do not say when they were due, or which ones a content filter wants, and process " +
-                   processes[other].name +
+                   publisher.topic + " do not say when they were due, and process " + processes[other].name +
                    " has the other end; right would be the memory that all processes share, or a type with a "
-                   "perflab_msgs/Header and no filter");
+                   "perflab_msgs/Header");
   };
   for (std::size_t from = 0; from < processes.size(); ++from) {
     for (std::size_t to = 0; to < processes.size(); ++to) {
@@ -286,8 +290,9 @@ void require_schedule(const Config& config) {
       for (const graph::Node& node : processes[from].nodes) {
         for (const graph::Publisher& publisher : node.publishers) {
           const bool says = config.graph.messages->find(publisher.type)->stamp == message::Stamp::kHeader;
-          if ((!says && subscribes(processes[to], publisher.topic)) || filters(processes[to], publisher.topic))
-            refuse(publisher, from == *config.process ? to : from);
+          const std::size_t other = from == *config.process ? to : from;
+          if (!says && subscribes(processes[to], publisher.topic)) refuse(publisher, other);
+          if (filters(processes[to], publisher.topic)) refuse_filter(publisher, other);
         }
       }
     }
