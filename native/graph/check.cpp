@@ -137,6 +137,8 @@ void check_subscription(const Subscription& subscription, message::Formats& mess
   reporter.require_none(item, qualified_topic_problem(subscription.topic));
   reporter.require_none(item, type_problem(messages, subscription.type));
   if (subscription.pass_by == PassBy::kLoaned) reporter.fail(item, "{}", kLoanedSubscription);
+  if (!subscription.filter.empty())
+    reporter.require_none(item, filter_problem(messages, subscription.type, subscription.filter));
   reporter.require_none(item, qos_problem(subscription.qos));
   check_ends(subscription.qos, middleware::Ends::kWriters, "{} is a policy of publishers; remove it from the subscription", item,
              reporter);
@@ -600,6 +602,18 @@ std::string service_type_problem(message::Formats& messages, std::string_view ty
   if (request == nullptr && messages.find(type) != nullptr)
     return fmt::format("type {} is no service; use one, like stamped1kb", type);
   return request == nullptr ? unknown("service type", type, "srv", messages.names(true)) : std::string();
+}
+
+std::string filter_problem(message::Formats& messages, std::string_view type, const std::string& filter) {
+  const message::Format& format = *messages.find(type);
+  try {
+    if (!format.stamps_last(messages.filter(format, filter))) return {};
+  } catch (const BadInput& error) {
+    return error.what();
+  }
+  return fmt::format("filter: {} depends on the instant of publication, which is stamped after the filter was asked; filter by "
+                     "another field",
+                     quote(filter));
 }
 
 std::string instances_problem(message::Formats& messages, std::string_view type, std::uint32_t instances) {

@@ -101,6 +101,9 @@ std::string loan_problem(message::Formats& messages, std::string_view type);
 // "" where the messages of a publisher of that type can be of so many instances.
 std::string instances_problem(message::Formats& messages, std::string_view type, std::uint32_t instances);
 
+// "" where a subscription of the known type `type` may have that content filter.
+std::string filter_problem(message::Formats& messages, std::string_view type, const std::string& filter);
+
 // Why a subscription is refused that asks for loaned messages.
 inline constexpr std::string_view kLoanedSubscription =
     "a subscription cannot ask for loaned messages, its publisher lends them; use shared or unique";

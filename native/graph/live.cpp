@@ -80,11 +80,19 @@ GraphIndex::GraphIndex(const Graph& graph, std::optional<std::size_t> process) {
     for (const Subscription& subscription : node.subscriptions) {
       TopicEnds& ends = topics[subscription.topic];
       ++ends.subscriptions;
-      if (node.condition.empty()) ++ends.own_subscriptions;
+      TopicEnds::Receivers& receivers = ends.by_filter[subscription.filter];
+      ++receivers.all;
+      if (node.condition.empty()) ++receivers.own;
     }
     for (const Server& server : node.servers) services[server.service].server = &node;
     for (const Client& client : node.clients) ++services[client.service].clients;
     if (!node.condition.empty()) conditions.insert(node.condition);
+  });
+  for_each_node(graph, [&](const Node& node, const Item& /*item*/) {
+    for (const Publisher& publisher : node.publishers) {
+      for (const std::string& filter : filters_of(publisher))
+        filtered.emplace(std::pair(&publisher, filter), scheduled.size() + filtered.size());
+    }
   });
   for_each_node(graph, [&](const Node& node, const Item& item) {
     if (process && *process != item.process) return;
@@ -155,7 +163,12 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
     for (const std::size_t index : reaction.publish) triggers[index] += inputs;
   }
 
-  const auto settings_of = [&](const auto& end, PassBy pass_by) {
+  const auto filters_of = [&](const message::Format& format, const std::vector<std::string>& expressions) {
+    std::vector<const message::Filter*> filters;
+    for (const std::string& expression : expressions) filters.push_back(&shared_->messages.filter(format, expression));
+    return filters;
+  };
+  const auto settings_of = [&](const auto& end, PassBy pass_by, const std::vector<std::string>& filters) {
     const message::Format& format = *shared_->messages.find(end.type);
     return runtime::EndpointSettings{.process = static_cast<int>(place.process),
                                      .participant = place.participant,
@@ -169,14 +182,16 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
                                      .user_data = {},
                                      .type_hash = shared_->messages.library().hash(format.type->name),
                                      .known_by_stamp = format.stamp == message::Stamp::kNone,
-                                     .key = shared_->keyed && format.key ? &*format.key : nullptr};
+                                     .key = shared_->keyed && format.key ? &*format.key : nullptr,
+                                     .filters = filters_of(format, filters)};
   };
   const std::size_t first_publisher = publishers_.size();
   std::vector<Nanoseconds> publishers_made;
   for (std::size_t i = 0; i < node.publishers.size(); ++i) {
     const Publisher& publisher = node.publishers[i];
     const PassBy pass_by = settings_.pass_by.value_or(publisher.pass_by);
-    runtime::Publisher& endpoint = runtime_.create_publisher(settings_of(publisher, pass_by));
+    runtime::Publisher& endpoint = runtime_.create_publisher(
+        settings_of(publisher, pass_by, shared_->index.filters_of(publisher)));
     publishers_.push_back(std::make_unique<LivePublisher>(*shared_, node, publisher, pass_by, endpoint,
                                                           concurrent && triggers[i] > 1));
     publishers_made.push_back(runtime_.clock().now());
@@ -204,8 +219,9 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
   for (std::size_t i = 0; i < node.subscriptions.size(); ++i) {
     const Subscription& subscription = node.subscriptions[i];
     LiveSubscription& handler = *subscriptions_[first_subscription + i];
-    handler.attach(runtime_.create_subscription(place.executor,
-                                                settings_of(subscription, subscription.pass_by), handler));
+    const std::vector<std::string> filters(subscription.filter.empty() ? 0 : 1, subscription.filter);
+    handler.attach(runtime_.create_subscription(
+        place.executor, settings_of(subscription, subscription.pass_by, filters), handler));
   }
   const std::size_t first_client = clients_.size();
   const std::vector<Nanoseconds> clients_made = build_services(place, node);

@@ -61,7 +61,7 @@ struct WriterName {
 // They are the workload's alone: of its publishers, and of edges both ends of which are its own.
 struct Totals {
   std::uint64_t sent = 0;
-  std::uint64_t deliveries_expected = 0;  // messages times the workload's subscriptions of their topic
+  std::uint64_t deliveries_expected = 0;  // messages times the workload's subscriptions of their topic that want them
   std::uint64_t received = 0;   // unique
   std::uint64_t completed = 0;  // callback has returned
   std::uint64_t lost = 0;       // gaps so far
@@ -74,7 +74,7 @@ struct ConditionTotals {
   std::string condition;  // label
   std::uint64_t sent = 0;
   std::uint64_t not_sent = 0;
-  std::uint64_t deliveries_expected = 0;  // messages times all subscriptions of their topic
+  std::uint64_t deliveries_expected = 0;  // messages times all subscriptions of their topic that want them
   std::uint64_t received = 0;  // unique
 };
 
@@ -88,6 +88,11 @@ struct PublisherView {
   const Node* node;
   const Publisher* publisher;
   const measure::PublisherRecorder* recorder;
+  struct Wanted {
+    std::string filter;
+    std::uint64_t count;  // of the measured messages
+  };
+  std::vector<Wanted> wanted;  // by the content filters of its subscriptions
 };
 
 // How the messages of a publisher go; `asked` is what the graph or the settings say.
@@ -201,6 +206,8 @@ class LiveGraph {
   [[nodiscard]] std::uint64_t malformed_messages() const noexcept;
   // Those of which it is not known any more when they were due (schedule.h).
   [[nodiscard]] std::uint64_t forgotten_messages() const noexcept;
+  // Those that were received although the content filter of their subscription does not want them.
+  [[nodiscard]] std::uint64_t unwanted_messages() const noexcept;
 
  private:
   class LivePublisher;

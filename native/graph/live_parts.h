@@ -39,9 +39,14 @@ struct TopicEnds {
     const Node* node;
     const Publisher* publisher;
   };
+  // Subscriptions, and how many of them are the workload's.
+  struct Receivers {
+    std::size_t all = 0;
+    std::size_t own = 0;
+  };
   std::vector<End> publishers;
   std::size_t subscriptions = 0;
-  std::size_t own_subscriptions = 0;  // the workload's
+  std::map<std::string, Receivers> by_filter;  // "": those without one
 
   // The publisher's number among those of its topic, which its messages carry.
   [[nodiscard]] std::size_t source_of(const Publisher& publisher) const {
@@ -66,10 +71,21 @@ struct GraphIndex {
     return found == scheduled.end() ? std::nullopt : std::optional(found->second);
   }
 
+  // The filters of a publisher's subscriptions.
+  [[nodiscard]] std::vector<std::string> filters_of(const Publisher& publisher) const {
+    std::vector<std::string> filters;
+    for (const auto& [filter, receivers] : topics.at(publisher.topic).by_filter) {
+      if (!filter.empty()) filters.push_back(filter);
+    }
+    return filters;
+  }
+
   std::map<std::string, TopicEnds> topics;
   std::map<std::string, ServiceEnds> services;
   std::set<std::string> conditions;
   std::map<const Publisher*, std::size_t> scheduled;  // of all processes, numbered alike in each
+  // Where a publisher leaves behind which of its messages a filter wants, numbered after these.
+  std::map<std::pair<const Publisher*, std::string>, std::size_t> filtered;
   std::size_t edges = 0;
   std::size_t publishers = 0;
   std::size_t clients = 0;
@@ -93,7 +109,7 @@ struct LiveGraph::Shared {
         times_encoding(settings.structs && settings.times_encoding),
         source_timestamps(settings.source_timestamps),
         index(graph, process),
-        schedule(index.scheduled.size(), settings.schedule_descriptor),
+        schedule(index.scheduled.size() + index.filtered.size(), settings.schedule_descriptor),
         memory(index.edges + index.clients, index.publishers + index.clients),
         clock(the_clock),
         events(event_queue),
@@ -168,6 +184,7 @@ struct LiveGraph::Shared {
   std::atomic<std::uint64_t> foreign{0};
   std::atomic<std::uint64_t> malformed{0};
   std::atomic<std::uint64_t> forgotten{0};
+  std::atomic<std::uint64_t> unwanted{0};
 };
 
 // The bytes of a message that change from one to the next: its stamp and, where that stands in front, what is before it.
@@ -183,6 +200,50 @@ struct StampRegion {
 
   std::size_t begin;
   std::size_t end;
+};
+
+// What a content filter wants of the messages of one publisher. These are numbered for it, each part from 0, as all are for
+// subscriptions without a filter: what is missing among them was wanted and is lost. Their numbers are left behind under
+// those of the messages.
+class Wanted {
+ public:
+  Wanted(const message::Filter& filter, Schedule& schedule, std::size_t where) noexcept
+      : filter_(filter), schedule_(schedule), where_(where) {}
+
+  // Under which the number of a message is found.
+  static constexpr std::uint64_t key(std::uint64_t sequence, bool measured) noexcept {
+    return measured ? sequence : sequence | message::kWarmUpBit;
+  }
+
+  // Before it is sent.
+  void ask(message::Pieces pieces, Nanoseconds intended_ns, std::uint64_t sequence, bool measured) noexcept {
+    note(filter_.match(pieces) != message::Filter::Match::kNo, intended_ns, sequence, measured);
+  }
+  void ask(const void* object, Nanoseconds intended_ns, std::uint64_t sequence, bool measured) noexcept {
+    note(filter_.match_object(object), intended_ns, sequence, measured);
+  }
+  // Once it was sent.
+  void sent(bool measured) noexcept {
+    if (wants_) measure::detail::add<std::uint64_t>(measured ? count_ : warmup_count_, 1);
+  }
+
+  [[nodiscard]] const std::string& expression() const noexcept { return filter_.expression(); }
+  // Of the measured messages.
+  [[nodiscard]] std::uint64_t count() const noexcept { return measure::detail::load(count_); }
+
+ private:
+  void note(bool wants, Nanoseconds intended_ns, std::uint64_t sequence, bool measured) noexcept {
+    wants_ = wants;
+    if (!wants) return;
+    schedule_.put(where_, key(sequence, measured), {.due_ns = intended_ns, .sequence = measured ? count_ : warmup_count_});
+  }
+
+  const message::Filter& filter_;
+  Schedule& schedule_;
+  std::size_t where_;
+  bool wants_ = false;
+  std::uint64_t count_ = 0;
+  std::uint64_t warmup_count_ = 0;
 };
 
 // Stamps and numbers the messages of one publisher or client, and records their sending.
@@ -274,6 +335,11 @@ class Sender {
     return true;
   }
 
+  // Before the first message.
+  void add_filter(const message::Filter& filter, Schedule& schedule, std::size_t where) {
+    wanted_.emplace_back(filter, schedule, where);
+  }
+  [[nodiscard]] const std::vector<Wanted>& wanted() const noexcept { return wanted_; }
   [[nodiscard]] measure::PublisherRecorder& recorder() noexcept { return recorder_; }
   [[nodiscard]] const measure::PublisherRecorder& recorder() const noexcept { return recorder_; }
   // What is known of the message that is being sent.
@@ -292,6 +358,11 @@ class Sender {
       recorder_.record_write_error(intended_ns);
       return;
     }
+    if (!wanted_.empty()) [[unlikely]] {
+      format_.write_stamp(header, swapped, stamp);
+      const std::span<const std::uint8_t> pieces[] = {message.before, message.stamp, message.after};
+      ask_filters(message::Pieces(pieces), intended_ns, sequence);
+    }
     header.published_ns = clock_.now();
     format_.write_stamp(header, swapped, stamp);
     message.source_timestamp_ns = leave_behind(header, sequence);
@@ -301,6 +372,7 @@ class Sender {
     }
     const Nanoseconds returned_ns = clock_.now();
     recorder_.record_sent({intended_ns, header.published_ns, sequence}, returned_ns);
+    count_wanted(intended_ns);
   }
 
   template <typename Prepare, typename Publish>
@@ -312,6 +384,10 @@ class Sender {
       recorder_.record_write_error(intended_ns);
       return;
     }
+    if (!wanted_.empty()) [[unlikely]] {
+      format_.stamp_object(header, object);
+      ask_filters(static_cast<const void*>(object), intended_ns, sequence);
+    }
     header.published_ns = clock_.now();
     format_.stamp_object(header, object);
     const std::int64_t source_timestamp_ns = leave_behind(header, sequence);
@@ -322,6 +398,15 @@ class Sender {
     }
     const Nanoseconds returned_ns = clock_.now();
     recorder_.record_sent({intended_ns, header.published_ns, sequence}, returned_ns, serialize_ns);
+    count_wanted(intended_ns);
+  }
+
+  // Before the instant of publication is taken: what filters cost is in no latency.
+  void ask_filters(const auto& message, Nanoseconds intended_ns, std::uint64_t sequence) noexcept {
+    for (Wanted& one : wanted_) one.ask(message, intended_ns, sequence, recorder_.measures(intended_ns));
+  }
+  void count_wanted(Nanoseconds intended_ns) noexcept {
+    for (Wanted& one : wanted_) one.sent(recorder_.measures(intended_ns));
   }
 
   // Of a message that says nothing of itself: leaves all of it behind, and returns the source time stamp by which it is
@@ -368,6 +453,7 @@ class Sender {
   std::uint64_t own_messages_ = 0;
   std::uint64_t stamps_ = 0;  // source time stamps given
   Schedule::Entry current_;
+  std::vector<Wanted> wanted_;
   Guard guard_;
 };
 
@@ -409,7 +495,12 @@ class LiveGraph::LivePublisher {
                  .times_encoding = shared.times_encoding,
                  .source_timestamps = shared.source_timestamps,
                  .schedule = shared.index.schedule_of(publisher) ? &shared.schedule : nullptr,
-                 .scheduled = shared.index.schedule_of(publisher).value_or(0)}) {}
+                 .scheduled = shared.index.schedule_of(publisher).value_or(0)}) {
+    const message::Format& format = *shared.messages.find(publisher.type);
+    for (const std::string& filter : shared.index.filters_of(publisher))
+      sender_.add_filter(shared.messages.filter(format, filter), shared.schedule,
+                         shared.index.filtered.at({&publisher, filter}));
+  }
 
   // Sends the publisher's own message.
   void publish(Nanoseconds intended_ns) noexcept {
@@ -437,7 +528,23 @@ class LiveGraph::LivePublisher {
   [[nodiscard]] const TopicEnds& ends() const { return shared_.index.topics.at(publisher_.topic); }
   [[nodiscard]] std::size_t expected() const { return ends().subscriptions; }
   [[nodiscard]] std::size_t matched() { return endpoint_.matched(); }
-  [[nodiscard]] PublisherView view() const { return {&node_, &publisher_, &sender_.recorder()}; }
+  // Deliveries of what was sent so far: to those without a filter all, to the others what they want.
+  [[nodiscard]] std::uint64_t deliveries(std::size_t TopicEnds::Receivers::* receivers) const noexcept {
+    const auto& by_filter = ends().by_filter;
+    const auto count = [&](const std::string& filter) -> std::uint64_t {
+      const auto found = by_filter.find(filter);
+      return found == by_filter.end() ? 0 : found->second.*receivers;
+    };
+    static const std::string kNone;
+    std::uint64_t sum = sender_.recorder().sent() * count(kNone);
+    for (const Wanted& wanted : sender_.wanted()) sum += wanted.count() * count(wanted.expression());
+    return sum;
+  }
+  [[nodiscard]] PublisherView view() const {
+    PublisherView view{&node_, &publisher_, &sender_.recorder(), {}};
+    for (const Wanted& wanted : sender_.wanted()) view.wanted.push_back({wanted.expression(), wanted.count()});
+    return view;
+  }
   [[nodiscard]] PassingView passing() { return {&node_, &publisher_, asked_, endpoint_.passing()}; }
   measure::PublisherRecorder& recorder() noexcept { return sender_.recorder(); }
 
@@ -520,9 +627,12 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
   LiveSubscription(Shared& shared, const Node& node, const Subscription& subscription,
                    const LiveSettings& settings)
       : shared_(shared), node_(node), subscription_(subscription), format_(*shared.messages.find(subscription.type)) {
+    const std::string& filter = subscription.filter;
+    if (!filter.empty()) filter_ = &shared.messages.filter(format_, filter);
     for (const TopicEnds::End& end : shared.index.topics.at(subscription.topic).publishers) {
       edges_.push_back(std::make_unique<Edge>(Edge{
           end, condition_between(*end.node, node).empty(), shared.index.schedule_of(*end.publisher), {},
+          filter_ == nullptr ? 0 : shared.index.filtered.at({end.publisher, filter}),
           measure::EdgeRecorder(shared.memory, shared.events, shared.edges++, settings.thresholds,
                                 end.publisher->frequency_hz, figures_of(settings, *end.node, node, true))}));
     }
@@ -586,9 +696,10 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
     }
     if (!shared_.look_up(format_, shared_.schedule, edge->scheduled, delivery.source_timestamp_ns, edge->cursor, header))
       return;
-    const bool recorded = edge->recorder.record_callback(
-        {header.intended_ns, header.published_ns, message::sequence_of(header)}, callback_ns,
-        delivery.arrived_ns);
+    std::uint64_t sequence = message::sequence_of(header);
+    if (filter_ != nullptr && !find_wanted(*edge, header.intended_ns, delivery, sequence)) return;
+    const bool recorded = edge->recorder.record_callback({header.intended_ns, header.published_ns, sequence}, callback_ns,
+                                                         delivery.arrived_ns);
     if (recorded && deserialize_ns != kUnknownTime) edge->recorder.record_deserialized(deserialize_ns, callback_ns);
     for (const Input& input : reactions_) input.reaction->on_input(input.index, header, delivery);
     if (recorded && edge->recorder.wants_done()) edge->recorder.record_done(callback_ns, shared_.clock.now());
@@ -600,8 +711,25 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
     bool own;  // the workload's
     std::optional<std::size_t> scheduled;
     Schedule::Cursor cursor;
+    std::size_t wanted;  // where its publisher leaves behind what the filter wants
     measure::EdgeRecorder recorder;
   };
+  // Puts the number of the message among those that the filter wants. False, and counted, where it has none: the filter does
+  // not want it, or its publisher has sent too many others meanwhile.
+  bool find_wanted(const Edge& edge, Nanoseconds intended_ns, const runtime::Delivery& delivery,
+                   std::uint64_t& sequence) noexcept {
+    const Schedule::Entry entry =
+        shared_.schedule.find(edge.wanted, Wanted::key(sequence, edge.recorder.measures(intended_ns)));
+    if (entry.due_ns != kUnknownTime) {
+      sequence = entry.sequence;
+      return true;
+    }
+    const std::span<const std::uint8_t> pieces[] = {delivery.bytes};
+    const bool wanted = delivery.object != nullptr ? filter_->match_object(delivery.object)
+                                                   : filter_->match(pieces) != message::Filter::Match::kNo;
+    (wanted ? shared_.forgotten : shared_.unwanted).fetch_add(1, std::memory_order_relaxed);
+    return false;
+  }
   struct Known {
     perflab_identity writer;
     Edge* edge;
@@ -631,6 +759,7 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
   const Node& node_;
   const Subscription& subscription_;
   const message::Format& format_;
+  const message::Filter* filter_ = nullptr;  // null: it wants all
   std::optional<message::Object> object_;  // into which messages are decoded
   runtime::Subscription* endpoint_ = nullptr;
   // Behind pointers: a recorder stays where it is, and two edges do not share cache lines.

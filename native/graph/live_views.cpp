@@ -112,9 +112,8 @@ Totals LiveGraph::totals() const noexcept {
   Totals totals;
   for (const auto& publisher : publishers_) {
     if (!publisher->node().condition.empty()) continue;
-    const std::uint64_t sent = publisher->view().recorder->sent();
-    totals.sent += sent;
-    totals.deliveries_expected += sent * publisher->ends().own_subscriptions;
+    totals.sent += publisher->recorder().sent();
+    totals.deliveries_expected += publisher->deliveries(&TopicEnds::Receivers::own);
   }
   for (const auto& subscription : subscriptions_) totals.completed += subscription->completed();
   for (const EdgeView& view : edges()) {
@@ -141,15 +140,14 @@ std::vector<ConditionTotals> LiveGraph::condition_totals() const {
   std::map<std::string, ConditionTotals> by_label;
   for (const std::string& label : shared_->index.conditions) by_label[label].condition = label;
   const auto add_sent = [](ConditionTotals& totals, const measure::PublisherRecorder& recorder,
-                           std::size_t receivers) {
-    const std::uint64_t sent = recorder.sent();
-    totals.sent += sent;
+                           std::uint64_t deliveries) {
+    totals.sent += recorder.sent();
     totals.not_sent += recorder.not_sent();
-    totals.deliveries_expected += sent * receivers;
+    totals.deliveries_expected += deliveries;
   };
   for (const auto& publisher : publishers_) {
     const std::string& label = publisher->node().condition;
-    if (!label.empty()) add_sent(by_label.at(label), *publisher->view().recorder, publisher->expected());
+    if (!label.empty()) add_sent(by_label.at(label), publisher->recorder(), publisher->deliveries(&TopicEnds::Receivers::all));
   }
   for (const EdgeView& view : edges()) {
     const std::string& label = view.publisher_node->condition;
@@ -158,7 +156,7 @@ std::vector<ConditionTotals> LiveGraph::condition_totals() const {
   for (const ServiceView& view : services()) {
     const std::string& label = view.client_node->condition;
     if (label.empty()) continue;
-    add_sent(by_label.at(label), *view.requests, 1);
+    add_sent(by_label.at(label), *view.requests, view.requests->sent());
     by_label.at(label).received += view.replies->sequence().received();
   }
   std::vector<ConditionTotals> list;
@@ -207,6 +205,9 @@ std::uint64_t LiveGraph::malformed_messages() const noexcept {
 }
 std::uint64_t LiveGraph::forgotten_messages() const noexcept {
   return shared_->forgotten.load(std::memory_order_relaxed);
+}
+std::uint64_t LiveGraph::unwanted_messages() const noexcept {
+  return shared_->unwanted.load(std::memory_order_relaxed);
 }
 
 }  // namespace perflab::graph

@@ -56,6 +56,7 @@ struct Subscription {
   std::string type;
   PassBy pass_by = PassBy::kUnspecified;
   perflab_qos qos = default_qos();  // lifespan is a writer's policy: always infinite here
+  std::string filter;               // which messages it wants (message/filter.h); empty: all
   int number = 1;                   // among the node's of this topic: generated graphs may have several
 };
 

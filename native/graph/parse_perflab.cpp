@@ -266,8 +266,13 @@ void add_publisher(const Field& item, Reading& into) {
 }
 
 void add_subscription(const Field& item, Reading& into) {
-  const Fields fields(item, "subscription", {"topic", "type", "pass_by", "qos"});
-  into.node.subscriptions.push_back(read_endpoint<Subscription>(fields, into.node, into.messages, false));
+  const Fields fields(item, "subscription", {"topic", "type", "filter", "pass_by", "qos"});
+  auto subscription = read_endpoint<Subscription>(fields, into.node, into.messages, false);
+  if (const auto filter = fields.find("filter")) {
+    subscription.filter = filter->text();
+    filter->require_none(filter_problem(into.messages, subscription.type, subscription.filter));
+  }
+  into.node.subscriptions.push_back(std::move(subscription));
   into.origin.add(Part::kSubscription, fields);
 }
 

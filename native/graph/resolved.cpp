@@ -307,6 +307,7 @@ constexpr auto keys_of(Tag<Subscription> /*of*/) {
   return std::tuple{key("topic", &Subscription::topic, Text{}), key("type", &Subscription::type, Text{}),
                     key("pass_by", &Subscription::pass_by, PassByWord{}),
                     key("qos", &Subscription::qos, QosObject{}),
+                    key("filter", &Subscription::filter, Text{}, Absent::kOmitted),
                     key("number", &Subscription::number, Whole<1, kMaxInt>{}, Absent::kOmitted)};
 }
 

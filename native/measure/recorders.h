@@ -79,6 +79,8 @@ class EdgeRecorder {
   // Before the first message: the instant after which messages count.
   void measure_from(Nanoseconds instant) noexcept { measured_from_ = instant; }
 
+  [[nodiscard]] bool measures(Nanoseconds intended_ns) const noexcept { return intended_ns > measured_from_; }
+
   // At callback entry. `arrived_ns` is kUnknownTime where the middleware cannot tell.
   // True if the message is a measured one that was not seen before.
   bool record_callback(const MessageTimes& message, Nanoseconds callback_ns,

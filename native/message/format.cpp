@@ -246,4 +246,22 @@ const Format& Formats::format_of(const std::string& full_name, const std::string
   return *format;
 }
 
+bool Format::stamps_last(const Filter& filter) const noexcept {
+  switch (stamp) {
+    case Stamp::kHeader:
+      return filter.reads(stamp_offset + offsetof(Header, published_ns), sizeof(Header::published_ns));
+    case Stamp::kTimeAndId:
+      return filter.reads(stamp_offset, sizeof(Header::published_ns));
+    case Stamp::kNone:
+      break;
+  }
+  return false;
+}
+
+const Filter& Formats::filter(const Format& format, const std::string& expression) {
+  std::unique_ptr<Filter>& filter = filters_[{format.type, expression}];
+  if (!filter) filter = std::make_unique<Filter>(*format.type, expression);
+  return *filter;
+}
+
 }  // namespace perflab::message

@@ -20,9 +20,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "message/codec.h"
+#include "message/filter.h"
 #include "message/header.h"
 #include "message/key.h"
 #include "message/library.h"
@@ -65,6 +67,8 @@ struct Format {
   // Whether encoded bytes are a whole message, of either byte order; what stands in it is looked at only where its length
   // depends on that.
   [[nodiscard]] bool is_message(std::span<const std::uint8_t> bytes) const noexcept;
+  // Whether a filter depends on the instant of publication, which is the last that is stamped.
+  [[nodiscard]] bool stamps_last(const Filter& filter) const noexcept;
   // Reads what stands in encoded bytes of either byte order. False if they are no such message. Of a type with time and
   // id, `intended_ns` is kUnknownTime.
   [[nodiscard]] bool read_stamp(std::span<const std::uint8_t> bytes, Header& header) const noexcept {
@@ -134,6 +138,9 @@ class Formats {
 
   // The family of a type, for lists: of perflab's own "Stamped", "Array", "PointCloud", of others their package.
   [[nodiscard]] static std::string family_of(std::string_view full_name);
+  // A content filter of a type, made when it is first asked for. Throws BadInput as Filter() does.
+  const Filter& filter(const Format& format, const std::string& expression);
+
   // What a user calls each message or, with `services`, service; short names first.
   [[nodiscard]] std::vector<std::string> names(bool services = false) const;
   // The texts of an interface and of all that it is made of, by full name; those left out that say what the ones that
@@ -146,6 +153,7 @@ class Formats {
   std::shared_ptr<Library> library_;
   Types types_;
   std::map<std::string, std::unique_ptr<Format>> formats_;  // by full name
+  std::map<std::pair<const Type*, std::string>, std::unique_ptr<Filter>> filters_;
 };
 
 }  // namespace perflab::message

@@ -1,109 +1,14 @@
 #include "message/key.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "message/header.h"
 #include "message/md5.h"
+#include "message/source.h"
 
 namespace perflab::message {
 namespace {
-
-constexpr std::size_t kLengthOfKeys = sizeof(std::uint32_t);
-
-constexpr std::size_t padding_before(std::uint64_t place, std::size_t alignment) noexcept {
-  return (alignment - place % alignment) % alignment;
-}
-
-// Octets of a character on the wire.
-constexpr std::size_t width_of_text(Primitive text) noexcept { return text == Primitive::kString ? 1 : 4; }
-
-// ---- the bytes of a message, which come in pieces ----
-
-class Source {
- public:
-  explicit Source(Key::Pieces pieces) noexcept : pieces_(pieces) {}
-
-  // False where it is no CDR of either byte order.
-  bool open() noexcept {
-    std::uint8_t header[kEncapsulationBytes];
-    if (!take(kEncapsulationBytes, header) || header[0] != 0 || header[1] > 1) return false;
-    swapped_ = header[1] != kNativeEncapsulation;
-    big_endian_ = header[1] == 0;
-    position_ = 0;
-    return true;
-  }
-
-  // Goes on by so many bytes, and puts them to `to`, which may be null. False where there are fewer.
-  bool take(std::size_t count, std::uint8_t* to = nullptr) noexcept {
-    position_ += count;
-    while (count > 0) {
-      if (at_ == pieces_.size()) return false;
-      const auto left = pieces_[at_].subspan(within_);
-      const std::size_t now = std::min(count, left.size());
-      if (to != nullptr && now > 0) {
-        std::memcpy(to, left.data(), now);
-        to += now;
-      }
-      count -= now;
-      within_ += now;
-      if (now == left.size()) {
-        ++at_;
-        within_ = 0;
-      }
-    }
-    return true;
-  }
-  bool align(std::size_t alignment) noexcept { return take(padding_before(position_, alignment)); }
-  // A number in big-endian order.
-  bool number(std::size_t width, std::uint8_t* to) noexcept {
-    if (!align(width) || !take(width, to)) return false;
-    if (!big_endian_) std::reverse(to, to + width);
-    return true;
-  }
-  bool length(std::uint64_t& length) noexcept {
-    std::uint32_t number = 0;
-    if (!align(kLengthOfKeys) || !take(kLengthOfKeys, reinterpret_cast<std::uint8_t*>(&number))) return false;
-    length = swapped_ ? __builtin_bswap32(number) : number;
-    return true;
-  }
-
- private:
-  Key::Pieces pieces_;
-  std::size_t at_ = 0;        // the piece
-  std::size_t within_ = 0;    // ... and how far in it
-  std::size_t position_ = 0;  // behind the encapsulation
-  bool swapped_ = false;
-  bool big_endian_ = false;
-};
-
-bool leave(const Element& element, std::uint64_t count, Source& from) noexcept;
-
-bool leave(const Type& type, Source& from) noexcept {
-  return std::ranges::all_of(type.members, [&](const Member& member) {
-    std::uint64_t count = member.in_place();
-    if (member.is_sequence() && !from.length(count)) return false;
-    return leave(member.element, count, from);
-  });
-}
-
-bool leave(const Element& element, std::uint64_t count, Source& from) noexcept {
-  if (count == 0) return true;
-  if (element.type == nullptr && !element.is_text()) {
-    const std::size_t width = size_of(element.primitive);
-    return from.align(width) && from.take(width * count);
-  }
-  for (std::uint64_t i = 0; i < count; ++i) {
-    if (element.type != nullptr) {
-      if (!leave(*element.type, from)) return false;
-      continue;
-    }
-    std::uint64_t length = 0;
-    if (!from.length(length) || !from.take(length * width_of_text(element.primitive))) return false;
-  }
-  return true;
-}
 
 // ---- what keys go to; each has put(bytes) ----
 
@@ -171,11 +76,11 @@ class Copier {
     return true;
   }
   void put_length(std::uint64_t length) noexcept {
-    std::uint8_t bytes[kLengthOfKeys];
-    for (std::size_t i = 0; i < kLengthOfKeys; ++i)
-      bytes[i] = static_cast<std::uint8_t>(length >> 8 * (kLengthOfKeys - 1 - i));
-    align(kLengthOfKeys);
-    put(bytes, kLengthOfKeys);
+    std::uint8_t bytes[kLengthBytes];
+    for (std::size_t i = 0; i < kLengthBytes; ++i)
+      bytes[i] = static_cast<std::uint8_t>(length >> 8 * (kLengthBytes - 1 - i));
+    align(kLengthBytes);
+    put(bytes, kLengthBytes);
   }
   bool copy_length(const Member& member, std::uint64_t& length) noexcept {
     if (!from_.length(length)) return false;
@@ -246,7 +151,7 @@ std::optional<std::uint64_t> end_of(const Element& element, std::uint64_t count,
       continue;
     }
     const std::uint64_t characters = element.text_bound + (element.primitive == Primitive::kString ? 1 : 0);
-    end = aligned(*end, kLengthOfKeys) + kLengthOfKeys + characters * width_of_text(element.primitive);
+    end = aligned(*end, kLengthBytes) + kLengthBytes + characters * width_of_text(element.primitive);
   }
   return end;
 }
@@ -256,7 +161,7 @@ std::optional<std::uint64_t> end_of(const Type& type, std::uint64_t at) noexcept
   for (const Member& member : type.members) {
     if (!member.key && type.keyed) continue;
     if (member.plurality == Plurality::kSequence) return std::nullopt;
-    if (member.is_sequence()) end = *end + padding_before(*end, kLengthOfKeys) + kLengthOfKeys;
+    if (member.is_sequence()) end = *end + padding_before(*end, kLengthBytes) + kLengthBytes;
     end = end_of(member.element, member.plurality == Plurality::kOne ? 1 : member.count, *end);
     if (!end) return end;
   }

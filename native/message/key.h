@@ -23,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "message/source.h"
 #include "message/type.h"
 
 namespace perflab::message {
@@ -31,8 +32,7 @@ using KeyHash = std::array<std::uint8_t, 16>;
 
 class Key {
  public:
-  // The pieces of a message, one behind the other.
-  using Pieces = std::span<const std::span<const std::uint8_t>>;
+  using Pieces = message::Pieces;
   // By what graphs and people call them: "id", "track.id".
   [[nodiscard]] std::vector<std::string> names() const;
 

@@ -36,7 +36,7 @@ extern "C" {
 
 /* The one version of everything below: raised by one whenever a plug-in built against an older header would
  * misbehave. */
-#define PERFLAB_MIDDLEWARE_ABI 9u
+#define PERFLAB_MIDDLEWARE_ABI 10u
 
 /* "Not known": a time that this middleware cannot tell. Never 0. */
 #define PERFLAB_TIME_UNKNOWN INT64_MIN
@@ -211,6 +211,15 @@ typedef struct perflab_key {
   const void* context;
 } perflab_key;
 
+/* A content filter: which messages of a topic a reader wants (DDS 1.4, 2.2.2.5.3). Only the host knows the type. wants() may
+ * be called from any thread, and takes either byte order; what is no message of the type it wants, so that it is received
+ * and counted. What the pointers point at outlives the participant. */
+typedef struct perflab_filter {
+  bool (*wants)(const void* context, const perflab_bytes* parts, size_t part_count);
+  const void* context;
+  const char* expression; /* in SQL as DDS has it, for peers and people; two of one type that say the same are alike */
+} perflab_filter;
+
 /* One writer or reader. `topic` and `type` are wire names, already ROS 2 mangled ("rt/amazon",
  * "perflab_msgs::msg::dds_::StampedInt64_"), and not empty. */
 typedef struct perflab_endpoint_settings {
@@ -229,6 +238,12 @@ typedef struct perflab_endpoint_settings {
    * type in this process; endpoints with and without keys do not match. NULL to a plug-in without
    * capabilities.instances. */
   const perflab_key* key;
+  /* Reader: at most one, and it receives no other messages than those that this filter wants; they are not lost, nor in its
+   * history. Writer: those of the readers of its topic, as far as the host knows them, so that it can leave out what a reader
+   * does not want; it may leave that to the readers. The array is valid during the call. None to a plug-in without
+   * capabilities.filters. */
+  const perflab_filter* filters;
+  size_t filter_count;
 } perflab_endpoint_settings;
 
 /* What is known of a writer or reader of another participant. */
@@ -278,6 +293,7 @@ typedef struct perflab_capabilities {
   bool related_samples;      /* write_related() exists, and readers can have `sequence` and `related` */
   bool loans;                /* loan() exists; whether a writer can have it depends on its type and options */
   bool instances;            /* topics may have keys */
+  bool filters;              /* readers may have a content filter */
 } perflab_capabilities;
 
 typedef struct perflab_middleware {

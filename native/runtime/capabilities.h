@@ -29,6 +29,8 @@ struct Capabilities {
   bool request_numbers = true;
   // Topics may have keys, where the middleware has instances.
   bool keys = false;
+  // Subscriptions may have a content filter, where the middleware has them.
+  bool filters = false;
   // A library brings it, runtime/plugin.h.
   bool loaded = false;
 };

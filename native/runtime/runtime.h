@@ -25,6 +25,7 @@
 #include "base/error.h"
 #include "measure/clock.h"
 #include "message/codec.h"
+#include "message/filter.h"
 #include "message/key.h"
 #include "message/object.h"
 #include "middleware/middleware.h"
@@ -154,6 +155,9 @@ struct EndpointSettings {
   bool known_by_stamp = false;
   // By which the topic has instances, where Capabilities::keys; it outlives the runtime. Null: the topic has no keys.
   const message::Key* key = nullptr;
+  // Content filters, where Capabilities::filters; they outlive the runtime. Of a subscription at most one: only what it wants
+  // is delivered. Of a publisher those of its topic's subscriptions, for a middleware that can leave messages out.
+  std::vector<const message::Filter*> filters{};
 };
 
 // How the messages of a publisher really go, once everything is matched.

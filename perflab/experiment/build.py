@@ -143,6 +143,7 @@ def build(
         found += [t for end in ends for t in end]
         extra = []
     _check_policies(found)
+    _check_filters(found)
     experiment = Experiment(
         name=document.name or (Path(written.file.path).stem if written.file else loaded.name),
         workload=loaded,
@@ -420,6 +421,24 @@ def _check_policies(treatments: Iterable[Treatment]) -> None:
             for end in (e for node in process["nodes"] for e in (*node["publishers"], *node["subscriptions"])):
                 if (why := middleware.refusal(end["qos"])) is not None:
                     raise Unavailable(f"topic {end['topic']}: {why}")
+
+
+def _check_filters(treatments: Iterable[Treatment]) -> None:
+    """Whether each middleware has content filters, where subscriptions of the graph have one. Raises Unavailable."""
+    for treatment in treatments:
+        middlewares = treatment.variant.middlewares
+        for process, middleware in zip(treatment.graph.document["processes"], cycle(middlewares)):
+            filtered = [s for node in process["nodes"] for s in node["subscriptions"] if "filter" in s]
+            if filtered and not middleware.filters:
+                raise Unavailable(
+                    f"topic {filtered[0]['topic']}: {middleware.name} has no content filters; leave the filter out, or "
+                    "use a middleware that has them, like cyclonedds or fastdds"
+                )
+            if filtered and treatment.variant.intra_process:
+                raise Unavailable(
+                    f"topic {filtered[0]['topic']}: delivery within the process has no content filters; use --ipc off, "
+                    "or leave the filter out"
+                )
 
 
 # What is said of a graph or of its processes, and of nothing else.

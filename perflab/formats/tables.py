@@ -57,7 +57,7 @@ def _sides(name: str) -> list[str]:
 _PAYLOAD = _numbers("size_bytes") | {"frequency_hz": "Float64"}
 _EDGE_COUNTS = _numbers(
     "sent", "received", "first_sequence", "highest_sequence", "pre_match", "gap", "tail", "reordered", "duplicate",
-    "beyond_window", "warmup_received", "on_time", "late", "too_late",
+    "beyond_window", "warmup_received", "on_time", "late", "too_late", "filtered",
 )  # fmt: skip
 _EDGE = _texts("publisher", "topic", "subscription") | _PAYLOAD | _EDGE_COUNTS
 _PUBLISHER = _texts("node", "topic") | _numbers(*PUBLISHER_COUNTS)

@@ -38,6 +38,7 @@ class Middleware:
     options: Mapping[str, str] = field(default_factory=dict)
     across_processes: bool = True
     instances: bool = False  # topics may have keys
+    filters: bool = False  # subscriptions may have a content filter
     policies: Mapping[str, PolicySupport] = field(default_factory=dict)  # of QoS
     wire: str | None = None  # as its kind's; likewise below
     service_framings: tuple[str, ...] = ()
@@ -236,6 +237,7 @@ def _by_answer(kind: MiddlewareKind, library: Path, answer: Answer) -> Availabil
         said or kind.summary,
         answer.across_processes,
         answer.instances,
+        answer.filters,
         policies=_declared(answer),
     )
 
@@ -378,6 +380,7 @@ def _found(word: str, options: Mapping[str, str], native: Native) -> Middleware:
         options=options,
         across_processes=availability.across_processes,
         instances=availability.instances,
+        filters=availability.filters,
         policies=availability.policies,
         wire=kind.wire,
         service_framings=kind.service_framings,

@@ -101,6 +101,7 @@ class Availability:
     text: str
     across_processes: bool = True
     instances: bool = False  # topics may have keys
+    filters: bool = False  # subscriptions may have a content filter
     libraries: tuple[Path, ...] = ()
     """Those of the installation that was asked for, as they were loaded."""
     policies: Mapping[str, PolicySupport] = field(default_factory=dict)  # of QoS; none that is not known

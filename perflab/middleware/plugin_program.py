@@ -17,7 +17,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-ABI = 9
+ABI = 10
 RUNTIME_ABI = 8
 RUNTIME_ENTRY = "perflab_runtime_plugin"
 _PR_SET_PDEATHSIG = 1
@@ -35,6 +35,7 @@ class _Capabilities(ctypes.Structure):
         ("related_samples", ctypes.c_bool),
         ("loans", ctypes.c_bool),
         ("instances", ctypes.c_bool),
+        ("filters", ctypes.c_bool),
     )
 
 
@@ -85,6 +86,7 @@ def load(path: str) -> dict[str, object]:
         "version": _text(head.version()),
         "across_processes": bool(head.capabilities().across_processes),
         "instances": bool(head.capabilities().instances),
+        "filters": bool(head.capabilities().filters),
         "libraries": _mapped(),
         "policies": _policies(head),
     }

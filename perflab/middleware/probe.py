@@ -26,6 +26,7 @@ class Answer:
     version: str | None = None
     across_processes: bool = True
     instances: bool = False
+    filters: bool = False
     libraries: Sequence[str] = field(default=(), compare=False)
     """Shared objects that were mapped with it, as the kernel names them; not of a runtime."""
     policies: Mapping[str, Sequence[str | None]] = field(default_factory=dict)

@@ -192,7 +192,9 @@ class Lost:
 class Counts:
     sent: Count | None = None
     """Messages that subscriptions should have received, or requests that should have been replied to: each counts once
-    per subscription of its topic. sent = received + lost. Null where one side's last word is not known."""
+    per subscription of its topic that wants it. sent = received + lost. Null where a side's last word is not known."""
+    filtered: Count | None = None
+    """Messages that the content filter of a subscription of their topic does not want: neither sent to it nor lost."""
     received: Count | None = None
     """Unique messages, or replies, whose callback began."""
     received_bytes: Count | None = None

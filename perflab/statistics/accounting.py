@@ -9,6 +9,10 @@ An edge is one (publisher, topic, subscription). A publisher's measured messages
 
 Conservation: sent = received + pre_match + gap + tail. Duplicates are apart; a reordered message was received.
 
+A subscription with a content filter is sent what its filter wants, which publishers count and number for each filter;
+what it does not want is `filtered`, and neither lost nor received: published = sent + filtered. So a message that it
+wanted and did not get is found like any other.
+
 A client of a service counts its requests as a publisher its messages, and its replies as an edge what it receives;
 the same holds for them, and they are kept apart from topics.
 """
@@ -17,7 +21,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from perflab.results.trial import added
@@ -60,6 +64,8 @@ class Publisher:
     first_sequence: int | None
     histograms: dict[str, Histogram | None]
     final: bool
+    wanted: Mapping[str, int] = field(default_factory=dict)
+    """How many of `sent` the content filters of its subscriptions want, by their expressions."""
 
     @property
     def key(self) -> PublisherKey:
@@ -74,8 +80,8 @@ class Publisher:
 class Edge:
     """What one subscription received from one publisher, and what is missing.
 
-    `sent`, `pre_match`, `gap` and `tail` are None where one side's last word is not known; other counts where whoever
-    recorded them could not know: a trace has neither sequence numbers nor periods.
+    `sent`, `filtered`, `pre_match`, `gap` and `tail` are None where one side's last word is not known; other counts
+    where whoever recorded them could not know: a trace has neither sequence numbers nor periods.
     """
 
     publisher: str
@@ -99,6 +105,10 @@ class Edge:
     too_late: int | None
     histograms: dict[str, Histogram | None]
     final: bool
+    filter: str | None = None
+    """That of the subscription: `sent` are the messages that it wants, and sequences are their numbers among these."""
+    filtered: int | None = None
+    """Published, and not wanted."""
 
     @property
     def key(self) -> EdgeKey:
@@ -188,6 +198,10 @@ def account(
         if key not in {service.key for service in services}
     ]
     known = [c for c in checkpoints if c is not None]
+    if (unwanted := sum(int(c.get("unwanted_messages", 0)) for c in known)) > 0:
+        problems.append(
+            f"{unwanted} messages were received that the content filters of their subscriptions do not want"
+        )
     return Accounts(
         publishers=tuple(publishers),
         edges=tuple(joined),
@@ -298,10 +312,18 @@ def _joined(words: str, edge: Edge, publisher: Publisher | None, matched: bool, 
 
 def _join(edge: Edge, publisher: Publisher | None, matched: bool) -> tuple[Edge, str | None]:
     """The edge with what its publisher sent and every missing message accounted for; or what contradicts that."""
-    own_view = replace(edge, sent=None, pre_match=None, tail=None)
+    own_view = replace(edge, sent=None, filtered=None, pre_match=None, tail=None)
     if publisher is None or not (publisher.final and edge.final):
         # One side was still going on, or was killed, when the other spoke last.
         return own_view, None
+    if edge.filter is None:
+        edge = replace(edge, filtered=0)
+    else:
+        wanted = publisher.wanted.get(edge.filter)
+        if wanted is None or publisher.sent is None or wanted > publisher.sent:
+            return own_view, f"{publisher.sent} sent, of which the content filter {edge.filter!r} wants {wanted}"
+        edge = replace(edge, filtered=publisher.sent - wanted)
+        publisher = replace(publisher, sent=wanted, first_sequence=0)
     if not publisher.sent or publisher.first_sequence is None:
         if edge.received:
             return own_view, f"{edge.received} received of a publisher that sent none"
@@ -342,6 +364,7 @@ def _publisher(record: Mapping[str, Any], final: bool) -> Publisher:
         **_counts(record, PUBLISHER_COUNTS),
         histograms=_histograms(record, (*PUBLISHER_HISTOGRAMS, *PERIOD_HISTOGRAMS)),
         final=final,
+        wanted=dict(record.get("wanted", {})),
     )
 
 
@@ -351,6 +374,7 @@ def _edge(record: Mapping[str, Any], final: bool, counts: Sequence[str] = _EDGE_
         **{**dict.fromkeys(_ACCOUNTED), **_counts(record, counts)},
         histograms=_histograms(record, EDGE_HISTOGRAMS),
         final=final,
+        filter=record.get("filter"),
     )
 
 

@@ -289,7 +289,7 @@ def _described(edges: Sequence[Timed[Edge]]) -> dict[str, Any]:
     }
 
 
-_OF_EDGES = ("sent", "received", "on_time", "late", "too_late", "reordered", "duplicate", "beyond_window")
+_OF_EDGES = ("sent", "filtered", "received", "on_time", "late", "too_late", "reordered", "duplicate", "beyond_window")
 _OF_PUBLISHERS = {"published": "sent", "not_sent": "not_sent", "write_errors": "write_errors"}
 
 

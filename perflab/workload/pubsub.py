@@ -38,6 +38,17 @@ class PubSubEnds(Parameters):
     burst: int = Field(1, ge=1, le=100_000, description="messages that are due together; bursts are that much rarer")
     publishers: int = Field(1, ge=1, le=MOST_ENDS, description="nodes that publish on the topic")
     subscribers: int = Field(1, ge=1, le=MOST_ENDS, description="nodes that receive all that they publish")
+    instances: int = Field(
+        1,
+        ge=1,
+        le=2**32 - 1,
+        description="of types with a key that is a whole number: different keys, each in its turn",
+    )
+    filter: str | None = Field(
+        None,
+        min_length=1,
+        description='content filter of all subscribers (docs/graphs.md), like "key < 3"; none: they want all',
+    )
     layout: Literal["thread", "threads", "processes", "relay"] = Field(
         "processes",
         description="thread: one thread for all nodes; threads: one for each; processes: a process for each; relay: a "
@@ -94,10 +105,12 @@ def _node(role: str, number: int, of: int, **ends: Any) -> dict[str, Any]:
 
 def _publisher(p: PubSubEnds, topic: str = TOPIC, *, timed: bool = True) -> dict[str, Any]:
     size = {} if p.size is None else {"size": p.size}
+    instances = {"instances": p.instances} if p.instances > 1 else {}
     return {
         "topic": topic,
         "type": _type(p),
         **size,
+        **instances,
         **(_pace(p) if timed else {}),
         "qos": qos.document(p, qos.PUBLISHERS),
     }
@@ -112,7 +125,8 @@ def _pace(p: PubSubEnds) -> dict[str, Any]:
 
 
 def _subscription(p: PubSubEnds, topic: str = TOPIC) -> dict[str, Any]:
-    return {"topic": topic, "type": _type(p), "qos": qos.document(p, qos.SUBSCRIPTIONS)}
+    wanted = {} if p.filter is None else {"filter": p.filter}
+    return {"topic": topic, "type": _type(p), **wanted, "qos": qos.document(p, qos.SUBSCRIPTIONS)}
 
 
 def _type(p: PubSubEnds) -> str:

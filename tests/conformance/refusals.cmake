@@ -3,14 +3,14 @@
 # buffers cannot hold on this machine; `writer_limits` are resource_limits of writers; `latency_budget_match` is to keep ends apart that DDS keeps apart by it.
 set(perflab_refused_by_cyclonedds loan writer_limits)
 set(perflab_refused_by_fastdds loan latency_budget_match) # the first without data_sharing
-set(perflab_refused_by_shm keys loan)
-set(perflab_refused_by_direct deadline keys liveliness)
-set(perflab_refused_by_udp keys loan reliability durability deadline lifespan liveliness size)
-set(perflab_refused_by_zenoh keys durability deadline lifespan liveliness)
-set(perflab_refused_by_smallest_c keys loan reliability durability deadline lifespan liveliness)
-set(perflab_refused_by_smallest_cpp keys loan reliability durability deadline lifespan liveliness)
-set(perflab_refused_by_smallest_rust keys loan durability deadline lifespan liveliness)
-set(perflab_refused_by_iceoryx2 keys deadline lifespan liveliness)
+set(perflab_refused_by_shm filters keys loan)
+set(perflab_refused_by_direct deadline filters keys liveliness)
+set(perflab_refused_by_udp filters keys loan reliability durability deadline lifespan liveliness size)
+set(perflab_refused_by_zenoh filters keys durability deadline lifespan liveliness)
+set(perflab_refused_by_smallest_c filters keys loan reliability durability deadline lifespan liveliness)
+set(perflab_refused_by_smallest_cpp filters keys loan reliability durability deadline lifespan liveliness)
+set(perflab_refused_by_smallest_rust filters keys loan durability deadline lifespan liveliness)
+set(perflab_refused_by_iceoryx2 filters keys deadline lifespan liveliness)
 
 # perflab_may_refuse(VARIABLE TARGET [BUT what...]): the arguments by which a suite knows what the plug-in of the target
 # refuses, without those.

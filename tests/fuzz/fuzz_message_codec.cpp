@@ -11,6 +11,7 @@
 
 #include "../native/message/plain_cdr.h"
 #include "message/codec.h"
+#include "message/filter.h"
 #include "message/format.h"
 #include "message/library.h"
 #include "message/object.h"
@@ -119,6 +120,27 @@ Object require_same(const Codec& codec, const Object& object, std::span<const st
   return copy;
 }
 
+// What a filter by all fields that it can compare makes of the bytes, and of what was decoded from them; null where they are no
+// message.
+void check_filter(const Type& type, const Object* decoded, std::span<const std::uint8_t> bytes) {
+  std::string expression;
+  for (const Member& member : type.members) {
+    const Primitive primitive = member.element.primitive;
+    if (member.plurality != Plurality::kOne || member.element.type != nullptr || primitive == Primitive::kWstring) continue;
+    const char* const value = primitive == Primitive::kBool ? "= TRUE" : primitive == Primitive::kString ? "> 'm'" : "> 7";
+    expression += (expression.empty() ? "" : " OR ") + member.name + " " + value;
+  }
+  if (expression.empty()) return;
+  const Filter filter(type, expression);
+  const std::span<const std::uint8_t> halves[] = {bytes.first(bytes.size() / 2), bytes.subspan(bytes.size() / 2)};
+  const std::span<const std::uint8_t> whole[] = {bytes};
+  const Filter::Match match = filter.match(whole);
+  require(filter.match(halves) == match, "pieces change nothing");
+  if (decoded == nullptr) return;
+  require(match == (filter.match_object(decoded->data()) ? Filter::Match::kYes : Filter::Match::kNo),
+          "a filter says the same of a message and of its struct");
+}
+
 void check(const Type& type, const Codec& codec, Object& used, std::span<const std::uint8_t> from) {
   const Exact exact(from);
   const std::span<const std::uint8_t> bytes = exact.view;
@@ -127,6 +149,7 @@ void check(const Type& type, const Codec& codec, Object& used, std::span<const s
   Object object(type);
   const bool decoded = codec.decode(bytes, object.data());
   require(decoded == (extent > 0), "what is a message for one is one for all");
+  check_filter(type, decoded ? &object : nullptr, bytes);
   const bool again = codec.decode(bytes, used.data());
   require(again == decoded, "memory that is used again changes nothing");
   for (const Member& member : type.members)

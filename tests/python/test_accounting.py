@@ -54,6 +54,52 @@ def test_an_edge_that_received_nothing(matched: bool, expected: tuple[int, int, 
     assert lost(only(accounts)) == expected
 
 
+def filtered_accounts(wanted: int, received: Any, **more: Any) -> Accounts:
+    """A publisher of 10 messages, of which a content filter wants so many."""
+    sender = {**publisher(10), "wanted": {"key < 3": wanted}}
+    receiver = checkpoint(edges=[{**received, "filter": "key < 3"}])
+    return account([checkpoint([sender]), {**receiver, **more}])
+
+
+def test_what_a_filter_does_not_want_is_neither_received_nor_lost() -> None:
+    found = only(filtered_accounts(4, edge(4, 0, 3)))
+    assert (found.sent, found.filtered, found.received, lost(found)) == (4, 6, 4, (0, 0, 0))
+
+
+@pytest.mark.parametrize(
+    ("received", "missing"), [(edge(3, 0, 3, gap=1), (0, 1, 0)), (edge(2, 1, 2), (0, 1, 1)), (edge(0), (0, 0, 4))]
+)
+def test_what_a_filter_wants_and_does_not_get_is_lost(received: Any, missing: tuple[int, int, int]) -> None:
+    found = only(filtered_accounts(4, received))
+    assert (found.sent, found.filtered, lost(found)) == (4, 6, missing)
+
+
+def test_a_filter_that_wants_nothing_loses_nothing() -> None:
+    found = only(filtered_accounts(0, edge(0)))
+    assert (found.sent, found.filtered, lost(found)) == (0, 10, (0, 0, 0))
+
+
+def test_more_received_than_a_filter_wants_does_not_add_up() -> None:
+    accounts = filtered_accounts(3, edge(4, 0, 3))
+    assert not accounts.complete
+    assert only(accounts).filtered is None
+
+
+def test_a_publisher_that_does_not_know_the_filter_does_not_add_up() -> None:
+    accounts = account([checkpoint([publisher(10)], [edge(4, 0, 3, filter="key < 3")])])
+    assert "of which the content filter 'key < 3' wants None" in accounts.problems[0]
+
+
+def test_a_message_that_no_filter_wants_is_a_problem() -> None:
+    accounts = filtered_accounts(4, edge(4, 0, 3), unwanted_messages=1)
+    assert not accounts.complete
+    assert "1 messages were received that the content filters" in accounts.problems[0]
+
+
+def test_without_a_filter_nothing_is_filtered() -> None:
+    assert only(account([checkpoint([publisher(10)], [edge(10, 0, 9)])])).filtered == 0
+
+
 def test_an_edge_of_the_graph_that_no_process_knows_has_lost_everything() -> None:
     accounts = account([checkpoint([publisher(10)])], [("/a", "/t", "/b")])
     assert lost(only(accounts)) == (0, 0, 10)

@@ -353,6 +353,7 @@ perflab_status Writer::write_chunk(void* chunk, perflab_error* error) noexcept {
 Reader::Reader(Participant& participant, const perflab_endpoint_settings& settings,
                const perflab_listener* listener)
     : Endpoint(participant, settings, listener), Attachment("cyclonedds") {
+  set_filter(settings);
   const Qos dds_qos = make_qos(settings, participant.settings(), false);
   const Listener dds_listener(dds_create_listener(this), dds_delete_listener);
   if (listener_.on_data != nullptr) {
@@ -394,6 +395,18 @@ Reader::Reader(Participant& participant, const perflab_endpoint_settings& settin
   require_shared(reader_.get());
   record_ = participant.add_record(topic_name_, false);
   if (shared_size_ != 0 && settings.qos.depth > iceoryx::kDeepestInPlace) copy_out_of_shared_memory(type_);
+}
+
+void Reader::set_filter(const perflab_endpoint_settings& settings) {
+  if (settings.filter_count == 0) return;
+  filter_ = settings.filters[0];
+  const auto wants = [](const void* sample, void* context) {
+    Reader& self = *static_cast<Reader*>(context);
+    const Message& message = *message_of(sample);
+    return self.participant_.filter_counts().wants(*self.filter_, message.bytes(), message.size);
+  };
+  const dds_return_t code = dds_set_topic_filter_and_arg(topic_.get(), wants, this);
+  if (code != DDS_RETCODE_OK) fail(("cannot filter topic '" + topic_name_ + "'").c_str(), code);
 }
 
 dds_entity_t Reader::make_condition() {

@@ -102,6 +102,10 @@ class Reader : public Endpoint, public support::Attachment {
   dds_entity_t make_condition();
 
  private:
+  // The library asks its topic for every message, and knows no filter of a reader: the topic is this reader's alone.
+  void set_filter(const perflab_endpoint_settings& settings);
+
+  std::optional<perflab_filter> filter_;
   dds_instance_handle_t last_handle_ = DDS_HANDLE_NIL;  // the usual case: the writer of the message before
   perflab_identity last_writer_{};
   dds_instance_handle_t last_partner_ = DDS_HANDLE_NIL;

@@ -165,7 +165,15 @@ ddsi_serdata* lend_out(const ddsi_serdata* data, std::size_t offset, std::size_t
 
 void take_back(ddsi_serdata* data, const ddsrt_iovec_t*) { ddsi_serdata_unref(data); }
 
-bool to_sample(const ddsi_serdata*, void*, void**, void*) { return false; }
+// There is no sample but the one that the library makes for a filter, in the same thread before and after: it says which
+// message is meant.
+thread_local const ddsi_serdata* filtered = nullptr;
+
+bool to_sample(const ddsi_serdata* data, void* sample, void**, void*) {
+  if (sample != &filtered) return false;
+  filtered = data;
+  return true;
+}
 bool key_to_sample(const ddsi_sertype*, const ddsi_serdata*, void*, void**, void*) { return true; }
 
 // What stands for an instance. It is only compared, and never sent: no instance is disposed or unregistered.
@@ -249,7 +257,7 @@ void free_type(ddsi_sertype* type) {
 
 void zero_samples(const ddsi_sertype*, void*, std::size_t) {}
 void reallocate_samples(void** samples, const ddsi_sertype*, void*, std::size_t, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) samples[i] = nullptr;
+  for (std::size_t i = 0; i < count; ++i) samples[i] = &filtered;
 }
 void free_samples(const ddsi_sertype*, void**, std::size_t, dds_free_op_t) {}
 std::size_t shared_size(const ddsi_sertype* type) {
@@ -302,6 +310,10 @@ ddsi_sertype* new_type(const char* name, const perflab_host* host, const perflab
   static_cast<void>(shared_size);
 #endif
   return type;
+}
+
+const Message* message_of(const void* sample) noexcept {
+  return message(*static_cast<const ddsi_serdata* const*>(sample));
 }
 
 void copy_out_of_shared_memory(ddsi_sertype* type) noexcept { static_cast<Type*>(type)->copies_out = true; }

@@ -39,6 +39,9 @@ struct Message : ddsi_serdata {
 // `shared_size`: of each message, with its encapsulation header, where shared memory may be used, or 0.
 ddsi_sertype* new_type(const char* name, const perflab_host* host, const perflab_key* key, std::size_t shared_size);
 
+// What a filter of a topic of such a type is given as a sample: the message.
+[[nodiscard]] const Message* message_of(const void* sample) noexcept;
+
 // From now on messages of the type are copied out of shared memory as they come: who holds too many would get no more.
 void copy_out_of_shared_memory(ddsi_sertype* type) noexcept;
 

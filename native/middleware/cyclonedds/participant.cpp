@@ -257,6 +257,7 @@ const char* Participant::describe() {
   }
   json["batching"] = nullptr;
   if (batching_) json["batching"] = {{"delay_ns", *settings_.batching_delay_ns}, {"flushes", batching_->flushes()}};
+  json["content_filters"] = {{"at_readers", filter_counts_.json()}};
   json["configuration"] = settings_.xml;
   const char* const uri = std::getenv("CYCLONEDDS_URI");
   json["ignored_environment"] = nlohmann::json::object();

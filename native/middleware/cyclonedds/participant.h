@@ -14,6 +14,7 @@
 #include "middleware/cyclonedds/batching.h"
 #include "middleware/cyclonedds/settings.h"
 #include "middleware/middleware.h"
+#include "middleware/support/filters.h"
 
 namespace perflab::middleware::cyclonedds {
 
@@ -72,6 +73,7 @@ class Participant {
   const Settings& settings() const noexcept { return settings_; }
   std::int64_t now_ns() const noexcept { return host_.now_ns(host_.context); }
   // Null where shared memory was not asked for: then there is nothing to tell.
+  support::FilterCounts& filter_counts() noexcept { return filter_counts_; }
   std::shared_ptr<Record> add_record(const std::string& topic, bool is_writer);
   Batching* batching() noexcept { return batching_.get(); }  // null: messages do not wait for others
 
@@ -95,6 +97,7 @@ class Participant {
   Settings settings_;
   std::string description_;
   perflab_identity identity_{};
+  support::FilterCounts filter_counts_;
   std::mutex records_mutex_;
   std::vector<std::shared_ptr<Record>> records_;
   std::mutex report_mutex_;  // participants are lost on another thread than endpoints are found on

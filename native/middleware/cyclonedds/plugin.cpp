@@ -65,7 +65,8 @@ perflab_capabilities capabilities() {
           .reports_endpoints = true,
           .related_samples = false,  // the library gives no access to inline QoS
           .loans = true,
-          .instances = true};
+          .instances = true,
+          .filters = true};
 }
 
 cyclonedds::Settings settings(const perflab_participant_settings& given) {

@@ -47,7 +47,8 @@ perflab_capabilities capabilities() {
           .reports_endpoints = false,
           .related_samples = true,
           .loans = true,
-          .instances = false};
+          .instances = false,
+          .filters = false};
 }
 
 LocalSettings settings(const perflab_participant_settings& given) {

@@ -112,7 +112,8 @@ dds::DataWriterQos writer_qos(const perflab_endpoint_settings& endpoint, const S
   qos.lifespan().duration = duration(endpoint.qos.lifespan_ns);
   qos.publish_mode().kind =
       settings.asynchronous ? dds::ASYNCHRONOUS_PUBLISH_MODE : dds::SYNCHRONOUS_PUBLISH_MODE;
-  qos.writer_resource_limits().reader_filters_allocation.maximum = 0;  // readers filter by themselves
+  // Without a filter that the host knows nothing is looked for: readers filter by themselves.
+  if (endpoint.filter_count == 0) qos.writer_resource_limits().reader_filters_allocation.maximum = 0;
   qos.writer_data_lifecycle().autodispose_unregistered_instances = false;
   auto& limits = qos.resource_limits();
   limits.max_samples = keeps_all(endpoint.qos) ? kKeepAll : endpoint.qos.depth;
@@ -188,9 +189,9 @@ Endpoint::Endpoint(Participant& participant, const perflab_endpoint_settings& se
                       "' has keys, which the library cannot find in loaned messages; right would be unique or shared, or a "
                       "topic without keys");
   }
-  topic_ = participant.use_topic(topic_name_, type_name_, {settings.fixed_size, settings.key, settings.qos.topic_data.text}, !is_writer);
+  topic_ = participant.use_topic(settings, !is_writer);
   if (settings.loans && topic_.type->fixed_size() == 0) {
-    participant.leave_topic(topic_name_);
+    participant.leave_topic(topic_name_, topic_);
     throw Unsupported("fastdds: type '" + type_name_ +
                       "' is used with variable size by this participant, and cannot be "
                       "loaned as well; right would be one size for all");
@@ -211,7 +212,7 @@ Terms Endpoint::terms() const {
 
 Endpoint::~Endpoint() {
   participant_.remove_local(this);
-  participant_.leave_topic(topic_name_);
+  participant_.leave_topic(topic_name_, topic_);
 }
 
 void Endpoint::made(const rtps::GUID_t& guid) {

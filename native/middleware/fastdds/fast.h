@@ -94,6 +94,8 @@ using ParticipantStatus = rtps::ParticipantDiscoveryStatus;
 using ReaderStatus = rtps::ReaderDiscoveryStatus;
 using WriterStatus = rtps::WriterDiscoveryStatus;
 
+inline constexpr auto kOk = dds::RETCODE_OK;
+inline constexpr auto kBadParameter = dds::RETCODE_BAD_PARAMETER;
 inline bool succeeded(ReturnCode code) { return code == dds::RETCODE_OK; }
 inline bool is_no_data(ReturnCode code) { return code == dds::RETCODE_NO_DATA; }
 inline bool is_timeout(ReturnCode code) { return code == dds::RETCODE_TIMEOUT; }
@@ -114,6 +116,8 @@ using ParticipantStatus = rtps::ParticipantDiscoveryInfo::DISCOVERY_STATUS;
 using ReaderStatus = rtps::ReaderDiscoveryInfo::DISCOVERY_STATUS;
 using WriterStatus = rtps::WriterDiscoveryInfo::DISCOVERY_STATUS;
 
+inline constexpr auto kOk = ReturnCode::RETCODE_OK;
+inline constexpr auto kBadParameter = ReturnCode::RETCODE_BAD_PARAMETER;
 inline bool succeeded(const ReturnCode& code) { return code == ReturnCode::RETCODE_OK; }
 inline bool is_no_data(const ReturnCode& code) { return code == ReturnCode::RETCODE_NO_DATA; }
 inline bool is_timeout(const ReturnCode& code) { return code == ReturnCode::RETCODE_TIMEOUT; }

@@ -27,6 +27,17 @@ MessageType::MessageType(const std::string& name, std::size_t fixed_size, const 
 #endif
 }
 
+void MessageType::add_filters(const perflab_endpoint_settings& settings) {
+  const std::lock_guard lock(filters_mutex_);
+  for (const perflab_filter& filter : std::span(settings.filters, settings.filter_count)) filters_[filter.expression] = filter;
+}
+
+std::optional<perflab_filter> MessageType::filter(std::string_view expression) const {
+  const std::lock_guard lock(filters_mutex_);
+  const auto found = filters_.find(expression);
+  return found == filters_.end() ? std::nullopt : std::optional(found->second);
+}
+
 bool MessageType::write_to(const Outgoing& message, rtps::SerializedPayload_t& payload) noexcept {
   if (message.size > payload.max_size) return false;
   put_together(message.parts, message.count, payload.data);

@@ -12,8 +12,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "middleware/fastdds/fast.h"
 #include "middleware/middleware.h"
@@ -50,6 +55,10 @@ class MessageType final : public dds::TopicDataType {
   std::size_t fixed_size() const noexcept { return fixed_size_; }
   const perflab_key* key() const noexcept { return key_; }
   bool is_bounded() const override { return fixed_size_ != 0; }
+
+  // The content filters that endpoints here know of, by their expressions. The library asks from its own threads.
+  void add_filters(const perflab_endpoint_settings& settings);
+  std::optional<perflab_filter> filter(std::string_view expression) const;
 #if PERFLAB_FASTDDS_3
   bool is_plain(dds::DataRepresentationId_t) const override { return fixed_size_ != 0; }
   bool serialize(const void* const data, rtps::SerializedPayload_t& payload,
@@ -99,6 +108,8 @@ class MessageType final : public dds::TopicDataType {
 
   const std::size_t fixed_size_;
   const perflab_key* const key_;
+  mutable std::mutex filters_mutex_;
+  std::map<std::string, perflab_filter, std::less<>> filters_;
 };
 
 }  // namespace perflab::middleware::fastdds

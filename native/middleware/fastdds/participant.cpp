@@ -16,6 +16,7 @@
 #include "middleware/fastdds/sharing.h"
 #include "middleware/policies.h"
 #include "middleware/support/fastdds.h"
+#include "middleware/support/filters.h"
 #include "middleware/types.h"
 
 namespace perflab::middleware::fastdds {
@@ -103,27 +104,28 @@ class NotOwn final : public dds::IContentFilter {
 
 class NotOwnFactory final : public dds::IContentFilterFactory {
  public:
-#if PERFLAB_FASTDDS_3
-  using Type = dds::xtypes::TypeInformation;
   ReturnCode create_content_filter(const char*, const char*, const dds::TopicDataType*, const char*,
                                    const ParameterSeq&, dds::IContentFilter*& filter) override {
     filter = &filter_;
-    return dds::RETCODE_OK;
+    return kOk;
   }
-  ReturnCode delete_content_filter(const char*, dds::IContentFilter*) override { return dds::RETCODE_OK; }
-#else
-  ReturnCode create_content_filter(const char*, const char*, const dds::TopicDataType*, const char*,
-                                   const ParameterSeq&, dds::IContentFilter*& filter) override {
-    filter = &filter_;
-    return ReturnCode::RETCODE_OK;
-  }
-  ReturnCode delete_content_filter(const char*, dds::IContentFilter*) override {
-    return ReturnCode::RETCODE_OK;
-  }
-#endif
+  ReturnCode delete_content_filter(const char*, dds::IContentFilter*) override { return kOk; }
 
  private:
   NotOwn filter_;
+};
+
+// A filter of the host's. The library makes one for its reader, and one in each participant with a writer of the topic.
+class HostFilter final : public dds::IContentFilter {
+ public:
+  HostFilter(const perflab_filter& filter, support::FilterCounts& counts) : filter_(filter), counts_(counts) {}
+  bool evaluate(const SerializedPayload& payload, const FilterSampleInfo&, const GUID_t&) const override {
+    return counts_.wants(filter_, payload.data, payload.length);
+  }
+
+ private:
+  const perflab_filter filter_;
+  support::FilterCounts& counts_;
 };
 
 // Outlives the participants that know it.
@@ -132,8 +134,11 @@ NotOwnFactory& not_own_factory() {
   return instance;
 }
 constexpr const char* kNotOwn = "PERFLAB_NOT_OWN";
+constexpr const char* kHostFilter = "PERFLAB";
+thread_local bool makes_reader_filter = false;
 // After the name of the topic that is filtered; no name in ROS 2 has a blank.
 constexpr const char* kFiltered = " not_own";
+constexpr const char* kWithFilter = " filter ";
 
 // Port 0: the library fills in that of the domain.
 rtps::Locator_t udp_locator(const std::string& address, std::uint32_t port = 0) {
@@ -174,8 +179,29 @@ nlohmann::json threads() {
 
 }  // namespace
 
+// A writer that is not told the filter by its host leaves it to the reader.
+class Participant::FilterFactory final : public dds::IContentFilterFactory {
+ public:
+  ReturnCode create_content_filter(const char*, const char*, const dds::TopicDataType* type, const char* expression,
+                                   const ParameterSeq&, dds::IContentFilter*& filter) override {
+    const auto* const own = dynamic_cast<const MessageType*>(type);
+    if (own == nullptr || expression == nullptr) return kBadParameter;
+    const std::optional<perflab_filter> known = own->filter(expression);
+    if (!known) return kBadParameter;
+    filter = new HostFilter(*known, makes_reader_filter ? at_readers : at_writers);
+    return kOk;
+  }
+  ReturnCode delete_content_filter(const char*, dds::IContentFilter* filter) override {
+    delete static_cast<HostFilter*>(filter);
+    return kOk;
+  }
+
+  support::FilterCounts at_readers;
+  support::FilterCounts at_writers;
+};
+
 Participant::Participant(const perflab_host& host, Settings settings)
-    : host_(host), settings_(std::move(settings)) {
+    : host_(host), settings_(std::move(settings)), filters_(std::make_unique<FilterFactory>()) {
   Process& all = process();
   const std::lock_guard lock(all.mutex);
   if (all.participants == 0) {
@@ -214,8 +240,10 @@ Participant::Participant(const perflab_host& host, Settings settings)
   identity_ = fastdds::identity(participant_->guid());
   publisher_ = participant_->create_publisher(dds::PUBLISHER_QOS_DEFAULT);
   subscriber_ = participant_->create_subscriber(dds::SUBSCRIBER_QOS_DEFAULT);
-  const bool can_filter = !filters_local() || succeeded(participant_->register_content_filter_factory(
-                                                  kNotOwn, &not_own_factory()));
+  const auto knows = [&](const char* name, dds::IContentFilterFactory& of) {
+    return succeeded(participant_->register_content_filter_factory(name, &of));
+  };
+  const bool can_filter = knows(kHostFilter, *filters_) && (!filters_local() || knows(kNotOwn, not_own_factory()));
   if (publisher_ == nullptr || subscriber_ == nullptr || !can_filter) {
     close();
     --all.of_domain[settings_.domain];
@@ -238,6 +266,7 @@ Participant::~Participant() {
 void Participant::close() noexcept {
   if (subscriber_ != nullptr) participant_->delete_subscriber(subscriber_);
   if (publisher_ != nullptr) participant_->delete_publisher(publisher_);
+  participant_->unregister_content_filter_factory(kHostFilter);
   if (filters_local()) participant_->unregister_content_filter_factory(kNotOwn);
   dds::DomainParticipantFactory::get_instance()->delete_participant(participant_);
 }
@@ -354,12 +383,12 @@ bool Participant::is_own(const perflab_identity& entity) const noexcept {
 
 // ---- topics and types ----
 
-const MessageType* Participant::use_type(const std::string& name, const TypeTraits& traits) {
+MessageType* Participant::use_type(const std::string& name, const TypeTraits& traits) {
   // Without data sharing there is nothing to gain from a plain type.
   const std::size_t size = settings_.data_sharing && traits.key == nullptr ? traits.fixed_size : 0;
   const auto known = types_.find(name);
   if (known != types_.end()) {
-    const MessageType* const type = known->second.second;
+    MessageType* const type = known->second.second;
     if (type->key() != traits.key) {
       throw Unsupported("fastdds: type '" + name +
                         "' is used with several keys, or with and without, in one participant; right would be one key "
@@ -380,8 +409,10 @@ const MessageType* Participant::use_type(const std::string& name, const TypeTrai
   return type;
 }
 
-Participant::Topic Participant::use_topic(const std::string& name, const std::string& type_name,
-                                          const TypeTraits& traits, bool reader) {
+Participant::Topic Participant::use_topic(const perflab_endpoint_settings& endpoint, bool reader) {
+  const std::string name = endpoint.topic;
+  const std::string type_name = endpoint.type;
+  const TypeTraits traits{endpoint.fixed_size, endpoint.key, endpoint.qos.topic_data.text};
   const std::lock_guard lock(mutex_);
   const auto known = topics_.find(name);
   if (known != topics_.end() && known->second.type != type_name) {
@@ -393,7 +424,8 @@ Participant::Topic Participant::use_topic(const std::string& name, const std::st
     throw Unsupported("fastdds: topic '" + name + "' has topic_data '" + known->second.data +
                       "' in this participant, and cannot have '" + traits.data + "' as well; right would be one for all");
   }
-  const MessageType* const type = use_type(type_name, traits);
+  MessageType* const type = use_type(type_name, traits);
+  type->add_filters(endpoint);
   if (known == topics_.end()) {
     dds::TopicQos qos = dds::TOPIC_QOS_DEFAULT;
     if (!traits.data.empty()) qos.topic_data().setValue({traits.data.begin(), traits.data.end()});
@@ -413,11 +445,26 @@ Participant::Topic Participant::use_topic(const std::string& name, const std::st
   }
   dds::TopicDescription* description = topic.topic;
   if (reader && topic.without_own != nullptr) description = topic.without_own;
-  return {topic.topic, description, type};
+  if (!reader || endpoint.filter_count == 0) return {topic.topic, description, type, nullptr};
+  if (filters_local()) {
+    drop_topic(name);
+    throw Unsupported("fastdds: topic '" + name + "' has a content filter, and this version keeps local endpoints apart by one "
+                      "of its own; right would be no delivery within the process, or no filter");
+  }
+  makes_reader_filter = true;
+  dds::ContentFilteredTopic* const filtered = participant_->create_contentfilteredtopic(
+      name + kWithFilter + std::to_string(filtered_topics_++), topic.topic, endpoint.filters[0].expression, {}, kHostFilter);
+  makes_reader_filter = false;
+  if (filtered == nullptr) {
+    drop_topic(name);
+    fail("cannot filter topic '" + name + "'");
+  }
+  return {topic.topic, filtered, type, filtered};
 }
 
-void Participant::leave_topic(const std::string& name) noexcept {
+void Participant::leave_topic(const std::string& name, const Topic& topic) noexcept {
   const std::lock_guard lock(mutex_);
+  if (topic.filtered != nullptr) participant_->delete_contentfilteredtopic(topic.filtered);
   drop_topic(name);
 }
 
@@ -684,6 +731,7 @@ const char* Participant::describe() {
   json["ignores_local_endpoints_by"] = !settings_.ignore_local_endpoints ? nlohmann::json()
                                        : filters_local()                 ? nlohmann::json("filter")
                                                                          : nlohmann::json("library");
+  json["content_filters"] = {{"at_writers", filters_->at_writers.json()}, {"at_readers", filters_->at_readers.json()}};
   json["configuration"] = settings_.profiles.empty() ? nlohmann::json() : nlohmann::json(settings_.profiles);
   json["configuration_replaces"] = overridden_;
   json["ignored_environment"] = nlohmann::json::object();

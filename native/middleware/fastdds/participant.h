@@ -116,14 +116,15 @@ class Participant : private dds::DomainParticipantListener {
     dds::Topic* topic;
     dds::TopicDescription* description;
     const MessageType* type;
+    dds::ContentFilteredTopic* filtered;  // of a reader with a content filter, its own; else null
   };
   struct TypeTraits {
     std::size_t fixed_size;  // or 0
     const perflab_key* key;  // or null
     std::string data;        // TOPIC_DATA
   };
-  Topic use_topic(const std::string& name, const std::string& type, const TypeTraits& traits, bool reader);
-  void leave_topic(const std::string& name) noexcept;
+  Topic use_topic(const perflab_endpoint_settings& endpoint, bool reader);
+  void leave_topic(const std::string& name, const Topic& topic) noexcept;
 
   std::shared_ptr<Record> add_record(const std::string& topic, bool is_writer, std::size_t depth_of_pool);
 
@@ -146,6 +147,7 @@ class Participant : private dds::DomainParticipantListener {
   }
 
  private:
+  class FilterFactory;
   struct RemoteEndpoint {
     perflab_identity identity;
     Terms terms;
@@ -174,7 +176,7 @@ class Participant : private dds::DomainParticipantListener {
   void count_transports(dds::DomainParticipantQos& qos);
   void close() noexcept;
   void drop_topic(const std::string& name) noexcept;  // by one of its users; under mutex_
-  const MessageType* use_type(const std::string& name, const TypeTraits& traits);
+  MessageType* use_type(const std::string& name, const TypeTraits& traits);
   void report(perflab_event_kind kind, const perflab_identity& peer, const char* topic = nullptr,
               const char* type = nullptr);
   void report_participant(ParticipantStatus status, const rtps::GUID_t& guid);
@@ -225,10 +227,13 @@ class Participant : private dds::DomainParticipantListener {
   std::mutex mutex_;  // what follows
   std::vector<std::shared_ptr<Record>> records_;
   std::map<std::string, KnownTopic> topics_;
-  std::map<std::string, std::pair<dds::TypeSupport, const MessageType*>> types_;
+  std::map<std::string, std::pair<dds::TypeSupport, MessageType*>> types_;
 
   mutable std::mutex lifespans_mutex_;
   support::Remembered<rtps::GUID_t, std::int64_t> lifespans_;
+
+  const std::unique_ptr<FilterFactory> filters_;
+  std::size_t filtered_topics_ = 0;  // made so far
 
   dds::DomainParticipant* participant_ = nullptr;
   dds::Publisher* publisher_ = nullptr;

@@ -81,7 +81,8 @@ perflab_capabilities capabilities() {
           .reports_endpoints = true,
           .related_samples = true,
           .loans = true,
-          .instances = true};
+          .instances = true,
+          .filters = true};
 }
 
 fastdds::Settings settings(const perflab_participant_settings& given) {

@@ -59,6 +59,11 @@ perflab_endpoint_settings Participant::as_c(const EndpointSettings& settings) co
     throw Unsupported(std::string(plugin_->name) + ": topic '" + settings.topic +
                       "' has keys, and this middleware no instances; right would be a topic without keys");
   }
+  if (!settings.filters.empty() && !plugin_->capabilities().filters) {
+    throw Unsupported(std::string(plugin_->name) + ": a subscriber of topic '" + settings.topic +
+                      "' has a content filter, which this middleware does not have; right would be no filter, or a middleware "
+                      "with content filters, like cyclonedds or fastdds");
+  }
   require_declared(plugin_->name, settings.topic, settings.qos, plugin_->policies());
   if (api_ != plugin_) require_declared(api_->name, settings.topic, settings.qos, api_->policies());
   perflab_endpoint_settings given{};
@@ -70,6 +75,8 @@ perflab_endpoint_settings Participant::as_c(const EndpointSettings& settings) co
   given.qos = settings.qos;
   given.user_data = settings.user_data.empty() ? nullptr : settings.user_data.c_str();
   given.key = settings.key;
+  given.filters = settings.filters.data();
+  given.filter_count = settings.filters.size();
   return given;
 }
 

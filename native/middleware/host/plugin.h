@@ -60,6 +60,7 @@ struct EndpointSettings {
   perflab_qos qos = default_qos();
   std::string user_data = {};
   const perflab_key* key = nullptr;  // outlives the participant
+  std::vector<perflab_filter> filters = {};  // likewise what they point at
 };
 
 // A writer or reader of another participant.

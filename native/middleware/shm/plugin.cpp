@@ -53,7 +53,8 @@ perflab_capabilities capabilities() {
           .reports_endpoints = true,
           .related_samples = true,
           .loans = false,
-          .instances = false};
+          .instances = false,
+          .filters = false};
 }
 
 // Check here everything that can be wrong, before anything is begun; what cannot be done is refused, never

@@ -53,7 +53,8 @@ perflab_capabilities capabilities() {
           .reports_endpoints = true,
           .related_samples = true,
           .loans = false,
-          .instances = false};
+          .instances = false,
+          .filters = false};
 }
 
 udp::ParticipantSettings settings(const perflab_participant_settings& given) {

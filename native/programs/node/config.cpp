@@ -120,6 +120,14 @@ void refuse_several_unknown_writers(const graph::Graph& graph, const std::string
   }
 }
 
+bool filters(const graph::Process& process, const std::string& topic) {
+  return std::ranges::any_of(process.nodes, [&](const graph::Node& node) {
+    return std::ranges::any_of(node.subscriptions, [&](const graph::Subscription& subscription) {
+      return subscription.topic == topic && !subscription.filter.empty();
+    });
+  });
+}
+
 bool subscribes(const graph::Process& process, const std::string& topic) {
   return std::ranges::any_of(process.nodes, [&](const graph::Node& node) {
     return std::ranges::find(node.subscriptions, topic, &graph::Subscription::topic) != node.subscriptions.end();
@@ -151,6 +159,17 @@ void refuse_unthrottled_timers(const graph::Graph& graph) {
         throw std::invalid_argument("timer " + timer.name + " of " + node.qualified_name() +
                                     ": arrivals are unthrottled, and in virtual time that never ends; right would be a "
                                     "period, or another runtime");
+    }
+  });
+}
+
+void refuse_filters(const graph::Graph& graph, const RuntimeKind& runtime) {
+  graph::for_each_node(graph, [&](const graph::Node& node, const graph::Item& /*item*/) {
+    for (const graph::Subscription& subscription : node.subscriptions) {
+      if (!subscription.filter.empty())
+        throw std::invalid_argument("subscription " + subscription.topic + " of " + node.qualified_name() + ": the runtime " +
+                                    std::string(runtime.name) +
+                                    " has no content filters; right would be no filter, or another middleware");
     }
   });
 }
@@ -233,6 +252,7 @@ Config parse(const json& config) {
   if (result.graph.keyed && !can.keys)
     throw std::invalid_argument("keyed: the runtime " + std::string(result.runtime->name) +
                                 " has no instances; right would be no keys");
+  if (!can.filters) refuse_filters(result.graph, *result.runtime);
   result.live.source_timestamps = can.source_timestamps;
   result.live.structs = every_message_is_encoded(result.graph.serialization, *result.runtime);
   result.live.times_encoding = can.times_encoding;
@@ -253,6 +273,11 @@ Config parse(const json& config) {
 void require_schedule(const Config& config) {
   if (!config.process || config.live.schedule_descriptor >= 0) return;
   const std::vector<graph::Process>& processes = config.graph.processes;
+  const auto refuse_filter = [&](const graph::Publisher& publisher, std::size_t other) {
+    throw BadInput("process " + config.process_name + ", schedule_fd: missing; which messages on " + publisher.topic +
+                   " a content filter wants is told between this process and " + processes[other].name +
+                   "; right would be the memory that all processes share, or no filter");
+  };
   const auto refuse = [&](const graph::Publisher& publisher, std::size_t other) {
     throw BadInput("process " + config.process_name + ", schedule_fd: missing; messages of " + publisher.type + " on " +
                    publisher.topic + " do not say when they were due, and process " + processes[other].name +
@@ -265,7 +290,9 @@ void require_schedule(const Config& config) {
       for (const graph::Node& node : processes[from].nodes) {
         for (const graph::Publisher& publisher : node.publishers) {
           const bool says = config.graph.messages->find(publisher.type)->stamp == message::Stamp::kHeader;
-          if (!says && subscribes(processes[to], publisher.topic)) refuse(publisher, from == *config.process ? to : from);
+          const std::size_t other = from == *config.process ? to : from;
+          if (!says && subscribes(processes[to], publisher.topic)) refuse(publisher, other);
+          if (filters(processes[to], publisher.topic)) refuse_filter(publisher, other);
         }
       }
     }

@@ -236,6 +236,8 @@ json publisher_record(const graph::PublisherView& view) {
   record["period_jitter"] = jitter != nullptr ? histogram_record(*jitter) : json(nullptr);
   record["node"] = view.node->qualified_name();
   record["topic"] = view.publisher->topic;
+  // Of those that have one.
+  for (const auto& [filter, count] : view.wanted) record["wanted"][filter] = count;
   name_condition(record, view.node->condition);
   return record;
 }
@@ -271,6 +273,7 @@ json receiving_record(const measure::EdgeRecorder& recorder) {
 
 json edge_record(const graph::EdgeView& view) {
   json record = receiving_record(*view.recorder);
+  if (!view.subscription->filter.empty()) record["filter"] = view.subscription->filter;
   record["publisher"] = view.publisher_node->qualified_name();
   record["topic"] = view.publisher->topic;
   record["subscription"] = view.subscription_node->name_of(*view.subscription);
@@ -315,6 +318,7 @@ void write_checkpoint_record(RecordFile& file, const graph::LiveGraph& live, con
        << ",\"foreign_messages\":" << std::to_string(live.foreign_messages())
        << ",\"malformed_messages\":" << std::to_string(live.malformed_messages())
        << ",\"forgotten_messages\":" << std::to_string(live.forgotten_messages())
+       << ",\"unwanted_messages\":" << std::to_string(live.unwanted_messages())
        << ",\"hiccup\":" << (hiccup != nullptr ? histogram_record(*hiccup).dump() : "null");
   const auto list = [&line](const char* name, const auto& views, auto record) {
     line << ",\"" << name << "\":[";

@@ -35,10 +35,10 @@ ServiceFraming choose_framing(const middleware::Plugin& plugin, const DdsSetting
                                                       : ServiceFraming::kRmwCyclonedds);
 }
 
-// Calls `use(key, form, pieces)`, or returns a default where there is no memory.
+// Calls `use(pieces)`, or returns a default where there is no memory.
 template <typename Use>
-auto with_key(const void* context, perflab_form form, const perflab_bytes* parts, std::size_t count, const Use& use) noexcept
-    -> decltype(use(std::declval<const message::Key&>(), message::Key::In{}, message::Key::Pieces{})) {
+auto with_pieces(const perflab_bytes* parts, std::size_t count, const Use& use) noexcept
+    -> decltype(use(message::Pieces{})) {
   constexpr std::size_t kUsual = 8;  // more than a message has
   std::array<std::span<const std::uint8_t>, kUsual> usual;
   std::vector<std::span<const std::uint8_t>> more;
@@ -53,8 +53,27 @@ auto with_key(const void* context, perflab_form form, const perflab_bytes* parts
   }
   pieces = pieces.first(count);
   for (std::size_t i = 0; i < count; ++i) pieces[i] = {static_cast<const std::uint8_t*>(parts[i].data), parts[i].size};
-  return use(*static_cast<const message::Key*>(context),
-             form == PERFLAB_KEY ? message::Key::In::kKey : message::Key::In::kMessage, pieces);
+  return use(pieces);
+}
+
+// The same with `use(key, form, pieces)`.
+template <typename Use>
+auto with_key(const void* context, perflab_form form, const perflab_bytes* parts, std::size_t count, const Use& use) noexcept {
+  return with_pieces(parts, count, [&](message::Pieces pieces) {
+    return use(*static_cast<const message::Key*>(context),
+               form == PERFLAB_KEY ? message::Key::In::kKey : message::Key::In::kMessage, pieces);
+  });
+}
+
+perflab_filter as_c(const message::Filter& filter) {
+  return {.wants =
+              [](const void* context, const perflab_bytes* parts, std::size_t count) {
+                const auto& of = *static_cast<const message::Filter*>(context);
+                return !with_pieces(parts, count,
+                                    [&](message::Pieces pieces) { return of.match(pieces) == message::Filter::Match::kNo; });
+              },
+          .context = &filter,
+          .expression = filter.expression().c_str()};
 }
 
 perflab_key as_c(const message::Key& key) {
@@ -112,6 +131,8 @@ DdsRuntime::~DdsRuntime() { DdsRuntime::stop(); }
 middleware::EndpointSettings DdsRuntime::endpoint_settings(const EndpointSettings& settings) {
   const perflab_key* key = nullptr;
   if (settings.key != nullptr) key = &keys_.try_emplace(settings.key, as_c(*settings.key)).first->second;
+  std::vector<perflab_filter> filters;
+  for (const message::Filter* const filter : settings.filters) filters.push_back(as_c(*filter));
   return {.topic = wire_name(settings),
           .type = message::dds_type_name(settings.ros_type),
           .fixed_size = settings.fixed_size,
@@ -119,7 +140,8 @@ middleware::EndpointSettings DdsRuntime::endpoint_settings(const EndpointSetting
           .related_samples = settings.kind != TopicKind::kTopic,
           .qos = settings.qos,
           .user_data = user_data_of(settings),
-          .key = key};
+          .key = key,
+          .filters = std::move(filters)};
 }
 
 void DdsRuntime::name_group(std::size_t group, const NodeName& node) {
@@ -183,6 +205,10 @@ Publisher& DdsRuntime::create_publisher(const EndpointSettings& settings) {
 
 Subscription& DdsRuntime::create_subscription(std::size_t executor, const EndpointSettings& settings,
                                               MessageHandler& handler) {
+  if (settings_.intra_process && !settings.filters.empty()) {
+    throw Unsupported(settings.topic + ": a subscription has a content filter, and delivery within the process has none; right "
+                                       "would be --ipc off, or no filter");
+  }
   DdsExecutor& runner = *executors_.at(executor);
   // Without a history that is bounded there is no delivery within the process; connect() says so if there is
   // a need.

@@ -51,7 +51,7 @@ struct DdsSettings {
 
 class DdsRuntime final : public Runtime {
  public:
-  static constexpr Capabilities kCapabilities{.structs = true, .keys = true};
+  static constexpr Capabilities kCapabilities{.structs = true, .keys = true, .filters = true};
 
   // Opens the participants. Throws Error. Clock and sink outlive the runtime.
   DdsRuntime(middleware::Plugin plugin, const middleware::ParticipantSettings& participant,

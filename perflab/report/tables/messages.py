@@ -259,6 +259,10 @@ def accounting(rows: Sequence[Of[Result]]) -> Table[Of[Result]]:
             ),
             sums("sent", "sent", lambda part: part.sent),
             sums("received", "received", lambda part: part.received),
+            sums(
+                "filtered", "filtered", lambda part: part.filtered,
+                help="not wanted by the content filter of a subscription: neither sent to it nor lost",
+            ),
             sums("gap", "lost in gaps", lambda part: part.lost.gap, tone="bad"),
             sums("tail", "lost at the end", lambda part: part.lost.tail, tone="bad"),
             sums(

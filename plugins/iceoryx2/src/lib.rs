@@ -40,6 +40,7 @@ impl Middleware for Iceoryx2 {
         related_samples: true,
         loans: true,
         instances: false,
+        filters: false,
     };
     const POLICIES: &'static [perflab_policy] = &[
         supported(c"history"),

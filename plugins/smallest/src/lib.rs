@@ -36,6 +36,7 @@ impl Middleware for Smallest {
         related_samples: false,
         loans: false,
         instances: false,
+        filters: false,
     };
     // What is not here is refused by the host. The suite proves what is.
     const POLICIES: &'static [perflab_policy] = &[

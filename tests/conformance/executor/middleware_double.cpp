@@ -95,7 +95,8 @@ perflab_capabilities capabilities() {
           .reports_endpoints = false,
           .related_samples = true,
           .loans = true,
-          .instances = false};
+          .instances = false,
+          .filters = false};
 }
 
 const perflab_policy* policies() {

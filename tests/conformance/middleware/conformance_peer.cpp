@@ -5,6 +5,7 @@
 //       [fixed|loans SIZE]       messages of that size only; and loaned
 //       [data TEXT]              with that USER_DATA
 //       [keyed]                  on a topic with keys
+//       [filtered]               a writer that knows, or a reader that has, the filter of messages.h
 //       [budget NANOSECONDS]     its latency budget
 //   wait_matched NAME COUNT        until the endpoint has so many partners
 //   write NAME FIRST COUNT SIZE    numbered messages
@@ -97,6 +98,8 @@ class Peer {
         in >> settings.qos.latency_budget_ns;
       } else if (form == "keyed") {
         settings.key = conformance::key_of_messages();
+      } else if (form == "filtered") {
+        settings.filters = {conformance::even_messages()};
       } else {
         in >> settings.fixed_size;
         settings.loans = form == "loans";

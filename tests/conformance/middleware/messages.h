@@ -81,4 +81,17 @@ inline const perflab_key* key_of_messages() {
   return &kKey;
 }
 
+// Wants messages whose number is even.
+inline perflab_filter even_messages() {
+  static constexpr auto wants = [](const void*, const perflab_bytes* parts, std::size_t count) {
+    std::size_t before = 0;
+    for (std::size_t i = 0; i < count; before += parts[i++].size) {
+      if (before <= 4 && 4 < before + parts[i].size)
+        return static_cast<const std::uint8_t*>(parts[i].data)[4 - before] % 2 == 0;
+    }
+    return true;
+  };
+  return {.wants = wants, .context = nullptr, .expression = "number is even"};
+}
+
 }  // namespace perflab::conformance

@@ -4,9 +4,11 @@
 //   decode TYPE HEX          the message, decoded and encoded again in this machine's byte order, or "refused"
 //   fill TYPE LENGTH SEED    a filled message (object.h)
 //   hash TYPE                RIHS01_...
+//   filter TYPE HEX FILTER   of a message: "yes", "no" or "malformed"; or what is wrong with the filter
 #include <iostream>
 #include <map>
 #include <memory>
+#include <span>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "base/error.h"
 #include "message/codec.h"
 #include "message/definitions.h"
+#include "message/filter.h"
 #include "message/library.h"
 #include "message/object.h"
 
@@ -66,6 +69,12 @@ class Tool {
       return encode(codec(type), object);
     }
     if (question == "hash") return library_.hash(type);
+    if (question == "filter") {
+      std::string hex, expression;
+      words >> hex;
+      std::getline(words, expression);
+      return filtered(types_.find(type), from_hex(hex), expression);
+    }
     throw perflab::BadInput("no such question: " + line);
   }
 
@@ -85,6 +94,17 @@ class Tool {
   static std::string decode(const Codec& codec, const std::vector<std::uint8_t>& bytes) {
     Object object(codec.type());
     return codec.decode(bytes, object.data()) ? encode(codec, object) : "refused";
+  }
+
+  static std::string filtered(const Type& type, const std::vector<std::uint8_t>& bytes, const std::string& expression) {
+    try {
+      const Filter filter(type, expression);
+      const std::span<const std::uint8_t> pieces[] = {bytes};
+      const Filter::Match match = filter.match(pieces);
+      return match == Filter::Match::kYes ? "yes" : match == Filter::Match::kNo ? "no" : "malformed";
+    } catch (const perflab::BadInput& error) {
+      return error.what();
+    }
   }
 
   Library library_{brought()};

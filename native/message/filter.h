@@ -1,0 +1,94 @@
+// Content filters: which messages of a type a reader wants, in the subset of SQL that DDS has for it (DDS 1.4, annex B).
+//
+//   a comparison   FIELD OPERATOR VALUE, VALUE OPERATOR FIELD or FIELD OPERATOR FIELD; operators are = <> != < <= > >=
+//   a range        FIELD BETWEEN VALUE AND VALUE, both included; FIELD NOT BETWEEN ...
+//   combinations   AND, OR, NOT and parentheses; NOT binds closer than AND, AND closer than OR
+//   a field        of the type, or of a struct in it: "id", "header.sequence"; a single number, bool or string
+//   a value        a number (12, -3, 0x1F, 1.5e3), TRUE or FALSE, a text in single quotes, where '' stands for one
+//
+// Words may be in capitals or not. Numbers are compared by their exact values, whatever their types: no float32 is 0.1. Texts
+// are compared byte by byte, bools with = and <> alone. Not supported: LIKE and MATCH, parameters (%0), elements of arrays and
+// sequences, wstring.
+//
+// A filter is compiled once, and reads encoded messages, which are not decoded, or structs of the type. It allocates nothing
+// then.
+//
+// Example:
+//   const Filter filter(type, "range BETWEEN 0.5 AND 10 AND NOT frame = 'map'");
+//   const std::span<const std::uint8_t> pieces[] = {bytes};
+//   if (filter.match(pieces) == Filter::Match::kYes) use(bytes);
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "message/source.h"
+#include "message/type.h"
+
+namespace perflab::message {
+
+class Filter {
+ public:
+  static constexpr std::size_t kLongest = 1000;    // characters of an expression
+  static constexpr std::size_t kMostFields = 16;   // different ones in an expression
+  static constexpr std::size_t kDeepest = 64;      // parentheses and NOTs within each other
+
+  // `type` outlives this. Throws BadInput: one line with the place in the expression, what is wrong there, and what would be
+  // right.
+  Filter(const Type& type, std::string_view expression);
+
+  [[nodiscard]] const std::string& expression() const noexcept { return expression_; }
+  // Whether it depends on what stands there in the struct.
+  [[nodiscard]] bool reads(std::size_t offset, std::size_t size) const noexcept;
+
+  enum class Match : std::uint8_t { kNo, kYes, kMalformed };  // ... the bytes are no message of the type
+
+  // An encoded message of either byte order. Reading ends behind the last field that is asked for.
+  [[nodiscard]] Match match(Pieces pieces) const noexcept;
+  // A struct of the type.
+  [[nodiscard]] bool match_object(const void* object) const noexcept;
+
+ private:
+  enum class Sort : std::uint8_t { kNumber, kBool, kText };
+  enum class Compare : std::uint8_t { kEqual, kUnequal, kLess, kLessOrEqual, kGreater, kGreaterOrEqual };
+  struct Field {
+    std::vector<std::size_t> path;  // indexes of members, from the outermost struct inwards
+    std::size_t offset = 0;         // in the struct
+    Primitive primitive = Primitive::kBool;
+  };
+  // A field, or else a value of the expression.
+  struct Operand {
+    bool is_field = false;
+    std::size_t field = 0;
+    long double number = 0;
+    std::string text;
+  };
+  struct Node {
+    enum class Kind : std::uint8_t { kAnd, kOr, kNot, kCompare };
+    Kind kind = Kind::kCompare;
+    std::size_t left = 0;  // nodes
+    std::size_t right = 0;
+    Sort sort = Sort::kNumber;
+    Compare compare = Compare::kEqual;
+    Operand first{};
+    Operand second{};
+  };
+  struct Text;
+  struct Value;
+  class Parser;
+  class Reader;
+  class Evaluation;
+
+  void sort_fields();
+
+  const Type* type_;
+  std::string expression_;
+  std::vector<Field> fields_;  // in the order in which messages have them
+  std::vector<Node> nodes_;
+  std::size_t root_ = 0;
+};
+
+}  // namespace perflab::message
