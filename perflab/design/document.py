@@ -35,7 +35,7 @@ from perflab.workload import Source, generated
 from perflab.workload.command import CommandParameters
 from perflab.workload.generated import GeneratedParameters
 
-FIGURES = ("dispatch", "work")  # measured where asked; the others always are
+FIGURES = ("dispatch", "work", "loops")  # measured where asked; the others always are
 if TYPE_CHECKING:
     from perflab.formats.yaml_file import Location, YamlFile
 

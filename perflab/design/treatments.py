@@ -44,7 +44,7 @@ from perflab.observer import Observer
 from perflab.observer.kinds import REGISTRY as OBSERVERS
 from perflab.results.files import DesignedTreatment, DesignedTrial, NotRecorded
 from perflab.statistics.summary import TrialData
-from perflab.workload import PERIODIC, Graph, Workload
+from perflab.workload import PERIODIC, Graph, Pins, Workload
 from perflab.workload.command import ARGUMENT, ENVIRONMENT, CommandParameters
 from perflab.workload.generated import GeneratedParameters
 
@@ -71,6 +71,7 @@ class Treatment:
     factors: Mapping[str, Scalar] = field(default_factory=dict)
     purpose: str = MEASURED
     required: bool = True  # else it is left out where this machine cannot do it
+    pins: Pins = Pins()  # what the workload demands of its trials, at these levels
 
     @property
     def with_conditions(self) -> Graph:
@@ -182,15 +183,15 @@ def treatments(
     always = tuple(o for o in observed if not o.extra)
     measuring = tuple(o for o in always if o.name == TRACING) if workload.command is not None else ()
     found: list[Treatment] = []
-    for (asked, chosen), (levels, changed) in product(variants, _graphs(document, workload)):
+    for (asked, chosen), (levels, changed, pins) in product(variants, _graphs(document, workload)):
         variant = variant_of(asked, levels)
         # Options of a middleware that the workload replaces are none of the treatment.
         shared = {**levels, **(chosen if variant.middlewares == asked.middlewares else {})}
         for label, conditions, own, required in settings:
             levels_of = {**shared, **own}
-            found.append(Treatment(label, variant, changed, conditions, always, levels_of, required=required))
+            found.append(Treatment(label, variant, changed, conditions, always, levels_of, MEASURED, required, pins))
         if always != measuring and document.observer_control and document.trials > 1:
-            found.append(Treatment(BASELINE, variant, changed, (), measuring, shared, CONTROL))
+            found.append(Treatment(BASELINE, variant, changed, (), measuring, shared, CONTROL, pins=pins))
     once: dict[tuple[object, ...], Treatment] = {}
     for treatment in found:
         once.setdefault(treatment.key, treatment)
@@ -589,15 +590,16 @@ def workload_levels(document: Document) -> list[dict[str, Scalar]]:
     return [dict(zip(mine, combination, strict=True)) for combination in product(*mine.values())]
 
 
-def _graphs(document: Document, workload: Workload) -> list[tuple[dict[str, Scalar], Graph]]:
-    """The graph at every combination of the levels of the workload's factors."""
+def _graphs(document: Document, workload: Workload) -> list[tuple[dict[str, Scalar], Graph, Pins]]:
+    """The graph at every combination of the levels of the workload's factors, and what it then demands."""
     found = []
     for chosen in workload_levels(document):
         keys = {k.partition(".")[2]: v for k, v in chosen.items()}
         levels = {k: v for k, v in keys.items() if k in GRAPH_LEVELS and k not in workload.own_factors}
         if document.serialization is not None:
             levels = {SERIALIZATION: document.serialization, **levels}
-        found.append((chosen, with_levels(workload.at(chosen).graph, levels)))
+        made = workload.at(chosen)
+        found.append((chosen, with_levels(made.graph, levels), made.pins))
     return found
 
 

@@ -498,7 +498,7 @@ def _plan(context: _Context, planned: Planned, held: int | None) -> TrialPlan:
     return TrialPlan(
         graph=admitted.graph,
         variant=treatment.variant,
-        settings=experiment.settings,
+        settings=experiment.settings.pinned(treatment.pins),
         seed=experiment.settings.seed + planned.block - 1,
         domain=held,
         native=context.native,
@@ -568,16 +568,17 @@ def _run_plan(experiment: Experiment, finished: Mapping[int, TrialData]) -> RunP
 def _planned_trial(experiment: Experiment, order: int, treatment: Treatment | None) -> PlannedTrial:
     label = experiment.search.goal.factor if experiment.search is not None else ""
     label, variant = (label, "") if treatment is None else (treatment.title, treatment.variant.words)
-    warmup_s = experiment.settings.warmup_ns / NS_PER_S
+    settings = experiment.settings if treatment is None else experiment.settings.pinned(treatment.pins)
+    warmup_s = settings.warmup_ns / NS_PER_S
     variants = experiment.variants if treatment is None else [treatment.variant]
     return PlannedTrial(
         order,
         label,
         variant,
-        warmup_s + experiment.settings.duration_ns / NS_PER_S,
+        settings.trial_s,
         warmup_s,
         virtual=all(v.runtime == "virtual" for v in variants),
-        endless=not experiment.settings.duration_ns,
+        endless=not settings.duration_ns,
     )
 
 
@@ -614,7 +615,7 @@ def _manifest(context: _Context) -> Manifest:
             document=experiment.document.model_dump(mode="json"),
             sources=experiment.sources,
         ),
-        settings=models.read(UsedSettings, experiment.settings.document()),
+        settings=_used(experiment),
         workload=UsedWorkload(
             kind=workload.kind,
             name=workload.name,
@@ -640,6 +641,15 @@ def _manifest(context: _Context) -> Manifest:
         controller=_controller(host),
         clock=Clock(monotonic_ns=time.monotonic_ns(), wall_ns=time.time_ns()),
     )
+
+
+def _used(experiment: Experiment) -> UsedSettings:
+    """The settings of every trial; without the duration where the workload demands others of some."""
+    used = models.read(UsedSettings, experiment.settings.document())
+    pinned = [experiment.settings.pinned(t.pins) for t in experiment.treatments]
+    alike = len({settings.duration_ns for settings in pinned}) <= 1
+    measure = tuple(dict.fromkeys(name for settings in pinned for name in settings.measure))
+    return replace(used, duration_ns=used.duration_ns if alike else None, measure=measure or used.measure)
 
 
 def _controller(host: Host) -> Controller:

@@ -150,10 +150,14 @@ class Graph:
 
 @dataclass(frozen=True)
 class Pins:
-    """What a workload demands of its variant: it would be another one otherwise. `why` says so, after the name."""
+    """What a workload demands of its variant and its trials: it would be another one otherwise. `why` says so."""
 
     executor: str | None = None
     middleware: str | None = None
+    duration_ns: int | None = None
+    """How long a trial measures."""
+    measure: tuple[str, ...] = ()
+    """Figures that are measured beside those that were asked for."""
     why: str = ""
 
 
