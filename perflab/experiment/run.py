@@ -37,7 +37,7 @@ from perflab.experiment.running import Ended, Keeper
 from perflab.experiment.surroundings import needs_monitor
 from perflab.experiment.trial import run_trial
 from perflab.experiment.trial_plan import TrialPlan
-from perflab.formats import tables
+from perflab.formats import loops, tables
 from perflab.formats.json_file import write_json
 from perflab.host import Host
 from perflab.middleware import security
@@ -64,11 +64,12 @@ from perflab.results.outcome import FAILED, HARNESS_ERROR, SUCCESS
 from perflab.results.summary import Summary
 from perflab.results.trial import Asked
 from perflab.runs import rundir, traced
-from perflab.runs.collect import as_designed, collect, expected_of, with_answers
+from perflab.runs.collect import Collected, as_designed, collect, expected_of, with_answers
 from perflab.runs.display import Display, FinishedTrial, LiveProgress, PlannedTrial, RunPlan
 from perflab.runs.rundir import RunDirectory, TrialDirectory
 from perflab.runs.trials import own_trials
 from perflab.signals import Signals
+from perflab.statistics import histogram as hg
 from perflab.statistics import key_figures
 from perflab.statistics.key_figures import KeyFigure
 from perflab.statistics.metrics import Criterion, parse_criterion
@@ -422,13 +423,14 @@ def _one_trial(context: _Context, plan: TrialPlan, planned: Planned, run: RunDir
     pids = {process.pid for process in processes if process.pid is not None}
     told = traced.explain(directory.path, graph, plan.settings.thresholds, pids)
     collected = collect(directory, ended.file, graph.edges(), graph.services(), context.figures)
-    data = _judged(_judged_by_kind(collected.data, experiment.workload, directory.path), context.criteria)
+    data = _judged(_judged_by_kind(collected, experiment.workload, directory.path), context.criteria)
     recorded = [RECORDED_FROM_OUTSIDE] if tracer.is_recorded() and plan.variant.runtime != "virtual" else []
     keeper.note(
         outcome=data.outcome,
         reason=data.reason,
         own_outcome=data.own_outcome,
         own_figures=data.own_figures,
+        own_times=data.own_times,
         criteria=data.criteria,
         notes=(*recorded, *ended.file.notes, *told, *collected.notes),
     )
@@ -449,16 +451,20 @@ def _one_trial(context: _Context, plan: TrialPlan, planned: Planned, run: RunDir
     return data, ended
 
 
-def _judged_by_kind(data: TrialData, workload: Workload, directory: Path) -> TrialData:
+def _judged_by_kind(collected: Collected, workload: Workload, directory: Path) -> TrialData:
     """The trial with what its kind of workload says of it; a failure of the workload can be named, and nothing more."""
+    data = collected.data
     if not data.outcome.judged:
         return data
     try:
-        found, outcome = workload.at(data.factors).judged(figures_of(data), directory)
+        found_loops = [timer for p in collected.processes for timer in loops.of(p.name, p.loops)]
+        lives = [loops.life(process) for process in collected.processes]
+        found, outcome = workload.at(data.factors).judged(figures_of(data), directory, found_loops, lives)
+        times = {name: hg.to_record(histogram) for name, histogram in found.times.items()}
     except Exception as error:  # noqa: BLE001 - of a kind that may be anybody's
         reason = f"workload {workload.kind} cannot judge the trial: {one_line(f'{type(error).__name__}: {error}')}"
         return replace(data, outcome=HARNESS_ERROR, reason=reason)
-    data = replace(data, own_figures=found.figures)
+    data = replace(data, own_figures=found.figures, own_times=times)
     if outcome is None or data.outcome not in (SUCCESS, outcome.of):
         return data
     reason = ": ".join(filter(None, (outcome.words, data.reason or found.reason)))

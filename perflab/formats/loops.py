@@ -5,40 +5,11 @@ A loop is written once it is complete; one that was open at a checkpoint also as
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from perflab.formats import records
-
-INSTANTS = ("due_ns", "woken_ns", "published_ns", "sent_ns", "answered_ns", "back_ns")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Loop:
-    """One loop. None is what had not happened when the process wrote its last records."""
-
-    loop: int
-    """From 0."""
-    due_ns: int
-    woken_ns: int | None
-    published_ns: int | None
-    sent_ns: int | None
-    answered_ns: int | None
-    back_ns: int | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Loops:
-    """Those of one timer, in the order of the schedule; `beyond`: how many ticks there was no room for."""
-
-    process: str
-    node: str
-    timer: str
-    period_ns: int
-    beyond: int
-    rows: tuple[Loop, ...]
+from perflab.formats.records import ProcessRecords
+from perflab.results.loops import INSTANTS, Life, Loop, Loops
 
 
 def of(process: str, written: Iterable[Mapping[str, Any]]) -> list[Loops]:
@@ -63,10 +34,18 @@ def of(process: str, written: Iterable[Mapping[str, Any]]) -> list[Loops]:
     ]
 
 
-def read(processes: Path) -> list[Loops]:
-    """Of all processes of a trial, whose records lie in this folder. Raises RecordError, OSError and what `of` does."""
-    found: list[Loops] = []
-    for path in sorted(processes.glob("*.jsonl")):
-        written: Sequence[dict[str, Any] | None] = list(records.lines(path, "loops"))
-        found += of(path.stem, [r for r in written if r is not None and r.get("type") == "loops"])
-    return found
+def life(process: ProcessRecords) -> Life:
+    """When a process began, matched, was started and ended. Raises KeyError, TypeError, ValueError."""
+    start, end = process.start, process.end
+    matched = [int(e["at_ns"]) for e in process.events if e["code"] == "all_endpoints_matched"]
+    timed = [*process.events, *process.resources, *process.progress, *process.loops, process.checkpoint or {}]
+    return Life(
+        process=process.name,
+        began_ns=min((int(e["at_ns"]) for e in process.events), default=None),
+        matched_ns=max(matched, default=None),
+        start_ns=None if start is None else start.at_ns,
+        measured_from_ns=None if start is None else start.measured_from_ns,
+        measured_until_ns=None if start is None else start.measured_until_ns,
+        last_ns=max((int(record["at_ns"]) for record in timed if "at_ns" in record), default=None),
+        ended_ns=None if end is None else int(end["at_ns"]),
+    )

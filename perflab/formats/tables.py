@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from perflab.formats import loops
 from perflab.formats.json_file import replaced
 from perflab.formats.records import ProcessRecords
+from perflab.results.loops import INSTANTS
 from perflab.results.run import TABLES
 from perflab.statistics import cost as costs
 from perflab.statistics import histogram as hg
@@ -83,7 +84,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
     "threads": _texts("process") | _numbers("at_ns") | _THREAD
     | _texts("role", "policy") | _numbers("priority") | _texts("cpus"),
     "events": _texts("process") | _numbers("at_ns") | _texts("code", "text", "details"),
-    "loops": _texts("process", "node", "timer") | _numbers("period_ns", "loop", *loops.INSTANTS),
+    "loops": _texts("process", "node", "timer") | _numbers("period_ns", "loop", *INSTANTS),
     "cost": _texts("process") | _numbers("tid") | _texts("name", "role")
     | _numbers("interval_ns", "cpu_ns", *costs.COUNTERS),
 }  # fmt: skip
@@ -200,7 +201,7 @@ def _loops(processes: Sequence[ProcessRecords]) -> Iterator[Row]:
         for timer in found:
             own = _attributes(timer, ("process", "node", "timer", "period_ns"))
             for row in timer.rows:
-                yield own | _attributes(row, ("loop", *loops.INSTANTS))
+                yield own | _attributes(row, ("loop", *INSTANTS))
 
 
 def _cost(processes: Sequence[ProcessRecords]) -> Iterator[Row]:
