@@ -122,7 +122,7 @@ def declared(graph: Mapping[str, Any]) -> tuple[KeyFigure, ...]:
 
 
 def _own(written: Mapping[str, Any]) -> OwnFigure | OwnTimes:
-    return models.read(OwnTimes if written.get("kind") == TIMES else OwnFigure, written)
+    return models.read(OwnTimes, written) if written.get("kind") == TIMES else models.read(OwnFigure, written)
 
 
 def kinds(figures: Iterable[KeyFigure]) -> dict[str, str]:

@@ -180,9 +180,9 @@ class Judgement:
     `reason`."""
 
     figures: Mapping[str, float | None] = field(default_factory=dict)
-    times: Mapping[str, Histogram] = field(default_factory=dict)
     outcome: str | None = None
     reason: str | None = None
+    times: Mapping[str, Histogram] = field(default_factory=dict)
 
 
 def _nothing(_: Ended) -> Judgement:

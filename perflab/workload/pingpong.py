@@ -34,7 +34,7 @@ class PingPongEnds(ends.EndParameters):
     """Without QoS."""
 
     pattern: Literal["1e1n", "1e2n", "2e"] = Field(
-        TWO_PROCESSES,
+        "2e",
         description="1e1n: one process with one node; 1e2n: one process and executor with a node for each half; 2e: a "
         "process and executor for each",
     )
@@ -44,13 +44,13 @@ class PingPongEnds(ends.EndParameters):
         "catch_up", description="what becomes of pings that the timer was late for: sent at once, or left out"
     )
 
-    stall: DurationNs = Field(  # type: ignore[assignment]
+    stall: DurationNs = Field(
         DEFAULT_STALL,
         gt=0,
         description="loops that stand still for longer than a period and this are stalled; the default is twice what "
         "the kernel takes from real-time threads in one piece, for others that wait",
     )
-    slow_start: DurationNs = Field(  # type: ignore[assignment]
+    slow_start: DurationNs = Field(
         DEFAULT_SLOW_START, gt=0, description="processes that find each other later than this were stalled at the start"
     )
 
@@ -117,7 +117,7 @@ def judge(ended: Ended) -> Judgement:
         "longest_stall": float(max((s.length_ns for s in found), default=0)) if ended.loops else None,
     }
     outcome, reason = _outcome(ended, found, figures["time_start"])
-    return Judgement(figures, times, outcome, reason)
+    return Judgement(figures, outcome, reason, times)
 
 
 def _stalls(ended: Ended) -> list[Stall]:

@@ -6,6 +6,7 @@ loop stands, and however many of its messages are lost or made up for afterwards
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -42,7 +43,7 @@ class Stall:
 def stalls(loops: Loops, wanted: int, from_ns: int, seen_ns: int, threshold_ns: int) -> list[Stall]:
     """The stalls of a trial in their order. `wanted` loops were to be done from `from_ns` on; the records say what
     happened until `seen_ns`."""
-    done = sorted(((row.back_ns, row.loop) for row in loops.rows if row.back_ns is not None))
+    done = sorted((row.back_ns, row.loop) for row in loops.rows if row.back_ns is not None)
     by_number = {row.loop: row for row in loops.rows}
     longest = loops.period_ns + threshold_ns
     found: list[Stall] = []
@@ -108,7 +109,7 @@ def _intervals(found: Sequence[Loops], value: Callable[[int, int], int]) -> list
     made = []
     for loops in found:
         woken = [row.woken_ns for row in loops.rows if row.woken_ns is not None]
-        made += [(value(b - a, loops.period_ns), b) for a, b in zip(woken, woken[1:], strict=False)]
+        made += [(value(b - a, loops.period_ns), b) for a, b in itertools.pairwise(woken)]
     return made
 
 

@@ -158,7 +158,8 @@ def test_defaults_are_filled_in_and_can_be_given_again() -> None:
         "cpus": [1],
         "load": 100.0,
         "when": "before",
-        "limit": "600s",
+        "amount": None,
+            "limit": "600s",
     }
     assert made(**parameters).parameters == parameters
     assert made(policy="OTHER").priority == 0
