@@ -21,6 +21,7 @@ from pydantic import BaseModel, ValidationError, create_model
 from perflab import models, qos, registry
 from perflab.condition import Condition, extended
 from perflab.condition.kinds import REGISTRY as CONDITIONS
+from perflab.design import scheduling
 from perflab.design.document import BadEntry, Document, Scalar
 from perflab.design.factors import (
     FORMER_TIMER_SPEED,
@@ -30,6 +31,7 @@ from perflab.design.factors import (
     PHASE,
     QOS_LEVELS,
     SERIALIZATION,
+    THREADS,
     TIMER_SPEED,
     WORKLOAD,
     GraphLevels,
@@ -71,7 +73,7 @@ class Treatment:
     factors: Mapping[str, Scalar] = field(default_factory=dict)
     purpose: str = MEASURED
     required: bool = True  # else it is left out where this machine cannot do it
-    pins: Pins = Pins()  # what the workload demands of its trials, at these levels
+    pins: Pins = field(default_factory=Pins)  # what the workload demands of its trials, at these levels
 
     @property
     def with_conditions(self) -> Graph:
@@ -599,7 +601,11 @@ def _graphs(document: Document, workload: Workload) -> list[tuple[dict[str, Scal
         if document.serialization is not None:
             levels = {SERIALIZATION: document.serialization, **levels}
         made = workload.at(chosen)
-        found.append((chosen, with_levels(made.graph, levels), made.pins))
+        graph = with_levels(made.graph, levels)
+        if THREADS in levels:
+            name = str(levels[THREADS])
+            graph = scheduling.assigned(graph, document.assignments.get(name) or name.split())
+        found.append((chosen, graph, made.pins))
     return found
 
 

@@ -100,7 +100,7 @@ def build(
     if loaded.command is not None:
         _check_of_command(written, document, loaded.command.parameters)
     with written.at("threads"):
-        threads = scheduling.parse(document.threads, loaded.graph.processes)
+        threads = _threads(document, loaded)
     with written.at("baseline"):
         design.check_baseline(document)
     asked = document.breaking_point
@@ -159,6 +159,13 @@ def build(
     )
     _check_together(experiment, written)
     return experiment
+
+
+def _threads(document: Document, loaded: Workload) -> tuple[scheduling.ThreadRequest, ...]:
+    """How the threads of all trials shall be scheduled. Raises BadInput."""
+    if document.threads and (factor := f"{factors.WORKLOAD}.{factors.THREADS}") in document.factors:
+        raise BadInput(f"--thread {document.threads[0]!r} is beside the factor {factor}; leave one of them out")
+    return scheduling.parse(document.threads, loaded.graph.processes)
 
 
 def _common(settings: Settings, treatments: Sequence[Treatment]) -> Settings:
@@ -433,8 +440,8 @@ def _check_policies(treatments: Iterable[Treatment]) -> None:
 
 # What is said of a graph or of its processes, and of nothing else.
 _OF_GRAPHS = (
-    "executors", "ipc", "pass_by", "service_framing", "threads", "lock_memory", "name_threads", "measure", "thresholds",
-    "message_path", "serialization",
+    "executors", "ipc", "pass_by", "service_framing", "threads", "assignments", "lock_memory", "name_threads", "measure",
+    "thresholds", "message_path", "serialization",
 )  # fmt: skip
 
 

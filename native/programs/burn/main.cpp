@@ -44,7 +44,8 @@ std::vector<int> cpu_list(std::string_view text) {
 }
 
 realtime::Policy policy(std::string_view text) {
-  if (const auto known = realtime::policy_from_text(text)) return *known;
+  const auto known = realtime::policy_from_text(text);
+  if (known && *known != realtime::Policy::kDeadline) return *known;
   throw BadInput("--policy " + std::string(text) + ": must be OTHER, FIFO or RR");
 }
 
