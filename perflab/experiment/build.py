@@ -440,8 +440,8 @@ def _check_policies(treatments: Iterable[Treatment]) -> None:
 
 # What is said of a graph or of its processes, and of nothing else.
 _OF_GRAPHS = (
-    "executors", "ipc", "pass_by", "service_framing", "threads", "assignments", "lock_memory", "name_threads", "measure",
-    "thresholds", "message_path", "serialization",
+    "executors", "ipc", "pass_by", "service_framing", "threads", "assignments", "lock_memory", "name_threads",
+    "measure", "thresholds", "message_path", "serialization",
 )  # fmt: skip
 
 

@@ -159,7 +159,7 @@ def test_defaults_are_filled_in_and_can_be_given_again() -> None:
         "load": 100.0,
         "when": "before",
         "amount": None,
-            "limit": "600s",
+        "limit": "600s",
     }
     assert made(**parameters).parameters == parameters
     assert made(policy="OTHER").priority == 0
