@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <string_view>
 
 namespace perflab {
@@ -21,6 +22,9 @@ struct SchedulingAttributes {
   std::uint64_t period;
 };
 
+constexpr std::uint32_t kDeadlinePolicy = 6;        // SCHED_DEADLINE
+constexpr std::uint64_t kResetOnFork = 1;           // SCHED_FLAG_RESET_ON_FORK; without it such a thread starts none
+
 constexpr std::array<std::string_view, 8> kPolicies{"OTHER", "FIFO", "RR",       "BATCH",
                                                     "",      "IDLE", "DEADLINE", "EXT"};
 
@@ -36,8 +40,25 @@ bool read_scheduling(int tid, Scheduling& scheduling) {
   scheduling.policy = attributes.policy;
   scheduling.priority = attributes.priority;
   scheduling.nice = attributes.nice;
+  // The others have a time slice there.
+  const bool deadline = attributes.policy == kDeadlinePolicy;
+  scheduling.runtime_ns = deadline ? attributes.runtime : 0;
+  scheduling.deadline_ns = deadline ? attributes.deadline : 0;
+  scheduling.period_ns = deadline ? attributes.period : 0;
   scheduling.cpus.assign(mask.begin(), mask.begin() + bytes / static_cast<long>(sizeof(unsigned long)));
   return true;
+}
+
+int set_deadline(std::uint64_t runtime_ns, std::uint64_t deadline_ns, std::uint64_t period_ns) noexcept {
+  SchedulingAttributes attributes{.size = sizeof(SchedulingAttributes),
+                                  .policy = kDeadlinePolicy,
+                                  .flags = kResetOnFork,
+                                  .nice = 0,
+                                  .priority = 0,
+                                  .runtime = runtime_ns,
+                                  .deadline = deadline_ns,
+                                  .period = period_ns};
+  return syscall(SYS_sched_setattr, 0, &attributes, 0u) == 0 ? 0 : errno;
 }
 
 std::string policy_text(std::uint32_t policy) {

@@ -646,7 +646,16 @@ std::string thread_problem(const realtime::ThreadSettings& settings) {
   } else {
     const std::string_view policy = word_of(kPolicyWords, *settings.policy);
     if (policy.empty()) return "the scheduling policy has no value of this version";
-    if (*settings.policy == realtime::Policy::kOther) {
+    const bool deadline = *settings.policy == realtime::Policy::kDeadline;
+    if (!deadline && (settings.runtime_ns != 0 || settings.deadline_ns != 0 || settings.period_ns != 0))
+      return fmt::format("policy {} has no runtime, deadline and period; remove them, or use DEADLINE", policy);
+    if (deadline) {
+      if (priority != 0) return "policy DEADLINE has no priority; remove it";
+      if (!settings.cpus.empty()) return "policy DEADLINE takes all CPUs, no choice of them; remove cpus";
+      const bool ordered = settings.runtime_ns >= 1024 && settings.runtime_ns <= settings.deadline_ns &&
+                           settings.deadline_ns <= settings.period_ns;
+      if (!ordered) return "policy DEADLINE needs 1024 ns <= runtime <= deadline <= period";
+    } else if (*settings.policy == realtime::Policy::kOther) {
       if (priority != 0) return "policy OTHER has no priority; remove it, or use FIFO or RR";
     } else if (priority < realtime::kLowestPriority || priority > realtime::kHighestPriority) {
       return fmt::format("policy {} needs a priority from {} to {}", policy, realtime::kLowestPriority,

@@ -31,6 +31,32 @@ std::vector<Part*> chosen(const std::vector<std::unique_ptr<Part>>& all, std::si
   return parts;
 }
 
+// The topics of messages that come of those of a timer: of relays and transforms, which pass on when they were due.
+std::set<std::string> answers_to(const Graph& graph, const Node& node, const Timer& timer) {
+  std::vector<std::string> open;
+  std::set<std::string> asked, found;
+  for (const std::size_t index : timer.publish) open.push_back(node.publishers[index].topic);
+  asked.insert(open.begin(), open.end());
+  while (!open.empty()) {
+    const std::string topic = open.back();
+    open.pop_back();
+    for_each_node(graph, [&](const Node& other, const Item& /*item*/) {
+      for (const Reaction& reaction : other.reactions) {
+        if (reaction.kind != ReactionKind::kRelay && reaction.kind != ReactionKind::kTransform) continue;
+        const bool reacts = std::ranges::any_of(
+            reaction.on, [&](std::size_t input) { return other.subscriptions[input].topic == topic; });
+        if (!reacts) continue;
+        for (const std::size_t output : reaction.publish) {
+          const std::string& next = other.publishers[output].topic;
+          if (asked.contains(next) || !found.insert(next).second) continue;
+          open.push_back(next);
+        }
+      }
+    });
+  }
+  return found;
+}
+
 // With the inline executor a write runs the callbacks of this process's readers before it returns, so a loop
 // of reactions would call itself without end, or wait for itself inside the middleware. Throws kBadInput
 // naming it.
@@ -106,7 +132,8 @@ GraphIndex::GraphIndex(const Graph& graph, std::optional<std::size_t> process) {
 
 LiveGraph::LiveGraph(const Graph& graph, std::optional<std::size_t> process, runtime::Runtime& runtime,
                      measure::MessageEventQueue& events, const LiveSettings& settings)
-    : runtime_(runtime),
+    : graph_(graph),
+      runtime_(runtime),
       settings_(settings),
       phases_(graph, settings.seed),
       shared_(std::make_unique<Shared>(graph, process, runtime.clock(), events, settings)) {
@@ -235,7 +262,7 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
     timers_.push_back(std::make_unique<LiveTimer>(timer, chosen(publishers_, first_publisher, timer.publish),
                                                   chosen(clients_, first_client, timer.request),
                                                   chosen(waitables_, first_waitable, timer.trigger),
-                                                  runtime_));
+                                                  build_loops(node, timer, first_subscription), runtime_));
     build_timer(place, node,
                 {.name = timer.name,
                  .period_ns = timer.period_ns,
@@ -245,6 +272,23 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
                  .skip_missed = timer.overrun == Overrun::kSkip},
                 timer.phase, phases_.of(timer, created_ns), *timers_.back());
   }
+}
+
+measure::LoopRecorder* LiveGraph::build_loops(const Node& node, const Timer& timer,
+                                              std::size_t first_subscription) {
+  if (!settings_.measure_loops || !node.condition.empty() || !timer.regular() || timer.publish.empty())
+    return nullptr;
+  const std::set<std::string> answers = answers_to(graph_, node, timer);
+  std::vector<LiveSubscription*> back;
+  for (std::size_t i = 0; i < node.subscriptions.size(); ++i) {
+    if (answers.contains(node.subscriptions[i].topic)) back.push_back(subscriptions_[first_subscription + i].get());
+  }
+  if (back.empty()) return nullptr;
+  measure::LoopRecorder& recorder = *loops_.emplace_back(
+      std::make_unique<measure::LoopRecorder>(timer.period_ns, settings_.duration_ns));
+  for (LiveSubscription* subscription : back) subscription->close_loops(recorder);
+  loop_views_.push_back({&node, &timer, &recorder});
+  return &recorder;
 }
 
 void LiveGraph::build_timer(const Place& place, const Node& node, runtime::TimerSettings timer, Phase phase,

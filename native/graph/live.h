@@ -23,6 +23,7 @@
 
 #include "graph/model.h"
 #include "graph/phase.h"
+#include "measure/loops.h"
 #include "measure/recorders.h"
 #include "runtime/runtime.h"
 
@@ -37,6 +38,7 @@ struct LiveSettings {
   measure::ThresholdSettings thresholds{};
   bool measure_dispatch = false;
   bool measure_work = false;
+  bool measure_loops = false;  // of timers whose messages come back to their nodes
   bool structs = false;  // every message is encoded from a struct and decoded into one; else encoded once, before the start
   bool times_encoding = true;  // the runtime says how long that takes
   bool source_timestamps = true;  // ... and gives messages those that it is given; else of its own, which are no earlier
@@ -101,6 +103,13 @@ struct PassingView {
   const Publisher* publisher;
   PassBy asked;
   runtime::Passing passing;
+};
+
+// Of a timer of the workload whose messages come back to its node.
+struct LoopView {
+  const Node* node;
+  const Timer* timer;
+  const measure::LoopRecorder* recorder;
 };
 
 struct ServiceView {
@@ -194,6 +203,7 @@ class LiveGraph {
   [[nodiscard]] std::vector<PublisherView> publishers() const;
   [[nodiscard]] std::vector<EdgeView> edges() const;
   [[nodiscard]] std::vector<ServiceView> services() const;
+  [[nodiscard]] const std::vector<LoopView>& loops() const noexcept { return loop_views_; }  // of measure_loops
   [[nodiscard]] std::vector<WaitableView> waitables() const;
   // Whether a waitable has been triggered and not answered, warm-up included.
   [[nodiscard]] bool triggered() const noexcept;
@@ -233,6 +243,9 @@ class LiveGraph {
   // Returns when each client was created.
   std::vector<Nanoseconds> build_services(const Place& place, const Node& node);
   void build_waitables(const Place& place, const Node& node);
+  // A recorder for a timer whose messages come back to subscriptions of its node, which are from `first` on; null for
+  // another one, and where loops are not measured.
+  measure::LoopRecorder* build_loops(const Node& node, const Timer& timer, std::size_t first_subscription);
   // `timer` says what is of the graph: its name, and how often it ticks.
   void build_timer(const Place& place, const Node& node, runtime::TimerSettings timer, Phase phase,
                    Nanoseconds offset_ns, runtime::TimerHandler& handler);
@@ -240,6 +253,7 @@ class LiveGraph {
   const measure::Histogram& merge(const measure::Histogram& (measure::EdgeRecorder::*figure)()
                                       const noexcept);
 
+  const Graph& graph_;
   runtime::Runtime& runtime_;
   LiveSettings settings_;
   PhaseOffsets phases_;
@@ -255,6 +269,8 @@ class LiveGraph {
   bool ended_ = false;                                          // end_at()
   Nanoseconds measured_from_ = 0;
   std::vector<TimerView> timer_views_;
+  std::vector<std::unique_ptr<measure::LoopRecorder>> loops_;
+  std::vector<LoopView> loop_views_;
   std::vector<ExecutorView> executors_;
   std::size_t groups_ = 0;
 };

@@ -342,6 +342,7 @@ class Sender {
   [[nodiscard]] const std::vector<Wanted>& wanted() const noexcept { return wanted_; }
   [[nodiscard]] measure::PublisherRecorder& recorder() noexcept { return recorder_; }
   [[nodiscard]] const measure::PublisherRecorder& recorder() const noexcept { return recorder_; }
+  void record_loops(measure::LoopRecorder& loops) noexcept { loops_ = &loops; }
   // What is known of the message that is being sent.
   [[nodiscard]] const Schedule::Entry& current() const noexcept { return current_; }
 
@@ -373,6 +374,7 @@ class Sender {
     const Nanoseconds returned_ns = clock_.now();
     recorder_.record_sent({intended_ns, header.published_ns, sequence}, returned_ns);
     count_wanted(intended_ns);
+    if (loops_ != nullptr) loops_->record_sent(intended_ns, header.published_ns, returned_ns);
   }
 
   template <typename Prepare, typename Publish>
@@ -399,6 +401,7 @@ class Sender {
     const Nanoseconds returned_ns = clock_.now();
     recorder_.record_sent({intended_ns, header.published_ns, sequence}, returned_ns, serialize_ns);
     count_wanted(intended_ns);
+    if (loops_ != nullptr) loops_->record_sent(intended_ns, header.published_ns, returned_ns);
   }
 
   // Before the instant of publication is taken: what filters cost is in no latency.
@@ -446,6 +449,7 @@ class Sender {
   const message::Format& format_;
   const Settings settings_;
   measure::PublisherRecorder recorder_;
+  measure::LoopRecorder* loops_ = nullptr;  // of the timer that publishes
   message::Encoded message_;
   StampRegion region_;
   std::optional<message::Object> object_;
@@ -547,6 +551,7 @@ class LiveGraph::LivePublisher {
   }
   [[nodiscard]] PassingView passing() { return {&node_, &publisher_, asked_, endpoint_.passing()}; }
   measure::PublisherRecorder& recorder() noexcept { return sender_.recorder(); }
+  void record_loops(measure::LoopRecorder& loops) noexcept { sender_.record_loops(loops); }
 
  private:
   Shared& shared_;
@@ -640,6 +645,8 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
   }
 
   void attach(runtime::Subscription& endpoint) noexcept { endpoint_ = &endpoint; }
+  // What comes here ends a loop of that timer.
+  void close_loops(measure::LoopRecorder& loops) { loops_.push_back(&loops); }
   void add_reaction(LiveReaction& reaction, std::size_t input) { reactions_.push_back({&reaction, input}); }
 
   void set_writers(std::span<const WriterName> writers) {
@@ -701,6 +708,9 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
     const bool recorded = edge->recorder.record_callback({header.intended_ns, header.published_ns, sequence}, callback_ns,
                                                          delivery.arrived_ns);
     if (recorded && deserialize_ns != kUnknownTime) edge->recorder.record_deserialized(deserialize_ns, callback_ns);
+    if (recorded) {
+      for (measure::LoopRecorder* loops : loops_) loops->record_back(header.intended_ns, header.published_ns, callback_ns);
+    }
     for (const Input& input : reactions_) input.reaction->on_input(input.index, header, delivery);
     if (recorded && edge->recorder.wants_done()) edge->recorder.record_done(callback_ns, shared_.clock.now());
     if (recorded && edge->own) measure::detail::add<std::uint64_t>(completed_, 1);
@@ -767,6 +777,7 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
   std::vector<Known> by_writer_;
   const Known* last_ = nullptr;
   std::vector<Input> reactions_;
+  std::vector<measure::LoopRecorder*> loops_;  // that end here
   std::uint64_t completed_ = 0;  // of the workload's own edges
 };
 
@@ -1026,16 +1037,24 @@ class LiveGraph::LiveWaitable final : public runtime::WaitableHandler {
 class LiveGraph::LiveTimer final : public runtime::TimerHandler {
  public:
   LiveTimer(const Timer& timer, std::vector<LivePublisher*> publishers, std::vector<LiveClient*> clients,
-            std::vector<LiveWaitable*> waitables, runtime::Runtime& runtime)
+            std::vector<LiveWaitable*> waitables, measure::LoopRecorder* loops, runtime::Runtime& runtime)
       : timer_(timer),
         publishers_(std::move(publishers)),
         clients_(std::move(clients)),
         waitables_(std::move(waitables)),
-        runtime_(runtime) {}
+        loops_(loops),
+        runtime_(runtime) {
+    if (loops_ == nullptr) return;
+    for (LivePublisher* publisher : publishers_) publisher->record_loops(*loops_);
+  }
 
-  void measure_from(Nanoseconds instant) noexcept { measured_from_ = instant; }
+  void measure_from(Nanoseconds instant) noexcept {
+    measured_from_ = instant;
+    if (loops_ != nullptr) loops_->measure_from(instant);
+  }
 
   void on_tick(Nanoseconds due_ns) noexcept override {
+    if (loops_ != nullptr) loops_->record_woken(due_ns, runtime_.clock().now());
     runtime_.work(timer_.work_ns);
     for (LivePublisher* publisher : publishers_) publisher->publish(due_ns);
     for (LiveClient* client : clients_) client->request(due_ns);
@@ -1060,6 +1079,7 @@ class LiveGraph::LiveTimer final : public runtime::TimerHandler {
   std::vector<LivePublisher*> publishers_;
   std::vector<LiveClient*> clients_;
   std::vector<LiveWaitable*> waitables_;
+  measure::LoopRecorder* loops_;  // null: not measured
   runtime::Runtime& runtime_;
   Nanoseconds measured_from_ = kUnknownTime;
 };

@@ -516,10 +516,15 @@ realtime::ThreadSettings read_thread(const Fields& around, std::string_view key)
   realtime::ThreadSettings settings;
   const auto field = around.find(key);
   if (!field) return settings;
-  const Fields fields(*field, "thread setting", {"policy", "priority", "cpus"});
+  const Fields fields(*field, "thread setting", {"policy", "priority", "cpus", "runtime", "deadline", "period"});
   if (const auto policy = fields.find("policy")) settings.policy = policy->word("policy", kPolicyWords);
   settings.priority = static_cast<int>(fields.integer("priority", 0, realtime::kHighestPriority, 0));
   if (const auto cpus = fields.find("cpus")) settings.cpus = read_cpus(*cpus);
+  for (const auto& [name, member] : {std::pair{"runtime", &realtime::ThreadSettings::runtime_ns},
+                                     std::pair{"deadline", &realtime::ThreadSettings::deadline_ns},
+                                     std::pair{"period", &realtime::ThreadSettings::period_ns}}) {
+    if (const auto time = fields.find(name)) settings.*member = read_duration(*time, 0);
+  }
   if (const std::string problem = thread_problem(settings); !problem.empty()) {
     fields.at(fields.has("priority") ? "priority" : "policy").fail("{}", problem);
   }
@@ -534,7 +539,10 @@ Threads read_threads(const Field& field) {
   if (!fields.has("executors") && !fields.has("middleware")) {
     fields.fail("'threads' has neither 'executors' nor 'middleware'; add one, or remove it");
   }
-  return {read_thread(fields, "executors"), read_thread(fields, "middleware")};
+  Threads threads{read_thread(fields, "executors"), read_thread(fields, "middleware")};
+  if (threads.middleware.policy == realtime::Policy::kDeadline)
+    fields.at("middleware").fail("DEADLINE is not inherited, and threads of the middleware inherit; use FIFO or RR");
+  return threads;
 }
 
 void read_executors(const Fields& fields, Process& process, UsualPhase& phases, ProcessOrigin& origin) {

@@ -353,7 +353,10 @@ constexpr auto keys_of(Tag<realtime::ThreadSettings> /*of*/) {
   using Settings = realtime::ThreadSettings;
   return std::tuple{key("policy", &Settings::policy, Optional<OneOf<kPolicyWords>>{}),
                     key("priority", &Settings::priority, Whole<0, realtime::kHighestPriority>{}),
-                    key("cpus", &Settings::cpus, List<Whole<0, kHighestCpu>>{})};
+                    key("cpus", &Settings::cpus, List<Whole<0, kHighestCpu>>{}),
+                    key("runtime_ns", &Settings::runtime_ns, Duration{}, Absent::kOmitted),
+                    key("deadline_ns", &Settings::deadline_ns, Duration{}, Absent::kOmitted),
+                    key("period_ns", &Settings::period_ns, Duration{}, Absent::kOmitted)};
 }
 
 // Settings that say nothing are null.

@@ -27,7 +27,8 @@ inline constexpr std::array kExecutorWords{
     Word{"events", ExecutorKind::kEvents}, Word{"polling", ExecutorKind::kPolling}, Word{"multi_threaded", ExecutorKind::kMultiThreaded}};
 inline constexpr std::array kPolicyWords{Word{"OTHER", realtime::Policy::kOther},
                                          Word{"FIFO", realtime::Policy::kFifo},
-                                         Word{"RR", realtime::Policy::kRoundRobin}};
+                                         Word{"RR", realtime::Policy::kRoundRobin},
+                                         Word{"DEADLINE", realtime::Policy::kDeadline}};
 inline constexpr std::array kPassByWords{Word{"shared", PassBy::kShared}, Word{"unique", PassBy::kUnique},
                                          Word{"loaned", PassBy::kLoaned}};
 inline constexpr std::array kSerializationWords{Word{"once", Serialization::kOnce},

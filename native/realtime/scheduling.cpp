@@ -39,7 +39,44 @@ std::string limit_text(int resource) {
   return limit.rlim_cur == RLIM_INFINITY ? "unlimited" : std::to_string(limit.rlim_cur);
 }
 
+std::vector<int> cpus_of_this_thread() {
+  Scheduling scheduling;
+  read_scheduling(0, scheduling);
+  return cpus_of(scheduling.cpus);
+}
+
+// "2000us/10000us/10000us".
+std::string deadline_text(Nanoseconds runtime_ns, Nanoseconds deadline_ns, Nanoseconds period_ns) {
+  const auto us = [](Nanoseconds value) {
+    std::string text = std::to_string(static_cast<double>(value) / 1000.0);
+    text.erase(text.find_last_not_of('0') + 1);
+    if (text.back() == '.') text.pop_back();
+    return text + "us";
+  };
+  return us(runtime_ns) + "/" + us(deadline_ns) + "/" + us(period_ns);
+}
+
+void apply_deadline(const ThreadSettings& settings) {
+  const auto number = [](Nanoseconds value) { return static_cast<std::uint64_t>(value); };
+  const int reason =
+      set_deadline(number(settings.runtime_ns), number(settings.deadline_ns), number(settings.period_ns));
+  if (reason == 0) return;
+  const std::string wanted = "scheduling policy " + describe(settings);
+  if (reason == EBUSY) {
+    throw SchedulingError(wanted + ": the kernel does not admit it, for all threads of that policy together would "
+                          "have more of the CPUs than sched_rt_runtime_us allows; ask for less runtime per period");
+  }
+  if (reason != EPERM) throw SchedulingError(wanted + ": " + reason_of(reason));
+  throw SchedulingError(wanted + " is not permitted: it needs CAP_SYS_NICE, whatever RLIMIT_RTPRIO says, and a thread "
+                        "that may run on all CPUs, which has " + cpu_list(cpus_of_this_thread()) +
+                        "; run as root, and take away what pins it (taskset, a cpuset)");
+}
+
 void apply_policy(const ThreadSettings& settings) {
+  if (*settings.policy == Policy::kDeadline) {
+    apply_deadline(settings);
+    return;
+  }
   sched_param parameters{};
   parameters.sched_priority = settings.priority;
   if (sched_setscheduler(0, static_cast<int>(*settings.policy), &parameters) == 0) return;
@@ -50,12 +87,6 @@ void apply_policy(const ThreadSettings& settings) {
                         limit_text(RLIMIT_RTPRIO) + "; raise it with `ulimit -r " +
                         std::to_string(settings.priority) +
                         "` (permanently: `rtprio` in /etc/security/limits.conf), or give CAP_SYS_NICE");
-}
-
-std::vector<int> cpus_of_this_thread() {
-  Scheduling scheduling;
-  read_scheduling(0, scheduling);
-  return cpus_of(scheduling.cpus);
 }
 
 void apply_cpus(const std::vector<int>& cpus) {
@@ -74,7 +105,7 @@ void apply_cpus(const std::vector<int>& cpus) {
 std::string to_text(Policy policy) { return policy_text(static_cast<std::uint32_t>(policy)); }
 
 std::optional<Policy> policy_from_text(std::string_view text) {
-  for (const Policy policy : {Policy::kOther, Policy::kFifo, Policy::kRoundRobin}) {
+  for (const Policy policy : {Policy::kOther, Policy::kFifo, Policy::kRoundRobin, Policy::kDeadline}) {
     if (text == to_text(policy)) return policy;
   }
   return std::nullopt;
@@ -84,7 +115,9 @@ std::string describe(const ThreadSettings& settings) {
   std::string text;
   if (settings.policy) {
     text = to_text(*settings.policy);
-    if (*settings.policy != Policy::kOther) text += " " + std::to_string(settings.priority);
+    if (*settings.policy == Policy::kDeadline) {
+      text += " " + deadline_text(settings.runtime_ns, settings.deadline_ns, settings.period_ns);
+    } else if (*settings.policy != Policy::kOther) text += " " + std::to_string(settings.priority);
   }
   if (!settings.cpus.empty()) text += (text.empty() ? "on CPUs " : " on CPUs ") + cpu_list(settings.cpus);
   return text.empty() ? "as started" : text;
@@ -160,6 +193,9 @@ std::optional<ThreadState> read_thread(int tid) {
   // With the real-time policies the kernel keeps another one for later.
   state.nice = getpriority(PRIO_PROCESS, static_cast<id_t>(tid));
   state.cpus = cpus_of(scheduling.cpus);
+  state.runtime_ns = static_cast<Nanoseconds>(scheduling.runtime_ns);
+  state.deadline_ns = static_cast<Nanoseconds>(scheduling.deadline_ns);
+  state.period_ns = static_cast<Nanoseconds>(scheduling.period_ns);
   return state;
 }
 
@@ -196,6 +232,12 @@ std::string difference(const ThreadSettings& asked, const ThreadState& found) {
   if (asked.policy && (found.policy != to_text(*asked.policy) || found.priority != asked.priority)) {
     text = "policy " + found.policy + " " + std::to_string(found.priority) + " instead of " +
            to_text(*asked.policy) + " " + std::to_string(asked.priority);
+  }
+  const bool other_times = found.runtime_ns != asked.runtime_ns || found.deadline_ns != asked.deadline_ns ||
+                           found.period_ns != asked.period_ns;
+  if (text.empty() && asked.policy == Policy::kDeadline && other_times) {
+    text = "policy DEADLINE " + deadline_text(found.runtime_ns, found.deadline_ns, found.period_ns) + " instead of " +
+           deadline_text(asked.runtime_ns, asked.deadline_ns, asked.period_ns);
   }
   if (!asked.cpus.empty() && found.cpus != asked.cpus) {
     text +=

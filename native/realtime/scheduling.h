@@ -21,12 +21,13 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/time.h"
 
 namespace perflab::realtime {
 
-enum class Policy { kOther = SCHED_OTHER, kFifo = SCHED_FIFO, kRoundRobin = SCHED_RR };
+enum class Policy { kOther = SCHED_OTHER, kFifo = SCHED_FIFO, kRoundRobin = SCHED_RR, kDeadline = 6 };
 
-std::string to_text(Policy policy);  // "OTHER", "FIFO", "RR"
+std::string to_text(Policy policy);  // "OTHER", "FIFO", "RR", "DEADLINE"
 std::optional<Policy> policy_from_text(std::string_view text);
 
 inline constexpr int kLowestPriority = 1;
@@ -36,6 +37,10 @@ struct ThreadSettings {
   std::optional<Policy> policy{};  // none: as inherited
   int priority = 0;                // kLowestPriority..kHighestPriority with FIFO and RR, else 0
   std::vector<int> cpus{};         // ascending; empty: as inherited
+  // Of DEADLINE, which is not inherited and takes all CPUs: so much CPU time until the deadline of each period.
+  Nanoseconds runtime_ns = 0;
+  Nanoseconds deadline_ns = 0;
+  Nanoseconds period_ns = 0;
 
   [[nodiscard]] bool empty() const noexcept { return !policy && cpus.empty(); }
   bool operator==(const ThreadSettings&) const = default;
@@ -82,6 +87,9 @@ struct ThreadState {
   int priority = 0;    // real-time priority; 0 with the others
   int nice = 0;
   std::vector<int> cpus{};  // ascending
+  Nanoseconds runtime_ns = 0;  // of DEADLINE; likewise below
+  Nanoseconds deadline_ns = 0;
+  Nanoseconds period_ns = 0;
 
   bool operator==(const ThreadState&) const = default;
 };

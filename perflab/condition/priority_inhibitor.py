@@ -37,6 +37,7 @@ REAL_TIME = ("FIFO", "RR")
 READY_LIMIT_S = 20.0
 SETTLED_S = 0.5
 PERIOD_NS = 10_000_000
+LEAST_JUDGED_NS = NS_PER_S // 2  # of what a finite one did until it ended, also before the measured part
 DEFAULT_LIMIT: Any = "10min"  # read like a user's
 CAP_SYS_NICE = 23  # linux/capability.h
 
@@ -57,6 +58,8 @@ class Promised:
     """What the threads want together, in CPUs."""
     when: str
     """Whether it started before or after the workload's processes."""
+    amount_s: float | None = None
+    """CPU time that each thread burns before it ends; null: until the trial is over."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +89,8 @@ class Achieved:
     """CPU time and run delay of all threads."""
     cpus_used: Annotated[float | None, Shown("CPUs used")]
     """CPU time of all threads."""
+    ended_ns: int | None
+    """When it had burnt its amount, CLOCK_MONOTONIC; null: it was there until the end."""
     real_time_share: float | None
     """Share of a CPU that real-time threads together may use; 1: they are not throttled; null: not known."""
     fair_server_share: float | None
@@ -122,6 +127,12 @@ class PriorityInhibitor(Condition):
     when: Literal["before", "after"] = Field(
         default="before", description="whether it starts before or after the workload's processes"
     )
+    amount: DurationNs | None = Field(
+        default=None,
+        ge=NS_PER_S,
+        description="CPU time that each thread burns before it ends, as a job of that size; default: as long as the "
+        "trial lasts",
+    )
     limit: DurationNs = Field(
         default=DEFAULT_LIMIT,
         ge=NS_PER_S,
@@ -136,6 +147,8 @@ class PriorityInhibitor(Condition):
             raise ValueError(f"priority of {self.policy} is 0, not {self.priority}; use nice")
         if self.policy in REAL_TIME and self.nice:
             raise ValueError(f"nice has no meaning with {self.policy}; use priority")
+        if self.amount is not None and self.amount >= self.limit:
+            raise ValueError("amount is not below limit, at which the watchdog ends it; raise limit")
         return self
 
     @property
@@ -175,10 +188,13 @@ class Burning(Applied):
                 *("--policy", asked.policy, "--priority", str(asked.priority), "--nice", str(asked.nice)),
                 *("--cpus", ",".join(map(str, asked.cpus)), "--load", f"{asked.load:g}"),
                 *("--period-ns", str(PERIOD_NS), "--limit-ns", str(asked.limit)),
+                *(() if asked.amount is None else ("--amount-ns", str(asked.amount))),
             ],
             control=True,
         )
         self.threads = self._ready()
+        self._ended_ns: int | None = None  # when it had burnt its amount
+        self._limit_reached = False
 
     def settle(self) -> None:
         wait_until_seen(self.trial, "it", SETTLED_S, self._gone, lambda window: self._judge(window)[1])
@@ -186,6 +202,7 @@ class Burning(Applied):
     def verify(self, window: Window) -> Evidence:
         asked = self.asked
         late = catch_up(self.trial, window, [asked.label])
+        gone = self._gone()
         achieved, weak = self._judge(window)
         promised = Promised(
             policy=asked.policy,
@@ -195,8 +212,9 @@ class Burning(Applied):
             load_percent=asked.load,
             demand_cpus=asked.load / 100 * len(asked.cpus),
             when=asked.when,
+            amount_s=None if asked.amount is None else asked.amount / NS_PER_S,
         )
-        return InhibitorEvidence(promised=promised, achieved=achieved, reason=late or self._gone() or weak)
+        return InhibitorEvidence(promised=promised, achieved=achieved, reason=late or gone or weak)
 
     def remove(self) -> None:
         self.burner.stop()
@@ -209,19 +227,23 @@ class Burning(Applied):
         return list(said["threads"])
 
     def _gone(self) -> str | None:
-        """How the burner ended; None where it runs."""
+        """How the burner ended; None where it runs, or waits with its amount burnt."""
         reason = has_ended(self.burner, PROGRAM)
-        if reason is None:
-            return None
         while (said := self.burner.receive(0.0)) is not None:
-            if said.get("type") == "done" and said.get("limit_reached"):
-                return f"the watchdog ended {PROGRAM} after {format_duration(self.asked.limit / NS_PER_S)}: raise limit"
+            if said.get("type") == "spent":
+                self._ended_ns = int(said["at_ns"])
+            self._limit_reached |= said.get("type") == "done" and bool(said.get("limit_reached"))
+        if reason is not None and self._limit_reached:
+            return f"the watchdog ended {PROGRAM} after {format_duration(self.asked.limit / NS_PER_S)}: raise limit"
         return reason
 
     def _judge(self, window: Window) -> tuple[Achieved, str | None]:
         from perflab.results.trial import added
 
         label, problem = self.asked.label, None
+        ended_ns = self._ended_ns
+        if ended_ns is not None and ended_ns < window.end_ns:
+            window = Window(min(window.begin_ns, ended_ns - LEAST_JUDGED_NS), ended_ns)
         seen = self.trial.monitor.threads(label, window.begin_ns, window.end_ns)
         states: list[ThreadState] = []
         threads: list[BurningThread] = []
@@ -245,6 +267,7 @@ class Burning(Applied):
             threads=tuple(threads),
             cpus_wanted=added(thread.cpus_wanted for thread in threads),
             cpus_used=added(thread.cpus_used for thread in threads),
+            ended_ns=ended_ns,
             real_time_share=limits.throttle,
             fair_server_share=limits.fair_server,
         )

@@ -35,7 +35,7 @@ from perflab.workload import Source, generated
 from perflab.workload.command import CommandParameters
 from perflab.workload.generated import GeneratedParameters
 
-FIGURES = ("dispatch", "work")  # measured where asked; the others always are
+FIGURES = ("dispatch", "work", "loops")  # measured where asked; the others always are
 if TYPE_CHECKING:
     from perflab.formats.yaml_file import Location, YamlFile
 
@@ -296,7 +296,12 @@ class Document(_Part):
     ] = Field(
         [],
         description="Scheduling of the threads of a ROLE, executors or middleware: POLICY[:PRIORITY][@CPUS], e.g. "
-        "executors=RR:98@1, ping.middleware=OTHER@0-1.",
+        "executors=RR:98@1, ping.middleware=OTHER@0-1, executors=DEADLINE:2ms/10ms/10ms.",
+    )
+    assignments: dict[str, Annotated[list[str], BeforeValidator(_many)]] = Field(
+        {},
+        description="Named assignments of threads, each one or several words as of `threads`; their names are "
+        "levels of the factor workload.threads.",
     )
     lock_memory: Annotated[Switch | None, Option(Group.THREADS)] = Field(
         None, description="Keep all pages of the processes in memory. Default: as the graph says."

@@ -23,12 +23,13 @@ FORMER_TIMER_SPEED = "rate"  # so it was called; runs that were recorded then ar
 PHASE = "phase"
 SERIALIZATION = "serialization"
 KEYED = "keyed"
+THREADS = "threads"
 Serialization = Literal["once", "every"]
 
 
 class _Levels(BaseModel):
-    """How many times as often all timers fire, where in their periods they do, how often a message is encoded, and
-    whether topics have keys."""
+    """How many times as often all timers fire, where in their periods they do, how often a message is encoded, whether
+    topics have keys, and how threads are scheduled: the name of an assignment, or its words."""
 
     model_config = ConfigDict(strict=True)
 
@@ -36,6 +37,7 @@ class _Levels(BaseModel):
     phase: Literal[PHASES] = ALIGNED  # type: ignore[valid-type]
     serialization: Serialization = "once"
     keyed: Switch = False
+    threads: str = Field("", min_length=1)
 
 
 # What a factor of a graph may set; of QoS, of every publisher and subscription that can have the policy.

@@ -6,12 +6,13 @@ Everything that would run runs; less often and for a shorter time. What the user
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from perflab.design.document import Written, validate
 from perflab.design.settings import BESIDE_S, Experiment
-from perflab.design.treatments import CONTROL
+from perflab.design.treatments import CONTROL, Treatment
+from perflab.units import NS_PER_S
 
 WHOLE_S = 60.0
 MOST_TRIALS = 5  # with as many of each treatment a difference can be told
@@ -35,7 +36,7 @@ def as_quick(written: Written, build: Callable[[Written], Experiment]) -> Writte
         raise written.refuse("quick", " takes a minute; with a time of 0 nobody knows how long it takes")
     time_s = document.time / 1e9 if "time" in own else None
     if document.breaking_point is not None:
-        changes = _of_search(written.mapping["breaking_point"], time_s)
+        changes = _of_search(written.mapping["breaking_point"], time_s, _pinned_s(build(written).treatments))
     else:
         trials = document.trials if "trials" in own else None
         changes = _of_plan(build(_with(written, {"trials": 2})), time_s, trials)
@@ -52,18 +53,26 @@ def _of_plan(twice: Experiment, time_s: float | None, trials: int | None) -> dic
     def count(blocks: int) -> int:
         return blocks * len(block) + extras - (controls if blocks == 1 else 0)
 
+    pinned_s = _pinned_s(block)
+    time_s = time_s if pinned_s is None else pinned_s
     least_s = (LEAST_S if time_s is None else time_s) + BESIDE_S
     fitting = (n for n in range(MOST_TRIALS, 1, -1) if count(n) * least_s <= WHOLE_S)
     chosen = next(fitting, 1) if trials is None else trials
     share_s = int(10 * (WHOLE_S / count(chosen) - BESIDE_S)) / 10
-    return {"trials": chosen, "time": max(LEAST_S, share_s) if time_s is None else time_s}
+    lasting = {} if pinned_s is not None else {"time": max(LEAST_S, share_s) if time_s is None else time_s}
+    return {"trials": chosen, **lasting}
 
 
-def _of_search(asked: Mapping[str, Any], time_s: float | None) -> dict[str, Any]:
+def _of_search(asked: Mapping[str, Any], time_s: float | None, pinned_s: float | None) -> dict[str, Any]:
     """Time and the most trials of a search."""
-    chosen_s = LEAST_S if time_s is None else time_s
+    chosen_s = pinned_s or (LEAST_S if time_s is None else time_s)
     most = max(8, int(WHOLE_S / (chosen_s + BESIDE_S)))
-    return {"time": chosen_s, "breaking_point": {"max_trials": most, **asked}}
+    return {**({} if pinned_s else {"time": chosen_s}), "breaking_point": {"max_trials": most, **asked}}
+
+
+def _pinned_s(treatments: Sequence[Treatment]) -> float | None:
+    """The longest measured part that the workload demands; None where it leaves the choice."""
+    return max((t.pins.duration_ns / NS_PER_S for t in treatments if t.pins.duration_ns is not None), default=None)
 
 
 def _with(written: Written, changes: Mapping[str, Any]) -> Written:

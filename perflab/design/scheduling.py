@@ -1,20 +1,27 @@
 """How the threads of a workload shall be scheduled, as the command line says it.
 
-"[PROCESS.]executors|middleware=POLICY[:PRIORITY][@CPUS]": RR:98@1, OTHER@0-1, FIFO:10, @0.
+"[PROCESS.]executors|middleware=POLICY[:PRIORITY][@CPUS]": RR:98@1, OTHER@0-1, FIFO:10, @0; of executors also
+DEADLINE:RUNTIME/DEADLINE/PERIOD. Several of them are an assignment; as levels of the factor `workload.threads` they
+stand in the graph, and so does what a graph file says of its threads.
 """
 
 from __future__ import annotations
 
+import copy
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from perflab.errors import BadInput
 from perflab.parameters import cpus_of
+from perflab.units import parse_duration
+from perflab.workload import Graph
 
 ROLES = ("executors", "middleware")
-POLICIES = ("OTHER", "FIFO", "RR")
+DEADLINE = "DEADLINE"
+POLICIES = ("OTHER", "FIFO", "RR", DEADLINE)
+LEAST_RUNTIME_NS = 1024  # of the kernel, kernel/sched/deadline.c
 PRIORITIES = range(1, 100)
 MAX_CPUS = 1024  # as the kernel's cpu_set_t
 
@@ -31,6 +38,9 @@ class ThreadRequest:
     policy: str | None  # None: as inherited
     priority: int  # 0 without FIFO or RR
     cpus: tuple[int, ...]  # none: as inherited
+    runtime_ns: int = 0  # of DEADLINE, as the next two
+    deadline_ns: int = 0
+    period_ns: int = 0
 
 
 def parse(words: Sequence[str], processes: Sequence[str]) -> tuple[ThreadRequest, ...]:
@@ -53,7 +63,21 @@ def of_process(requests: Sequence[ThreadRequest], process: str | None) -> dict[s
 
 
 def _document(request: ThreadRequest) -> dict[str, Any]:
-    return {"policy": request.policy, "priority": request.priority, "cpus": list(request.cpus)}
+    times = {key: getattr(request, key) for key in ("runtime_ns", "deadline_ns", "period_ns")}
+    of_policy = times if request.policy == DEADLINE else {}
+    return {"policy": request.policy, "priority": request.priority, "cpus": list(request.cpus), **of_policy}
+
+
+def assigned(graph: Graph, words: Sequence[str]) -> Graph:
+    """The graph with these requests as its own, and none of those that it had for the same threads. Raises BadInput."""
+    requests = parse(words, graph.own_processes)
+    document = copy.deepcopy(graph.document)
+    for process in document["processes"]:
+        if process["name"] in graph.condition_processes:
+            continue
+        asked = {role: said for role, said in of_process(requests, process["name"]).items() if said is not None}
+        process["threads"] = {**process.get("threads", dict.fromkeys(ROLES)), **asked}
+    return Graph(document)
 
 
 def _request(word: str, processes: Sequence[str]) -> ThreadRequest:
@@ -71,6 +95,15 @@ def _request(word: str, processes: Sequence[str]) -> ThreadRequest:
         raise wrong(f"{'nothing is asked for' if cpus is None else 'no CPU after @'}, {_EXAMPLE}")
     if (policy or priority is not None) and policy not in POLICIES:
         raise wrong(f"no policy {policy!r}; there are {', '.join(POLICIES)}")
+    named = () if cpus is None else cpus_of(cpus)
+    if named is None or any(cpu >= MAX_CPUS for cpu in named):
+        raise wrong(f"{cpus!r} is no list of CPUs, e.g. 0-1,3")
+    if policy == DEADLINE:
+        if role != "executors":
+            raise wrong(f"{DEADLINE} is not inherited, and threads of the middleware inherit; use FIFO or RR")
+        if named:
+            raise wrong(f"{DEADLINE} takes all CPUs and no choice of them; leave @{cpus} out")
+        return ThreadRequest(process, role, policy, 0, (), *_times(priority, wrong))
     level = 0
     if policy in ("", "OTHER"):
         if priority is not None:
@@ -80,7 +113,19 @@ def _request(word: str, processes: Sequence[str]) -> ThreadRequest:
     else:
         lacks = "there is no priority" if priority is None else f"priority {priority!r} is no number"
         raise wrong(f"{lacks} within {PRIORITIES[0]}..{PRIORITIES[-1]}, e.g. {policy}:{PRIORITIES[-1] - 1}")
-    named = () if cpus is None else cpus_of(cpus)
-    if named is None or any(cpu >= MAX_CPUS for cpu in named):
-        raise wrong(f"{cpus!r} is no list of CPUs, e.g. 0-1,3")
     return ThreadRequest(process, role, policy or None, level, named)
+
+
+def _times(text: str | None, wrong: Callable[[str], BadInput]) -> tuple[int, int, int]:
+    """Runtime, deadline and period in ns, of "2ms/10ms/10ms"."""
+    words = (text or "").split("/")
+    example = f"e.g. {DEADLINE}:2ms/10ms/10ms"
+    if len(words) != 3:
+        raise wrong(f"{DEADLINE} has a runtime, a deadline and a period, {example}")
+    try:
+        runtime_ns, deadline_ns, period_ns = (parse_duration(word, DEADLINE) for word in words)
+    except BadInput as error:
+        raise wrong(f"{error}, {example}") from error
+    if not LEAST_RUNTIME_NS <= runtime_ns <= deadline_ns <= period_ns:
+        raise wrong(f"{LEAST_RUNTIME_NS} ns <= runtime <= deadline <= period does not hold, {example}")
+    return runtime_ns, deadline_ns, period_ns

@@ -17,7 +17,7 @@ from perflab.design.variant import Variant
 from perflab.middleware import alike
 from perflab.results.files import LeftOutTreatment, NotRecorded, StoppingRule
 from perflab.units import NS_PER_S
-from perflab.workload import Source, Workload
+from perflab.workload import Pins, Source, Workload
 
 if TYPE_CHECKING:
     from perflab.design.breaking_point import Goal
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from perflab.results.comparison import Looks
 
 CHECKPOINT_NS = 5 * NS_PER_S
+MIN_SAMPLING_NS = 10_000_000
 
 # What a trial takes beside warm-up and measured part, until one has shown it: on two CPUs 1.3 to 1.7 s in trials of
 # sierra_nevada, for processes to start and to find each other, the last messages, and the records.
@@ -84,6 +85,21 @@ class Settings:
 
     def with_threads(self, threads: tuple[ThreadRequest, ...]) -> Settings:
         return replace(self, threads=threads)
+
+    @property
+    def trial_s(self) -> float:
+        """How long a trial lasts: warm-up and measured part."""
+        return (self.warmup_ns + self.duration_ns) / NS_PER_S
+
+    def pinned(self, pins: Pins) -> Settings:
+        """With what the workload demands of its trials."""
+        duration_ns = self.duration_ns if pins.duration_ns is None else pins.duration_ns
+        return replace(
+            self,
+            duration_ns=duration_ns,
+            sampling_ns=min(self.sampling_ns, max(MIN_SAMPLING_NS, duration_ns or self.sampling_ns)),
+            measure=tuple(dict.fromkeys((*self.measure, *pins.measure))),
+        )
 
     def document(self) -> dict[str, Any]:
         """As the manifest keeps them, and the plan of a trial."""
@@ -149,7 +165,7 @@ class Experiment:
 
             block = [p for p in self.order if p.block == 1 and p.treatment.purpose != EXTRA]
             real = [p for p in block if p.treatment.variant.runtime != "virtual"]
-            block_s = len(real) * (BESIDE_S + (self.settings.warmup_ns + self.settings.duration_ns) / NS_PER_S)
+            block_s = sum(BESIDE_S + self.settings.pinned(p.treatment.pins).trial_s for p in real)
             return UntilDecided(
                 self.document,
                 self.treatments,

@@ -21,6 +21,7 @@ from pydantic import BaseModel, ValidationError, create_model
 from perflab import models, qos, registry
 from perflab.condition import Condition, extended
 from perflab.condition.kinds import REGISTRY as CONDITIONS
+from perflab.design import scheduling
 from perflab.design.document import BadEntry, Document, Scalar
 from perflab.design.factors import (
     FORMER_TIMER_SPEED,
@@ -30,6 +31,7 @@ from perflab.design.factors import (
     PHASE,
     QOS_LEVELS,
     SERIALIZATION,
+    THREADS,
     TIMER_SPEED,
     WORKLOAD,
     GraphLevels,
@@ -44,7 +46,7 @@ from perflab.observer import Observer
 from perflab.observer.kinds import REGISTRY as OBSERVERS
 from perflab.results.files import DesignedTreatment, DesignedTrial, NotRecorded
 from perflab.statistics.summary import TrialData
-from perflab.workload import PERIODIC, Graph, Workload
+from perflab.workload import PERIODIC, Graph, Pins, Workload
 from perflab.workload.command import ARGUMENT, ENVIRONMENT, CommandParameters
 from perflab.workload.generated import GeneratedParameters
 
@@ -71,6 +73,7 @@ class Treatment:
     factors: Mapping[str, Scalar] = field(default_factory=dict)
     purpose: str = MEASURED
     required: bool = True  # else it is left out where this machine cannot do it
+    pins: Pins = field(default_factory=Pins)  # what the workload demands of its trials, at these levels
 
     @property
     def with_conditions(self) -> Graph:
@@ -182,15 +185,15 @@ def treatments(
     always = tuple(o for o in observed if not o.extra)
     measuring = tuple(o for o in always if o.name == TRACING) if workload.command is not None else ()
     found: list[Treatment] = []
-    for (asked, chosen), (levels, changed) in product(variants, _graphs(document, workload)):
+    for (asked, chosen), (levels, changed, pins) in product(variants, _graphs(document, workload)):
         variant = variant_of(asked, levels)
         # Options of a middleware that the workload replaces are none of the treatment.
         shared = {**levels, **(chosen if variant.middlewares == asked.middlewares else {})}
         for label, conditions, own, required in settings:
             levels_of = {**shared, **own}
-            found.append(Treatment(label, variant, changed, conditions, always, levels_of, required=required))
+            found.append(Treatment(label, variant, changed, conditions, always, levels_of, MEASURED, required, pins))
         if always != measuring and document.observer_control and document.trials > 1:
-            found.append(Treatment(BASELINE, variant, changed, (), measuring, shared, CONTROL))
+            found.append(Treatment(BASELINE, variant, changed, (), measuring, shared, CONTROL, pins=pins))
     once: dict[tuple[object, ...], Treatment] = {}
     for treatment in found:
         once.setdefault(treatment.key, treatment)
@@ -589,15 +592,20 @@ def workload_levels(document: Document) -> list[dict[str, Scalar]]:
     return [dict(zip(mine, combination, strict=True)) for combination in product(*mine.values())]
 
 
-def _graphs(document: Document, workload: Workload) -> list[tuple[dict[str, Scalar], Graph]]:
-    """The graph at every combination of the levels of the workload's factors."""
+def _graphs(document: Document, workload: Workload) -> list[tuple[dict[str, Scalar], Graph, Pins]]:
+    """The graph at every combination of the levels of the workload's factors, and what it then demands."""
     found = []
     for chosen in workload_levels(document):
         keys = {k.partition(".")[2]: v for k, v in chosen.items()}
         levels = {k: v for k, v in keys.items() if k in GRAPH_LEVELS and k not in workload.own_factors}
         if document.serialization is not None:
             levels = {SERIALIZATION: document.serialization, **levels}
-        found.append((chosen, with_levels(workload.at(chosen).graph, levels)))
+        made = workload.at(chosen)
+        graph = with_levels(made.graph, levels)
+        if THREADS in levels:
+            name = str(levels[THREADS])
+            graph = scheduling.assigned(graph, document.assignments.get(name) or name.split())
+        found.append((chosen, graph, made.pins))
     return found
 
 

@@ -17,7 +17,7 @@ from perflab.design import treatments as design
 from perflab.design.document import FIGURES, BreakingPoint, Document, Scalar, Written, is_experiment, read, validate
 from perflab.design.family import planned_pairs
 from perflab.design.quick import as_quick
-from perflab.design.settings import Experiment, Limits, SearchPlan, Settings
+from perflab.design.settings import MIN_SAMPLING_NS, Experiment, Limits, SearchPlan, Settings
 from perflab.design.sweep import possible
 from perflab.design.treatments import Treatment, planned_trials
 from perflab.design.variant import (
@@ -53,7 +53,6 @@ from perflab.workload.command import load as load_command
 from perflab.workload.generated import GeneratedParameters
 from perflab.workload.topology import find, load
 
-MIN_SAMPLING_NS = 10_000_000
 RMW = "RMW_IMPLEMENTATION"
 
 
@@ -101,7 +100,7 @@ def build(
     if loaded.command is not None:
         _check_of_command(written, document, loaded.command.parameters)
     with written.at("threads"):
-        threads = scheduling.parse(document.threads, loaded.graph.processes)
+        threads = _threads(document, loaded)
     with written.at("baseline"):
         design.check_baseline(document)
     asked = document.breaking_point
@@ -149,7 +148,7 @@ def build(
         workload=loaded,
         document=document,
         written=written.mapping,
-        settings=settings.with_threads(threads),
+        settings=_common(settings, [*found, *extra]).with_threads(threads),
         treatments=(*found, *extra),
         order=() if search is not None else tuple(design.plan(document, found, extra)),
         output=output,
@@ -161,6 +160,20 @@ def build(
     )
     _check_together(experiment, written)
     return experiment
+
+
+def _threads(document: Document, loaded: Workload) -> tuple[scheduling.ThreadRequest, ...]:
+    """How the threads of all trials shall be scheduled. Raises BadInput."""
+    if document.threads and (factor := f"{factors.WORKLOAD}.{factors.THREADS}") in document.factors:
+        raise BadInput(f"--thread {document.threads[0]!r} is beside the factor {factor}; leave one of them out")
+    return scheduling.parse(document.threads, loaded.graph.processes)
+
+
+def _common(settings: Settings, treatments: Sequence[Treatment]) -> Settings:
+    """With the duration of all trials where the workload demands the same of each; what it demands of one is pinned
+    there."""
+    durations = {settings.pinned(t.pins).duration_ns for t in treatments}
+    return replace(settings, duration_ns=durations.pop()) if len(durations) == 1 else settings
 
 
 def _rule(written: Written, document: Document) -> StoppingRule | None:
@@ -360,6 +373,9 @@ def _check_pins(written: Written, document: Document, workload: Workload) -> Non
             with written.at(f"{key}s"):
                 if None not in demanded and word not in demanded:
                     raise BadInput(f"--{key} {word}: {pins[0].why}; leave it out")
+    if "time" in written.mapping and (fixed := next((p for p in pins if p.duration_ns is not None), None)) is not None:
+        with written.at("time"):
+            raise BadInput(f"--time {format_duration(document.time / NS_PER_S)}: {fixed.why}; leave it out")
 
 
 def _check_variants(
@@ -443,8 +459,8 @@ def _check_filters(treatments: Iterable[Treatment]) -> None:
 
 # What is said of a graph or of its processes, and of nothing else.
 _OF_GRAPHS = (
-    "executors", "ipc", "pass_by", "service_framing", "threads", "lock_memory", "name_threads", "measure", "thresholds",
-    "message_path", "serialization",
+    "executors", "ipc", "pass_by", "service_framing", "threads", "assignments", "lock_memory", "name_threads",
+    "measure", "thresholds", "message_path", "serialization",
 )  # fmt: skip
 
 
@@ -548,7 +564,7 @@ def _text(value: Scalar) -> str:
 
 def _check_endless(experiment: Experiment, written: Written) -> None:
     """Somebody who stops a trial stops that one, and knows when."""
-    if experiment.document.time:
+    if all(experiment.settings.pinned(t.pins).duration_ns for t in experiment.treatments):
         return
     if any(v.runtime == "virtual" for v in experiment.variants):
         raise written.refuse("time", " 0 is until somebody stops it, and virtual time does not wait for anybody")
@@ -585,7 +601,7 @@ def _check_together(experiment: Experiment, written: Written) -> None:
     shortest_ns = max((p for p in periods if p is not None), default=None)
     if shortest_ns is None:
         raise BadInput(f"workload {name!r} has no timer: nothing would ever be sent")
-    if shortest_ns > experiment.settings.duration_ns > 0:
+    if shortest_ns > min(experiment.settings.pinned(t.pins).duration_ns for t in experiment.treatments) > 0:
         raise BadInput(
             f"{written.where(('time',))} is shorter than the shortest period of {name!r}, "
             f"{format_duration(shortest_ns / 1e9)}: nothing would be sent"

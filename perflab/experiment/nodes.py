@@ -23,6 +23,7 @@ from perflab.errors import BadInput, ProtocolError, Unavailable, one_line
 from perflab.experiment import protocol
 from perflab.experiment.drain import Drain
 from perflab.experiment.running import RunningTrial
+from perflab.experiment.starved import starved
 from perflab.experiment.supervisor import CompanionEnded, Ended, Event, NodeProcess, Tick
 from perflab.experiment.system import LOOK_INTERVAL_S, Failed, System
 from perflab.experiment.trial_plan import TrialPlan
@@ -31,7 +32,7 @@ from perflab.middleware import REGISTRY as MIDDLEWARES
 from perflab.middleware import Middleware, installation
 from perflab.observer import Artifact
 from perflab.processes import describe_status, last_words, start_ticks
-from perflab.results.outcome import FAILED, HARNESS_ERROR
+from perflab.results.outcome import FAILED, HARNESS_ERROR, Outcome
 from perflab.results.trial import added
 from perflab.runs.display import LiveProgress
 from perflab.units import NS_PER_S, format_duration
@@ -215,7 +216,7 @@ class Nodes(System):
             more = f" and {len(unmatched) - UNMATCHED_SHOWN} more" if len(unmatched) > UNMATCHED_SHOWN else ""
             timeout = format_duration(timeout_ns / NS_PER_S)
             count = "1 endpoint" if len(unmatched) == 1 else f"{len(unmatched)} endpoints"
-            raise Failed(HARNESS_ERROR, f"{count} not matched within {timeout}: {shown}{more}")
+            raise self._stuck(HARNESS_ERROR, f"{count} not matched within {timeout}: {shown}{more}")
 
     def _middleware_of(self, process: str | None) -> Middleware:
         index = 0 if process is None else self._plan.hosted.processes.index(process)
@@ -281,7 +282,7 @@ class Nodes(System):
         scheduled_s = (settings.warmup_ns + self.scheduled.end_ns - self.scheduled.begin_ns) / NS_PER_S
         if not self._trial.until(self._has_published, self._deadline(0) + 2 * scheduled_s + 30.0, 1.0):
             late = format_duration(scheduled_s + 30.0)
-            raise Failed(FAILED, f"the graph still publishes {late} after its schedule ended: it cannot keep up")
+            raise self._stuck(FAILED, f"the graph still publishes {late} after its schedule ended: it cannot keep up")
 
     def _publish(self) -> None:
         self._interrupt()
@@ -373,7 +374,7 @@ class Nodes(System):
         if not self._trial.until(lambda: not self._supervisor.running, self._deadline(self._limits.done_ns)):
             node = self._supervisor.running[0]
             waited = format_duration(self._limits.done_ns / NS_PER_S)
-            raise Failed(FAILED, f"process {node.name!r} (pid {node.pid}) did not end within {waited} after stop")
+            raise self._stuck(FAILED, f"process {node.name!r} (pid {node.pid}) did not end within {waited} after stop")
 
     def farewell(self) -> None:
         if self._trial.start_at_ns is None:
@@ -495,7 +496,7 @@ class Nodes(System):
             if now - heard_s > self._limits.silence_ns / NS_PER_S:
                 silence = format_duration(self._limits.silence_ns / NS_PER_S)
                 pid = self._node(name).pid
-                raise Failed(FAILED, f"process {name!r} (pid {pid}) has said nothing for {silence}")
+                raise self._stuck(FAILED, f"process {name!r} (pid {pid}) has said nothing for {silence}")
 
     def _await_all(self, heard: Mapping[str, object], within_ns: int, what: str) -> None:
         """Until all have been heard of; a fast process may be a phase ahead of a slow one."""
@@ -503,7 +504,17 @@ class Nodes(System):
             return
         node = self._node(self._missing(heard)[0])
         what = f"did not {what} in time{last_words(node.log)}"
-        raise Failed(HARNESS_ERROR, f"process {node.name!r} (pid {node.pid}) {what}")
+        raise self._stuck(HARNESS_ERROR, f"process {node.name!r} (pid {node.pid}) {what}")
+
+    def _stuck(self, outcome: Outcome, reason: str) -> Failed:
+        """That the workload does not come on. Where its threads get no CPU that is what became of it, and no error of
+        the laboratory."""
+        found = starved({node.name: node.pid for node in self._supervisor.running})
+        if not found:
+            return Failed(outcome, reason)
+        self._trial.keeper.note(starved=found)
+        more = f" and {len(found) - UNMATCHED_SHOWN} more" if len(found) > UNMATCHED_SHOWN else ""
+        return Failed(FAILED, f"{reason}; without a CPU: {', '.join(t.words for t in found[:UNMATCHED_SHOWN])}{more}")
 
     def _missing(self, heard: Mapping[str, object] | set[str]) -> list[str]:
         return [name for name in self._supervisor.nodes if name not in heard and name not in self._gone]

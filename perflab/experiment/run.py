@@ -37,7 +37,7 @@ from perflab.experiment.running import Ended, Keeper
 from perflab.experiment.surroundings import needs_monitor
 from perflab.experiment.trial import run_trial
 from perflab.experiment.trial_plan import TrialPlan
-from perflab.formats import tables
+from perflab.formats import loops, tables
 from perflab.formats.json_file import write_json
 from perflab.host import Host
 from perflab.middleware import security
@@ -64,11 +64,12 @@ from perflab.results.outcome import FAILED, HARNESS_ERROR, SUCCESS
 from perflab.results.summary import Summary
 from perflab.results.trial import Asked
 from perflab.runs import rundir, traced
-from perflab.runs.collect import as_designed, collect, expected_of, with_answers
+from perflab.runs.collect import Collected, as_designed, collect, expected_of, with_answers
 from perflab.runs.display import Display, FinishedTrial, LiveProgress, PlannedTrial, RunPlan
 from perflab.runs.rundir import RunDirectory, TrialDirectory
 from perflab.runs.trials import own_trials
 from perflab.signals import Signals
+from perflab.statistics import histogram as hg
 from perflab.statistics import key_figures
 from perflab.statistics.key_figures import KeyFigure
 from perflab.statistics.metrics import Criterion, parse_criterion
@@ -422,13 +423,14 @@ def _one_trial(context: _Context, plan: TrialPlan, planned: Planned, run: RunDir
     pids = {process.pid for process in processes if process.pid is not None}
     told = traced.explain(directory.path, graph, plan.settings.thresholds, pids)
     collected = collect(directory, ended.file, graph.edges(), graph.services(), context.figures)
-    data = _judged(_judged_by_kind(collected.data, experiment.workload, directory.path), context.criteria)
+    data = _judged(_judged_by_kind(collected, experiment.workload, directory.path), context.criteria)
     recorded = [RECORDED_FROM_OUTSIDE] if tracer.is_recorded() and plan.variant.runtime != "virtual" else []
     keeper.note(
         outcome=data.outcome,
         reason=data.reason,
         own_outcome=data.own_outcome,
         own_figures=data.own_figures,
+        own_times=data.own_times,
         criteria=data.criteria,
         notes=(*recorded, *ended.file.notes, *told, *collected.notes),
     )
@@ -449,16 +451,20 @@ def _one_trial(context: _Context, plan: TrialPlan, planned: Planned, run: RunDir
     return data, ended
 
 
-def _judged_by_kind(data: TrialData, workload: Workload, directory: Path) -> TrialData:
+def _judged_by_kind(collected: Collected, workload: Workload, directory: Path) -> TrialData:
     """The trial with what its kind of workload says of it; a failure of the workload can be named, and nothing more."""
+    data = collected.data
     if not data.outcome.judged:
         return data
     try:
-        found, outcome = workload.at(data.factors).judged(figures_of(data), directory)
+        found_loops = [timer for p in collected.processes for timer in loops.of(p.name, p.loops)]
+        lives = [loops.life(process) for process in collected.processes]
+        found, outcome = workload.at(data.factors).judged(figures_of(data), directory, found_loops, lives)
+        times = {name: hg.to_record(histogram) for name, histogram in found.times.items()}
     except Exception as error:  # noqa: BLE001 - of a kind that may be anybody's
         reason = f"workload {workload.kind} cannot judge the trial: {one_line(f'{type(error).__name__}: {error}')}"
         return replace(data, outcome=HARNESS_ERROR, reason=reason)
-    data = replace(data, own_figures=found.figures)
+    data = replace(data, own_figures=found.figures, own_times=times)
     if outcome is None or data.outcome not in (SUCCESS, outcome.of):
         return data
     reason = ": ".join(filter(None, (outcome.words, data.reason or found.reason)))
@@ -498,7 +504,7 @@ def _plan(context: _Context, planned: Planned, held: int | None) -> TrialPlan:
     return TrialPlan(
         graph=admitted.graph,
         variant=treatment.variant,
-        settings=experiment.settings,
+        settings=experiment.settings.pinned(treatment.pins),
         seed=experiment.settings.seed + planned.block - 1,
         domain=held,
         native=context.native,
@@ -568,16 +574,17 @@ def _run_plan(experiment: Experiment, finished: Mapping[int, TrialData]) -> RunP
 def _planned_trial(experiment: Experiment, order: int, treatment: Treatment | None) -> PlannedTrial:
     label = experiment.search.goal.factor if experiment.search is not None else ""
     label, variant = (label, "") if treatment is None else (treatment.title, treatment.variant.words)
-    warmup_s = experiment.settings.warmup_ns / NS_PER_S
+    settings = experiment.settings if treatment is None else experiment.settings.pinned(treatment.pins)
+    warmup_s = settings.warmup_ns / NS_PER_S
     variants = experiment.variants if treatment is None else [treatment.variant]
     return PlannedTrial(
         order,
         label,
         variant,
-        warmup_s + experiment.settings.duration_ns / NS_PER_S,
+        settings.trial_s,
         warmup_s,
         virtual=all(v.runtime == "virtual" for v in variants),
-        endless=not experiment.settings.duration_ns,
+        endless=not settings.duration_ns,
     )
 
 
@@ -614,7 +621,7 @@ def _manifest(context: _Context) -> Manifest:
             document=experiment.document.model_dump(mode="json"),
             sources=experiment.sources,
         ),
-        settings=models.read(UsedSettings, experiment.settings.document()),
+        settings=_used(experiment),
         workload=UsedWorkload(
             kind=workload.kind,
             name=workload.name,
@@ -640,6 +647,15 @@ def _manifest(context: _Context) -> Manifest:
         controller=_controller(host),
         clock=Clock(monotonic_ns=time.monotonic_ns(), wall_ns=time.time_ns()),
     )
+
+
+def _used(experiment: Experiment) -> UsedSettings:
+    """The settings of every trial; without the duration where the workload demands others of some."""
+    used = models.read(UsedSettings, experiment.settings.document())
+    pinned = [experiment.settings.pinned(t.pins) for t in experiment.treatments]
+    alike = len({settings.duration_ns for settings in pinned}) <= 1
+    measure = tuple(dict.fromkeys(name for settings in pinned for name in settings.measure))
+    return replace(used, duration_ns=used.duration_ns if alike else None, measure=measure or used.measure)
 
 
 def _controller(host: Host) -> Controller:

@@ -50,6 +50,7 @@ class ProcessRecords:
     progress: list[dict[str, Any]] = field(default_factory=list)  # of every second, without histograms
     end: dict[str, Any] | None = None
     cost: list[dict[str, Any]] = field(default_factory=list)  # at the start and the end of the measured part
+    loops: list[dict[str, Any]] = field(default_factory=list)  # rows of loops, as they were written
 
     @property
     def thread_states(self) -> dict[int, dict[str, Any]]:
@@ -69,7 +70,7 @@ LAST = ("process", "process_end", "start", "end", "checkpoint", "passing", "allo
 def read(path: Path, name: str) -> ProcessRecords:
     """All records of a file; no records where the file does not exist. Raises RecordError and OSError."""
     last: dict[str, dict[str, Any]] = {}  # of LAST
-    all_of: dict[str, list[dict[str, Any]]] = {"event": [], "resources": [], "threads": [], "cost": []}
+    all_of: dict[str, list[dict[str, Any]]] = {"event": [], "resources": [], "threads": [], "cost": [], "loops": []}
     progress: list[dict[str, Any]] = []
     truncated = False
     for record in lines(path):
@@ -96,6 +97,7 @@ def read(path: Path, name: str) -> ProcessRecords:
         resources=all_of["resources"],
         threads=all_of["threads"],
         cost=all_of["cost"],
+        loops=all_of["loops"],
         progress=progress,
     )
 

@@ -13,8 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perflab.formats import loops
 from perflab.formats.json_file import replaced
 from perflab.formats.records import ProcessRecords
+from perflab.results.loops import INSTANTS
 from perflab.results.run import TABLES
 from perflab.statistics import cost as costs
 from perflab.statistics import histogram as hg
@@ -82,6 +84,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
     "threads": _texts("process") | _numbers("at_ns") | _THREAD
     | _texts("role", "policy") | _numbers("priority") | _texts("cpus"),
     "events": _texts("process") | _numbers("at_ns") | _texts("code", "text", "details"),
+    "loops": _texts("process", "node", "timer") | _numbers("period_ns", "loop", *INSTANTS),
     "cost": _texts("process") | _numbers("tid") | _texts("name", "role")
     | _numbers("interval_ns", "cpu_ns", *costs.COUNTERS),
 }  # fmt: skip
@@ -98,6 +101,7 @@ def of(accounts: Accounts | None, processes: Sequence[ProcessRecords]) -> dict[s
         "resources": _resources(processes),
         "threads": _threads(processes),
         "events": _events(processes),
+        "loops": _loops(processes),
         "cost": _cost(processes),
     }
     types = {name: {column: getattr(pl, of) for column, of in columns.items()} for name, columns in COLUMNS.items()}
@@ -185,6 +189,19 @@ def _events(processes: Sequence[ProcessRecords]) -> Iterator[Row]:
             rest = {k: v for k, v in event.items() if k not in ("type", "at_ns", "code", "text")}
             details = {"details": json.dumps(rest) if rest else None}
             yield {"process": process.name, **_pick(event, ("at_ns", "code", "text")), **details}
+
+
+def _loops(processes: Sequence[ProcessRecords]) -> Iterator[Row]:
+    """No rows of a process whose records of loops are damaged."""
+    for process in processes:
+        try:
+            found = loops.of(process.name, process.loops)
+        except (KeyError, TypeError, ValueError):
+            continue
+        for timer in found:
+            own = _attributes(timer, ("process", "node", "timer", "period_ns"))
+            for row in timer.rows:
+                yield own | _attributes(row, ("loop", *INSTANTS))
 
 
 def _cost(processes: Sequence[ProcessRecords]) -> Iterator[Row]:

@@ -388,6 +388,8 @@ class TrialFile(Asked, TrialEnd):
     outcome: Outcome | None
     own_figures: Mapping[str, float | None] = field(default_factory=dict)
     """What the kind of workload says of the trial, by name."""
+    own_times: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Likewise the histograms of times, as records have them (docs/formats.md, section 5)."""
     reason: str | None
     workload: str
     middleware: TrialMiddleware

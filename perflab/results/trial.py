@@ -588,6 +588,19 @@ class OwnFigure(_Figure):
     value: float | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class OwnTimes(_Figure):
+    """Times that a kind of workload says of each trial, as only it can, in nanoseconds; of several trials those of all.
+    Its metrics are its statistics, NAME.p99."""
+
+    kind: Literal["times"] = "times"
+    of_ns: Distribution | None = None
+
+    @property
+    def times_ns(self) -> Distribution | None:
+        return self.of_ns
+
+
 SLOPE_FROM_S = 5  # seconds: of fewer a slope over them would be mostly chance
 OWN_FIGURES: dict[str, OwnFigure] = {}  # of the kinds of workloads that this process has seen results of
 
@@ -599,7 +612,7 @@ def know(name: str, figure: OwnFigure) -> None:
         raise BadInput(f"the figure {name!r} is of two kinds of workloads, which cannot be compared")
 
 
-KeyFigureResult = PathFigure | LostFigure | JitterFigure | OwnFigure
+KeyFigureResult = PathFigure | LostFigure | JitterFigure | OwnFigure | OwnTimes
 
 
 class HasCounts(Protocol):
@@ -613,6 +626,26 @@ class HasCounts(Protocol):
     def resources(self) -> Resources: ...
     @property
     def edges(self) -> tuple[EdgeResult, ...]: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class StarvedThread:
+    """A thread of the workload that was ready to run, and did not get a CPU for most of the time it was looked at."""
+
+    process: str
+    tid: Count
+    name: str
+    policy: str | None
+    priority: Count | None
+    cpus: tuple[int, ...]
+    waiting_share: Share
+    """Of the time it was looked at, from 0 to 1."""
+
+    @property
+    def words(self) -> str:
+        level = f" {self.priority}" if self.priority else ""
+        how = f" ({self.policy}{level})" if self.policy else ""
+        return f"thread {self.name}{how} of {self.process}, which waited {100 * self.waiting_share:.0f} % of the time"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -634,6 +667,8 @@ class TrialEnd:
     drain: Drained | None = None
     """How the wait for the last messages ended: everything had arrived, nothing moved for a while, or the bound was
     reached; null if it did not come to that."""
+    starved: tuple[StarvedThread, ...] = ()
+    """Where the workload failed because it did not come on: its threads that got no CPU then."""
     criteria: tuple[Judged, ...] = ()
     evidence: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """What each condition promised and achieved, by its label (docs/conditions.md)."""

@@ -25,6 +25,7 @@ from perflab.results.trial import (
     KeyFigureResult,
     LostFigure,
     OwnFigure,
+    OwnTimes,
     PathFigure,
     Result,
     added,
@@ -32,9 +33,10 @@ from perflab.results.trial import (
 )
 from perflab.statistics import metrics
 from perflab.statistics.accounting import Accounts, Edge, EdgeKey, Publisher, PublisherKey
+from perflab.statistics.histogram import Histogram
 from perflab.statistics.metrics import METRICS, Metric
 
-PATH, LOST, JITTER, VALUE = metrics.PATH, metrics.LOST, metrics.JITTER, metrics.VALUE
+PATH, LOST, JITTER, VALUE, TIMES = metrics.PATH, metrics.LOST, metrics.JITTER, metrics.VALUE, metrics.TIMES
 
 # What tables show of each kind.
 SHOWN = {
@@ -42,6 +44,7 @@ SHOWN = {
     LOST: ("", "share"),
     JITTER: ("mean", "p50", "p99", "max"),
     VALUE: ("",),
+    TIMES: ("mean", "p50", "p99", "max"),
 }
 Trials = Sequence[tuple[Accounts, int | None]]
 Merged = Callable[[Sequence[tuple[Edge | Publisher, int | None]], str], Distribution | None]
@@ -80,7 +83,7 @@ class KeyFigure:
     topics: tuple[str, ...] | None = None  # of what is lost; None: all
     publishers: tuple[PublisherKey, ...] = ()  # of a jitter
     periods_ns: tuple[int, ...] = ()  # of these publishers
-    own: OwnFigure | None = None  # of the workload's kind, without a value
+    own: OwnFigure | OwnTimes | None = None  # of the workload's kind, without a value
 
     def at_rate(self, rate: float) -> KeyFigure:
         """The same of a graph all of whose timers and cyclic reactions fire so many times as often."""
@@ -104,17 +107,22 @@ def declared(graph: Mapping[str, Any]) -> tuple[KeyFigure, ...]:
     Raises BadInput where one is called like a metric.
     """
     pace = _paces(graph)
-    own = {name: models.read(OwnFigure, figure) for name, figure in (graph.get("own_figures") or {}).items()}
+    own = {name: _own(figure) for name, figure in (graph.get("own_figures") or {}).items()}
     for name, declared_by_kind in own.items():
-        know(name, declared_by_kind)
+        if isinstance(declared_by_kind, OwnFigure):
+            know(name, declared_by_kind)
     figures = (
         *(_figure(written, pace) for written in graph.get("key_figures") or ()),
-        *(KeyFigure(name, VALUE, own=figure) for name, figure in own.items()),
+        *(KeyFigure(name, figure.kind, own=figure) for name, figure in own.items()),
     )
     taken = {name.partition(".")[0] for name in METRICS}
     if (figure := next((f for f in figures if f.name in taken), None)) is not None:
         raise BadInput(f"key_figures: {figure.name!r} is a metric of every graph; give the key figure another name")
     return figures
+
+
+def _own(written: Mapping[str, Any]) -> OwnFigure | OwnTimes:
+    return models.read(OwnTimes, written) if written.get("kind") == TIMES else models.read(OwnFigure, written)
 
 
 def kinds(figures: Iterable[KeyFigure]) -> dict[str, str]:
@@ -135,16 +143,24 @@ def metrics_of(figure: KeyFigure) -> list[Metric]:
 
 
 def of_trials(
-    figures: Sequence[KeyFigure], trials: Trials, merged: Merged, own: Sequence[Mapping[str, float | None]]
+    figures: Sequence[KeyFigure],
+    trials: Trials,
+    merged: Merged,
+    own: Sequence[Mapping[str, float | None]],
+    own_times: Sequence[tuple[Mapping[str, Histogram], int | None]] = (),
+    distribution: Callable[[Sequence[tuple[Histogram, int | None]]], Distribution | None] = lambda _: None,
 ) -> dict[str, KeyFigureResult]:
     """Their numbers over some trials, each with the start of its measured part, by name.
 
-    `merged` makes one distribution of a histogram of some edges or publishers. `own` is what the workload's kind says
-    of each trial.
+    `merged` makes one distribution of a histogram of some edges or publishers. `own` and `own_times` are what the
+    workload's kind says of each trial, and `distribution` makes one of the latter.
     """
     made: dict[str, KeyFigureResult] = {}
     for figure in figures:
-        if figure.own is None:
+        if isinstance(figure.own, OwnTimes):
+            parts = [(times[figure.name], started) for times, started in own_times if figure.name in times]
+            made[figure.name] = replace(figure.own, of_ns=distribution(parts))
+        elif figure.own is None:
             made[figure.name] = _MAKE[figure.kind](figure, trials, merged)
         else:
             known = [value for values in own if (value := values.get(figure.name)) is not None]

@@ -426,8 +426,9 @@ DEFAULT = ("latency.p50", "latency.p99", "response.p99", "round_trip.p99", "lost
 
 # -- key figures, which graphs and kinds of workloads declare --------------------------------------------------------
 
-PATH, LOST, JITTER, VALUE = "path", "lost", "jitter", "value"
-_MADE_BY = {PATH: (*STATISTICS, "missed"), LOST: ("", "share"), JITTER: STATISTICS, VALUE: ("",)}  # beside its name
+PATH, LOST, JITTER, VALUE, TIMES = "path", "lost", "jitter", "value", "times"
+# Beside its name.
+_MADE_BY = {PATH: (*STATISTICS, "missed"), LOST: ("", "share"), JITTER: STATISTICS, VALUE: ("",), TIMES: STATISTICS}
 _FIELDS = {"": "lost", "share": "share_percent", "missed": "missed"}  # of its record; all others are of its times
 _FIGURE_NAME = re.compile(r"[a-z][a-z0-9_]*")
 

@@ -70,6 +70,8 @@ class TrialData(Circumstances, TrialFacts):
     """That the graph declares, and the kind of workload."""
     own_figures: Mapping[str, float | None] = field(default_factory=dict)
     """What that says of the trial, by name."""
+    own_times: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Likewise, as records of histograms."""
 
     @property
     def measured(self) -> bool:
@@ -279,6 +281,8 @@ def _key_figures(trials: Sequence[TrialData]) -> dict[str, KeyFigureResult]:
         [(t.accounts, t.started_ns) for t in trials if t.accounts is not None],
         lambda owners, name: distribution(_parts(owners, name)),
         [t.own_figures for t in trials],
+        [({name: hg.from_record(record) for name, record in t.own_times.items()}, t.started_ns) for t in trials],
+        distribution,
     )
 
 

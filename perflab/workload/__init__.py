@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,7 +15,9 @@ from perflab.results.phase import ALIGNED
 from perflab.results.source import Source as Source  # what a workload is made of
 
 if TYPE_CHECKING:
-    from perflab.results.trial import OwnFigure, Trial
+    from perflab.results.loops import Life, Loops
+    from perflab.results.trial import OwnFigure, OwnTimes, Trial
+    from perflab.statistics.histogram import Histogram
     from perflab.workload.command import Command
 
 FACTOR = "workload."  # factors of a workload begin so
@@ -150,10 +152,14 @@ class Graph:
 
 @dataclass(frozen=True)
 class Pins:
-    """What a workload demands of its variant: it would be another one otherwise. `why` says so, after the name."""
+    """What a workload demands of its variant and its trials: it would be another one otherwise. `why` says so."""
 
     executor: str | None = None
     middleware: str | None = None
+    duration_ns: int | None = None
+    """How long a trial measures."""
+    measure: tuple[str, ...] = ()
+    """Figures that are measured beside those that were asked for."""
     why: str = ""
 
 
@@ -164,15 +170,19 @@ class Ended:
     parameters: Any  # those of the kind, at the levels of the trial
     trial: Trial  # what it measured, and its outcome
     directory: Path  # with `processes`, the records and the log of each
+    loops: tuple[Loops, ...] = ()  # of each timer of which they were measured
+    lives: tuple[Life, ...] = ()  # of each process that wrote records
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """`figures` by name; None is what was not measured. `outcome` is the name of one of the kind's, for `reason`."""
+    """`figures` and `times` by name; None is what was not measured. `outcome` is the name of one of the kind's, for
+    `reason`."""
 
     figures: Mapping[str, float | None] = field(default_factory=dict)
     outcome: str | None = None
     reason: str | None = None
+    times: Mapping[str, Histogram] = field(default_factory=dict)
 
 
 def _nothing(_: Ended) -> Judgement:
@@ -183,7 +193,7 @@ def _nothing(_: Ended) -> Judgement:
 class WorkloadKind(Kind["Workload"]):
     """Makes a workload of its parameters; with what it has of its own, and `judge`, which says it of a trial."""
 
-    figures: Mapping[str, OwnFigure] = field(default_factory=dict)
+    figures: Mapping[str, OwnFigure | OwnTimes] = field(default_factory=dict)
     outcomes: tuple[OwnOutcome, ...] = ()
     judge: Callable[[Ended], Judgement] = _nothing
     by_second: bool = False
@@ -271,14 +281,16 @@ class Workload:
         """What the manifest says of it beside its graph; times in nanoseconds."""
         return {} if self.origin is None else {"parameters": self.origin.parameters.model_dump(mode="json")}
 
-    def judged(self, trial: Trial, directory: Path) -> tuple[Judgement, OwnOutcome | None]:
+    def judged(
+        self, trial: Trial, directory: Path, loops: Sequence[Loops] = (), lives: Sequence[Life] = ()
+    ) -> tuple[Judgement, OwnOutcome | None]:
         """What its kind says of a trial, and the outcome that this names. Raises whatever the kind raises, and
         ValueError where it says what it has not declared."""
         if self.origin is None:
             return Judgement(), None
         kind = self.origin.kind
-        found = kind.judge(Ended(self.origin.parameters, trial, directory))
-        if strange := [name for name in found.figures if name not in kind.figures]:
+        found = kind.judge(Ended(self.origin.parameters, trial, directory, tuple(loops), tuple(lives)))
+        if strange := [name for name in (*found.figures, *found.times) if name not in kind.figures]:
             raise ValueError(f"it has no figure {strange[0]!r}")
         outcome = next((own for own in kind.outcomes if own.name == found.outcome), None)
         if found.outcome is not None and outcome is None:

@@ -86,8 +86,8 @@ class ExecutorParameters(Parameters):
 
 
 _PINS = {
-    MIDDLEWARE: Pins(INLINE, None, f"case {MIDDLEWARE} is what runs without an executor"),
-    PLAIN: Pins(INLINE, DIRECT, f"case {PLAIN} is what runs without executor and middleware"),
+    MIDDLEWARE: Pins(INLINE, why=f"case {MIDDLEWARE} is what runs without an executor"),
+    PLAIN: Pins(INLINE, DIRECT, why=f"case {PLAIN} is what runs without executor and middleware"),
 }
 
 

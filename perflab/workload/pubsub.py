@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field, create_model, model_validator
+from pydantic import Field, model_validator
 
-from perflab import native, qos
-from perflab.parameters import Bytes, Parameters
+from perflab import native
 from perflab.units import NS_PER_S
-from perflab.workload import PERIODIC, Made, WorkloadKind, topology
+from perflab.workload import PERIODIC, Made, WorkloadKind, ends, topology
 
 NAME = "pubsub"
 THREAD, THREADS, PROCESSES, RELAY = "thread", "threads", "processes", "relay"
@@ -22,13 +21,9 @@ ROUND_TRIP = "relay_round_trip"
 MOST_ENDS = 1000
 
 
-class PubSubEnds(Parameters):
-    """Without QoS, whose parameters are those of qos.py."""
+class PubSubEnds(ends.EndParameters):
+    """Without QoS."""
 
-    message: str = Field("array1k", description="type of the message; `perflab list messages` shows them all")
-    size: Bytes | None = Field(
-        None, ge=0, description="of types of variable size: bytes, characters or elements of what varies"
-    )
     rate: float = Field(
         1000, ge=0, le=1e6, description="messages per second of each publisher, on average; 0: as fast as it goes"
     )
@@ -64,7 +59,7 @@ class PubSubEnds(Parameters):
         return self
 
 
-PubSubParameters: type[PubSubEnds] = create_model("PubSubParameters", __base__=PubSubEnds, **qos.fields(depth=16))
+PubSubParameters = ends.with_qos(PubSubEnds, "PubSubParameters", depth=16)
 
 
 def make(parameters: PubSubEnds) -> Made:
@@ -104,16 +99,8 @@ def _node(role: str, number: int, of: int, **ends: Any) -> dict[str, Any]:
 
 
 def _publisher(p: PubSubEnds, topic: str = TOPIC, *, timed: bool = True) -> dict[str, Any]:
-    size = {} if p.size is None else {"size": p.size}
     instances = {"instances": p.instances} if p.instances > 1 else {}
-    return {
-        "topic": topic,
-        "type": _type(p),
-        **size,
-        **instances,
-        **(_pace(p) if timed else {}),
-        "qos": qos.document(p, qos.PUBLISHERS),
-    }
+    return ends.publisher(p, topic, **instances, **(_pace(p) if timed else {}))
 
 
 def _pace(p: PubSubEnds) -> dict[str, Any]:
@@ -126,13 +113,7 @@ def _pace(p: PubSubEnds) -> dict[str, Any]:
 
 def _subscription(p: PubSubEnds, topic: str = TOPIC) -> dict[str, Any]:
     wanted = {} if p.filter is None else {"filter": p.filter}
-    return {"topic": topic, "type": _type(p), **wanted, "qos": qos.document(p, qos.SUBSCRIPTIONS)}
-
-
-def _type(p: PubSubEnds) -> str:
-    """A name as performance_test has them, Array1k, is that of one of perflab's own."""
-    bare = "/" not in p.message and p.message[:1].isupper()
-    return f"perflab_msgs/msg/{p.message}" if bare else p.message
+    return ends.subscription(p, topic, **wanted)
 
 
 KIND = WorkloadKind(

@@ -158,6 +158,7 @@ def test_defaults_are_filled_in_and_can_be_given_again() -> None:
         "cpus": [1],
         "load": 100.0,
         "when": "before",
+        "amount": None,
         "limit": "600s",
     }
     assert made(**parameters).parameters == parameters

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from perflab.design.scheduling import of_process, parse
+from perflab.design.scheduling import assigned, of_process, parse
 from perflab.errors import BadInput
+from perflab.workload import Graph
 
 PROCESSES = ["ping", "pong.2"]
 
@@ -50,7 +51,13 @@ def test_what_names_the_process_goes_first() -> None:
         ("executors=RR:1@", "no CPU after @"),
         ("pang.executors=RR:1", "no process named 'pang'; there are ping, pong.2"),
         (".executors=RR:1", "no process named ''"),
-        ("executors=rr:1", "no policy 'rr'; there are OTHER, FIFO, RR"),
+        ("executors=rr:1", "no policy 'rr'; there are OTHER, FIFO, RR, DEADLINE"),
+        ("middleware=DEADLINE:2ms/10ms/10ms", "DEADLINE is not inherited, and threads of the middleware inherit"),
+        ("executors=DEADLINE:2ms/10ms/10ms@1", "DEADLINE takes all CPUs and no choice of them; leave @1 out"),
+        ("executors=DEADLINE", "DEADLINE has a runtime, a deadline and a period, e.g. DEADLINE:2ms/10ms/10ms"),
+        ("executors=DEADLINE:2ms/10ms", "DEADLINE has a runtime, a deadline and a period"),
+        ("executors=DEADLINE:x/10ms/10ms", "'x' is not a duration"),
+        ("executors=DEADLINE:9ms/8ms/10ms", "1024 ns <= runtime <= deadline <= period does not hold"),
         ("executors=:5", "no policy ''"),
         ("executors=RR", "there is no priority within 1..99, e.g. RR:98"),
         ("executors=RR:", "priority '' is no number within 1..99"),
@@ -75,3 +82,18 @@ def test_mistakes_are_one_line(word: str, complaint: str) -> None:
 def test_two_requests_for_the_same_threads_are_refused() -> None:
     with pytest.raises(BadInput, match=r"'ping\.executors=RR:2': there are two for these threads"):
         parse(["ping.executors=RR:1", "executors=RR:3", "ping.executors=RR:2"], PROCESSES)
+
+
+def test_a_deadline_has_its_times() -> None:
+    request = of_process(parse(["executors=DEADLINE:2ms/9ms/10ms"], PROCESSES), "ping")["executors"]
+    assert request == asked("DEADLINE") | {"runtime_ns": 2_000_000, "deadline_ns": 9_000_000, "period_ns": 10_000_000}
+
+
+def test_an_assignment_stands_in_the_graph_and_leaves_other_threads_as_they_were() -> None:
+    before = {"executors": asked("FIFO", 3), "middleware": asked("OTHER")}
+    processes = [{"name": name, "nodes": [{"name": name}], "threads": dict(before)} for name in PROCESSES]
+    graph = Graph({"name": "pair", "processes": processes})
+    after = assigned(graph, ["executors=RR:98@1", "ping.middleware=RR:97"]).document["processes"]
+    assert after[0]["threads"] == {"executors": asked("RR", 98, [1]), "middleware": asked("RR", 97)}
+    assert after[1]["threads"] == {"executors": asked("RR", 98, [1]), "middleware": asked("OTHER")}
+    assert graph.document["processes"][0]["threads"] == before

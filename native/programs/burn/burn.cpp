@@ -110,12 +110,18 @@ void Burn::run(Worker& worker) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return begun_ || ended(); });
   }
+  const Nanoseconds began_cpu_ns = read_clock(CLOCK_THREAD_CPUTIME_ID);
   if (settings_.load >= 1.0) {
-    burn_all();
+    burn_all(began_cpu_ns);
   } else {
-    burn_share();
+    burn_share(began_cpu_ns);
   }
   worker.cpu_ns = read_clock(CLOCK_THREAD_CPUTIME_ID);
+  if (!spent(began_cpu_ns)) return;
+  const std::lock_guard lock(mutex_);
+  if (++spent_ < settings_.cpus.size()) return;
+  spent_at_ns_ = clock_.now();
+  spent_event_.notify();
 }
 
 void Burn::set_up(const Worker& worker) const {
@@ -124,14 +130,19 @@ void Burn::set_up(const Worker& worker) const {
   realtime::apply({settings_.policy, settings_.priority, {worker.cpu}});
 }
 
-void Burn::burn_all() {
-  while (!ended()) arithmetic();
+std::optional<Nanoseconds> Burn::spent_at() const {
+  const std::lock_guard lock(mutex_);
+  return spent_at_ns_;
+}
+
+void Burn::burn_all(Nanoseconds began_cpu_ns) {
+  while (!ended() && !spent(began_cpu_ns)) arithmetic();
 }
 
 // What a period could not have, because others had the CPU, is not made up for in the next one.
-void Burn::burn_share() {
+void Burn::burn_share(Nanoseconds began_cpu_ns) {
   const auto share = static_cast<Nanoseconds>(settings_.load * static_cast<double>(settings_.period_ns));
-  for (Nanoseconds begin = clock_.now(); !ended();) {
+  for (Nanoseconds begin = clock_.now(); !ended() && !spent(began_cpu_ns);) {
     const Nanoseconds next = begin + settings_.period_ns;
     const Nanoseconds enough = read_clock(CLOCK_THREAD_CPUTIME_ID) + share;
     while (!ended() && read_clock(CLOCK_THREAD_CPUTIME_ID) < enough && clock_.now() < next) arithmetic();

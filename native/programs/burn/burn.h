@@ -6,6 +6,7 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct Settings {
   std::vector<int> cpus{};  // one thread on each
   double load = 1.0;        // share of each period, of CPU time, 0 < load <= 1
   Nanoseconds period_ns = 10'000'000;
+  Nanoseconds amount_ns = 0;  // of CPU time of each thread, which then ends; 0: until it is told to
 };
 
 class Burn {
@@ -35,6 +37,10 @@ class Burn {
   // The threads as the kernel says they are, in the order of the CPUs.
   [[nodiscard]] const std::vector<realtime::ThreadState>& threads() const noexcept { return states_; }
   void begin();
+  // Readable once every thread has spent its amount.
+  [[nodiscard]] int spent_descriptor() const noexcept { return spent_event_.number(); }
+  // When that was; nothing before.
+  [[nodiscard]] std::optional<Nanoseconds> spent_at() const;
   // Ends and joins the threads; the CPU time that they spent.
   Nanoseconds end();
 
@@ -48,8 +54,13 @@ class Burn {
 
   void run(Worker& worker);
   void set_up(const Worker& worker) const;
-  void burn_all();
-  void burn_share();
+  void burn_all(Nanoseconds began_cpu_ns);
+  void burn_share(Nanoseconds began_cpu_ns);
+  // Whether the calling thread has spent its amount.
+  [[nodiscard]] bool spent(Nanoseconds began_cpu_ns) const noexcept {
+    return settings_.amount_ns > 0 &&
+           read_clock(CLOCK_THREAD_CPUTIME_ID) - began_cpu_ns >= settings_.amount_ns;
+  }
   void rest_until(Nanoseconds instant);
   [[nodiscard]] bool ended() const noexcept {
     return ended_.load(std::memory_order_relaxed) || Watchdog::limit_reached();
@@ -59,9 +70,12 @@ class Burn {
   const Watchdog& watchdog_;
   const measure::MonotonicClock clock_;
   std::vector<realtime::ThreadState> states_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool begun_ = false;
+  std::size_t spent_ = 0;  // threads
+  std::optional<Nanoseconds> spent_at_ns_;
+  Event spent_event_;
   std::atomic<bool> ended_{false};
   std::vector<std::unique_ptr<Worker>> workers_;
 };

@@ -1,7 +1,7 @@
 // perflab-burn: spends CPU time with a policy and a priority, for a limited time.
 //
 //   perflab-burn [--control-fd N] --cpus 0,1 --limit-ns L [--policy OTHER|FIFO|RR] [--priority P] [--nice N]
-//                [--load PERCENT] [--period-ns N]
+//                [--load PERCENT] [--period-ns N] [--amount-ns N]
 //
 // Ends when told so on the control channel, when that closes, with its parent, on SIGTERM, SIGINT and SIGHUP,
 // and whatever happens when the limit is reached (docs/formats.md). Without a control channel it runs by
@@ -24,7 +24,7 @@ using nlohmann::json;
 
 constexpr const char* kArguments =
     "[--control-fd N] --cpus 0,1 --limit-ns N [--policy OTHER|FIFO|RR] [--priority P] [--nice N]"
-    " [--load PERCENT] [--period-ns N]";
+    " [--load PERCENT] [--period-ns N] [--amount-ns N]";
 constexpr Nanoseconds kShortestPeriod = 100'000;
 constexpr Nanoseconds kLongestPeriod = 60 * kNanosecondsPerSecond;
 constexpr Nanoseconds kLongestLimit = 366 * 86'400 * kNanosecondsPerSecond;
@@ -44,7 +44,8 @@ std::vector<int> cpu_list(std::string_view text) {
 }
 
 realtime::Policy policy(std::string_view text) {
-  if (const auto known = realtime::policy_from_text(text)) return *known;
+  const auto known = realtime::policy_from_text(text);
+  if (known && *known != realtime::Policy::kDeadline) return *known;
   throw BadInput("--policy " + std::string(text) + ": must be OTHER, FIFO or RR");
 }
 
@@ -59,8 +60,15 @@ json ready(const Burn& burn) {
   return {{"type", "ready"}, {"threads", threads}};
 }
 
-void wait_for_the_end(Control& control, const Watchdog& watchdog, const Descriptor& signals) {
-  const auto message = control.receive(Control::kForever, {watchdog.descriptor(), signals.number()});
+// Tells when a finite amount has been spent: what burnt is gone then, and the program waits to be asked.
+void wait_for_the_end(Control& control, const Burn& burn, const Watchdog& watchdog, const Descriptor& signals) {
+  auto message =
+      control.receive(Control::kForever, {watchdog.descriptor(), signals.number(), burn.spent_descriptor()});
+  if (const auto spent_at = burn.spent_at(); !message && spent_at && !Watchdog::limit_reached()) {
+    control.send({{"type", "spent"}, {"at_ns", *spent_at}});
+    if (!control.attached()) return;  // nobody will ask
+    message = control.receive(Control::kForever, {watchdog.descriptor(), signals.number()});
+  }
   if (!message || *message == json{{"type", "stop"}}) return;
   throw Failed("control channel: unexpected line: " + message->dump().substr(0, 80));
 }
@@ -72,7 +80,7 @@ void run(const Settings& settings, Nanoseconds limit_ns, Control& control) {
   Burn burn(settings, watchdog);
   control.send(ready(burn));
   burn.begin();
-  wait_for_the_end(control, watchdog, signals);
+  wait_for_the_end(control, burn, watchdog, signals);
   const Nanoseconds cpu_ns = burn.end();
   control.send({{"type", "done"}, {"cpu_ns", cpu_ns}, {"limit_reached", Watchdog::limit_reached()}});
 }
@@ -90,6 +98,7 @@ int main(int argc, char** argv) {
   options.number("limit-ns", limit_ns, Nanoseconds{1}, burn::kLongestLimit)
       .number("priority", settings.priority, -1'000'000, 1'000'000)  // the kernel judges
       .number("nice", settings.nice, -20, 19)
+      .number("amount-ns", settings.amount_ns, Nanoseconds{1}, burn::kLongestLimit)
       .number("period-ns", settings.period_ns, burn::kShortestPeriod, burn::kLongestPeriod)
       .value("policy", [&](std::string_view text) { settings.policy = burn::policy(text); })
       .value("cpus", [&](std::string_view text) { settings.cpus = burn::cpu_list(text); })

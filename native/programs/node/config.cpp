@@ -261,8 +261,10 @@ Config parse(const json& config) {
       result.live.measure_dispatch = true;
     } else if (name == "work") {
       result.live.measure_work = true;
+    } else if (name == "loops") {
+      result.live.measure_loops = true;
     } else {
-      throw std::invalid_argument("measure: unknown '" + name.dump() + "', known are dispatch and work");
+      throw std::invalid_argument("measure: unknown '" + name.dump() + "', known are dispatch, work and loops");
     }
   }
   return result;

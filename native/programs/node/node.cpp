@@ -128,6 +128,10 @@ void Node::refuse_what_it_cannot() const {
              "middleware");
     }
   }
+  for (const graph::Process* process : processes()) {
+    if (process->threads.middleware.policy == realtime::Policy::kDeadline)
+      throw BadInput("process " + process->name + ", threads of the middleware: DEADLINE is not inherited; use FIFO or RR");
+  }
   if (config_.intra_process && !config_.runtime->can.intra_process)
     throw Unsupported(name + ": intra-process delivery is not modelled; use a real middleware");
   if (config_.hiccup_ns && !real_time()) {
@@ -222,6 +226,9 @@ void Node::write_thread_record(const char* when) {
                        {"policy", thread.state.policy},
                        {"priority", thread.state.priority},
                        {"nice", thread.state.nice},
+                       {"runtime_ns", thread.state.runtime_ns},
+                       {"deadline_ns", thread.state.deadline_ns},
+                       {"period_ns", thread.state.period_ns},
                        {"cpus", thread.state.cpus}});
   }
   const std::optional<std::int64_t> locked = realtime::locked_memory_kb();
@@ -539,7 +546,9 @@ void Node::send_progress(Nanoseconds measured_from, bool publishing) {
 
 void Node::write_checkpoint(bool final) {
   const measure::Histogram* hiccup = hiccup_ ? &hiccup_->histogram() : nullptr;
-  write_checkpoint_record(records_, *live_, hiccup, runtime_->clock().now(), final);
+  const Nanoseconds now = runtime_->clock().now();
+  loops_.write(records_, *live_, now);
+  write_checkpoint_record(records_, *live_, hiccup, now, final);
 }
 
 void Node::crash() {

@@ -82,6 +82,7 @@ class Node {
   std::unique_ptr<Hiccup> hiccup_;
   std::unique_ptr<runtime::Runtime> runtime_;
   std::unique_ptr<graph::LiveGraph> live_;
+  LoopWriter loops_;
 };
 
 }  // namespace perflab::node

@@ -1,6 +1,7 @@
 #include "programs/node/records.h"
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -334,6 +335,44 @@ void write_checkpoint_record(RecordFile& file, const graph::LiveGraph& live, con
   list("services", live.services(), service_record);
   list("waitables", live.waitables(), waitable_record);
   line << "}";
+}
+
+void LoopWriter::write(RecordFile& file, const graph::LiveGraph& live, Nanoseconds at_ns) {
+  written_.resize(live.loops().size());
+  for (std::size_t i = 0; i < written_.size(); ++i) {
+    const graph::LoopView& view = live.loops()[i];
+    Written& written = written_[i];
+    const std::size_t ticked = view.recorder->ticked();
+    std::vector<std::size_t> chosen, open;
+    for (const std::size_t loop : written.open) {
+      (view.recorder->row(loop).back_ns == kUnknownTime ? open : chosen).push_back(loop);
+    }
+    for (; written.next < ticked; ++written.next) {
+      chosen.push_back(written.next);
+      if (view.recorder->row(written.next).back_ns == kUnknownTime) open.push_back(written.next);
+    }
+    written.open = std::move(open);
+    if (chosen.empty()) continue;
+    constexpr std::array kColumns{
+        std::pair{"due_ns", &measure::LoopTimes::due_ns},           std::pair{"woken_ns", &measure::LoopTimes::woken_ns},
+        std::pair{"published_ns", &measure::LoopTimes::published_ns}, std::pair{"sent_ns", &measure::LoopTimes::sent_ns},
+        std::pair{"answered_ns", &measure::LoopTimes::answered_ns}, std::pair{"back_ns", &measure::LoopTimes::back_ns}};
+    json record = {{"type", "loops"},
+                   {"at_ns", at_ns},
+                   {"node", view.node->qualified_name()},
+                   {"timer", view.timer->name},
+                   {"period_ns", view.timer->period_ns},
+                   {"beyond", view.recorder->beyond()},
+                   {"loop", chosen}};
+    for (const auto& [name, member] : kColumns) {
+      json& column = record[name] = json::array();
+      for (const std::size_t loop : chosen) {
+        const Nanoseconds value = view.recorder->row(loop).*member;
+        column.push_back(value == kUnknownTime ? json(nullptr) : json(value));
+      }
+    }
+    file.write(record);
+  }
 }
 
 }  // namespace perflab::node

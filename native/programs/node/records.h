@@ -5,6 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/line_file.h"
 #include "graph/live.h"
@@ -62,5 +63,19 @@ nlohmann::json cost_record(const measure::CpuTimes& times, const measure::Proces
 // Writes the checkpoint of everything that the graph has recorded. `hiccup` may be null.
 void write_checkpoint_record(RecordFile& file, const graph::LiveGraph& live, const measure::Histogram* hiccup,
                              Nanoseconds at_ns, bool final);
+
+// Writes the rows of loops (docs/formats.md, section 4): each once it is complete; one that is not yet when it is first
+// seen, then as it is and again once it is complete, or at the end.
+class LoopWriter {
+ public:
+  void write(RecordFile& file, const graph::LiveGraph& live, Nanoseconds at_ns);
+
+ private:
+  struct Written {
+    std::size_t next = 0;           // the first row that has not been written
+    std::vector<std::size_t> open;  // rows that were written before they were complete
+  };
+  std::vector<Written> written_;  // as LiveGraph::loops
+};
 
 }  // namespace perflab::node

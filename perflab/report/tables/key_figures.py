@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from perflab.columns import Cell, Column, Read, Table
 from perflab.quantity import PLAIN
 from perflab.report.tables.messages import RUN, Of, result_column
-from perflab.results.trial import JitterFigure, KeyFigureResult, LostFigure, OwnFigure, PathFigure, Result
+from perflab.results.trial import JitterFigure, KeyFigureResult, LostFigure, OwnFigure, OwnTimes, PathFigure, Result
 from perflab.statistics.key_figures import JITTER, PATH, SHOWN
 from perflab.statistics.metrics import COUNT, LOWER, PERCENT, find, named
 from perflab.units import format_count, format_time
@@ -50,7 +50,7 @@ def _came(row: Of[KeyFigureResult]) -> Cell:
             words = "missed"
         case OwnFigure(value=value):
             return Cell(named(row.result).format(value), value)
-        case JitterFigure():
+        case JitterFigure() | OwnTimes():
             return Cell("")
     return Cell(f"{format_count(missing)} of {format_count(of)} {words}", missing, "bad" if missing else "")
 

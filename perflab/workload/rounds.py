@@ -1,0 +1,139 @@
+"""How the loops of a trial went: their times as distributions, and where they stood still. Pure.
+
+A stall is a time in which no loop was completed for longer than a period and a threshold: so it is seen wherever the
+loop stands, and however many of its messages are lost or made up for afterwards.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from perflab.results.loops import Life, Loop, Loops
+from perflab.statistics import histogram
+from perflab.statistics.histogram import Histogram
+
+# Where a loop can stand: from one instant to the next, in the order in which they happen.
+STAGES = (
+    ("due_ns", "woken_ns", "its ping was not due to a thread that ran"),
+    ("woken_ns", "published_ns", "its callback did not get to publish"),
+    ("published_ns", "sent_ns", "the call that publishes its ping did not come back"),
+    ("sent_ns", "answered_ns", "no pong answered its ping"),
+    ("answered_ns", "back_ns", "its pong was published and did not come back"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stall:
+    """No loop was completed between two instants; `until_ns` None: not any more. `stage` says where `loop` stood."""
+
+    since_ns: int
+    until_ns: int | None
+    seen_ns: int
+    loop: int
+    stage: str
+
+    @property
+    def length_ns(self) -> int:
+        """At least, of one that did not end."""
+        return (self.seen_ns if self.until_ns is None else self.until_ns) - self.since_ns
+
+
+def stalls(loops: Loops, wanted: int, from_ns: int, seen_ns: int, threshold_ns: int) -> list[Stall]:
+    """The stalls of a trial in their order. `wanted` loops were to be done from `from_ns` on; the records say what
+    happened until `seen_ns`."""
+    done = sorted((row.back_ns, row.loop) for row in loops.rows if row.back_ns is not None)
+    by_number = {row.loop: row for row in loops.rows}
+    longest = loops.period_ns + threshold_ns
+    found: list[Stall] = []
+    since_ns, furthest = from_ns, -1
+    for back_ns, number in done:
+        if back_ns - since_ns > longest:
+            found.append(_stall(since_ns, back_ns, seen_ns, furthest + 1, by_number, threshold_ns))
+        since_ns, furthest = back_ns, max(furthest, number)
+    if furthest + 1 < wanted and seen_ns - since_ns > longest:
+        found.append(_stall(since_ns, None, seen_ns, furthest + 1, by_number, threshold_ns))
+    return found
+
+
+def _stall(
+    since_ns: int, until_ns: int | None, seen_ns: int, loop: int, rows: dict[int, Loop], threshold_ns: int
+) -> Stall:
+    row = rows.get(loop)
+    stage = STAGES[0][2] if row is None else _stage(row, seen_ns if until_ns is None else until_ns, threshold_ns)
+    return Stall(since_ns=since_ns, until_ns=until_ns, seen_ns=seen_ns, loop=loop, stage=stage)
+
+
+def _stage(row: Loop, until_ns: int, threshold_ns: int) -> str:
+    """Where the loop was for the longest time of the stall."""
+    waited: list[tuple[int, str]] = []
+    for begin, end, words in STAGES:
+        began, ended = getattr(row, begin), getattr(row, end)
+        if began is None:
+            break
+        waited.append((min(until_ns if ended is None else ended, until_ns) - began, words))
+        if ended is None:
+            break
+    longest = max(waited, key=lambda stage: stage[0])
+    return longest[1] if longest[0] > threshold_ns else "the loops before it were late, or their messages were lost"
+
+
+def times(found: Sequence[Loops]) -> dict[str, Histogram]:
+    """The distributions over the loops, by name; without those of which there is no value."""
+    rows = [row for loops in found for row in loops.rows]
+
+    def between(begin: str, end: str) -> Histogram | None:
+        values = [
+            (until - since, until)
+            for row in rows
+            if (since := getattr(row, begin)) is not None and (until := getattr(row, end)) is not None
+        ]
+        return _histogram(values)
+
+    made = {
+        "wakeup_late": between("due_ns", "woken_ns"),
+        "ping_sent": between("woken_ns", "sent_ns"),
+        "ping_call": between("published_ns", "sent_ns"),
+        "ping_pong": between("published_ns", "back_ns"),
+        "ping_pong_restamped": between("answered_ns", "back_ns"),
+        "ping_pong_due": between("due_ns", "back_ns"),
+        "wakeup_interval": _histogram(_intervals(found, lambda interval_ns, _: interval_ns)),
+        "wakeup_jitter": _histogram(_intervals(found, lambda interval_ns, period_ns: abs(interval_ns - period_ns))),
+    }
+    return {name: values for name, values in made.items() if values is not None}
+
+
+def _intervals(found: Sequence[Loops], value: Callable[[int, int], int]) -> list[tuple[int, int]]:
+    """Between consecutive wake-ups, each with the instant of the second."""
+    made = []
+    for loops in found:
+        woken = [row.woken_ns for row in loops.rows if row.woken_ns is not None]
+        made += [(value(b - a, loops.period_ns), b) for a, b in itertools.pairwise(woken)]
+    return made
+
+
+def _histogram(values: Iterable[tuple[int, int]]) -> Histogram | None:
+    listed = list(values)
+    return histogram.from_values([v for v, _ in listed], [at for _, at in listed]) if listed else None
+
+
+def phases(lives: Sequence[Life], found: Sequence[Loops]) -> dict[str, float | None]:
+    """How long the benchmark took, and its parts: until the processes had found each other, the loops, the closing.
+    The wait for the common start, which is perflab's, is in none of them."""
+    began = min((life.began_ns for life in lives if life.began_ns is not None), default=None)
+    matched = [life.matched_ns for life in lives]
+    ended = [life.ended_ns for life in lives]
+    from_ns = min((life.measured_from_ns for life in lives if life.measured_from_ns is not None), default=None)
+    back = max((row.back_ns for loops in found for row in loops.rows if row.back_ns is not None), default=None)
+    start = _last(matched, began)
+    loops_ns = None if back is None or from_ns is None else float(back - from_ns)
+    closing = _last(ended, back)
+    parts = (start, loops_ns, closing)
+    total = sum(p for p in parts if p is not None) if None not in parts else None
+    return {"time_total": total, "time_start": start, "time_loops": loops_ns, "time_closing": closing}
+
+
+def _last(instants: Sequence[int | None], since: int | None) -> float | None:
+    known = [instant for instant in instants if instant is not None]
+    return float(max(known) - since) if since is not None and known and len(known) == len(instants) else None
