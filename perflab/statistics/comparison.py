@@ -371,24 +371,24 @@ def _without_noise(value: float) -> float:
 # -- as befits a metric ----------------------------------------------------------------------------------------------
 
 
-def verdict_alone(
-    metric: Metric,
-    baseline: Sample,
-    treatment: Sample,
+def verdicts_alone(
+    asked: Sequence[tuple[Metric, Sample, Sample, Callable[[], NoiseFloor | None]]],
     alpha: float,
     margin: float,
     correction: float,
-    floor: Callable[[], NoiseFloor | None],
-) -> Verdict:
-    """That of `compare_metric` as one of a family, which is had much sooner; `floor` is asked where it matters."""
-    is_ratio = metric.compared == RATIO
-    logarithms = is_ratio and baseline.positive and treatment.positive
-    within = Margin(margin, relative=True) if is_ratio else None
-    rules = Rules(alpha, within, None, "both", logarithms, correction)
-    verdict = judge(baseline, treatment, rules).verdict
-    if verdict not in DIFFERENCES:
-        return verdict
-    return judge(baseline, treatment, replace(rules, noise_floor=_floor(floor(), logarithms))).verdict
+) -> list[Verdict]:
+    """Those of `compare_metric` as a family, which are had much sooner; a noise floor is asked where it matters."""
+    judged = []
+    for metric, baseline, treatment, _ in asked:
+        is_ratio = metric.compared == RATIO
+        logarithms = is_ratio and baseline.positive and treatment.positive
+        within = Margin(margin, relative=True) if is_ratio else None
+        judged.append(judge(baseline, treatment, Rules(alpha, within, None, "both", logarithms, correction)))
+    ranked_together(judged)
+    return [
+        one.verdict if one.verdict not in DIFFERENCES else one.above(_floor(floor(), one.rules.logarithms)).verdict
+        for one, (_, _, _, floor) in zip(judged, asked, strict=True)
+    ]
 
 
 def compare_metric(

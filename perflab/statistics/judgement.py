@@ -127,7 +127,15 @@ class Judgement:
 
     def corrected(self, correction: float) -> Judgement:
         """The same as one of a family."""
-        made = Judgement(self.design, replace(self.rules, correction=correction))
+        return self._by(replace(self.rules, correction=correction))
+
+    def above(self, noise_floor: float | None) -> Judgement:
+        """The same with a noise floor, on the scale of the analysis."""
+        return self._by(replace(self.rules, noise_floor=noise_floor))
+
+    def _by(self, rules: Rules) -> Judgement:
+        """The same trials by other rules with the same margin."""
+        made = Judgement(self.design, rules)
         made.__dict__["_ranked"] = self._ranked
         return made
 
