@@ -18,6 +18,7 @@ from perflab.results.trial import Purpose
 Verdict = Literal["higher", "lower", "equivalent", "below_noise_floor", "not_shown", "too_few_trials"]
 Direction = Literal["both", "higher", "lower"]
 Scale = Literal["ratio", "difference"]
+Side = Literal["baseline", "treatment"]
 Effect = Literal["worse", "better"]
 WORSE: Effect = "worse"
 BETTER: Effect = "better"

@@ -35,11 +35,20 @@ from perflab.results.comparison import (
     Margin,
     NoiseFloor,
     Power,
+    Side,
     Test,
     Verdict,
 )
 from perflab.statistics import difference, estimate, power
-from perflab.statistics.judgement import Judgement, Rules, judge, verdict_of
+from perflab.statistics.judgement import (
+    Judgement,
+    Rules,
+    estimated_together,
+    judge,
+    judge_without_each,
+    ranked_together,
+    verdict_of,
+)
 from perflab.statistics.lattice import detect
 from perflab.statistics.metrics import RATIO, Metric
 from perflab.statistics.sample import Floats, Sample
@@ -63,6 +72,11 @@ class Analysed(Comparison):
     def judged(self) -> Judgement:
         """On the scale of the analysis."""
         return self.of_logarithms if self.scale == "ratio" and self.of_logarithms is not None else self.plain
+
+    def judged_with(self, correction: float) -> tuple[Judgement, Judgement | None]:
+        """As one of a family: of differences, and of logarithms."""
+        of_logarithms = None if self.of_logarithms is None else self.of_logarithms.corrected(correction)
+        return self.plain.corrected(correction), of_logarithms
 
     def alone(self) -> Comparison:
         """The comparison itself, as it is written."""
@@ -105,6 +119,7 @@ def compare(
     rules = Rules(alpha, margin, _floor(noise_floor, logarithms), direction, logarithms)
     plain = judge(baseline, treatment, replace(rules, logarithms=False))
     of_logarithms = judge(baseline, treatment, replace(rules, logarithms=True)) if positive else None
+    ranked_together([plain] if of_logarithms is None else [plain, of_logarithms])
     judged = of_logarithms if logarithms and of_logarithms is not None else plain
     a, b = plain.design.a, plain.design.b
     unknown = Estimate(None)
@@ -185,13 +200,19 @@ def corrected(comparisons: Sequence[Analysed], share: float = 1.0, next_share: f
     if all(c.attainable_p is None or c.attainable_p * size > c.alpha * share for c in comparisons):
         next_share = share  # this look can show nothing, and so it spends nothing
     spreads = [None if p is None else min(1.0, p / share) for p in holm([c.spread.scaled_test.p for c in comparisons])]
-    return [_of_family(c, size, share, next_share, p) for c, p in zip(comparisons, spreads, strict=True)]
+    judged = [c.judged_with(size / share) for c in comparisons]
+    estimated_together([one for both in judged for one in both if one is not None])
+    return [_of_family(c, *both, size, next_share, p) for c, both, p in zip(comparisons, judged, spreads, strict=True)]
 
 
-def _of_family(c: Analysed, size: int, share: float, next_share: float, of_spread: float | None) -> Analysed:
-    correction = size / share
-    plain = c.plain.corrected(correction)
-    of_logarithms = None if c.of_logarithms is None else c.of_logarithms.corrected(correction)
+def _of_family(
+    c: Analysed,
+    plain: Judgement,
+    of_logarithms: Judgement | None,
+    size: int,
+    next_share: float,
+    of_spread: float | None,
+) -> Analysed:
     judged = of_logarithms if c.scale == "ratio" and of_logarithms is not None else plain
     factor = Estimate(None, reason="a ratio needs positive values")
     if of_logarithms is not None:
@@ -304,17 +325,19 @@ def _more(judged: Judgement, level: float) -> int | None:
 def _without_each(baseline: Sample, treatment: Sample, whole: Judgement) -> tuple[LeftOut, ...]:
     """Leaves out each trial in turn; a trial that is in no shared block changes nothing and is not listed. Empty where
     there are more than MAX_LEFT_OUT."""
-    trials: list[LeftOut] = []
-    for side, sample in (("baseline", baseline), ("treatment", treatment)) if whole.trials <= MAX_LEFT_OUT else ():
-        for index, label in enumerate(sample.labels):
-            if label in whole.design.unused:
-                continue
-            rest = sample.without(index)
-            pair = (rest, treatment) if side == "baseline" else (baseline, rest)
-            judged = judge(*pair, whole.rules)
-            value = judged.value if judged.value is None or not whole.rules.logarithms else math.exp(judged.value)
-            found = (judged.test.p, judged.attainable_p, judged.equivalence_p, judged.test)
-            trials.append(LeftOut(side, label, value, *found, verdict="not_shown"))
+    if whole.trials > MAX_LEFT_OUT:
+        return ()
+    sides: tuple[tuple[Side, Sample], ...] = (("baseline", baseline), ("treatment", treatment))
+    unused = set(whole.design.unused)
+    left = [
+        (side, at, label) for side, sample in sides for at, label in enumerate(sample.labels) if label not in unused
+    ]
+    judgements = judge_without_each(baseline, treatment, whole.rules, [(side, at) for side, at, _ in left])
+    trials = []
+    for (side, _, label), judged in zip(left, judgements, strict=True):
+        value = judged.value if judged.value is None or not whole.rules.logarithms else math.exp(judged.value)
+        found = (judged.test.p, judged.attainable_p, judged.equivalence_p, judged.test)
+        trials.append(LeftOut(side, label, value, *found, verdict="not_shown"))
     return tuple(trials)
 
 
@@ -324,10 +347,10 @@ def _influence(whole: Analysed, judged: Judgement, trials: Sequence[LeftOut]) ->
 
     def moved(trial: LeftOut) -> float:
         shift = _analysed(trial.estimate, rules)
-        return -1.0 if shift is None or estimated is None else abs(shift - estimated)
+        return -1.0 if shift is None or estimated is None else _without_noise(abs(shift - estimated))
 
     def changed(trial: LeftOut) -> float:
-        return -1.0 if trial.p is None or p is None else abs(trial.p - p)
+        return -1.0 if trial.p is None or p is None else _without_noise(abs(trial.p - p))
 
     counted = judged.trials
     return Influence(
@@ -340,27 +363,32 @@ def _influence(whole: Analysed, judged: Judgement, trials: Sequence[LeftOut]) ->
     )
 
 
+def _without_noise(value: float) -> float:
+    """Without that of floating point: of trials that are alike in this the first one is named."""
+    return float(f"{value:.12g}")
+
+
 # -- as befits a metric ----------------------------------------------------------------------------------------------
 
 
-def verdict_alone(
-    metric: Metric,
-    baseline: Sample,
-    treatment: Sample,
+def verdicts_alone(
+    asked: Sequence[tuple[Metric, Sample, Sample, Callable[[], NoiseFloor | None]]],
     alpha: float,
     margin: float,
     correction: float,
-    floor: Callable[[], NoiseFloor | None],
-) -> Verdict:
-    """That of `compare_metric` as one of a family, which is had much sooner; `floor` is asked where it matters."""
-    is_ratio = metric.compared == RATIO
-    logarithms = is_ratio and baseline.positive and treatment.positive
-    within = Margin(margin, relative=True) if is_ratio else None
-    rules = Rules(alpha, within, None, "both", logarithms, correction)
-    verdict = judge(baseline, treatment, rules).verdict
-    if verdict not in DIFFERENCES:
-        return verdict
-    return judge(baseline, treatment, replace(rules, noise_floor=_floor(floor(), logarithms))).verdict
+) -> list[Verdict]:
+    """Those of `compare_metric` as a family, which are had much sooner; a noise floor is asked where it matters."""
+    judged = []
+    for metric, baseline, treatment, _ in asked:
+        is_ratio = metric.compared == RATIO
+        logarithms = is_ratio and baseline.positive and treatment.positive
+        within = Margin(margin, relative=True) if is_ratio else None
+        judged.append(judge(baseline, treatment, Rules(alpha, within, None, "both", logarithms, correction)))
+    ranked_together(judged)
+    return [
+        one.verdict if one.verdict not in DIFFERENCES else one.above(_floor(floor(), one.rules.logarithms)).verdict
+        for one, (_, _, _, floor) in zip(judged, asked, strict=True)
+    ]
 
 
 def compare_metric(

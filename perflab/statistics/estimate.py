@@ -62,7 +62,7 @@ def standard_deviation(sample: Sample, confidence: float = 0.95, seed: int = 0) 
 
 def mad(values: Floats) -> float:
     """The median absolute deviation from the median, not scaled."""
-    return float(scipy.stats.median_abs_deviation(values))
+    return float(np.median(np.abs(values - np.median(values))))
 
 
 def order_statistics(values: Floats, q: float, confidence: float) -> tuple[Interval | None, str | None]:
@@ -75,7 +75,7 @@ def order_statistics(values: Floats, q: float, confidence: float) -> tuple[Inter
         return None, f"{few} for an interval of {format_confidence(confidence)}: it needs {needed}"
     low, high = ranks
     in_order = np.sort(values)
-    covered = scipy.stats.binom.cdf(high - 1, n, q) - scipy.stats.binom.cdf(low - 1, n, q)
+    covered = scipy.special.bdtr(high - 1, n, q) - scipy.special.bdtr(low - 1, n, q)
     method = f"order statistics {low} and {high} of {n}, exact: {covered:.1%}"
     return Interval(float(in_order[low - 1]), float(in_order[high - 1]), confidence, method), None
 
@@ -89,22 +89,49 @@ def bootstrap(
         return None, f"{smallest} values are too few for a bootstrap: it needs {MIN_BOOTSTRAP}"
     if all(np.ptp(values) == 0 for values in samples):
         return None, "all values are equal"
-    for method in ("BCa", "percentile"):
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")  # a degenerate distribution is told by its NaN
-            result = scipy.stats.bootstrap(
-                tuple(samples), statistic, n_resamples=resamples, vectorized=True, method=method,
-                confidence_level=confidence, rng=np.random.default_rng(seed),
-            )  # fmt: skip
-        low, high = map(float, result.confidence_interval)
-        if math.isfinite(low) and math.isfinite(high):
-            return Interval(low, high, confidence, f"bootstrap, {method}"), None
+    rng = np.random.default_rng(seed)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # a degenerate distribution is told by its NaN
+        drawn = [values[rng.integers(0, len(values), (resamples, len(values)))] for values in samples]
+        found = statistic(*drawn, axis=-1)
+        tail = (1 - confidence) / 2
+        for method, ends in (("BCa", _bca(samples, statistic, found, tail)), ("percentile", (tail, 1 - tail))):
+            if all(map(math.isfinite, ends)):
+                low, high = map(float, np.quantile(found, ends))
+                if math.isfinite(low) and math.isfinite(high):
+                    return Interval(low, high, confidence, f"bootstrap, {method}"), None
     return None, "the bootstrap distribution is degenerate"
+
+
+def _bca(samples: Sequence[Floats], statistic: Statistic, found: Floats, tail: float) -> tuple[float, float]:
+    """Which quantiles of the bootstrap distribution are the interval's ends (Efron and Tibshirani 1993, 14.3); NaN
+    where that is not defined."""
+    here = statistic(*samples, axis=-1)
+    bias = scipy.special.ndtri((np.count_nonzero(found < here) + np.count_nonzero(found <= here)) / (2 * len(found)))
+    cubes = squares = 0.0
+    for place, values in enumerate(samples):
+        n = len(values)
+        rest = without_each(values)
+        without = statistic(*(rest if at == place else other for at, other in enumerate(samples)), axis=-1)
+        apart = (n - 1) * (without.mean() - without)
+        cubes += float((apart**3).sum()) / n**3
+        squares += float((apart**2).sum()) / n**2
+    acceleration = np.float64(cubes) / 6 / np.float64(squares) ** 1.5
+    moved = bias + np.asarray([1, -1]) * scipy.special.ndtri(tail)
+    low, high = scipy.special.ndtr(bias + moved / (1 - acceleration * moved)).tolist()
+    return low, high
+
+
+def without_each(values: Floats) -> Floats:
+    """A row for each value, with all the others in their order."""
+    n = len(values)
+    rows: Floats = np.broadcast_to(values, (n, n))[~np.eye(n, dtype=bool)].reshape(n, n - 1)
+    return rows
 
 
 def _ranks(n: int, q: float, tail: float) -> tuple[int, int] | None:
     """Ranks l < u, from 1, of the order statistics that enclose the quantile; None where there are none."""
-    below = scipy.stats.binom.cdf(np.arange(n + 1), n, q)  # P(B <= k)
+    below = scipy.special.bdtr(np.arange(n + 1), n, q)  # P(B <= k)
     low = int(np.searchsorted(below, tail * (1 + 1e-9), side="right"))  # the largest l with P(B <= l - 1) <= tail
     high = int(np.searchsorted(below, (1 - tail) * (1 - 1e-12), side="left")) + 1
     return (low, high) if 1 <= low < high <= n else None

@@ -33,7 +33,7 @@ from perflab.results.comparison import (
 )
 from perflab.results.trial import Median, Result
 from perflab.statistics import estimate, remarks
-from perflab.statistics.comparison import Compared, compare_all, lattice_of, verdict_alone
+from perflab.statistics.comparison import Compared, compare_all, lattice_of, verdicts_alone
 from perflab.statistics.difference import attainable_p
 from perflab.statistics.estimate import find_outliers
 from perflab.statistics.metrics import RATIO, Metric, chosen
@@ -160,12 +160,11 @@ def _at_look(asked: Sequence[_Asked], alpha: float, margin: float, looks: Looks)
     """By their places the verdicts of those that have trials, and whether these are too few to show anything."""
     designs = {n: made for n, one in enumerate(asked) if (made := design(one.baseline, one.treatment)).blocks}
     correction = len(designs) / looks.share
-    found: dict[int, tuple[Verdict, bool]] = {}
-    for n, made in designs.items():
-        _, metric, baseline, treatment, floor = asked[n]
-        verdict = verdict_alone(metric, baseline, treatment, alpha, margin, correction, floor)
-        found[n] = verdict, (attainable_p(made) or 1.0) * correction > alpha
-    return found
+    found = verdicts_alone([asked[n][1:] for n in designs], alpha, margin, correction)
+    return {
+        n: (verdict, (attainable_p(made) or 1.0) * correction > alpha)
+        for (n, made), verdict in zip(designs.items(), found, strict=True)
+    }
 
 
 def _compared(

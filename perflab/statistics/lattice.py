@@ -130,7 +130,7 @@ def _search(data: Floats, grain: float, alpha: float) -> Lattice | None:
             points = levels + len(data) - kept
             if levels < MIN_LEVELS:
                 continue
-            single = points * float(scipy.stats.binom.sf(levels - 2, points - 1, arc))
+            single = points * float(scipy.special.bdtrc(levels - 2, points - 1, arc))
             p = single * (fine[at] / _FINE) * weight * (len(data) - keep + 1)
             if best is None or p < best[0]:
                 best = float(p), span / float(fine[at]), data[on], cells
@@ -176,8 +176,7 @@ def _fitted(
     """The lattice by least squares through the values on it, whose cells are known."""
     fitted, error = period, 0.0
     if np.ptp(members - cells * period) > period * 1e-9:
-        line = scipy.stats.linregress(cells, members)
-        fitted, error = float(line.slope), float(line.stderr)
+        fitted, error = _slope(cells, members)
     rounded = _roundest(fitted, 2 * error)
     residues = members - cells * rounded
     residues = residues - math.floor(float(np.median(residues)) / rounded + 1e-9) * rounded
@@ -196,6 +195,13 @@ def _fitted(
         p=min(1.0, p),
         resolution=resolution,
     )
+
+
+def _slope(x: Floats, y: Floats) -> tuple[float, float]:
+    """That of the line by least squares, and its standard error."""
+    (of_x, both), (_, of_y) = np.cov(x, y, bias=True)
+    unexplained = max(0.0, 1 - both**2 / (of_x * of_y))
+    return float(both / of_x), math.sqrt(unexplained * of_y / of_x / (len(x) - 2))
 
 
 def _roundest(value: float, within: float) -> float:

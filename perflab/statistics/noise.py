@@ -36,9 +36,11 @@ def noise_floor(baseline: Sample, n_baseline: int, n_treatment: int, seed: int =
     if trials < MIN_TRIALS or min(n_baseline, n_treatment) < 1:
         return None
     splits, exact = _splits(groups, seed)
-    everything = {i for group in groups for i in group}
     halves = np.asarray(splits)  # each has the same number of trials of each group
-    others = np.asarray([sorted(everything.difference(half)) for half in splits])
+    rest = np.zeros((len(halves), baseline.n), bool)
+    rest[:, [i for group in groups for i in group]] = True
+    np.put_along_axis(rest, halves, False, axis=1)
+    others = np.nonzero(rest)[1].reshape(len(halves), trials - halves.shape[1])
     scale = math.sqrt((1 / n_baseline + 1 / n_treatment) / (1 / halves.shape[1] + 1 / others.shape[1]))
     parts = np.array_split(np.arange(len(splits)), math.ceil(len(splits) / SPLITS_AT_ONCE))
 

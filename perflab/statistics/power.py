@@ -134,7 +134,7 @@ def more_to_decide(design: Design, value: float | None, margin: float | None, le
     had = _information(design, np.zeros(1))
     times = _information(design, more) / had
     error = sd / np.sqrt(EFFICIENCY * had)
-    half = scipy.stats.t.ppf(1 - level / 2, freedom * times) * error / np.sqrt(times)
+    half = scipy.special.stdtrit(freedom * times, 1 - level / 2) * error / np.sqrt(times)
     moves = np.sqrt(error**2 * (1 - 1 / times))
     chance = _chance_outside(value, moves, half)
     if margin is not None:
@@ -167,5 +167,5 @@ def _chance_outside(value: float, moves: Floats, limit: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         above, below = (limit - value) / moves, (limit + value) / moves
     sure = np.where(np.abs(value) > limit, 1.0, 0.0)
-    found: Floats = np.where(moves > 0, scipy.stats.norm.sf(above) + scipy.stats.norm.sf(below), sure)
+    found: Floats = np.where(moves > 0, scipy.special.ndtr(-above) + scipy.special.ndtr(-below), sure)
     return found

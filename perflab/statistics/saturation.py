@@ -21,9 +21,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from perflab.results.comparison import Margin
 from perflab.results.curve import Saturation
 from perflab.statistics.difference import attainable_p, rank_p, shift
-from perflab.statistics.judgement import one_sided_ps
+from perflab.statistics.judgement import Judgement, Rules
 from perflab.statistics.knee import NotShown
 from perflab.statistics.sample import Design, Sample, design
 from perflab.units import format_confidence
@@ -56,7 +57,8 @@ def find(
     limit = math.log1p(margin)
     designs = [design(last.mapped(math.log), s.mapped(math.log)) for _, s in kept[:-1]]
     reached = len(designs)
-    while reached and (ps := one_sided_ps(designs[reached - 1], -limit, limit)) is not None and max(ps) <= alpha:
+    within = Rules(margin=Margin(margin, relative=True), logarithms=True)
+    while reached and (p := Judgement(designs[reached - 1], within).equivalence_p) is not None and p <= alpha:
         reached -= 1
     if reached == len(designs):
         return NotShown(_why_not(designs[-1], kept[-2][0], kept[-1][0], limit, alpha))

@@ -6,19 +6,31 @@ beside it, and it is said whether one trial makes the difference.
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 
-from perflab.results.comparison import NOTABLE_RATIO, Estimate, Interval, Spread, SpreadInfluence, SpreadLeftOut, Test
-from perflab.statistics.estimate import RESAMPLES, bootstrap, mad
+from perflab.results.comparison import (
+    NOTABLE_RATIO,
+    Estimate,
+    Interval,
+    Side,
+    Spread,
+    SpreadInfluence,
+    SpreadLeftOut,
+    Test,
+)
+from perflab.statistics.estimate import RESAMPLES, bootstrap, mad, without_each
 from perflab.statistics.sample import Floats, Sample
 
+_ROUNDING = 100 * np.finfo(float).eps  # arrangements whose statistics differ by less, relatively, are alike
 LEFT = 0.5  # what must be left of the logarithm of a notable ratio without any one trial
 
 
@@ -37,8 +49,8 @@ def compare_spread(
         sd_ratio=_ratio(sds, lambda: bootstrap([a, b], _sd_ratio, confidence, seed)),
         mad_ratio=_ratio(mads, lambda: (None, "no interval is computed for it")),
         brown_forsythe=brown_forsythe(a, b),
-        permutation_sd=_permutation("permutation of the SD ratio", a, b, partial(np.std, ddof=1), seed),
-        permutation_mad=_permutation("permutation of the MAD ratio", a, b, scipy.stats.median_abs_deviation, seed),
+        permutation_sd=_permutation("permutation of the SD ratio", a, b, _sds, seed),
+        permutation_mad=_permutation("permutation of the MAD ratio", a, b, _mads, seed),
         scaled_sd_baseline=_sd(scaled_a),
         scaled_sd_treatment=_sd(scaled_b),
         scaled_test=brown_forsythe(scaled_a, scaled_b),
@@ -60,11 +72,26 @@ def brown_forsythe(a: Floats, b: Floats) -> Test:
     name = "Brown-Forsythe"
     if min(len(a), len(b)) < 3:
         return Test(name, None, reason="it needs 3 trials of either")
-    deviations = [np.abs(x - np.median(x)) for x in (a, b)]
-    if all(np.ptp(d) == 0 for d in deviations):
+    p, statistic = _levene(a, b)
+    if not math.isfinite(p):
         return Test(name, None, reason="the deviations do not vary")
-    result = scipy.stats.levene(a, b, center="median")
-    return Test(name, float(result.pvalue), float(result.statistic))
+    return Test(name, float(p), float(statistic))
+
+
+def _levene(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """p and statistic of Levene's test about the medians; of many pairs of samples, each along the last axis. NaN where
+    no deviations vary."""
+    sizes = a.shape[-1], b.shape[-1]
+    total = sum(sizes)
+    deviations = [np.abs(x - np.median(x, axis=-1, keepdims=True)) for x in (a, b)]
+    means = [d.mean(axis=-1, keepdims=True) for d in deviations]
+    mean = sum(m * n for m, n in zip(means, sizes, strict=True)) / total
+    between = sum((n * (m - mean) ** 2)[..., 0] for m, n in zip(means, sizes, strict=True))
+    within = sum(((d - m) ** 2).sum(axis=-1) for d, m in zip(deviations, means, strict=True))
+    vary = sum(np.ptp(d, axis=-1) > 0 for d in deviations) > 0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        statistic: Floats = np.where(vary, (total - 2) * between / within, np.nan)
+    return scipy.special.fdtrc(1, total - 2, statistic), statistic
 
 
 def _ratio(spreads: Sequence[float | None], interval_of: Callable[[], tuple[Interval | None, str | None]]) -> Estimate:
@@ -76,25 +103,65 @@ def _ratio(spreads: Sequence[float | None], interval_of: Callable[[], tuple[Inte
     return Estimate(of_b / of_a, *interval_of())
 
 
-def _permutation(name: str, a: Floats, b: Floats, spread: Callable[..., Any], seed: int) -> Test:
-    """Of |log ratio| of the spreads."""
+def _permutation(name: str, a: Floats, b: Floats, spread: Callable[[Floats], Floats], seed: int) -> Test:
+    """Of |log ratio| of the spreads, which are computed along the last axis."""
     if min(len(a), len(b)) < 3:
         return Test(name, None, reason="it needs 3 trials of either")
 
-    def statistic(a: Floats, b: Floats, axis: int = -1) -> Any:
+    def statistic(a: Floats, b: Floats) -> Floats:
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.abs(np.log(spread(b, axis=axis)) - np.log(spread(a, axis=axis)))
+            apart: Floats = np.abs(np.log(spread(b)) - np.log(spread(a)))
+        return apart
 
     deviations = (a - np.median(a), b - np.median(b))
-    observed = float(statistic(*deviations, axis=-1))
+    observed = float(statistic(*deviations))
     if not math.isfinite(observed):
         return Test(name, None, reason="one of the samples does not scatter")
-    result = scipy.stats.permutation_test(
-        deviations, statistic, vectorized=True, n_resamples=RESAMPLES, alternative="greater",
-        rng=np.random.default_rng(seed),
-    )  # fmt: skip
     exact = math.comb(len(a) + len(b), len(b)) <= RESAMPLES
-    return Test(name, float(result.pvalue), observed, exact)
+    arranged = np.concatenate(deviations)[_arrangements(len(a), len(b), None if exact else seed)]
+    null = statistic(arranged[:, : len(a)], arranged[:, len(a) :])
+    as_large = np.count_nonzero(null >= observed * (1 - _ROUNDING))
+    added = 0 if exact else 1  # the one that was seen
+    return Test(name, (as_large + added) / (len(null) + added), observed, exact)
+
+
+@functools.lru_cache(maxsize=4)  # every comparison of a family has much the same numbers of trials
+def _arrangements(n_a: int, n_b: int, seed: int | None) -> npt.NDArray[np.uint32]:
+    """Places of all trials in each arrangement, those of a first: all that there are, or RESAMPLES of a seed."""
+    n = n_a + n_b
+    if seed is None:
+        chosen = np.asarray(list(itertools.combinations(range(n), n_a)), np.uint32)
+        mine = np.zeros((len(chosen), n), bool)
+        np.put_along_axis(mine, chosen.astype(np.intp), True, axis=1)
+        rest = np.broadcast_to(np.arange(n, dtype=np.uint32), mine.shape)[~mine].reshape(len(chosen), n_b)
+        return np.concatenate([chosen, rest], axis=1)
+    return np.random.default_rng(seed).permuted(np.tile(np.arange(n, dtype=np.uint32), (RESAMPLES, 1)), axis=1)
+
+
+def _mads(values: Floats) -> Floats:
+    """mad() along the last axis. Of values in order, the k that are closest to the median stand side by side."""
+    n = values.shape[-1]
+    ordered = np.sort(values, axis=-1)
+    middle = _middle(ordered)
+    return (_kth_distance(ordered, middle, (n + 1) // 2) + _kth_distance(ordered, middle, n // 2 + 1)) / 2
+
+
+def _middle(ordered: Floats) -> Floats:
+    n = ordered.shape[-1]
+    middle: Floats = (ordered[..., (n - 1) // 2] + ordered[..., n // 2]) / 2
+    return middle
+
+
+def _kth_distance(ordered: Floats, middle: Floats, k: int) -> Floats:
+    """The k-th smallest distance from there."""
+    first, last = ordered[..., : ordered.shape[-1] - k + 1], ordered[..., k - 1 :]
+    found: Floats = np.maximum(middle[..., None] - first, last - middle[..., None]).min(axis=-1)
+    return found
+
+
+def _sds(values: Floats) -> Floats:
+    found: Floats = np.std(values, axis=-1, ddof=1)
+    return found
 
 
 def _sd_ratio(a: Floats, b: Floats, axis: int = -1) -> Any:
@@ -115,12 +182,15 @@ def spread_influence(baseline: Sample, treatment: Sample) -> SpreadInfluence:
     if whole is None:
         return SpreadInfluence(None, None)
     trials = []
-    for sample, side in ((baseline, "baseline"), (treatment, "treatment")):
-        for index, label in enumerate(sample.labels):
-            rest = sample.without(index).array
-            a, b = (rest, treatment.array) if side == "baseline" else (baseline.array, rest)
-            if (ratio := _log_ratio(a, b)) is not None:
-                trials.append(SpreadLeftOut(side, label, math.exp(ratio), brown_forsythe(a, b).p))
+    sides: tuple[tuple[Side, Sample], ...] = (("baseline", baseline), ("treatment", treatment))
+    for side, sample in sides:
+        rest = without_each(sample.array)
+        a, b = (rest, treatment.array) if side == "baseline" else (baseline.array, rest)
+        ps = _levene(a, b)[0].tolist()
+        sds = [np.broadcast_to(_sds(x), len(rest)).tolist() for x in (a, b)]
+        for label, of_a, of_b, p in zip(sample.labels, *sds, ps, strict=True):
+            if of_a > 0 and of_b > 0:
+                trials.append(SpreadLeftOut(side, label, math.exp(math.log(of_b / of_a)), None if math.isnan(p) else p))
     largest = max(trials, key=lambda trial: abs(math.log(trial.sd_ratio) - whole), default=None)
     carrying = [trial for trial in trials if math.log(trial.sd_ratio) / whole < LEFT] if whole else []
     notable = abs(whole) >= math.log(NOTABLE_RATIO)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.nonparametric import rank_compare_2indep
 from statsmodels.stats.power import TTestIndPower
 
 from perflab.results.comparison import Margin
@@ -19,7 +20,7 @@ from perflab.statistics.difference import attainable_p, hodges_lehmann, permutat
 from perflab.statistics.estimate import find_outliers
 from perflab.statistics.noise import noise_floor
 from perflab.statistics.sample import Design, Floats, Sample, design
-from perflab.statistics.spread import brown_forsythe
+from perflab.statistics.spread import brown_forsythe, compare_spread
 from perflab.statistics.summary_data import Moments, compare_moments, welch_anova
 from perflab.statistics.verdicts import in_words, summary_in_words
 
@@ -386,3 +387,71 @@ def test_equivalence_from_moments_agrees_with_its_interval() -> None:
         assert (c.verdict == "equivalent") is inside
     assert compare_moments(a, b, margin=Margin(0.05, relative=True)).verdict == "equivalent"
     assert compare_moments(a, b, margin=Margin(0.005, relative=True)).verdict == "not_shown"
+
+
+# -- beside scipy and statsmodels, on designs of few values, ties and incomplete blocks -------------------------------
+
+
+def drawn(rng: np.random.Generator) -> tuple[Floats, Floats, list[int] | None, list[int] | None]:
+    n_a, n_b = map(int, rng.integers(3, 12, 2))
+    digits = int(rng.integers(0, 3))
+    a, b = np.round(rng.lognormal(2, 0.3, n_a), digits), np.round(rng.lognormal(2.1, 0.3, n_b), digits)
+    if rng.random() < 0.4:
+        return a, b, None, None
+    blocks = int(rng.integers(1, 5))
+    return a, b, rng.integers(0, blocks, n_a).tolist(), rng.integers(0, blocks + 1, n_b).tolist()
+
+
+def test_designs_that_are_ranked_together_are_as_each_by_itself() -> None:
+    rng = np.random.default_rng(1)
+    found = [drawn(rng) for _ in range(60)]
+    designs = [design(sample(a, of_a), sample(b, of_b)) for a, b, of_a, of_b in found]
+    designs.insert(7, design(sample((1.0,), [1]), sample((2.0,), [2])))  # which share no block
+    assert {d.blocked for d in designs} == {False, True}
+    by = rng.normal(0, 1, len(designs)).tolist()
+    assert difference.rank_tails(designs, by) == [
+        difference.rank_tails([d], [x])[0] for d, x in zip(designs, by, strict=True)
+    ]
+    assert difference.shift_values(designs) == [difference.shift_values([d])[0] for d in designs]
+    levels = [0.95 if n % 2 else 0.8 for n in range(len(designs))]
+    assert difference.shifts(designs, levels) == [shift(d, level) for d, level in zip(designs, levels, strict=True)]
+
+
+def test_what_is_had_without_scipys_own_tests_is_what_they_give() -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(20):
+        a, b, _, _ = drawn(rng)
+        t_test, mean = welch(plain(a, b), 0.9)
+        reference = stats.ttest_ind(b, a, equal_var=False)
+        assert (t_test.p, t_test.statistic) == pytest.approx((reference.pvalue, reference.statistic))
+        assert mean.interval is not None
+        assert (mean.interval.low, mean.interval.high) == pytest.approx(tuple(reference.confidence_interval(0.9)))
+        levene = brown_forsythe(a, b)
+        assert levene.p == pytest.approx(stats.levene(a, b, center="median").pvalue)
+        delta, ranks = difference.cliffs_delta(a, b, 0.9), rank_compare_2indep(b, a)
+        if delta.interval is not None:
+            ends = [2 * end - 1 for end in ranks.conf_int(alpha=0.1)]
+            assert (delta.interval.low, delta.interval.high) == pytest.approx((max(-1, ends[0]), min(1, ends[1])))
+
+
+def test_the_bootstrap_and_the_permutations_of_a_spread_are_scipys() -> None:
+    rng = np.random.default_rng(3)
+    for n_a, n_b, resamples in ((9, 12, 9999), (5, 4, 9999)):
+        a, b = rng.normal(0, 1, n_a), rng.normal(0, 2, n_b)
+        spread = compare_spread(a, b, 0.9, seed=4)
+
+        def log_ratio(a: Floats, b: Floats, axis: int = -1) -> Any:
+            mads = (stats.median_abs_deviation(x, axis=axis) for x in (b, a))
+            return np.abs(np.subtract(*map(np.log, mads)))
+
+        reference = stats.permutation_test(
+            (a - np.median(a), b - np.median(b)), log_ratio, vectorized=True, n_resamples=resamples,
+            alternative="greater", rng=np.random.default_rng(4),
+        )  # fmt: skip
+        assert spread.permutation_mad.p == reference.pvalue
+        if n_a >= estimate.MIN_BOOTSTRAP:
+            mean = estimate.mean(sample(a), 0.9, seed=4).interval
+            ends = stats.bootstrap(
+                (a,), np.mean, confidence_level=0.9, method="BCa", rng=np.random.default_rng(4)
+            ).confidence_interval
+            assert mean is not None and (mean.low, mean.high) == pytest.approx(tuple(ends))

@@ -34,7 +34,7 @@ from perflab.results.outcome import SUCCESS
 from perflab.results.trial import ProcessResources
 from perflab.statistics import findings
 from perflab.statistics.accounting import Accounts
-from perflab.statistics.comparison import compare_all, verdict_alone
+from perflab.statistics.comparison import compare_all, verdicts_alone
 from perflab.statistics.metrics import METRICS, Metric
 from perflab.statistics.sample import Sample
 from perflab.statistics.summary import TrialData, summarize
@@ -384,7 +384,7 @@ def forecast_and_needed(effect: float, sd: float, seed: int) -> tuple[int, int] 
 
 
 def _verdict(metric: Metric, baseline: Sample, treatment: Sample, share: float) -> Verdict:
-    return verdict_alone(metric, baseline, treatment, ALPHA, 0.05, 1 / share, lambda: None)
+    return verdicts_alone([(metric, baseline, treatment, lambda: None)], ALPHA, 0.05, 1 / share)[0]
 
 
 @pytest.mark.parametrize(("effect", "sd"), [(1.1, 0.1), (1.3, 0.25), (1.0, 0.05)])
