@@ -125,17 +125,18 @@ def _permutation(name: str, a: Floats, b: Floats, spread: Callable[[Floats], Flo
     return Test(name, (as_large + added) / (len(null) + added), observed, exact)
 
 
-@functools.lru_cache(maxsize=4)  # every comparison of a family has much the same numbers of trials
-def _arrangements(n_a: int, n_b: int, seed: int | None) -> npt.NDArray[np.uint32]:
+@functools.lru_cache(maxsize=2)  # every comparison of a family has much the same numbers of trials
+def _arrangements(n_a: int, n_b: int, seed: int | None) -> npt.NDArray[np.unsignedinteger[Any]]:
     """Places of all trials in each arrangement, those of a first: all that there are, or RESAMPLES of a seed."""
     n = n_a + n_b
+    number = np.min_scalar_type(n)  # the smallest: of thousands of values these are many
     if seed is None:
-        chosen = np.asarray(list(itertools.combinations(range(n), n_a)), np.uint32)
+        chosen = np.asarray(list(itertools.combinations(range(n), n_a)), number)
         mine = np.zeros((len(chosen), n), bool)
         np.put_along_axis(mine, chosen.astype(np.intp), True, axis=1)
-        rest = np.broadcast_to(np.arange(n, dtype=np.uint32), mine.shape)[~mine].reshape(len(chosen), n_b)
+        rest = np.broadcast_to(np.arange(n, dtype=number), mine.shape)[~mine].reshape(len(chosen), n_b)
         return np.concatenate([chosen, rest], axis=1)
-    return np.random.default_rng(seed).permuted(np.tile(np.arange(n, dtype=np.uint32), (RESAMPLES, 1)), axis=1)
+    return np.random.default_rng(seed).permuted(np.tile(np.arange(n, dtype=number), (RESAMPLES, 1)), axis=1)
 
 
 def _mads(values: Floats) -> Floats:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -585,17 +586,18 @@ def test_a_run_that_was_killed_before_its_first_trial_opens(
     assert "No trial was recorded." in shown.stdout
 
 
-@pytest.mark.parametrize("damaged", ["manifest.json", "trials/0001_baseline/trial.json"])
-def test_a_damaged_run_is_bad_input(perflab: Perflab, graph_file: Path, tmp_path: Path, damaged: str) -> None:
-    out = tmp_path / "run"
-    assert perflab("run", graph_file, "-t", "0.2", "-s", "0.1", "-o", out, "-q").returncode == 0
-    if damaged.endswith("trial.json"):
-        (out / "summary.json").unlink()
-    for content in ("{", "[]") if damaged == "manifest.json" else ("{", "[]", "{}"):
-        (out / damaged).write_text(content)
-        shown = perflab("show", out)
-        assert shown.returncode == 2, (content, shown)
-        assert "is damaged" in one_line(shown.stderr)
+def test_a_damaged_run_is_bad_input(perflab: Perflab, graph_file: Path, tmp_path: Path) -> None:
+    whole = tmp_path / "whole"
+    assert perflab("run", graph_file, "-t", "0.2", "-s", "0.1", "-o", whole, "-q").returncode == 0
+    for damaged in ("manifest.json", "trials/0001_baseline/trial.json"):
+        out = shutil.copytree(whole, tmp_path / damaged.replace("/", "_"))
+        if damaged.endswith("trial.json"):
+            (out / "summary.json").unlink()
+        for content in ("{", "[]") if damaged == "manifest.json" else ("{", "[]", "{}"):
+            (out / damaged).write_text(content)
+            shown = perflab("show", out)
+            assert shown.returncode == 2, (content, shown)
+            assert "is damaged" in one_line(shown.stderr)
 
 
 def test_list_and_doctor_speak_json(perflab: Perflab) -> None:
