@@ -96,7 +96,7 @@ TEST_F(Filters, AndKeysGoTogether) {
 TEST_F(Filters, MessagesOfFixedSizeAreFilteredToo) {
   constexpr std::size_t kSize = 36;
   const auto settings = [](const std::vector<perflab_filter>& filters) {
-    return EndpointSettings{.topic = kTopic, .type = kType, .fixed_size = kSize, .qos = keep_many(), .filters = filters};
+    return middleware::EndpointSettings{.topic = kTopic, .type = kType, .fixed_size = kSize, .qos = keep_many(), .filters = filters};
   };
   PERFLAB_CREATE_OR_REFUSE(r, participant().create_reader(settings({even_messages()})), "filters");
   Writer w = participant().create_writer(settings({even_messages()}));
