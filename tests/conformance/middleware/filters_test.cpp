@@ -92,6 +92,19 @@ TEST_F(Filters, AndKeysGoTogether) {
   EXPECT_EQ(all, even(kMessages));
 }
 
+// Which may lie in memory that the ends share.
+TEST_F(Filters, MessagesOfFixedSizeAreFilteredToo) {
+  constexpr std::size_t kSize = 36;
+  const auto settings = [](const std::vector<perflab_filter>& filters) {
+    return middleware::EndpointSettings{.topic = kTopic, .type = kType, .fixed_size = kSize, .qos = keep_many(), .filters = filters};
+  };
+  PERFLAB_CREATE_OR_REFUSE(r, participant().create_reader(settings({even_messages()})), "filters");
+  Writer w = participant().create_writer(settings({even_messages()}));
+  ASSERT_TRUE(matched(w, r));
+  for (std::uint64_t number = 0; number < kMessages; ++number) write(w, number, kSize);
+  EXPECT_EQ(received(r), even(kMessages));
+}
+
 TEST_F(Filters, AreRefusedWhereThePluginHasNone) {
   if (plugin_.capabilities().filters) GTEST_SKIP() << "it has them";
   EXPECT_THROW(filtered_reader(), Unsupported);
