@@ -60,9 +60,7 @@ def test_in_virtual_time_every_instant_of_a_loop_is_what_the_links_make_it(
 
 @needs_root
 @needs_cyclonedds
-def test_executors_have_a_deadline_and_one_that_is_not_admitted_ends_with_exit_3(
-    run: Run, tmp_path: Path
-) -> None:
+def test_executors_have_a_deadline_and_one_that_is_not_admitted_ends_with_exit_3(run: Run, tmp_path: Path) -> None:
     words = ("run", "pingpong:loops=50", "--middleware", "cyclonedds", "--cool-down", "0", "--output")
     done = run(*words, tmp_path / "run", "--thread", "executors=DEADLINE:1ms/10ms/10ms")
     assert done.returncode == 0, done.stderr
