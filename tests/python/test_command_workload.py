@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from perflab.experiment.command import CommandRun, environment, loaded_libraries
 from perflab.experiment.companion import left_behind
 from perflab.parameters import Parameters
 from perflab.results.files import TrialProcess
+from perflab.results.loops import Life, Loops
 from perflab.results.outcome import SUCCESS, OwnOutcome
 from perflab.results.trial import OwnFigure, Trial
 from perflab.statistics import histogram as hg
@@ -154,7 +155,9 @@ def test_factors_of_a_command_are_variables() -> None:
 class Stack(Command):
     """A command that says more of its trials than its kind does."""
 
-    def judged(self, trial: Trial, directory: Path) -> tuple[Judgement, OwnOutcome | None]:
+    def judged(
+        self, trial: Trial, directory: Path, loops: Sequence[Loops] = (), lives: Sequence[Life] = ()
+    ) -> tuple[Judgement, OwnOutcome | None]:
         return Judgement({"goals": float(self.parameters.command[1])}), None
 
 
