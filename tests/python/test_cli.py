@@ -59,7 +59,10 @@ def one_line(text: str) -> str:
         (["run", "GRAPH", "--time", "8000h"], "longer than the 7 days"),
         (["run", "GRAPH", "--warmup", "-1"], "--warmup"),
         (["run", "GRAPH", "--sampling", "1ms"], "--sampling 1.00 ms is shorter than"),
-        (["run", "GRAPH", "--measure", "work,latency"], "--measure 'latency' is no figure; there are dispatch, work"),
+        (
+            ["run", "GRAPH", "--measure", "work,latency"],
+            "--measure 'latency' is no figure; there are dispatch, work, loops",
+        ),
         (["run", "GRAPH", "--middleware", "cyclonedd"], "no middleware named 'cyclonedd'; did you mean cyclonedds?"),
         (["run", "GRAPH", "--middleware", "sim,sim"], "names one twice"),
         (["run", "GRAPH", "--middleware", ""], "no middleware named ''"),

@@ -452,6 +452,7 @@ EXAMPLES: dict[str, tuple[list[str], int]] = {
     "qos_matrix": (["baseline"] * 32, 160),
     "queue_sizes": (["baseline", "cpu_load"] * 3, 45),
     "reader_crash": (["baseline", "crash"] * 3, 30),
+    "realtime_inhibition": (["baseline", "inhibitor first", "inhibitor second"] * 12, 72),
     "shared_memory": (["baseline"] * 2, 16),
     "success": (["baseline", "cpu_load"], 15),
     "sweep_cpu_load": (["baseline", *(f"cpu_load load={n}" for n in (15, 30, 45, 60, 75, 90))], 42),

@@ -86,6 +86,7 @@ KEYS: dict[str, list[tuple[Any, Any]]] = {
     "observers": [("monitor", ["monitor"]), ([{"hiccup": {"interval": "1ms"}}], [{"hiccup": {"interval": "1ms"}}])],
     "observer_control": [("off", False)],
     "success": [("lost == 0", ["lost == 0"]), (["lost == 0", "late < 1"], ["lost == 0", "late < 1"])],
+    "assignments": [({"RR-TS": "executors=RR:98"}, {"RR-TS": ["executors=RR:98"]})],
     "threads": [("executors=RR:10", ["executors=RR:10"])],
     "lock_memory": [("on", True), (None, None)],
     "name_threads": [(False, False)],
@@ -206,7 +207,7 @@ def test_what_has_no_option_is_said_to_have_none() -> None:
     """What a verb says by itself, and what files alone have."""
     set_by_options = {o.path for o in options()}
     without = [key for key in Document.model_fields if not any(path[0] == key for path in set_by_options)]
-    assert without == ["sweep"]
+    assert without == ["assignments", "sweep"]
     assert all(str(o.field.description).endswith(".") for o in options()), "help is sentences"
     assert len({o.name for o in options()}) == len(options()) - 1, "--factor is also that of a search"
 

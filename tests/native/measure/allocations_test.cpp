@@ -126,7 +126,7 @@ TEST_P(AllocationsOf, AMessageFromTimerToCallbackAreNone) {
   const auto bytes = static_cast<std::uint32_t>(graph.messages->find(type)->payload_bytes(length));
   node.publishers.push_back({.topic = "/topic", .type = type, .length = length, .size_bytes = bytes,
                              .frequency_hz = 1000.0, .qos = qos});
-  node.subscriptions.push_back({.topic = "/topic", .type = type, .qos = qos});
+  node.subscriptions.push_back({.topic = "/topic", .type = type, .qos = qos, .filter = {}});
   node.timers.push_back({.name = "tick", .period_ns = 1'000'000, .publish = {0}, .request = {}, .trigger = {}});
   node.reactions.push_back({graph::ReactionKind::kSink, {0}, {}, 0, 0});
   graph.processes[0].nodes.push_back(node);
