@@ -145,14 +145,14 @@ graph::Graph pong_graph(const Settings& settings) {
   graph::Node node;
   node.name = "pong";
   node.node_namespace = "/";
-  node.subscriptions.push_back({.topic = "/ping", .type = kType, .qos = ping_qos()});
+  node.subscriptions.push_back({.topic = "/ping", .type = kType, .qos = ping_qos(), .filter = {}});
   node.publishers.push_back(publisher("/pong", settings, 0.0));
   node.reactions.push_back({graph::ReactionKind::kRelay, {0}, {0}, 0, 0});
   graph::Node ping;  // not of this graph's process
   ping.name = "ping";
   ping.node_namespace = "/";
   ping.publishers.push_back(publisher("/ping", settings, settings.rate_hz));
-  ping.subscriptions.push_back({.topic = "/pong", .type = kType, .qos = ping_qos()});
+  ping.subscriptions.push_back({.topic = "/pong", .type = kType, .qos = ping_qos(), .filter = {}});
   graph.processes.push_back({.name = "pong", .executors = {{}}, .nodes = {node}});
   graph.processes.push_back({.name = "ping", .executors = {{}}, .nodes = {ping}});
   return graph;
