@@ -6,6 +6,7 @@ perflab-graph, so that messages, sizes and policies have the rules of every grap
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from pydantic import Field, create_model, model_validator
@@ -56,8 +57,8 @@ class PubSubEnds(Parameters):
 PubSubParameters: type[PubSubEnds] = create_model("PubSubParameters", __base__=PubSubEnds, **qos.fields(depth=16))
 
 
-def make(parameters: PubSubEnds) -> Made:
-    return Made(topology.resolved(document(parameters), native.find()))
+def make(parameters: PubSubEnds, message_path: Sequence[str] = ()) -> Made:
+    return Made(topology.resolved(document(parameters), native.find(), message_path))
 
 
 def document(p: PubSubEnds) -> dict[str, Any]:
@@ -127,4 +128,5 @@ KIND = WorkloadKind(
     PubSubParameters,
     make,
     by_second=True,
+    create_with=make,
 )
