@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter
 
 from perflab.parameters import DurationNs, Names, Switch
+from perflab.units import duration_text
 
 MOST = 100_000
 PUBLISHERS, SUBSCRIPTIONS, BOTH = "publishers", "subscriptions", "both"
@@ -68,6 +69,14 @@ class Policy:
         if self.form in ("limit", "duration"):
             return f"{value}ns"
         return list(value) if self.form == "names" else value
+
+    def written(self, value: Any) -> str:
+        """A value of a resolved graph as the user writes it: 10ms, on."""
+        if value is None or value in ((), ""):
+            return "none"
+        if isinstance(value, bool):
+            return "on" if value else "off"
+        return duration_text(value) if self.form in ("limit", "duration") else str(value)
 
     def in_graph(self, value: Any) -> Any:
         """As a resolved graph has it, of a level as a user writes it."""

@@ -386,7 +386,7 @@ class Document(_Part):
     def command(self) -> CommandParameters | None:
         """What is started in the place of perflab's own nodes. Raises BadInput where that cannot be made."""
         if isinstance(self.workload, GeneratedParameters):
-            made = generated.load(self.workload).command
+            made = generated.load(self.workload, self.message_path).command
             return None if made is None else made.parameters
         return self.workload if isinstance(self.workload, CommandParameters) else None
 

@@ -327,7 +327,7 @@ def _load(written: Written, document: Document, native: Native) -> Workload:
         return load_command(words)
     if isinstance(words, GeneratedParameters):
         _check_alone(written.mapping.get("workload"), words.name)
-        return generated.load(words)
+        return generated.load(words, document.message_path)
     return load(words, native, document.message_path)
 
 

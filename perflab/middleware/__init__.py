@@ -83,8 +83,8 @@ class Middleware:
             said = self.policies.get(f"{policy.dds}={value}") or self.policies.get(policy.dds)
             if policy.asks(value) and said is not None and said.support == REFUSED:
                 why = f": {said.note}" if said.note else ""
-                right = "none" if policy.least in (None, (), "") else policy.least
-                return f"{self.name} refuses {policy.name} {value}{why}; right would be {right}"
+                asked, right = policy.written(value), policy.written(policy.least)
+                return f"{self.name} refuses {policy.name} {asked}{why}; right would be {right}"
         return None
 
     @property

@@ -174,7 +174,9 @@ class OverLevels:
             return NotShown("no difference of it is too small to matter, so none is ever called equivalent")
         lattice = lattice_of(self.metric, [v for s in self.samples for v in s.values])
         step = None if lattice is None else lattice.period
-        return saturation.find(self.levels, self.samples, margin=self.margin, alpha=self.alpha, step=step)
+        return saturation.find(
+            self.levels, self.samples, margin=self.margin, alpha=self.alpha, step=step, words=self.at
+        )
 
     @cached_property
     def knee(self) -> Knee | NotShown:

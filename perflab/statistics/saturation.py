@@ -17,7 +17,7 @@ is claimed of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -33,17 +33,23 @@ MIN_LEVELS = 3
 
 
 def find(
-    levels: Sequence[float], samples: Sequence[Sample], *, margin: float, alpha: float = 0.05, step: float | None = None
+    levels: Sequence[float],
+    samples: Sequence[Sample],
+    *,
+    margin: float,
+    alpha: float = 0.05,
+    step: float | None = None,
+    words: Callable[[float], str] = "{:g}".format,
 ) -> Saturation | NotShown:
     """Of one sample of positive values per level, ascending; `margin` 0.05: a factor of 1.05 either way.
 
-    `step`: that of the lattice on which the values sit, where one is known.
+    `step`: that of the lattice on which the values sit, where one is known. `words` says a level.
     """
     kept = [(level, s) for level, s in zip(levels, samples, strict=True) if s.n]
     if len(kept) < MIN_LEVELS:
         return NotShown(f"it takes {MIN_LEVELS} levels with values, there are {len(kept)}")
     if kept[-1][0] != levels[-1]:
-        return NotShown(f"there is no value at {levels[-1]:g}, the last level")
+        return NotShown(f"there is no value at {words(levels[-1])}, the last level")
     if not all(s.positive for _, s in kept):
         return NotShown("a margin by a factor needs positive values")
     last = kept[-1][1]
@@ -51,7 +57,7 @@ def find(
     if coarse is not None and coarse > margin * float(np.median(last.array)):
         share = 100 * coarse / float(np.median(last.array))
         return NotShown(
-            f"the values come in steps of {share:.2g} % of those at {levels[-1]:g}, more than the margin: "
+            f"the values come in steps of {share:.2g} % of those at {words(levels[-1])}, more than the margin: "
             "that they are alike would say nothing"
         )
     limit = math.log1p(margin)
@@ -61,7 +67,7 @@ def find(
     while reached and (p := Judgement(designs[reached - 1], within).equivalence_p) is not None and p <= alpha:
         reached -= 1
     if reached == len(designs):
-        return NotShown(_why_not(designs[-1], kept[-2][0], kept[-1][0], limit, alpha))
+        return NotShown(_why_not(designs[-1], words(kept[-2][0]), words(kept[-1][0]), limit, alpha))
     if reached == 0:
         return NotShown(f"no level differs from the last by more than {100 * margin:.3g} %", flat=True)
     below = 0
@@ -76,13 +82,13 @@ def _differs(of: Design, limit: float, alpha: float) -> bool:
     return above is not None and below is not None and min(above, below) <= alpha
 
 
-def _why_not(of: Design, level: float, last: float, limit: float, alpha: float) -> str:
+def _why_not(of: Design, level: str, last: str, limit: float, alpha: float) -> str:
     """Of the level before the last."""
     attainable = attainable_p(of, "higher")
     n = f"n = {len(of.b)} and {len(of.a)}"
     if attainable is None or attainable > alpha:
         least = "" if attainable is None else f", at best p = {attainable:.2g}"
-        return f"not enough trials to tell whether {level:g} differs from {last:g} ({n}{least})"
+        return f"not enough trials to tell whether {level} differs from {last} ({n}{least})"
     change = shift(of, 1 - 2 * alpha)
     factor = math.exp(-(change.value or 0.0))
     between = ""
@@ -91,9 +97,9 @@ def _why_not(of: Design, level: float, last: float, limit: float, alpha: float) 
         between = f" [{ends}; {format_confidence(1 - 2 * alpha)}]"
     size = f"{factor:#.3g}x{between}, {n}"
     if _differs(of, limit, alpha):
-        return f"it still changes from {level:g} to {last:g} ({size})"
+        return f"it still changes from {level} to {last} ({size})"
     margin = 100 * math.expm1(limit)
-    return f"it is not shown that {level:g} and {last:g} differ by no more than {margin:.3g} % ({size})"
+    return f"it is not shown that {level} and {last} differ by no more than {margin:.3g} % ({size})"
 
 
 def _step(values: Sequence[float]) -> float | None:

@@ -198,18 +198,24 @@ class WorkloadKind(Kind["Workload"]):
     judge: Callable[[Ended], Judgement] = _nothing
     by_second: bool = False
     """Who runs it looks at each second of each trial."""
+    create_with: Callable[[Any, Sequence[str]], Workload] | None = None
+    """Makes it, where its parameters name message types; with the folders in which the user's own are."""
 
-    def workload(self, given: Mapping[str, Any]) -> Workload:
+    def workload(self, given: Mapping[str, Any], message_path: Sequence[str] = ()) -> Workload:
         """The one of these parameters. Raises BadInput where one is none, or is not right."""
-        return replace(self.make(given, f"workload {self.name}"), origin=Origin(self, dict(given)))
+        folders = tuple(message_path)
+        with_them = self.create_with
+        kind = self if with_them is None else replace(self, create=lambda parameters: with_them(parameters, folders))
+        return replace(kind.make(given, f"workload {self.name}"), origin=Origin(self, dict(given), folders))
 
 
 @dataclass(frozen=True)
 class Origin:
-    """The kind that made a workload, and its parameters as the user wrote them."""
+    """The kind that made a workload, its parameters as the user wrote them, and the folders of the user's messages."""
 
     kind: WorkloadKind
     given: Mapping[str, Any]
+    message_path: tuple[str, ...] = ()
 
     @property
     def parameters(self) -> Any:
@@ -270,7 +276,8 @@ class Workload:
         mine = {key: level for key, level in keys.items() if key in self.own_factors}
         if self.origin is None or not mine:
             return self.set_to(factors)
-        return self.origin.kind.workload({**self.origin.given, **mine}).set_to(factors)
+        again = self.origin.kind.workload({**self.origin.given, **mine}, self.origin.message_path)
+        return again.set_to(factors)
 
     def set_to(self, factors: Mapping[str, Any]) -> Workload:
         """Likewise of factors that are no parameters of its kind."""

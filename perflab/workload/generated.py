@@ -8,7 +8,7 @@ results are shown, compared and written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, model_serializer
@@ -82,6 +82,6 @@ def parse(words: Any) -> GeneratedParameters:
     return GeneratedParameters(name=name, written=words)
 
 
-def load(asked: GeneratedParameters) -> Workload:
-    """Raises BadInput where a parameter is none, or is not right."""
-    return REGISTRY[asked.name].workload(asked.given())
+def load(asked: GeneratedParameters, message_path: Sequence[str] = ()) -> Workload:
+    """With the message types of these folders. Raises BadInput where a parameter is none, or is not right."""
+    return REGISTRY[asked.name].workload(asked.given(), message_path)

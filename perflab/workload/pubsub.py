@@ -6,6 +6,7 @@ perflab-graph, so that messages, sizes and policies have the rules of every grap
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
@@ -62,8 +63,8 @@ class PubSubEnds(ends.EndParameters):
 PubSubParameters = ends.with_qos(PubSubEnds, "PubSubParameters", depth=16)
 
 
-def make(parameters: PubSubEnds) -> Made:
-    return Made(topology.resolved(document(parameters), native.find()))
+def make(parameters: PubSubEnds, message_path: Sequence[str] = ()) -> Made:
+    return Made(topology.resolved(document(parameters), native.find(), message_path))
 
 
 def document(p: PubSubEnds) -> dict[str, Any]:
@@ -122,4 +123,5 @@ KIND = WorkloadKind(
     PubSubParameters,
     make,
     by_second=True,
+    create_with=make,
 )

@@ -60,11 +60,11 @@ def load(words: Sequence[str], native: Native, message_path: Sequence[str] = ())
     return Made(graph, called=several, sources=sources)
 
 
-def resolved(document: Mapping[str, Any], native: Native) -> Graph:
+def resolved(document: Mapping[str, Any], native: Native, message_path: Sequence[str] = ()) -> Graph:
     """A graph that is written as in a file, but by a program: where in it a mistake is says nothing to the user.
     Raises BadInput and Unavailable."""
     where = f"workload {document['name']}"
-    asked = ["resolve", "--name", where, "--", "-"]
+    asked = ["resolve", "--name", where, *_folders(message_path), "--", "-"]
     try:
         return Graph(_known(_run(native.program("perflab-graph"), asked, told=json.dumps(document))))
     except BadInput as error:

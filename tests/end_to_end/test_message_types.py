@@ -129,6 +129,13 @@ def test_an_experiment_names_the_folder(run: Run, graph: Path, messages: Path, t
     assert json.loads(done.stdout)["results"][0]["totals"]["received"] == SENT * len(TYPES)
 
 
+def test_a_generated_workload_has_them_at_each_level_of_its_factors(run: Run, messages: Path, tmp_path: Path) -> None:
+    options = ("--message-path", messages, "--factor", "workload.size=3,30", "-t", "1", "--middleware", "virtual")
+    done = run("run", "pubsub:message=my_msgs/msg/Sweep,size=1,rate=100", *options, "-o", tmp_path / "run", "--json")
+    assert done.returncode == 0, done.stderr
+    assert [result["totals"]["received"] for result in json.loads(done.stdout)["results"]] == [100, 100]
+
+
 def test_a_malformed_definition_is_one_line_with_its_place(run: Run, messages: Path, tmp_path: Path) -> None:
     beam = messages / "src/my_msgs/msg/Beam.msg"
     beam.write_text("float32[] ranges\nflot64 angle\n")

@@ -247,7 +247,7 @@ def test_words_of_a_curve_that_degrades() -> None:
         "latency p99 rises from 508 µs at 0 % to 4.52 ms at 90 %: 8.77x [8.19, 9.30; 90 %], n = 5 at each level, "
         "p = 0.0004 of a trend.",
         "latency p99: knee at 61 % [60, 75], n = 5 at each level.",
-        "latency p99: no saturation: it still changes from 75 to 90 (3.03x [2.85, 3.23; 90 %], n = 5 and 5).",
+        "latency p99: no saturation: it still changes from 75 % to 90 % (3.03x [2.85, 3.23; 90 %], n = 5 and 5).",
     ]
 
 
@@ -282,7 +282,7 @@ def test_what_few_trials_cannot_tell_is_not_told() -> None:
     words = of(loads(n=2))["metrics"]["cpu_percent"]["words"]
     assert words[0].startswith("CPU: no change is shown (")
     assert "no knee: not enough trials to tell: 2 blocks have a trial at 3 levels or more, it takes 5" in words[1]
-    assert "no saturation: not enough trials to tell whether 75 differs from 90 (n = 2 and 2" in words[2]
+    assert "no saturation: not enough trials to tell whether 75 % differs from 90 % (n = 2 and 2" in words[2]
     two_levels = of(loads({0: 1.0, 90: 3.0}))["metrics"]["latency.p99"]["words"]
     assert two_levels[0].startswith("latency p99: not enough trials to tell whether it changes (50")
     assert two_levels[1] == "latency p99: no knee: it takes 4 levels with values, there are 2."

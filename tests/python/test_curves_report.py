@@ -54,8 +54,8 @@ Left out at 80 columns: n, latency p50, response p99, CPU
 - latency p99 rises from 509 µs at 0 % to 4.46 ms at 90 %: 8.72x [8.67, 8.92; 90
 %], n = 5 to 6 a level, p = 0.0004 of a trend
 - latency p99: knee at 61 % [45, 75], n = 5 to 6 a level
-- latency p99: no saturation: it still changes from 75 to 90 (2.98x [2.80, 3.18;
-90 %], n = 5 and 5)
+- latency p99: no saturation: it still changes from 75 % to 90 % (2.98x [2.80,
+3.18; 90 %], n = 5 and 5)
 - latency p50 rises from 98.7 µs at 0 % to 898 µs at 90 %: 9.01x [8.46, 9.41; 90
 %], n = 5 to 6 a level, p = 0.0004 of a trend; knee at 61 % [60, 75]
 - response p99 rises from 896 µs at 0 % to 8.47 ms at 90 %: 9.21x [8.78, 9.72;

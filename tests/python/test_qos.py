@@ -121,6 +121,8 @@ def test_what_a_middleware_refuses_is_said_by_name() -> None:
         "reliability": PolicySupport("refused", "datagrams are sent once"),
         "durability": PolicySupport("supported"),
         "durability=persistent": PolicySupport("refused"),
+        "lifespan": PolicySupport("refused", "nobody watches the clock"),
+        "presentation": PolicySupport("refused"),
     }
     middleware = Middleware("udp", "dds", None, None, policies=declared)
     assert middleware.refusal({"reliability": "best_effort", "durability": "transient_local"}) is None
@@ -131,4 +133,7 @@ def test_what_a_middleware_refuses_is_said_by_name() -> None:
     assert (
         middleware.refusal({"durability": "persistent"}) == "udp refuses durability persistent; right would be volatile"
     )
+    said = middleware.refusal({"lifespan_ns": 5_000_000})
+    assert said == "udp refuses lifespan 5ms: nobody watches the clock; right would be none"
+    assert middleware.refusal({"coherent": True}) == "udp refuses coherent on; right would be off"
     assert middleware.refusal({"partition": "a"}) is None  # of which nothing is known
