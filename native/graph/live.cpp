@@ -137,7 +137,7 @@ LiveGraph::LiveGraph(const Graph& graph, std::optional<std::size_t> process, run
       settings_(settings),
       phases_(graph, settings.seed),
       shared_(std::make_unique<Shared>(graph, process, runtime.clock(), events, settings)) {
-  shared_->memory.prefault(settings.duration_ns);
+  shared_->memory.prefault(settings.duration_ns, events);
   for (std::size_t p = 0; p < graph.processes.size(); ++p) {
     if (!process || *process == p) build_process(p, graph.processes[p]);
   }

@@ -39,10 +39,13 @@ class RecorderMemory {
   RecorderMemory(std::size_t edges, std::size_t publishers)
       : histograms(5 * edges + 5 * publishers), windows(edges) {}
 
-  // Before the start of a run of that duration (HistogramMemory::prefault). Long ones come through all windows.
-  void prefault(Nanoseconds duration) noexcept {
+  // Before the start of a run of that duration (HistogramMemory::prefault). Long ones come through all windows, and all
+  // of the queue.
+  void prefault(Nanoseconds duration, MessageEventQueue& events) noexcept {
     histograms.prefault(duration);
-    if (duration >= kLong) windows.prefault();
+    if (duration < kLong) return;
+    windows.prefault();
+    events.prefault();
   }
 
   HistogramMemory histograms;

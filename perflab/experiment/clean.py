@@ -27,6 +27,7 @@ from perflab.experiment.companion import left_behind
 from perflab.formats.json_file import read_json
 from perflab.host import Host
 from perflab.kernel import Files
+from perflab.middleware import kinds_in
 from perflab.processes import LOOK_INTERVAL_S, Process, ancestors, kill_all, send, with_descendants
 from perflab.results.files import Manifest, TrialCompanion, TrialFile
 from perflab.results.run import TABLES
@@ -142,6 +143,8 @@ def _left_in(run: RunDirectory, manifest: Manifest, host: Host) -> Iterator[Left
 
         if file is not None and this_boot:
             yield from _running(file, left)
+            if not file.finished:
+                yield from _of_daemons(run, trial, file)
         yield from _made(run, trial, left, this_boot)
         if file is not None and not file.finished:
             what = f"trial {trial.path.name}, which was running"
@@ -183,6 +186,14 @@ def _running(file: TrialFile, left: Left) -> Iterator[Leftover]:
                 yield left(SHARED_MEMORY, f"shared memory {name}", functools.partial(_remove_shared_memory, name))
 
 
+def _of_daemons(run: RunDirectory, trial: TrialDirectory, file: TrialFile) -> Iterator[Leftover]:
+    """What processes that are gone left of those that a middleware needs beside them."""
+    gone = [p.pid for p in file.processes.values() if p.pid is not None and not Path("/proc", str(p.pid)).exists()]
+    for daemon in {kind.daemon for kind in kinds_in(file.middleware.name) if kind.daemon is not None}:
+        for path in daemon.left_over(gone):
+            yield from _file(run, trial.path, path, f"file of {daemon.name}")
+
+
 def _made(run: RunDirectory, trial: TrialDirectory, left: Left, this_boot: bool) -> Iterator[Leftover]:
     """What conditions and observers had made: sessions of LTTng, folders."""
     folders = []
@@ -217,7 +228,7 @@ def _unfinished(run: RunDirectory, trial: Path | None, written: Iterable[Path]) 
 def _file(run: RunDirectory, trial: Path | None, path: Path, kind: str) -> Iterator[Leftover]:
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         status = path.lstat()
-        if stat.S_ISREG(status.st_mode):
+        if stat.S_ISREG(status.st_mode) or stat.S_ISSOCK(status.st_mode):
             identity = status.st_dev, status.st_ino
             yield Leftover(FILE, run.path, f"{kind} {path}", trial, functools.partial(_remove_file, path, identity))
 

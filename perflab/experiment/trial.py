@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 from perflab.condition import NotInEffect, Window
@@ -62,7 +63,9 @@ def run_trial(
         keeper.add_note(*remove_left_over(system.shared_memory).notes)
         trial.remove_credentials()
         for daemon in plan.variant.daemons:
-            daemon.remove_left_over([*trial.processes.values(), *trial.condition_processes.values()])
+            for path in daemon.left_over([*trial.processes.values(), *trial.condition_processes.values()]):
+                with contextlib.suppress(OSError):
+                    path.unlink()
     if problems and failure is None:
         interrupted = None if signals.seen is None else Interrupted(signals.seen)
         failure = Failed(HARNESS_ERROR, problems[0], last=interrupted is not None, error=interrupted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -319,10 +319,17 @@ def kind_of(word: str) -> str:
     return word.partition(MARK)[0]
 
 
+def kinds_in(middleware: str | None) -> Iterator[MiddlewareKind]:
+    """Those of a name as results have it, of a mixture one after the other; without those that are not known here."""
+    for word in (middleware or "").split("+"):
+        if (kind := REGISTRY.get(kind_of(word))) is not None:
+            yield kind
+
+
 def what_threads_do(middleware: str | None, thread: str) -> str | None:
     """What a thread of that name does in a middleware; of a mixture the first that knows the name. None: not known."""
-    kinds = (kind for word in (middleware or "").split("+") if (kind := REGISTRY.get(kind_of(word))) is not None)
-    return next((does for kind in kinds for name, does in kind.threads if fnmatchcase(thread, name)), None)
+    known = (of for kind in kinds_in(middleware) for of in kind.threads)
+    return next((does for name, does in known if fnmatchcase(thread, name)), None)
 
 
 def _called(words: Sequence[str]) -> dict[str, str]:

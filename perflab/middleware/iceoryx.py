@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import grp
 import math
 import os
@@ -77,16 +76,20 @@ class RouDi:
                 return False
         return True
 
-    def remove_left_over(self, pids: Iterable[int]) -> None:
-        """What processes that were killed have left, and RouDi, if it was; nothing that somebody uses."""
+    def left_over(self, pids: Iterable[int]) -> list[Path]:
+        """Of ours, what processes that were killed have left, and RouDi, if it was; nothing that somebody uses."""
         found = [path for pid in pids for path in MADE.glob(OF_PROCESS.format(pid=pid))]
         if not is_held():
             segment = grp.getgrgid(os.getgid()).gr_name  # as RouDi calls it
             found += [MADE / SOCKET, *(MADE / lock for lock in LOCKS), SHARED / MANAGEMENT, SHARED / segment]
-        for path in found:
-            with contextlib.suppress(OSError):
-                if path.lstat().st_uid == os.getuid():
-                    path.unlink()
+        return [path for path in found if _is_ours(path)]
+
+
+def _is_ours(path: Path) -> bool:
+    try:
+        return path.lstat().st_uid == os.getuid()
+    except OSError:
+        return False  # it is not there
 
 
 def is_held() -> bool:

@@ -47,8 +47,8 @@ class Daemon(Protocol):
 
     def ready(self) -> bool: ...
 
-    def remove_left_over(self, pids: Iterable[int]) -> None:
-        """What it and these processes left behind, if they were killed. Never raises."""
+    def left_over(self, pids: Iterable[int]) -> list[Path]:
+        """Files that it and these processes left behind, if they were killed."""
         ...
 
 

@@ -69,13 +69,13 @@ class PingPongEnds(ends.EndParameters):
 PingPongParameters = ends.with_qos(PingPongEnds, "PingPongParameters", depth=1, reliability="best_effort")
 
 
-def make(parameters: PingPongEnds) -> Made:
+def make(parameters: PingPongEnds, message_path: Sequence[str] = ()) -> Made:
     pins = Pins(
         duration_ns=parameters.duration_ns,
         measure=("loops",),
         why=f"{NAME} measures loops x period, {format_duration(parameters.duration_ns / NS_PER_S)} here",
     )
-    return Made(topology.resolved(document(parameters), native.find()), pins)
+    return Made(topology.resolved(document(parameters), native.find(), message_path), pins)
 
 
 def document(p: PingPongEnds) -> dict[str, Any]:
@@ -202,4 +202,5 @@ KIND = WorkloadKind(
         OwnOutcome(name=HUNG, words="hung"),
     ),
     judge=judge,
+    create_with=make,
 )

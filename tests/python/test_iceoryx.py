@@ -68,10 +68,10 @@ def test_another_one_is_refused_and_what_it_has_left_alone(made: Path) -> None:
         fcntl.flock(held, fcntl.LOCK_EX)
         with pytest.raises(Unavailable, match="another iox-roudi runs"):
             ROUDI.require_none()
-        ROUDI.remove_left_over([17])
+        assert ROUDI.left_over([17]) == [of_process]
+        of_process.unlink()
         assert [path.name for path in made.iterdir()] == [iceoryx.LOCK]
     ROUDI.require_none()
     (made / "iceoryx_rt_18_1").touch()
     (made / iceoryx.MANAGEMENT).touch()
-    ROUDI.remove_left_over([17])
-    assert [path.name for path in made.iterdir()] == ["iceoryx_rt_18_1"]
+    assert {path.name for path in ROUDI.left_over([17])} == {iceoryx.LOCK, iceoryx.MANAGEMENT}

@@ -250,8 +250,8 @@ Config parse(const json& config) {
   if (!can.tells_writers) refuse_several_unknown_writers(result.graph, result.process_name);
   if (!can.request_numbers) refuse_services_known_by_number(result.graph, result.process_name);
   if (result.graph.keyed && !can.keys)
-    throw std::invalid_argument("keyed: the runtime " + std::string(result.runtime->name) +
-                                " has no instances; right would be no keys");
+    throw Unsupported("keyed: the runtime " + std::string(result.runtime->name) +
+                      " has no instances; right would be no keys");
   if (!can.filters) refuse_filters(result.graph, *result.runtime);
   result.live.source_timestamps = can.source_timestamps;
   result.live.structs = every_message_is_encoded(result.graph.serialization, *result.runtime);
