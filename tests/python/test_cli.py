@@ -459,7 +459,7 @@ def test_a_run_directory_has_what_the_documentation_says(perflab: Perflab, graph
     assert edges["first_sequence"].to_list() == [10, 20, 20]
     assert pl.read_parquet(trial / "resources.parquet")["process"].unique().sort().to_list() == ["ping", "pong"]
     assert {p.name for p in trial.glob("*.parquet")} == {
-        f"{n}.parquet" for n in ("edges", "publishers", "services", "resources", "threads", "cost", "events")
+        f"{n}.parquet" for n in ("edges", "publishers", "services", "resources", "threads", "cost", "loops", "events")
     }
     assert not list(out.rglob(".*")), "temporary files were left behind"
 

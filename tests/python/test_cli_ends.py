@@ -73,7 +73,7 @@ def test_ctrl_c_while_the_tables_are_written_leaves_a_whole_run(
     summary = json.loads((out / "summary.json").read_text())
     published("summary").validate(summary)
     assert summary["valid"] is True
-    assert len(list(out.glob("trials/*/*.parquet"))) == 7
+    assert len(list(out.glob("trials/*/*.parquet"))) == 8
     assert not list(out.rglob(".*"))
 
 

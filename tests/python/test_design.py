@@ -459,7 +459,7 @@ EXAMPLES: dict[str, tuple[list[str], int]] = {
     "sweep_cpus": (["baseline", *(f"cpu_pinning count={n}" for n in (1, 2, 4, 8))], 30),
     "sweep_flood_publishers": (["baseline", *(f"message_flood publishers={n}" for n in (1, 5, 10, 20, 50))], 36),
     "sweep_flood_rate": (["baseline", *(f"message_flood rate={n}" for n in (100, 500, 1000, 2000, 3000))], 36),
-    "throughput": (["baseline"] * 16, 128),
+    "throughput": (["baseline"] * 12, 96),
     "zero_copy": (["baseline"] * 16, 128),
 }  # fmt: skip
 SEARCHES = {  # factor, range, and how many searches it is
