@@ -112,7 +112,7 @@ std::size_t shared_size(const Settings& settings, const perflab_endpoint_setting
   const std::string topic = std::string("cyclonedds: topic '") + endpoint.topic + "'";
   if (endpoint.loans && (!settings.shared_memory || endpoint.fixed_size == 0)) {
     throw Unsupported(topic + " shall pass loaned messages, which needs " +
-                      (settings.shared_memory
+                      (endpoint.fixed_size == 0
                            ? "messages of a fixed size; right would be unique or shared"
                            : "shared memory; right would be --middleware-option cyclonedds.shared_memory=on"));
   }

@@ -65,7 +65,7 @@ Endpoint checked_endpoint(const char* plugin, const perflab_endpoint_settings& s
     throw BadInput(name + ": an endless topic, type or user data; right would be e.g. rt/amazon");
   if (settings.loans) {
     throw Unsupported(name + ": topic '" + info.topic +
-                      "' shall pass loaned messages; right would be unique or shared");
+                      "' shall pass loaned messages, which this middleware does not lend; right would be unique or shared");
   }
   return info;
 }

@@ -395,7 +395,7 @@ namespace {
 void refuse_loans(const EndpointSettings& settings) {
   if (settings.pass_by != PassBy::kLoaned) return;
   throw Unsupported("virtual: topic '" + settings.topic +
-                    "' shall pass loaned messages; right would be unique or shared");
+                    "' shall pass loaned messages, which nobody lends here; right would be unique or shared");
 }
 
 }  // namespace

@@ -1,0 +1,41 @@
+"""What became of trials, where the kind of workload has outcomes of its own: how many of how many, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from perflab.columns import Cell, Column, Table, Tone
+from perflab.quantity import PLAIN
+from perflab.report.tables.messages import RUN, Of, result_column
+from perflab.results.outcome import FAILED, OwnOutcome
+from perflab.results.trial import Result
+from perflab.statistics.proportion import wilson
+
+LEVEL = 0.95
+TITLE = "Outcomes"
+
+
+def tables(rows: Sequence[Of[Result]]) -> list[Table[Of[Result]]]:
+    """One, with a column for each outcome that any of the results had; none where there are no such outcomes."""
+    found = {own.name: own for row in rows for own in row.record.outcomes.own}
+    ordered = sorted(found.values(), key=lambda own: own.of == FAILED)
+    if not ordered:
+        return []
+    columns: list[Column[Of[Result]]] = [result_column(0), RUN]
+    columns += [Column(own.name, own.words, _share(own), PLAIN, rank=0) for own in ordered]
+    note = f"Of the trials that were judged, with Wilson's intervals of {100 * LEVEL:g} %."
+    return [Table("outcomes", TITLE, columns, list(rows), [note])]
+
+
+def _share(own: OwnOutcome) -> Callable[[Of[Result]], Cell]:
+    """ "2/9 [6, 55] %"."""
+
+    def read(row: Of[Result]) -> Cell:
+        outcomes = row.record.outcomes
+        k = sum(one.trials for one in outcomes.own if one.name == own.name)
+        interval = wilson(k, outcomes.judged, LEVEL)
+        between = "" if interval is None else f" [{100 * interval[0]:.0f}, {100 * interval[1]:.0f}] %"
+        tone: Tone = "bad" if k and own.of == FAILED else ""
+        return Cell(f"{k}/{outcomes.judged}{between}", k / outcomes.judged if outcomes.judged else None, tone)
+
+    return read
