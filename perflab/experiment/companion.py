@@ -168,7 +168,9 @@ class GuardedCompanion:
             self._after_guard()
         elif time.monotonic() >= self._next_record_s:
             self._next_record_s = time.monotonic() + RECORD_INTERVAL_S
-            self._recorded = {process.identity for process in descendants(self._guard.pid)}
+            found = {process.identity for process in descendants(self._guard.pid)}
+            # Where it ended meanwhile, they are nobody's descendants any more.
+            self._recorded = self._recorded | found if self._guard_has_ended() else found
 
     def send(self, body: Mapping[str, Any]) -> None:
         """Queues a line for the program; it is sent as the guard reads. One that has ended does not hear it."""
