@@ -234,7 +234,7 @@ INSTANTIATE_TEST_SUITE_P(
          {"ThreadsWithoutPolicy", "/processes/0/threads/middleware", json::object(),
           "graph.processes[0].threads.middleware: misses the key 'policy'"},
          {"APolicyOfNoName", "/processes/0/threads/executors/policy", "rr",
-          "graph.processes[0].threads.executors.policy: 'rr' is unknown; use OTHER, FIFO or RR"},
+          "graph.processes[0].threads.executors.policy: 'rr' is unknown; use OTHER, FIFO, RR or DEADLINE"},
          {"APolicyWithoutPriority", "/processes/0/threads/executors/priority", 0,
           "graph.processes[0]: policy RR needs a priority from 1 to 99"},
          {"ACpuBeyondTheLast", "/processes/0/threads/executors/cpus/0", 1024,
