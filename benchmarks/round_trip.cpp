@@ -196,8 +196,11 @@ int run_ping(const Settings& settings, runtime::DdsRuntime& runtime) {
   std::fflush(stdout);
   runtime::Subscription& subscription = runtime.create_subscription(executor, endpoint("/pong"), ping);
   const auto period = static_cast<Nanoseconds>(1e9 / settings.rate_hz);
-  // As ddsperf: a ping that was missed is not made up for, since a burst would overwrite a history of one.
-  runtime.create_timer(executor,
+  // As ddsperf: pings are sent by a thread of their own, so the one that waits for pongs waits without a timeout.
+  const std::size_t sender =
+      runtime.add_executor({.kind = executor_kind(settings.executor), .name = "sender"});
+  // Likewise: a ping that was missed is not made up for, since a burst would overwrite a history of one.
+  runtime.create_timer(sender,
                        {.name = "ping",
                         .period_ns = period,
                         .until_ns = static_cast<std::int64_t>(settings.seconds * settings.rate_hz) * period,

@@ -6,6 +6,7 @@ trip, and the CPU time of all its threads by round trip, which the kernel's cloc
 the medians over all alternations and the ratios with their 95 % intervals. The limit is an upper end of 1.05.
 
     python benchmarks/round_trip.py [--alternations 10] [--seconds 4] [--processes 1,2]
+                                    [--executors inline,single_threaded]
 """
 
 from __future__ import annotations
@@ -129,8 +130,9 @@ def main() -> None:
     parser.add_argument("--alternations", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--processes", default="1,2")
+    parser.add_argument("--executors", default=",".join(MODES))
     options = parser.parse_args()
-    cases = list(product(MODES, [int(word) for word in options.processes.split(",")]))
+    cases = list(product(options.executors.split(","), [int(word) for word in options.processes.split(",")]))
     measured: dict[tuple[str, int], dict[str, list[Figures]]] = {case: {"perflab": [], "ddsperf": []} for case in cases}
     for alternation in range(options.alternations):
         for case in cases:
