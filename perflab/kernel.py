@@ -9,6 +9,8 @@ from pathlib import Path
 
 CPU = "sys/devices/system/cpu"
 
+CAP_SYS_NICE = 23  # linux/capability.h
+
 
 @dataclass(frozen=True)
 class Files:
@@ -75,6 +77,13 @@ class Files:
         lines = (self.text("proc/self/limits") or "").splitlines()
         columns = [re.split(r"\s{2,}", line.strip()) for line in lines]
         return {c[0]: (c[1], c[2]) for c in columns if len(c) >= 3 and c[0] != "Limit"}
+
+    def may_be_real_time(self, priority: int) -> bool:
+        """Whether this process may have threads of that real-time priority: by capability, or by limit."""
+        if self.may(CAP_SYS_NICE):
+            return True
+        limit, _ = self.limits().get("Max realtime priority", ("0", "0"))
+        return limit == "unlimited" or (limit.isdigit() and int(limit) >= priority)
 
 
 def parse_cpu_list(text: str) -> list[int]:

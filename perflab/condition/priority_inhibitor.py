@@ -39,7 +39,6 @@ SETTLED_S = 0.5
 PERIOD_NS = 10_000_000
 LEAST_JUDGED_NS = NS_PER_S // 2  # of what a finite one did until it ended, also before the measured part
 DEFAULT_LIMIT: Any = "10min"  # read like a user's
-CAP_SYS_NICE = 23  # linux/capability.h
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +164,7 @@ class PriorityInhibitor(Condition):
         require_processes(self.label, runtime)
         require_cpus(self.label, self.cpus)
         native.find().program(PROGRAM)
-        if self.policy in REAL_TIME and not may_be_real_time(host, self.priority):
+        if self.policy in REAL_TIME and not host.may_be_real_time(self.priority):
             raise Unavailable(
                 f"{self.label}: this user may not have {self.policy} {self.priority}; run as root, or set "
                 "`rtprio 98` in /etc/security/limits.d/perflab.conf"
@@ -272,14 +271,6 @@ class Burning(Applied):
             fair_server_share=limits.fair_server,
         )
         return achieved, problem
-
-
-def may_be_real_time(host: Host, priority: int) -> bool:
-    """Whether this process may have threads of that real-time priority: by capability, or by limit."""
-    if host.may(CAP_SYS_NICE):
-        return True
-    limit, _ = host.limits().get("Max realtime priority", ("0", "0"))
-    return limit == "unlimited" or (limit.isdigit() and int(limit) >= priority)
 
 
 def words(given: Mapping[str, Any]) -> str:

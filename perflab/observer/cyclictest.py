@@ -1,7 +1,7 @@
 """`cyclictest`: how late the kernel wakes a thread of high priority on the same CPUs, by rt-tests' program.
 
-It is the floor of every timer: what stands between it and an executor's timers is the executor's, or of whoever has a
-higher priority. It changes nothing of the machine (`--default-system`), so idle states stay as the trial has them.
+No timer of an executor can be better. What a timer is later than this is its executor's delay, or the wait for threads
+with a higher priority. It changes nothing of the machine (`--default-system`): idle states stay as the trial has them.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from perflab import programs
-from perflab.condition import Trial
+from perflab.condition import Companion, Trial
 from perflab.condition.evidence import allowed_cpus
-from perflab.condition.priority_inhibitor import may_be_real_time
-from perflab.errors import NotAsExpected, Unavailable
+from perflab.errors import NotAsExpected, PerflabError, Unavailable
 from perflab.formats.json_file import read_json
 from perflab.host import Host
 from perflab.observer import Artifact, Observation, Observer
@@ -67,7 +66,7 @@ class Cyclictest(Observer):
     def check(self, host: Host, runtime: str) -> None:
         super().check(host, runtime)
         find()
-        if self.priority and not may_be_real_time(host, self.priority):
+        if self.priority and not host.may_be_real_time(self.priority):
             raise Unavailable(
                 f"{NAME}: this user may not have {self.policy} {self.priority}; run as root, set `rtprio 99` in "
                 "/etc/security/limits.d/perflab.conf, or take policy=OTHER"
@@ -95,7 +94,7 @@ class Running(Observation):
     def __init__(self, asked: Cyclictest, trial: Trial) -> None:
         self._asked, self._trial = asked, trial
         self._file = trial.directory / FILE
-        self._program: Any = None
+        self._program: Companion | None = None
 
     def start(self) -> None:
         asked = self._asked
@@ -115,7 +114,9 @@ class Running(Observation):
         if self._program is None:
             return []  # the trial ended before the workload was there
         self._program.stop()
-        return [Artifact(self._file, NAME)] if self._file.is_file() else []
+        if not self._file.is_file():
+            raise PerflabError(f"it wrote no {self._file}; its words are in {self._program.log}")
+        return [Artifact(self._file, NAME)]
 
 
 def find() -> Path:

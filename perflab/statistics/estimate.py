@@ -91,7 +91,7 @@ def bootstrap(
         return None, "all values are equal"
     rng = np.random.default_rng(seed)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # a degenerate distribution is told by its NaN
+        warnings.simplefilter("ignore")  # scipy warns of a degenerate distribution; its NaN is handled
         drawn = [values[rng.integers(0, len(values), (resamples, len(values)))] for values in samples]
         found = statistic(*drawn, axis=-1)
         tail = (1 - confidence) / 2

@@ -136,7 +136,7 @@ def _round_trip(statistic: str, trial: Trial) -> Measured:
 
 def _observed(observer: str, statistic: str, trial: Trial) -> Measured:
     if (found := trial.observed_ns.get(observer)) is None:
-        return f"not measured: the observer {observer} was not on"
+        return f"not measured: the observer {observer} was not on, or recorded nothing"
     return _of(found, statistic)
 
 

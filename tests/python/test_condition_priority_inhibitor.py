@@ -10,7 +10,7 @@ from made_trial import MadeCompanion, MadeMonitor, MadeTrial, S, graph_of
 
 from perflab.condition import AFTER, BEFORE, NotInEffect, Window
 from perflab.condition import priority_inhibitor as module
-from perflab.condition.priority_inhibitor import KIND, PriorityInhibitor, may_be_real_time
+from perflab.condition.priority_inhibitor import KIND, PriorityInhibitor
 from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
 from perflab.models import as_json
@@ -197,7 +197,7 @@ def test_who_may_have_real_time_priorities(tmp_path: Path, capabilities: str, li
     folder.mkdir(parents=True)
     (folder / "status").write_text(f"Name:\tx\nCapEff:\t{capabilities}\n", encoding="utf-8")
     (folder / "limits").write_text(f"Max realtime priority     {limit}   {limit}\n", encoding="utf-8")
-    assert may_be_real_time(Host(tmp_path), 80) is allowed
+    assert Host(tmp_path).may_be_real_time(80) is allowed
     if not allowed:
         with pytest.raises(Unavailable, match="this user may not have FIFO 80"):
             made(priority=80).check(Host(tmp_path), graph_of("a"), "dds")

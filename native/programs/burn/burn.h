@@ -23,7 +23,7 @@ struct Settings {
   std::vector<int> cpus{};  // one thread on each
   double load = 1.0;        // share of each period, of CPU time, 0 < load <= 1
   Nanoseconds period_ns = 10'000'000;
-  Nanoseconds amount_ns = 0;  // of CPU time of each thread, which then ends; 0: until it is told to
+  Nanoseconds amount_ns = 0;  // CPU time after which each thread ends; 0: they run until they are told to end
 };
 
 class Burn {
