@@ -83,7 +83,8 @@ def _sent_again(described: Sequence[Record | None]) -> Told:
     total = 0
     for said in described:
         effective = (said or {}).get("effective") or {}
-        for one in effective.get("participants") or [effective]:
+        several = effective.get("participants")  # of ROS 2 it is their number
+        for one in several if isinstance(several, list) and several else [effective]:
             count = one.get("retransmitted_bytes") if isinstance(one, Mapping) else None
             if count is None:
                 return NOT_TOLD

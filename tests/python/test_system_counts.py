@@ -59,6 +59,7 @@ def test_what_was_not_told_is_null_with_its_reason_and_never_0() -> None:
     [
         ({"retransmitted_bytes": 12}, 12 + 5),
         ({"retransmitted_bytes": 0, "participants": [{"retransmitted_bytes": 3}, {"retransmitted_bytes": 4}]}, 7 + 5),
+        ({"retransmitted_bytes": 12, "participants": 1}, 12 + 5),  # ROS 2 tells their number
         ({}, None),
     ],
 )
