@@ -14,8 +14,8 @@ from perflab.report.against_floor import FLOOR, floors_among
 from perflab.report.captions import first_of, interval_of, left_out_words
 from perflab.report.figures import AT_BOTTOM, Axis, Figure, Key, Label, Plot, Reference, Sign, fixed, of_metric
 from perflab.results.curve import BreakingPoint, Curve, CurveMetric
+from perflab.results.figure import Median
 from perflab.results.outcome import Outcomes
-from perflab.results.trial import Median
 from perflab.statistics.metrics import LOWER, NS, RATIO, Metric, find
 from perflab.units import format_bytes
 

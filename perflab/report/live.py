@@ -17,8 +17,9 @@ from perflab.phases import AUTO, OFF, SECONDS
 from perflab.quantity import COUNT, PLAIN, TIME
 from perflab.report import seconds as seconds_table
 from perflab.report.progress import RECENT, LiveLine, Pace, RunProgress
+from perflab.results.figure import Distribution
 from perflab.results.outcome import SUCCESS, Outcomes
-from perflab.results.trial import Distribution, least_lost
+from perflab.results.trial import least_lost
 from perflab.runs.display import Display, FinishedTrial, LiveProgress, PlannedTrial, RunPlan
 
 if TYPE_CHECKING:

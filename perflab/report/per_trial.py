@@ -10,7 +10,8 @@ import numpy as np
 from perflab.report.captions import durations, first_of, interval_of, workloads
 from perflab.report.figures import Figure, Key, Plot, Sign, of_metric, rows
 from perflab.report.results import Trials, by_level, summary_of
-from perflab.results.trial import Median, Trial
+from perflab.results.figure import Median
+from perflab.results.trial import Trial
 from perflab.statistics.metrics import LOWER, Metric, named
 
 MAX_ROWS = 40  # results in one picture

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from perflab.models import Ordinal, Share
-from perflab.results.trial import Circumstances, Families, Median, Phases
+from perflab.results.figure import Median
+from perflab.results.trial import Circumstances, Families, Phases
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from perflab.models import Count, Number
+from perflab.results.figure import Median
 from perflab.results.outcome import Outcomes
-from perflab.results.trial import Median
 
 # What a metric does from the first level to the last: "differs" is neither up nor down over all of them.
 Course = Literal["higher", "lower", "differs", "equivalent", "same", "too_few_trials", "not_shown"]

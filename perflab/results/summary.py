@@ -10,7 +10,8 @@ from perflab import models
 from perflab.results.comparison import Findings
 from perflab.results.costs import ExecutorCosts
 from perflab.results.curve import BreakingPoint, Curve
-from perflab.results.trial import OwnFigure, Result, as_today, know
+from perflab.results.figure import OwnFigure, know
+from perflab.results.trial import Result, as_today
 
 SCHEMA: Literal[1] = 1
 

@@ -21,7 +21,7 @@ import numpy as np
 import scipy
 
 from perflab.results.comparison import Estimate, Interval, Outlier
-from perflab.results.trial import Median
+from perflab.results.figure import Median
 from perflab.statistics.sample import Floats, Sample, as_median
 from perflab.units import format_confidence
 

@@ -19,7 +19,8 @@ from typing import Any
 from perflab import quantity
 from perflab.results.comparison import Estimate
 from perflab.results.costs import CostRatio, CostRow, ExecutorCosts
-from perflab.results.trial import Circumstances, Cost, Families, Median, PhaseRow, Phases, Result, RoleShare, Trial
+from perflab.results.figure import Median
+from perflab.results.trial import Circumstances, Cost, Families, PhaseRow, Phases, Result, RoleShare, Trial
 from perflab.statistics.cost import COUNTERS, ENDED, ROLES
 from perflab.statistics.metrics import METRICS, Measured, Metric
 from perflab.statistics.sample import Sample, as_median, design

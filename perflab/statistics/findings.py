@@ -31,7 +31,8 @@ from perflab.results.comparison import (
     SuccessRate,
     Verdict,
 )
-from perflab.results.trial import Median, Result
+from perflab.results.figure import Median
+from perflab.results.trial import Result
 from perflab.statistics import estimate, remarks
 from perflab.statistics.comparison import Compared, compare_all, lattice_of, verdicts_alone
 from perflab.statistics.difference import attainable_p

@@ -18,8 +18,7 @@ from typing import Any
 
 from perflab import models
 from perflab.errors import BadInput
-from perflab.results.summary import Summary
-from perflab.results.trial import (
+from perflab.results.figure import (
     Distribution,
     JitterFigure,
     KeyFigureResult,
@@ -27,10 +26,10 @@ from perflab.results.trial import (
     OwnFigure,
     OwnTimes,
     PathFigure,
-    Result,
-    added,
     know,
 )
+from perflab.results.summary import Summary
+from perflab.results.trial import Result, added
 from perflab.statistics import metrics
 from perflab.statistics.accounting import Accounts, Edge, EdgeKey, Publisher, PublisherKey
 from perflab.statistics.histogram import Histogram

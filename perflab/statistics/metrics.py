@@ -23,18 +23,8 @@ from perflab import quantity
 from perflab.errors import BadInput, instead
 from perflab.plugins import Registry
 from perflab.quantity import Quantity
-from perflab.results.trial import (
-    OWN_FIGURES,
-    SLOPE_FROM_S,
-    Distribution,
-    HasCounts,
-    Judged,
-    OwnFigure,
-    Trial,
-    counted,
-    owners,
-    received,
-)
+from perflab.results.figure import OWN_FIGURES, Distribution, OwnFigure
+from perflab.results.trial import SLOPE_FROM_S, HasCounts, Judged, Trial, counted, owners, received
 from perflab.statistics.cost import COUNTERS
 from perflab.units import format_count
 

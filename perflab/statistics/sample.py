@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from perflab.results.comparison import Estimate
-from perflab.results.trial import Median
+from perflab.results.figure import Median
 
 Floats = npt.NDArray[np.float64]
 Json = dict[str, Any]

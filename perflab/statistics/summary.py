@@ -10,15 +10,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
+from perflab.results.figure import Distribution, KeyFigureResult
 from perflab.results.outcome import FAILED, SUCCESS, Outcomes
 from perflab.results.summary import Summary
 from perflab.results.trial import (
     MEASURED,
     Circumstances,
     Coverage,
-    Distribution,
     EdgeResult,
-    KeyFigureResult,
     Lost,
     Passing,
     ProcessResources,

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from perflab.kernel import parse_cpu_list
-from perflab.results.trial import Distribution, HasCounts, ProcessResources, added, counted, largest, owners
+from perflab.results.figure import Distribution
+from perflab.results.trial import HasCounts, ProcessResources, added, counted, largest, owners
 
 # What the columns are, and their units.
 WORDS: Mapping[str, tuple[str, str]] = {

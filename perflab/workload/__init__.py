@@ -15,8 +15,9 @@ from perflab.results.phase import ALIGNED
 from perflab.results.source import Source as Source  # what a workload is made of
 
 if TYPE_CHECKING:
+    from perflab.results.figure import OwnFigure, OwnTimes
     from perflab.results.loops import Life, Loops
-    from perflab.results.trial import OwnFigure, OwnTimes, Trial
+    from perflab.results.trial import Trial
     from perflab.statistics.histogram import Histogram
     from perflab.workload.command import Command
 

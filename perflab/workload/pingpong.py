@@ -13,8 +13,8 @@ from pydantic import Field, model_validator
 
 from perflab import native
 from perflab.parameters import DurationNs
+from perflab.results.figure import OwnFigure, OwnTimes
 from perflab.results.outcome import FAILED, SUCCESS, OwnOutcome
-from perflab.results.trial import OwnFigure, OwnTimes
 from perflab.units import MAX_DURATION_S, NS_PER_S, format_duration
 from perflab.workload import Ended, Judgement, Made, Pins, WorkloadKind, ends, rounds, topology
 from perflab.workload.rounds import Stall

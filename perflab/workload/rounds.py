@@ -9,10 +9,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from perflab.results.loops import Life, Loop, Loops
-from perflab.statistics import histogram
-from perflab.statistics.histogram import Histogram
+
+if TYPE_CHECKING:
+    from perflab.statistics.histogram import Histogram
 
 # Where a loop can stand: from one instant to the next, in the order in which they happen.
 STAGES = (
@@ -114,6 +116,8 @@ def _intervals(found: Sequence[Loops], value: Callable[[int, int], int]) -> list
 
 
 def _histogram(values: Iterable[tuple[int, int]]) -> Histogram | None:
+    from perflab.statistics import histogram  # and numpy: who lists kinds of workloads shall not wait for it
+
     listed = list(values)
     return histogram.from_values([v for v, _ in listed], [at for _, at in listed]) if listed else None
 

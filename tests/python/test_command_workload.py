@@ -20,10 +20,11 @@ from perflab.errors import BadInput
 from perflab.experiment.command import CommandRun, environment, loaded_libraries
 from perflab.experiment.companion import left_behind
 from perflab.parameters import Parameters
+from perflab.results.figure import OwnFigure
 from perflab.results.files import TrialProcess
 from perflab.results.loops import Life, Loops
 from perflab.results.outcome import SUCCESS, OwnOutcome
-from perflab.results.trial import OwnFigure, Trial
+from perflab.results.trial import Trial
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import counted
 from perflab.workload import Judgement, WorkloadKind, command, generated

@@ -139,6 +139,13 @@ def test_help_imports_nothing_that_calculates_or_draws(words: tuple[str, ...]) -
     assert not {"numpy", "polars", "scipy", "statsmodels", "matplotlib", "plotly"} & set(done.stderr.split())
 
 
+def test_the_list_of_all_there_is_imports_nothing_that_calculates() -> None:
+    script = "import sys; from perflab.cli import main; main(['list']); sys.stderr.write(' '.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], cwd=SOURCE, capture_output=True, text=True, check=True)
+    assert "pingpong" in done.stdout
+    assert not {"numpy", "polars", "scipy", "perflab.results.trial"} & set(done.stderr.split())
+
+
 def test_what_a_run_showed_is_shown_without_what_calculates(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", Made({"cpu_load": Effect(2.0)}, blocks=2).summary())
     script = "import sys; from perflab.cli import main; main(sys.argv[1:]); sys.stderr.write(' '.join(sys.modules))"

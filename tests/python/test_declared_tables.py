@@ -14,7 +14,7 @@ from perflab.columns import Cell, Column, Table
 from perflab.report.latex.table import Table as Paper
 from perflab.report.table import print_declared
 from perflab.report.tables import plain
-from perflab.results.trial import Median
+from perflab.results.figure import Median
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,10 @@ from perflab.report.latex.table import Table, Value
 from perflab.report.latex.text import aligned, breakable, decimals, escape, number
 from perflab.results.comparison import CONDITION, Remark
 from perflab.results.curve import Bounds, BreakingPoint, Curve, CurveLevel, CurveMetric, Knee, LeftOutTrials, State
+from perflab.results.figure import Median
 from perflab.results.files import DesignedTrial
 from perflab.results.run import RunData
 from perflab.results.summary import Summary
-from perflab.results.trial import Median
 from perflab.runs.rundata import open_run
 from perflab.statistics.metrics import METRICS
 

@@ -18,8 +18,9 @@ from support import SOURCE
 from perflab.design.settings import BESIDE_S
 from perflab.report import live
 from perflab.report.progress import LiveLine, RunProgress
+from perflab.results.figure import Distribution
 from perflab.results.outcome import FAILED, HARNESS_ERROR, INVALID, SUCCESS, Outcome
-from perflab.results.trial import Distribution, Lost, Totals, Trial
+from perflab.results.trial import Lost, Totals, Trial
 from perflab.runs.display import FinishedTrial, LiveProgress, PlannedTrial, RunPlan
 from perflab.statistics import histogram as hg
 

@@ -20,7 +20,7 @@ from perflab.host import Host
 from perflab.report.run_page.page import markdown, report
 from perflab.report.runs import open_all
 from perflab.results.curve import Bounds, BreakingPoint, Curve, CurveLevel, CurveMetric, Knee, LeftOutTrials, LevelTried
-from perflab.results.trial import Median
+from perflab.results.figure import Median
 
 Json = dict[str, Any]
 

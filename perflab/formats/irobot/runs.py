@@ -19,6 +19,7 @@ from perflab.formats.irobot import dialect
 from perflab.formats.irobot.dialect import DISCOVERY, SERVICE_UNAVAILABLE, Event, Output, Sample
 from perflab.formats.irobot.parse import parse
 from perflab.formats.tables import empty_tables
+from perflab.results.figure import Distribution
 from perflab.results.files import Manifest, UsedSettings, UsedThresholds, UsedWorkload
 from perflab.results.outcome import SUCCESS, Outcomes
 from perflab.results.phase import ALIGNED, AS_CREATED
@@ -26,7 +27,6 @@ from perflab.results.run import IROBOT, IROBOT_LEGACY, UNKNOWN, RunData, Tables,
 from perflab.results.summary import Summary
 from perflab.results.trial import (
     Coverage,
-    Distribution,
     EdgeResult,
     Lost,
     ProcessResources,

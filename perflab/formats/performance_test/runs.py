@@ -32,6 +32,7 @@ from perflab.formats.performance_test.seconds import (
     size_of,
 )
 from perflab.formats.tables import empty_tables
+from perflab.results.figure import Distribution
 from perflab.results.files import Manifest, UsedSettings, UsedWorkload
 from perflab.results.outcome import SUCCESS, Outcomes
 from perflab.results.run import PERFORMANCE_TEST, UNKNOWN, RunData, Tables, TrialTables
@@ -39,7 +40,6 @@ from perflab.results.summary import Summary
 from perflab.results.trial import (
     BASELINE,
     Coverage,
-    Distribution,
     EdgeResult,
     Level,
     Lost,

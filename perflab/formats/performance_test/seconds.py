@@ -9,7 +9,8 @@ from itertools import pairwise
 
 from perflab.formats.performance_test import dialect
 from perflab.formats.performance_test.dialect import Log, Second
-from perflab.results.trial import Distribution, added
+from perflab.results.figure import Distribution
+from perflab.results.trial import added
 
 _SINCE_BOOT_S = 10  # longer than a row can be than its place: no row lasts that long
 _OVERFLOW_NS = 3.037e9  # the root of 2^63: a sum of latencies from which the variance of 2.x overflows

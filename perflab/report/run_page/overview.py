@@ -22,7 +22,8 @@ from perflab.report.runs import ReportRun
 from perflab.report.tables import plain
 from perflab.report.tables.results import median_of
 from perflab.results.comparison import ALPHA, BETTER, CONDITION, DIFFERENCES, OBSERVER, WORSE, Comparison, Finding
-from perflab.results.trial import Median, Why
+from perflab.results.figure import Median
+from perflab.results.trial import Why
 from perflab.results.trust import Trust
 from perflab.statistics.comparison import Compared
 from perflab.statistics.metrics import LOWER, RATIO, Metric, chosen, find

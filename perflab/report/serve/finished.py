@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 from perflab import models
 from perflab.errors import DAMAGE, BadInput
 from perflab.results.curve import BreakingPoint, Curve
+from perflab.results.figure import Median
 from perflab.results.files import DesignedTreatment, Manifest, TrialFile
 from perflab.results.outcome import Outcomes
-from perflab.results.trial import Circumstances, Coverage, Median, Result, Totals, added, least_lost, owners
+from perflab.results.trial import Circumstances, Coverage, Result, Totals, added, least_lost, owners
 from perflab.runs.collect import collect, expected_of
 from perflab.runs.display import FinishedTrial
 from perflab.runs.rundir import TrialDirectory

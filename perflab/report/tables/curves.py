@@ -11,7 +11,7 @@ from perflab.report.against_floor import floors_among
 from perflab.report.tables.messages import Of
 from perflab.report.tables.results import left_out
 from perflab.results.curve import BreakingPoint, Curve, CurveLevel, CurveMetric, Knee, LevelTried, Saturation
-from perflab.results.trial import Median
+from perflab.results.figure import Median
 from perflab.statistics.breaking_point_verdicts import STATES
 from perflab.statistics.metrics import LOWER, RATIO, Metric, find, named
 from perflab.statistics.selection import level_number, level_words

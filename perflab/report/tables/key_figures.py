@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from perflab.columns import Cell, Column, Read, Table
 from perflab.quantity import PLAIN
 from perflab.report.tables.messages import RUN, Of, result_column
-from perflab.results.trial import JitterFigure, KeyFigureResult, LostFigure, OwnFigure, OwnTimes, PathFigure, Result
+from perflab.results.figure import JitterFigure, KeyFigureResult, LostFigure, OwnFigure, OwnTimes, PathFigure
+from perflab.results.trial import Result
 from perflab.statistics.key_figures import JITTER, PATH, SHOWN
 from perflab.statistics.metrics import COUNT, LOWER, PERCENT, find, named
 from perflab.units import format_count, format_time

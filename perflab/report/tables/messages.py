@@ -8,10 +8,10 @@ from typing import Any, Generic, TypeVar
 
 from perflab.columns import Cell, Column, Table
 from perflab.quantity import BYTES, COUNT, DATA_RATE, FREQUENCY, KILOBYTES, PER_SECOND, PERCENT, PLAIN, SYMBOL, TIME
+from perflab.results.figure import Distribution
 from perflab.results.trial import (
     AllocationSite,
     Counts,
-    Distribution,
     EdgeResult,
     ProcessResources,
     Resources,

@@ -26,9 +26,10 @@ from perflab.results.comparison import (
 from perflab.results.comparison import (
     FACTOR as OF_FACTOR,
 )
+from perflab.results.figure import Median
 from perflab.results.outcome import Outcomes
 from perflab.results.summary import Summary
-from perflab.results.trial import BASELINE, Median, Result
+from perflab.results.trial import BASELINE, Result
 from perflab.statistics.metrics import DEFAULT, RATIO, Metric, find, named
 from perflab.statistics.pairs import Entering, places_of
 from perflab.statistics.proportion import wilson

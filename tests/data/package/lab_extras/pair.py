@@ -5,8 +5,8 @@ from __future__ import annotations
 from pydantic import Field
 
 from perflab.parameters import Parameters
+from perflab.results.figure import OwnFigure
 from perflab.results.outcome import OwnOutcome
-from perflab.results.trial import OwnFigure
 from perflab.workload import Ended, Graph, Judgement, Made, WorkloadKind, extend
 
 

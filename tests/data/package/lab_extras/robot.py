@@ -8,8 +8,8 @@ from typing import Literal
 from pydantic import Field
 
 from perflab.parameters import Parameters
+from perflab.results.figure import OwnFigure
 from perflab.results.outcome import OwnOutcome
-from perflab.results.trial import OwnFigure
 from perflab.workload import Ended, Judgement, WorkloadKind
 from perflab.workload.command import Command, CommandParameters, load
 
