@@ -35,6 +35,7 @@ from perflab.results.trial import (
     Result,
     ServiceResult,
     ThreadGroup,
+    Totals,
     Trial,
     added,
     received,
@@ -192,8 +193,9 @@ def _print_result(out: Console, result: Result, middleware: str, with_edges: boo
         print_rows(out, key_figures.of_result(result))
         out.print()
     if topics:
-        print_rows(out, messages.distributions(totals))
-        out.print()
+        if (times := messages.distributions(totals)).rows:
+            print_rows(out, times)
+            out.print()
         if with_edges:
             _print_slowest(out, messages.edges, result.edges)
     _print_slowest(out, messages.services, services)
@@ -352,6 +354,10 @@ def totals_in_words(totals: Counts, what: str = "messages") -> Text:
     """ "10 540 of 10 540 messages received, 0 lost, 12 late (0.11 %), 0 too late"; only what is known."""
     received = totals.received
     text = Text()
+    if received is None and isinstance(totals, Totals) and totals.published is not None:
+        text.append(f"{format_count(totals.published)} {what} published", "bold")
+        text.append(", received by whom is not known", "yellow")
+        return text
     of = f" of {format_count(totals.sent)}" if totals.sent is not None else ""
     text.append(f"{format_count(received)}{of} {what} received", "bold")
     lost = totals.lost

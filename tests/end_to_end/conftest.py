@@ -101,8 +101,10 @@ def started(*arguments: str | Path) -> Iterator[Perflab]:
             process.kill()
 
 
-def measuring(out: Path, process: subprocess.Popen[str]) -> dict[str, int]:
-    """The processes of the trial, as soon as each has written a checkpoint with a received message."""
+def measuring(out: Path, process: subprocess.Popen[str], begun: Callable[[Path], bool] | None = None) -> dict[str, int]:
+    """The processes of the trial, as soon as each has written a checkpoint with a received message; or `begun` says of
+    the records of each that it has."""
+    begun = begun or has_received
     deadline = time.monotonic() + TIMEOUT_S
     while time.monotonic() < deadline:
         assert process.poll() is None, process.communicate()
@@ -110,7 +112,7 @@ def measuring(out: Path, process: subprocess.Popen[str]) -> dict[str, int]:
         if trials:
             processes = json.loads(trials[-1].read_text())["processes"]
             records = [trials[-1].parent / "processes" / f"{name}.jsonl" for name in processes]
-            if all(has_received(record) for record in records):
+            if all(begun(record) for record in records):
                 return {name: p["pid"] for name, p in processes.items()}
         time.sleep(0.05)
     raise AssertionError("the trial never began to measure")
@@ -118,9 +120,13 @@ def measuring(out: Path, process: subprocess.Popen[str]) -> dict[str, int]:
 
 def has_received(record: Path) -> bool:
     """Whether a process has written a checkpoint with a received message."""
+    return any(edge["received"] for checkpoint in checkpoints(record) for edge in checkpoint["edges"])
+
+
+def checkpoints(record: Path) -> list[Json]:
+    """Those that a process has written so far."""
     whole = record.read_text().split("\n")[:-1] if record.exists() else []
-    checkpoints = [c for c in map(json.loads, whole) if c["type"] == "checkpoint"]
-    return any(edge["received"] for checkpoint in checkpoints for edge in checkpoint["edges"])
+    return [c for c in map(json.loads, whole) if c["type"] == "checkpoint"]
 
 
 def wait_until_gone(pids: dict[str, int]) -> None:

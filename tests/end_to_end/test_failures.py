@@ -20,6 +20,7 @@ from .conftest import (
     PINGPONG,
     TIMEOUT_S,
     Run,
+    checkpoints,
     command,
     environment,
     kill,
@@ -98,6 +99,26 @@ def test_a_run_without_an_end_is_whole_when_it_is_stopped(run: Run, pingpong: Pa
     assert (detail["outcome"], detail["complete"], totals["lost"]["tail"]) == ("success", True, 0)
     assert totals["received"] > 0
     assert detail["measured_s"] == pytest.approx(result["duration_s"], abs=1e-6) and result["duration_s"] > 0
+
+
+def test_who_stops_a_run_twice_does_not_wait_for_messages_on_their_way(
+    run: Run, pingpong: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    late = ("--middleware", "sim", "--middleware-option", "delay=100s")
+    with started("run", pingpong, "-t", "0", *late, "-o", out) as process:
+        pids = measuring(out, process, lambda record: bool(checkpoints(record)))
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "waiting for messages that are on their way" in line:
+                break
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 128 + signal.SIGINT
+    assert stderr.endswith("perflab: interrupted by SIGINT\n")
+    wait_until_gone(pids)
+    assert run("show", out).returncode == 0
 
 
 @pytest.fixture

@@ -167,6 +167,13 @@ def test_a_publisher_and_its_subscriber_are_one_trial() -> None:
     assert f"run_pub.csv and 1 more: {left_out}" in run.notes
 
 
+def test_a_publisher_alone_says_what_it_published(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", str(DATA / "pair" / "run_pub.csv")]) == 0
+    shown = capsys.readouterr().out
+    assert "published, received by whom is not known" in shown
+    assert not any(line.strip() == "─" for line in shown.splitlines()), "a table without columns"
+
+
 def test_latencies_since_the_start_are_those_of_the_last_row() -> None:
     run, result = open_run(DATA / "pair"), result_of(DATA / "pair")
     latency = result["totals"]["latency_ns"]
