@@ -51,25 +51,25 @@ def summary(run: Path) -> Json:
 
 def test_a_sweep_has_a_curve_with_every_level_in_every_block(run: Run, busy: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    options = ["--factor", "workload.timer_speed=1,5,9..11/3,20", "--trials", "6", "--success", "response.max <= 100ms"]
+    options = ["--factor", "workload.timer_speed=1,5,9..11/3,20", "--trials", "4", "--success", "response.max <= 100ms"]
     refused = run("sweep", busy, *VIRTUAL, *options, "-o", out)
     assert refused.returncode == 2, "a list and a range are two things"
-    options[1] = "workload.timer_speed=1,5,9,12,20"
+    options[1] = "workload.timer_speed=1,5,9,12"
     done = run("sweep", busy, *VIRTUAL, *options, "-o", out)
     assert done.returncode == 0, f"trials that fail are results: {done.stderr}"
     manifest = json.loads((out / "manifest.json").read_text())
     blocks = Counter((t["block"], t["factors"]["workload.timer_speed"]) for t in manifest["trials"])
-    assert blocks == Counter((block, level) for block in range(1, 7) for level in (1, 5, 9, 12, 20))
+    assert blocks == Counter((block, level) for block in range(1, 5) for level in (1, 5, 9, 12))
     orders = [
-        [t["factors"]["workload.timer_speed"] for t in manifest["trials"] if t["block"] == b] for b in range(1, 7)
+        [t["factors"]["workload.timer_speed"] for t in manifest["trials"] if t["block"] == b] for b in range(1, 5)
     ]
     assert len({tuple(order) for order in orders}) > 1, "the order is drawn for each block"
     (curve,) = summary(out)["curves"]
     assert (curve["factor"], curve["variant"]) == ("workload.timer_speed", "virtual")
-    assert [level["level"] for level in curve["levels"]] == [1, 5, 9, 12, 20]
+    assert [level["level"] for level in curve["levels"]] == [1, 5, 9, 12]
     # At 9 times the rate a trial has no backlog, at 12 times one of up to 200 ms.
-    assert [level["successes"] for level in curve["levels"]] == [6, 6, 6, 0, 0]
-    assert all(level["judged"] == 6 and level["invalid"] == 0 for level in curve["levels"])
+    assert [level["successes"] for level in curve["levels"]] == [4, 4, 4, 0]
+    assert all(level["judged"] == 4 and level["invalid"] == 0 for level in curve["levels"])
     shown = run("show", out)
     assert "workload.timer_speed" in shown.stdout
     (out / "summary.json").unlink()
@@ -147,6 +147,7 @@ def test_each_variant_has_a_search_of_its_own_and_they_take_turns(run: Run, busy
     assert [name for _, name in orders[: 2 * shorter]] == ["free", "slow"] * shorter
 
 
+@pytest.mark.long
 def test_an_interrupted_search_goes_on_as_if_nothing_had_been(run: Run, busy: Path, tmp_path: Path) -> None:
     whole, halved = tmp_path / "whole", tmp_path / "halved"
     assert run("breaking-point", busy, *VIRTUAL, *SEARCH, "-o", whole).returncode == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -19,6 +20,7 @@ from made_sweep import made_breaking_point, made_curve
 
 from perflab.report.run_page.page import report
 from perflab.report.runs import open_all
+from tests.marks import long_but
 
 Json = dict[str, Any]
 
@@ -276,8 +278,10 @@ def axe() -> str:
     return resources.files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [1400, 420])
+# Each page in each width and in each colours; the other half of the combinations is for the long check.
+@pytest.mark.parametrize(
+    ("width", "dark"), long_but([(1400, False), (420, True)], itertools.product((1400, 420), (False, True)))
+)
 @pytest.mark.parametrize("name", ["demo", "drawn", "sweep", "search", "two"])
 def test_axe_finds_nothing_serious(
     page: Page, pages: dict[str, Path], others: dict[str, Path], name: str, width: int, dark: bool
