@@ -195,7 +195,9 @@ def _seconds(result: Result) -> str:
 def _print(found: Sequence[Beside], notes: Sequence[str], said: Sequence[str], *, per_trial: bool) -> None:
     from rich.text import Text
 
-    from perflab.report.table import print_rows, width_of
+    from perflab.report.table import print_declared, print_rows, width_of
+    from perflab.report.tables import outcomes
+    from perflab.report.tables.messages import Of
     from perflab.report.tables.side_by_side import table
 
     out = console()
@@ -218,6 +220,8 @@ def _print(found: Sequence[Beside], notes: Sequence[str], said: Sequence[str], *
         print_rows(out, table([first, *rest[:count]], per_trial=per_trial))
         out.print()
         rest = rest[count:]
+    for of_kind in outcomes.tables([Of(b.side.result, header) for header, b in zip(headers, found, strict=True)]):
+        print_declared(out, of_kind)
     for words in said:
         out.print(Text(f"{words[0].upper()}{words[1:].removesuffix('.')}.", "dim"))
 

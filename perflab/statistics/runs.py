@@ -14,6 +14,7 @@ from typing import Literal
 import scipy
 
 from perflab.results.comparison import ALPHA, MARGIN, Direction
+from perflab.results.outcome import Outcome
 from perflab.results.trial import Result
 from perflab.statistics.comparison import Analysed, Compared, compare_all, compare_metric, holm
 from perflab.statistics.difference import attainable_p, rank_p
@@ -178,9 +179,14 @@ def _check(tested: _Tested, p: float | None, size: int, alpha: float, margin: fl
     return GateCheck(tested.match, metric.name, metric.words, verdict, reason, p, comparison, *medians)
 
 
+def _rate_in_words(result: Result, rate: tuple[int, int]) -> str:
+    """ "2 of 6 (4 stalled)"."""
+    return f"{rate[0]} of {rate[1]}{result.outcomes.cases(Outcome.FAILED)}"
+
+
 def _success_check(tested: _Tested, p: float | None, size: int, alpha: float) -> GateCheck:
     first, second = _rate(tested.match.first), _rate(tested.match.second)
-    rates = f"{first[0]} of {first[1]}", f"{second[0]} of {second[1]}"
+    rates = _rate_in_words(tested.match.first, first), _rate_in_words(tested.match.second, second)
     verdict: GateVerdict
     if not second[1]:
         verdict, reason = UNDECIDED, "no trial of this run was a success or a failure"

@@ -145,7 +145,9 @@ def test_a_workload_has_figures_and_outcomes_of_its_own_wherever_there_are_some(
     said_by: tuple[tuple[str | Path, ...], ...] = (
         (f"trial 2: {quiet}", "show", run),
         ("words heard", "compare", again, run),
+        ("3/3 [44, 100] %", "compare", again, run),
         ("words heard", "check", run, "--baseline", again),
+        ("0 of 3 (3 too quiet)", "check", run, "--baseline", again),
         ("page.html", "report", run, "--still", "-o", tmp_path / "page.html"),
         ("paper", "report", run, "--latex", tmp_path / "paper"),
         ("trials.csv", "export", run, "--format", "csv", "-o", tmp_path / "csv"),
@@ -154,6 +156,7 @@ def test_a_workload_has_figures_and_outcomes_of_its_own_wherever_there_are_some(
         done = perflab_with(tmp_path, *verb)
         assert str(words_said) in done.stdout, (verb, done.stdout, done.stderr)
     assert "words heard" in (tmp_path / "paper" / "results.tex").read_text()
+    assert "too quiet" in (tmp_path / "paper" / "outcomes.tex").read_text()
     page = (tmp_path / "page.html").read_text()
     assert "words heard" in page and "3 failed (3 too quiet)" in page
     (table,) = (tmp_path / "csv").rglob("trials.csv")

@@ -7,10 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from perflab.report import inventory
+from perflab.report.label import labels
 from perflab.report.latex.table import Table
 from perflab.report.latex.text import listed
-from perflab.report.tables import costs, curves
+from perflab.report.tables import costs, curves, outcomes
 from perflab.report.tables.conditions import conditions
+from perflab.report.tables.messages import Of
 from perflab.report.tables.results import comparisons, confidence_of, median_of, metrics_of, treatments
 from perflab.results.summary import Summary
 from perflab.units import format_confidence
@@ -22,7 +24,7 @@ MOST_COSTS = 8  # columns that fit a page
 
 def tables(summary: Summary) -> list[Table]:
     """Those in which something stands."""
-    made = (_results, _comparisons, of_curves, of_costs, _breaking_points, _conditions)
+    made = (_results, _outcomes, _comparisons, of_curves, of_costs, _breaking_points, _conditions)
     return [table for make in made for table in make(summary) if table.declared.rows]
 
 
@@ -38,6 +40,13 @@ def _results(summary: Summary) -> Iterator[Table]:
         f"{workloads}: median over trials{between}. Success: trials that met all criteria of those that count, with "
         f"Wilson's {level} interval.",
     )
+
+
+def _outcomes(summary: Summary) -> Iterator[Table]:
+    named = [Of(result, name) for result, name in zip(summary.results, labels(summary.results), strict=True)]
+    for table in outcomes.tables(named):
+        words = f"What became of the trials that were judged, with Wilson's {100 * outcomes.LEVEL:g} % intervals."
+        yield Table(replace(table, notes=[]), words)
 
 
 def _comparisons(summary: Summary) -> Iterator[Table]:

@@ -88,6 +88,7 @@ class Beside:
             **{key: models.as_json(getattr(self.side.result, key)) for key in _ABOUT},
             "trials_merged": self.trials,
             "complete": self.side.result.coverage.complete,
+            "outcomes": models.as_json(self.side.result.outcomes),
             "figures": dict(self.figures),
             "ratios": dict(self.ratios),
         }
