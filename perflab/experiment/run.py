@@ -431,6 +431,7 @@ def _one_trial(context: _Context, plan: TrialPlan, planned: Planned, run: RunDir
         own_outcome=data.own_outcome,
         own_figures=data.own_figures,
         own_times=data.own_times,
+        starved=data.starved,
         criteria=data.criteria,
         notes=(*recorded, *ended.file.notes, *told, *collected.notes),
     )
@@ -459,7 +460,8 @@ def _judged_by_kind(collected: Collected, workload: Workload, directory: Path) -
     try:
         found_loops = [timer for p in collected.processes for timer in loops.of(p.name, p.loops)]
         lives = [loops.life(process) for process in collected.processes]
-        found, outcome = workload.at(data.factors).judged(figures_of(data), directory, found_loops, lives)
+        starvation = traced.starvation(directory, collected.processes)
+        found, outcome = workload.at(data.factors).judged(figures_of(data), directory, found_loops, lives, starvation)
         times = {name: hg.to_record(histogram) for name, histogram in found.times.items()}
     except Exception as error:  # noqa: BLE001 - of a kind that may be anybody's
         reason = f"workload {workload.kind} cannot judge the trial: {one_line(f'{type(error).__name__}: {error}')}"
@@ -468,7 +470,13 @@ def _judged_by_kind(collected: Collected, workload: Workload, directory: Path) -
     if outcome is None or data.outcome not in (SUCCESS, outcome.of):
         return data
     reason = ": ".join(filter(None, (outcome.words, data.reason or found.reason)))
-    return replace(data, outcome=outcome.of, own_outcome=outcome, reason=None if outcome.of == SUCCESS else reason)
+    return replace(
+        data,
+        outcome=outcome.of,
+        own_outcome=outcome,
+        reason=None if outcome.of == SUCCESS else reason,
+        starved=found.starved or data.starved,
+    )
 
 
 def _judged(data: TrialData, criteria: Sequence[Criterion]) -> TrialData:

@@ -35,6 +35,8 @@ from perflab.trace.threads import OF_ANY, identities, in_words, part_of, section
 from perflab.trace.why_threads import Layer, Threads, ints
 from perflab.units import format_time, plural
 
+__all__ = ["LONGER_THAN_NS", "TABLES", "starvation"]
+
 _NAMED = 3  # threads in the sentence
 _NOBODY = "no thread is known to have had the CPU"
 
@@ -243,17 +245,19 @@ class _Found:
         return Section(replace(VERDICT, title=sentence), VERDICT.frame([row]), notes)
 
     def _sentence(self) -> str:
-        """ "3 threads starved for 100 ms or longer; recv (tid 21) of listener for 950 ms behind hog (RT 90) on CPU 1"."""
+        """ "1 thread starved for 100 ms or longer: thread recv (tid 21) of listener (pid 20) did not run for 950 ms
+        behind hog (pid 99, RT 90) on CPU 1"."""
         limit = format_time(self.longer_than_ns)
         if self.trace.facts["scheduler"] is None:
             return "Whether threads starved is not known"
         if not self.waits.height:
             return f"No thread that could run waited for a CPU for {limit} or longer"
-        said = []
         longest_first = self.with_holders().sort("waited_ns", "wait", descending=[True, False])
         of_threads = longest_first.unique("thread_row", keep="first", maintain_order=True)
-        for row in of_threads.head(_NAMED).iter_rows(named=True):
-            said.append(f"{thread_words(row)} did not run for {format_time(row['waited_ns'])}{behind_words(row)}")
+        said = [
+            f"{thread_words(row)} did not run for {format_time(row['waited_ns'])}{behind_words(row)}"
+            for row in of_threads.head(_NAMED).iter_rows(named=True)
+        ]
         more = of_threads.height - len(said)
         rest = f", and {more} more" if more > 0 else ""
         return f"{plural(of_threads.height, 'thread')} starved for {limit} or longer: {'; '.join(said)}{rest}"
@@ -378,6 +382,3 @@ def _cpus(column: str) -> pl.Expr:
 
 def _priorities(column: str) -> pl.Expr:
     return in_words(column, lambda numbers: ", ".join(map(priority_label, numbers)))
-
-
-__all__ = ["TABLES", "starvation"]

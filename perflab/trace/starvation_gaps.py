@@ -1,7 +1,7 @@
 """Stretches in which a callback did not come while a thread starved, and what stood between.
 
-A stretch lasts from one start of a callback to the next one; the first from when the callback is known. It is told
-where one of these is true:
+A stretch lasts from one start of a callback to the next one; the first of a subscription from when it is known. It is
+told where one of these is true:
   chain   the message that ended it, or one that this one was published for, waited for the CPU of a starving thread
   lost    messages of its topic were published meanwhile and never handled by it, and a thread starved of its process,
           or of one that publishes that topic
@@ -24,7 +24,7 @@ from perflab.trace.answer import Section
 from perflab.trace.columns import Table, because, count, identity, text, time
 from perflab.trace.messages import Deliveries
 from perflab.trace.quality import Quality
-from perflab.trace.scope import Scope, since_begin
+from perflab.trace.scope import Scope
 from perflab.trace.source import Source
 from perflab.trace.starvation_waits import behind_words, thread_words
 from perflab.trace.why_path import STAGES
@@ -156,6 +156,7 @@ def gaps(
     parts = _parts(trace, messages, needed, threads)
     carriers = {part["thread_row"] for told in parts.values() for part in told if starving.held_up(part)}
     unhandled = _Unhandled(trace, Deliveries(trace, quality))
+    zero_ns = int(trace.facts["begin_ns"] or 0)
     rows: list[Json] = []
     links: list[Json] = []
     for stretch in stretches:
@@ -181,14 +182,13 @@ def gaps(
         chain_ns = stretch.end_ns - max(stretch.begin_ns, min(begins)) if begins else None
         of_thread = sum(part["part_ns"] for part in held if part["thread_row"] == row["thread_row"])
         links += [_link(len(rows), stretch, part, messages["edge"][subject]) for subject, part in of_chain]
-        rows.append(_row(len(rows), stretch, callback, row, chain_ns, lost, of_thread) | {"at_ns": None})
-    frame = STRETCHES.frame(rows).with_columns(since_begin(trace, "begin_ns").alias("at_ns"))
-    return Gaps(frame, CHAIN.frame(links))
+        rows.append(_row(len(rows), stretch, callback, row, chain_ns, lost, of_thread, zero_ns))
+    return Gaps(STRETCHES.frame(rows), CHAIN.frame(links))
 
 
 def _stretches(trace: Source, scope: Scope, longer_than_ns: int) -> Iterator[_Stretch]:
     """From start to start of each callback, those that are as long as that and touch the scope's time."""
-    known = trace.table("callbacks").with_row_index("callback")
+    known = trace.table("callbacks").with_row_index("callback").filter(pl.col("kind") == "subscription")
     known = known.select(pl.col("callback").cast(pl.Int32), known_ns="valid_from_ns")
     first_ns, last_ns = scope.bounds(trace)
     long = (
@@ -292,10 +292,12 @@ def _parts(trace: Source, messages: pl.DataFrame, needed: Sequence[int], threads
     return found
 
 
-def _row(number: int, stretch: _Stretch, callback: Json, row: Json, chain_ns: int | None, lost: int, held: int) -> Json:
+def _row(
+    number: int, stretch: _Stretch, callback: Json, row: Json, chain_ns: int | None, lost: int, held: int, zero_ns: int
+) -> dict[str, Any]:
     sentence = (
-        f"callback {callback['label']} did not come for {format_time(stretch.length_ns)}: {thread_words(row)} could run and did"
-        f" not for {format_time(row['overlap_ns'])}{behind_words(row)}"
+        f"callback {callback['label']} did not come for {format_time(stretch.length_ns)}: {thread_words(row)} could"
+        f" run and did not for {format_time(row['overlap_ns'])}{behind_words(row)}"
     )
     if held:
         sentence += f"; the message that ended it waited for that thread for {format_time(held)}"
@@ -305,6 +307,7 @@ def _row(number: int, stretch: _Stretch, callback: Json, row: Json, chain_ns: in
         "stretch": number,
         "callback": callback["label"],
         "topic": callback["name"] if callback["kind"] == "subscription" else None,
+        "at_ns": stretch.begin_ns - zero_ns,
         "begin_ns": stretch.begin_ns,
         "end_ns": stretch.end_ns,
         "length_ns": stretch.length_ns,

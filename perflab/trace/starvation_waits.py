@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -89,14 +90,14 @@ def held(trace: Source, threads: Threads, waits: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.when(pl.col("priority") > -FOREVER).then("priority"))
 
 
-def thread_words(row: dict[str, Any]) -> str:
+def thread_words(row: Mapping[str, Any]) -> str:
     """ "thread recv (tid 21) of listener"."""
     process = row["process"]
     place = f" of {process} (pid {row['pid']})" if process is not None else ""
     return f"thread {row['thread'] or '(unnamed)'} (tid {row['tid']}){place}"
 
 
-def behind_words(row: dict[str, Any]) -> str:
+def behind_words(row: Mapping[str, Any]) -> str:
     """ " behind perflab-burn (pid 7, RT 90) on CPU 1"; nothing where nobody knows who it was."""
     if row["by_thread"] is None:
         return ""
