@@ -325,6 +325,17 @@ class ThreadGroup:
     cpus: tuple[int, ...]
     """Those it may run on."""
     tids: tuple[int, ...]
+    runtime_ns: Count | None = None
+    """Of DEADLINE, as the next two; null with the others."""
+    deadline_ns: Count | None = None
+    period_ns: Count | None = None
+
+    @property
+    def scheduled(self) -> str:
+        """ "RR 98", "DEADLINE 2 ms/10 ms/10 ms"."""
+        times = (self.runtime_ns, self.deadline_ns, self.period_ns)
+        of_deadline = "/".join(format_duration(ns / NS_PER_S) for ns in times if ns is not None)
+        return " ".join(filter(None, (self.policy, str(self.priority or ""), of_deadline)))
 
 
 @dataclass(frozen=True, kw_only=True)
