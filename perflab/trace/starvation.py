@@ -247,7 +247,7 @@ class _Found:
     def _sentence(self) -> str:
         """ "1 thread starved for 100 ms or longer: thread recv (tid 21) of listener (pid 20) did not run for 950 ms
         behind hog (pid 99, RT 90) on CPU 1"."""
-        limit = format_time(self.longer_than_ns)
+        limit = names.period(self.longer_than_ns)
         if self.trace.facts["scheduler"] is None:
             return "Whether threads starved is not known"
         if not self.waits.height:
@@ -283,7 +283,7 @@ class _Found:
             cpus=_cpus("cpu_numbers"),
             priorities=_priorities("priority_numbers"),
         )
-        notes = (f"waits of {format_time(self.longer_than_ns)} and more",) if rows.height else self._why_empty()
+        notes = (f"waits of {names.period(self.longer_than_ns)} and more",) if rows.height else self._why_empty()
         return section_of(
             self.trace, STARVED, rows.select("thread_row", *STARVED.names[len(OF_ANY) :]), notes, longest="longest_ns"
         )
@@ -373,7 +373,7 @@ class _Found:
     def _why_empty(self) -> tuple[str, ...]:
         if self.trace.facts["scheduler"] is None:
             return (NO_SCHEDULER,)
-        return (f"no thread that could run waited for {format_time(self.longer_than_ns)} or longer",)
+        return (f"no thread that could run waited for {names.period(self.longer_than_ns)} or longer",)
 
 
 def _cpus(column: str) -> pl.Expr:
