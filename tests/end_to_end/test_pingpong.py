@@ -117,9 +117,9 @@ observers: [{tracing: {trials: all}}]
 
 @needs_root
 @pytest.mark.alone
-@pytest.mark.parametrize("times", long_but([(1,)], [(1,), (5, 5, 5, 5)]))
+@pytest.mark.parametrize("times", long_but([[1]], [[1], [5, 5, 5, 5]]))
 def test_a_thread_that_is_starved_on_purpose_is_named_and_without_one_none_is(
-    run: Run, tmp_path: Path, times: tuple[int, ...]
+    run: Run, tmp_path: Path, times: list[int]
 ) -> None:
     """Pong's executor below the inhibitor, or above it: who starves is known, and so is who has the CPU. In several
     runs, as one of all would take longer than a command of the tests may."""
