@@ -30,12 +30,13 @@ from perflab.trace.quality import quality_of
 from perflab.trace.scheduling import covered_ns, priority_label
 from perflab.trace.scope import EVERYTHING, Scope, since_begin
 from perflab.trace.source import Source
+from perflab.trace.starvation_gaps import short_chain
 from perflab.trace.starvation_waits import KERNEL, LONGER_THAN_NS, behind_words, held, roles, thread_words, waits_of
 from perflab.trace.threads import OF_ANY, identities, in_words, part_of, section_of
 from perflab.trace.why_threads import Layer, Threads, ints
 from perflab.units import format_time, plural
 
-__all__ = ["LONGER_THAN_NS", "TABLES", "starvation"]
+__all__ = ["LONGER_THAN_NS", "TABLES", "short_chain", "starvation"]
 
 _NAMED = 3  # threads in the sentence
 _NOBODY = "no thread is known to have had the CPU"
@@ -150,7 +151,7 @@ WAITERS = Table(
     spare=("for_process",),
 )
 
-TABLES = (VERDICT, STARVED, HOLDERS, WAITS, WAITERS, *starvation_gaps.TABLES)
+TABLES = (VERDICT, STARVED, *starvation_gaps.TABLES, HOLDERS, WAITS, WAITERS)
 
 
 def starvation(
@@ -168,10 +169,10 @@ def starvation(
     sections = (
         found.verdict(gaps.frame.height),
         found.starved(waiters),
+        *gaps.sections(),
         found.holders_section(),
         found.waits_section(),
         found.waiters_section(waiters),
-        *gaps.sections(),
     )
     return quality.answer("starvation", sections, "thread states", "wake-ups", scope=scope)
 

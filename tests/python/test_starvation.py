@@ -84,7 +84,7 @@ def test_threads_have_the_names_that_the_records_and_the_monitor_have(tmp_path: 
     reading = {"tid": 21, "name": "recvUC", "role": "middleware", "policy": "OTHER", "priority": 0}
     process = ProcessRecords("pong", threads=[{"threads": [reading]}])
     monitor = MadeMonitor(tmp_path / "monitor.jsonl")
-    monitor.thread("priority_inhibitor", 9, pid=8, policy="RR", priority=90).samples(2).write()
+    monitor.thread("priority_inhibitor", 9, pid=8, policy="RR", priority=90).samples(2).reader()
     found = traced.starvation(kept(tmp_path, row()), [process])
     assert found is not None
     (wait,) = found.waits
