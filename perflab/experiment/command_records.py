@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from perflab.condition import Window
 from perflab.errors import PerflabError
-from perflab.experiment.running import MONITOR_FILE, RunningTrial
-from perflab.formats.monitor import MonitorReader
+from perflab.experiment.running import RunningTrial
+from perflab.formats.monitor import MONITOR_FILE, MonitorReader
 from perflab.formats.records import RecordError
 from perflab.observer import Artifact
 from perflab.statistics.system_counts import USAGE

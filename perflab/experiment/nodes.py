@@ -529,8 +529,10 @@ class Nodes(System):
 
     def _fail_told(self, name: str, line: protocol.Failure) -> NoReturn:
         text = one_line(line.text)
-        if protocol.STRANGER in text or protocol.NOT_READY in text:
+        if protocol.STRANGER in text:
             raise Failed(HARNESS_ERROR, text)
+        if protocol.NOT_READY in text:
+            raise self._stuck(HARNESS_ERROR, text)
         if line.kind == "failed" and (label := self._of_conditions.get(name)):
             raise NotInEffect(f"{label}: process {name!r}: {text}", label)
         match line.kind:

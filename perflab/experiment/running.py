@@ -15,7 +15,7 @@ from perflab.errors import Interrupted, PerflabError, ProtocolError
 from perflab.experiment.companion import GuardedCompanion
 from perflab.experiment.supervisor import CompanionEnded, Event, Supervisor, Tick
 from perflab.experiment.trial_plan import TrialPlan
-from perflab.formats.monitor import MonitorReader
+from perflab.formats.monitor import MONITOR_FILE, MonitorReader
 from perflab.middleware import security
 from perflab.native import Native
 from perflab.processes import describe_status, last_words, log_tail
@@ -27,7 +27,6 @@ from perflab.waiting import Wait
 from perflab.workload import Graph
 
 COMPANIONS = "companions"
-MONITOR_FILE = "monitor.jsonl"
 MONITOR_INTERVAL_NS = 100_000_000
 # Between the end of the measured part and the monitor's next sample at most.
 MONITOR_LAG_S = 5.0

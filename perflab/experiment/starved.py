@@ -1,26 +1,37 @@
-"""Which threads of processes get no CPU: looked at from outside, for a moment, when a workload does not come on.
+"""Which threads get no CPU, and who has it: looked at from outside, for a moment, when a workload does not come on.
 
 A thread that is ready (state R of proc(5)) runs or waits for a CPU. How long it ran its CPU time says; the rest of the
-time in which it was ready it waited. The kernel's own count of that, the run delay, counts a wait when it is over.
+time in which it was ready it waited. The kernel's own count of that, the run delay, counts a wait when it is over. Who
+had the CPUs that it may use says the CPU time of all threads of the machine, each counted for the CPU where the last
+look finds it.
+
+The threads are those of the processes that are asked about, and the kernel's that serve only CPUs which these may use
+(ksoftirqd, rcuc, ktimers): a workload needs them as well.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from perflab.kernel import Files, parse_cpu_list
 from perflab.processes import PROC, stat_fields
-from perflab.results.trial import StarvedThread
+from perflab.results.trial import CpuHolder, StarvedThread
 
 LOOKS = 20
 INTERVAL_S = 0.05  # 1 s in all: a period of the kernel's real-time throttling and of its fair server
 LEAST_SHARE = 0.5  # of the time; a thread that shares a busy CPU with one other waits half of it
+LEAST_HELD = 0.05  # of the time; who had a CPU for less is not told
+MOST_HOLDERS = 3
 READY = "R"
 POLICIES = {0: "OTHER", 1: "FIFO", 2: "RR", 3: "BATCH", 5: "IDLE", 6: "DEADLINE"}
-_STATE, _PRIORITY, _POLICY = 0, 37, 38  # in `stat_fields`, which begin with the third of proc(5)
+OF_KERNEL = 0x00200000  # PF_KTHREAD of the kernel's sched.h
+KERNEL = "kernel"  # the role of its threads
+_STATE, _FLAGS, _CPU, _PRIORITY, _POLICY = 0, 6, 36, 37, 38  # in `stat_fields`, which begin with the third of proc(5)
+
+Thread = tuple[int, int]  # pid and tid
 
 
 @dataclass(frozen=True)
@@ -29,6 +40,18 @@ class Look:
 
     ready: bool
     ran_ns: int
+    cpu: int
+    of_kernel: bool
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a thread is: how it is scheduled may change."""
+
+    name: str
+    policy: str | None
+    priority: int | None
+    cpus: tuple[int, ...]
 
 
 def starved(
@@ -38,52 +61,108 @@ def starved(
     wait: Callable[[], None] = lambda: time.sleep(INTERVAL_S),
     clock: Callable[[], int] = time.monotonic_ns,
 ) -> tuple[StarvedThread, ...]:
-    """The threads of processes (pids by name) that wait for a CPU for most of a second from now on, the longest first.
+    """The threads of processes (pids by name) that wait for a CPU for most of a second from now on, the longest first,
+    with who had their CPUs; the kernel's follow.
 
     Threads that began or ended meanwhile are left out.
     """
-    seen: dict[tuple[str, int, int], list[Look]] = {}
+    names = {pid: name for name, pid in processes.items()}
     began_ns = clock()
-    for number in range(LOOKS):
-        if number:
-            wait()
-        for name, pid in processes.items():
-            for tid, look in _looks(proc, pid):
-                seen.setdefault((name, pid, tid), []).append(look)
+    seen = {thread: [look] for thread in _threads(proc) if (look := _look(proc, thread)) is not None}
+    known = {thread: of for thread in seen if (of := _known(proc, thread)) is not None}
+    allowed = {cpu for (pid, _), of in known.items() if pid in names for cpu in of.cpus}
+    asked = {
+        thread
+        for thread, of in known.items()
+        if thread[0] in names or (seen[thread][0].of_kernel and allowed.issuperset(of.cpus))
+    }
+    for number in range(1, LOOKS):
+        wait()
+        # Of all others how long they ran is enough.
+        for thread in asked if number < LOOKS - 1 else seen:
+            if (look := _look(proc, thread)) is not None:
+                seen[thread].append(look)
     passed_ns = max(1, clock() - began_ns)
     found = []
-    for (name, pid, tid), looks in seen.items():
-        if len(looks) < LOOKS:
+    for thread in asked:
+        looks = seen[thread]
+        if len(looks) < LOOKS or (share := _waited(looks, passed_ns)) < LEAST_SHARE:
             continue
-        ran = (looks[-1].ran_ns - looks[0].ran_ns) / passed_ns
-        waited = sum(look.ready for look in looks) / LOOKS - ran
-        if waited >= LEAST_SHARE and (thread := _thread(proc, name, pid, tid, min(1.0, waited))) is not None:
-            found.append(thread)
-    return tuple(sorted(found, key=lambda thread: -thread.waiting_share))
+        if (of := _known(proc, thread)) is not None:
+            holders = _holders(proc, seen, thread, frozenset(of.cpus), passed_ns)
+            found.append(_starved(names.get(thread[0]), thread, of, share, holders))
+    return tuple(sorted(found, key=lambda thread: (thread.process is None, -thread.waiting_share, thread.tid)))
 
 
-def _looks(proc: Path, pid: int) -> Iterator[tuple[int, Look]]:
-    files = Files(proc)
-    for folder in files.folders(f"{pid}/task", "*"):
-        tid = int(Path(folder).name)
-        fields = stat_fields(proc / str(pid) / "task" / str(tid) / "stat")
-        ran = (files.text(f"{pid}/task/{tid}/schedstat") or "").split()
-        if fields and ran:
-            yield tid, Look(fields[_STATE] == READY, int(ran[0]))
+def _threads(proc: Path) -> Iterator[Thread]:
+    """Every thread of the machine."""
+    for folder in Files(proc).folders("", "[0-9]*/task/[0-9]*"):
+        pid, _, tid = folder.split("/")
+        yield int(pid), int(tid)
 
 
-def _thread(proc: Path, process: str, pid: int, tid: int, share: float) -> StarvedThread | None:
-    files = Files(proc)
-    fields, name = stat_fields(proc / str(pid) / "task" / str(tid) / "stat"), files.text(f"{pid}/task/{tid}/comm")
+def _look(proc: Path, thread: Thread) -> Look | None:
+    """None where it has ended."""
+    folder = proc / str(thread[0]) / "task" / str(thread[1])
+    fields = stat_fields(folder / "stat")
+    ran = (Files(folder).text("schedstat") or "").split()
+    if not fields or not ran:
+        return None
+    return Look(fields[_STATE] == READY, int(ran[0]), int(fields[_CPU]), bool(int(fields[_FLAGS]) & OF_KERNEL))
+
+
+def _waited(looks: Sequence[Look], passed_ns: int) -> float:
+    """The share of the time in which a thread was ready and did not run."""
+    ran = (looks[-1].ran_ns - looks[0].ran_ns) / passed_ns
+    return sum(look.ready for look in looks) / len(looks) - ran
+
+
+def _known(proc: Path, thread: Thread) -> Known | None:
+    """None where it has ended."""
+    files, folder = Files(proc), f"{thread[0]}/task/{thread[1]}"
+    fields, name = stat_fields(proc / folder / "stat"), files.text(f"{folder}/comm")
     if fields is None or name is None:
         return None
-    allowed = files.table(f"{pid}/task/{tid}/status").get("Cpus_allowed_list", "")
+    cpus = parse_cpu_list(files.table(f"{folder}/status").get("Cpus_allowed_list", ""))
+    return Known(name.strip(), POLICIES.get(int(fields[_POLICY])), int(fields[_PRIORITY]) or None, tuple(cpus))
+
+
+def _holders(
+    proc: Path, seen: Mapping[Thread, Sequence[Look]], starving: Thread, cpus: frozenset[int], passed_ns: int
+) -> tuple[CpuHolder, ...]:
+    """Who ran on these CPUs, the longest first."""
+    found = []
+    for thread, looks in seen.items():
+        share, last = (looks[-1].ran_ns - looks[0].ran_ns) / passed_ns, looks[-1]
+        if thread == starving or last.cpu not in cpus or share < LEAST_HELD:
+            continue
+        if (who := _known(proc, thread)) is None:
+            continue
+        holder = CpuHolder(
+            process=None if last.of_kernel else Files(proc).text(f"{thread[0]}/comm"),
+            pid=None if last.of_kernel else thread[0],
+            tid=thread[1],
+            name=who.name,
+            policy=who.policy,
+            priority=who.priority,
+            cpu=last.cpu,
+            share=round(min(1.0, share), 3),
+        )
+        found.append(holder)
+    return tuple(sorted(found, key=lambda holder: -holder.share)[:MOST_HOLDERS])
+
+
+def _starved(
+    process: str | None, thread: Thread, of: Known, share: float, holders: tuple[CpuHolder, ...]
+) -> StarvedThread:
     return StarvedThread(
         process=process,
-        tid=tid,
-        name=name.strip(),
-        policy=POLICIES.get(int(fields[_POLICY])),
-        priority=int(fields[_PRIORITY]) or None,
-        cpus=tuple(parse_cpu_list(allowed)),
-        waiting_share=round(share, 3),
+        tid=thread[1],
+        name=of.name,
+        role=KERNEL if process is None else None,
+        policy=of.policy,
+        priority=of.priority,
+        cpus=of.cpus,
+        waiting_share=round(min(1.0, share), 3),
+        holders=holders,
     )

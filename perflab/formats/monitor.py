@@ -28,6 +28,7 @@ from perflab.units import NS_PER_S
 if TYPE_CHECKING:
     import polars as pl
 
+MONITOR_FILE = "monitor.jsonl"  # of a trial
 # The kernel tells the start of a thread in ticks of USER_HZ, and perflab-monitor finds a new one a sample later.
 _START_SLACK_NS = 20_000_000
 

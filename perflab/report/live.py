@@ -123,7 +123,9 @@ class _Lines(_Silent):
         self._run.finish(trial)
         row = (trial, self._run.planned_as(trial.trial.order))
         _, label, _, outcome, p50, p99, lost = (column.cell(row).text for column in _COLUMNS)
-        ended = outcome + (f": {reason}" if (reason := _reason(trial)) else "")
+        # A reason by a kind of workload begins with the name that the outcome has there.
+        reason = (_reason(trial) or "").removeprefix(f"{trial.trial.ended}: ")
+        ended = outcome + (f": {reason}" if reason else "")
         words = [
             self._head(self._run.planned_as(trial.trial.order)),
             label,

@@ -300,12 +300,11 @@ def threads_in_words(threads: Sequence[ThreadGroup]) -> str:
 
 def _scheduling(thread: ThreadGroup) -> str:
     """As the kernel says it; the CPUs where these were asked for."""
-    priority = f" {thread.priority}" if thread.priority else ""
     asked = thread.asked or {}
     if not asked.get("cpus"):
-        return f"{thread.policy}{priority}"
+        return thread.scheduled
     cpus = ",".join(map(str, thread.cpus))
-    return f"{thread.policy}{priority} on CPU{'s' if len(thread.cpus) > 1 else ''} {cpus}"
+    return f"{thread.scheduled} on CPU{'s' if len(thread.cpus) > 1 else ''} {cpus}"
 
 
 def passing_in_words(result: Result) -> list[tuple[str, str]]:

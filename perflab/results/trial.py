@@ -17,7 +17,7 @@ from perflab.models import Count, Ordinal, Share
 from perflab.results.figure import Distribution, KeyFigureResult, Median
 from perflab.results.outcome import INTERRUPTED, SUCCESS, Outcome, Outcomes, OwnOutcome
 from perflab.results.phase import ALIGNED
-from perflab.units import is_zero, level_value
+from perflab.units import NS_PER_S, format_duration, is_zero, level_value
 
 Value = TypeVar("Value", int, float)
 
@@ -299,6 +299,17 @@ class ThreadGroup:
     cpus: tuple[int, ...]
     """Those it may run on."""
     tids: tuple[int, ...]
+    runtime_ns: Count | None = None
+    """Of DEADLINE, as the next two; null with the others."""
+    deadline_ns: Count | None = None
+    period_ns: Count | None = None
+
+    @property
+    def scheduled(self) -> str:
+        """ "RR 98", "DEADLINE 2 ms/10 ms/10 ms"."""
+        times = (self.runtime_ns, self.deadline_ns, self.period_ns)
+        of_deadline = "/".join(format_duration(ns / NS_PER_S) for ns in times if ns is not None)
+        return " ".join(filter(None, (self.policy, str(self.priority or ""), of_deadline)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -492,23 +503,67 @@ class HasCounts(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StarvedThread:
-    """A thread of the workload that was ready to run, and did not get a CPU for most of the time it was looked at."""
+class CpuHolder:
+    """A thread that had the CPU while another one waited for it."""
 
-    process: str
+    process: str | None
+    """Null of a thread of the kernel."""
+    pid: Count | None = None
     tid: Count
     name: str
     policy: str | None
+    """As chrt(1) names it; of a trace alone its priority as people set it, e.g. RT 90, which is FIFO or RR."""
     priority: Count | None
-    cpus: tuple[int, ...]
-    waiting_share: Share
-    """Of the time it was looked at, from 0 to 1."""
+    """Real-time priority; null without one."""
+    cpu: Count | None
+    share: Share
+    """Of the time that the other one waited, from 0 to 1."""
 
     @property
     def words(self) -> str:
-        level = f" {self.priority}" if self.priority else ""
-        how = f" ({self.policy}{level})" if self.policy else ""
-        return f"thread {self.name}{how} of {self.process}, which waited {100 * self.waiting_share:.0f} % of the time"
+        number = f"tid {self.tid}" if self.pid is None else f"pid {self.pid}"
+        place = "" if self.cpu is None else f" on CPU {self.cpu}"
+        who = self.process or self.name
+        return f"{who} ({', '.join(filter(None, (number, _scheduled(self.policy, self.priority))))}){place}"
+
+
+def _scheduled(policy: str | None, priority: int | None) -> str:
+    """ "RR 90"."""
+    return " ".join(str(word) for word in (policy, priority) if word)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StarvedThread:
+    """A thread that was ready to run, and did not get a CPU for most of the time it was looked at, or for long."""
+
+    process: str | None
+    """Null of a thread of the kernel."""
+    tid: Count
+    name: str
+    role: str | None = None
+    """executor, middleware, perflab or tracer; kernel; null where it is not known."""
+    policy: str | None
+    priority: Count | None
+    cpus: tuple[int, ...]
+    """Those it may use; of a trace those it waited for."""
+    waiting_share: Share
+    """Of the time it was looked at, from 0 to 1."""
+    longest_ns: Count | None = None
+    """Its longest wait; null where no trace tells."""
+    holders: tuple[CpuHolder, ...] = ()
+    """Who had these CPUs meanwhile, the longest first."""
+
+    @property
+    def words(self) -> str:
+        of_role = self.role if self.role in ("executor", "middleware") else ""
+        how = ", ".join(filter(None, (of_role, _scheduled(self.policy, self.priority))))
+        place = f" of {self.process}" if self.process else " of the kernel"
+        if self.longest_ns is None:
+            waited = f"which waited {100 * self.waiting_share:.0f} % of the time"
+        else:
+            waited = f"which could run and did not for {format_duration(self.longest_ns / NS_PER_S)}"
+        behind = f" behind {self.holders[0].words}" if self.holders else ""
+        return f"thread {self.name}{f' ({how})' if how else ''}{place}, {waited}{behind}"
 
 
 @dataclass(frozen=True, kw_only=True)

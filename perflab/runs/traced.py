@@ -1,10 +1,11 @@
 """What the trace of a trial tells of it, asked once when the trial has ended and kept beside its trace: why messages
-were late, and what executors did."""
+were late, what executors did, and who starved whom."""
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,12 +13,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from perflab import models
 from perflab.errors import DAMAGE, BadInput, PerflabError
 from perflab.formats.json_file import read_json
-from perflab.results.trial import Phases, Why
+from perflab.formats.monitor import MONITOR_FILE, MonitorReader
+from perflab.formats.records import ProcessRecords, RecordError
+from perflab.kernel import parse_cpu_list
+from perflab.results.starvation import LongWait, Starvation, Stretch
+from perflab.results.trial import CpuHolder, Phases, StarvedThread, Why
 from perflab.statistics.executor_costs import phases_of
 from perflab.units import NS_PER_S
 
 if TYPE_CHECKING:
     from perflab.design.document import Thresholds
+    from perflab.trace.source import NativeTrace, Source
     from perflab.trace.why import Selection
     from perflab.workload import Graph
 
@@ -27,15 +33,20 @@ T = TypeVar("T")
 FOLDER = "trace"
 FILE = "why.json"
 EXECUTOR = "executor.json"
+STARVATION = "starvation.json"
+STRETCH = "stretch.json"
+MONOTONIC = "monotonic"  # the clock of the records, as traces call it
 TOTALS_KEPT = 20  # causes that the summary has; the file has all
+AROUND = 0.03  # of a stretch, before and after it in its picture
 _ASKED = "asked"  # what was called late, and which processes are the trial's
+_SHIFT = "monotonic_shift_ns"  # of the trace's time line; null where its clock is another one
 _PARTS = "parts"  # of every late message; `perflab trace why` tells them again, and the slowest one has its own here
 _SLOWEST = "slowest"
 
 
 def explain(directory: Path, graph: Graph, thresholds: Thresholds, pids: AbstractSet[int] = frozenset()) -> list[str]:
-    """Asks the trace of a trial, if it has one, and writes trace/why.json and trace/executor.json; what went wrong, one
-    sentence each.
+    """Asks the trace of a trial, if it has one, and writes trace/why.json, trace/executor.json and
+    trace/starvation.json; what went wrong, one sentence each.
 
     Late is what the run calls late. Where nothing was, it is asked about the slowest hundredth of every edge.
     `pids` are the processes of the trial, where they are known: a session records whatever emits `ros2:*` on this
@@ -44,13 +55,22 @@ def explain(directory: Path, graph: Graph, thresholds: Thresholds, pids: Abstrac
     folder = directory / FOLDER
     if not folder.is_dir():
         return []
-    what = "why messages were late"
+    limits, mine = late_after_ns(graph, thresholds), frozenset(pids)
+    questions: tuple[tuple[str, str, Callable[[NativeTrace], Json]], ...] = (
+        ("why messages were late", FILE, lambda trace: _document(trace, limits, mine)),
+        ("what executors did", EXECUTOR, lambda trace: _executor(trace, mine)),
+        ("who starved whom", STARVATION, lambda trace: _starvation(trace, mine)),
+    )
+    asked = questions[0][0]
     try:
-        _keep(folder / FILE, _document(folder, late_after_ns(graph, thresholds), frozenset(pids)))
-        what = "what executors did"
-        _keep(folder / EXECUTOR, _executor(folder, pids))
+        from perflab.trace import open_trace
+
+        with open_trace([folder]) as trace:
+            for what, file, ask in questions:
+                asked = what
+                _keep(folder / file, ask(trace))
     except (PerflabError, OSError, *DAMAGE) as error:
-        return [f"{what} cannot be told: {error}"]
+        return [f"{asked} cannot be told: {error}"]
     return []
 
 
@@ -108,18 +128,16 @@ def _limit(frequency_hz: float, thresholds: Thresholds) -> int:
     return min(thresholds.late_ns, int(thresholds.late_percent / 100 * NS_PER_S / frequency_hz))
 
 
-def _document(folder: Path, limits: Mapping[str, int], pids: frozenset[int]) -> Json:
-    from perflab.trace import open_trace
+def _document(trace: Source, limits: Mapping[str, int], pids: frozenset[int]) -> Json:
     from perflab.trace.why import Selection
     from perflab.trace.why import why as ask
 
-    with open_trace([folder]) as trace:
-        selection = Selection(later_than_by_topic=limits, pids=pids)
+    selection = Selection(later_than_by_topic=limits, pids=pids)
+    answer = ask(trace, selection)
+    if not answer.section("why").frame["late"].item():
+        selection = Selection(pids=pids)
         answer = ask(trace, selection)
-        if not answer.section("why").frame["late"].item():
-            selection = Selection(pids=pids)
-            answer = ask(trace, selection)
-        document: Json = answer.document()
+    document: Json = answer.document()
     parts = document.pop(_PARTS, {"rows": ()})["rows"]
     if messages := document["messages"]["rows"]:
         slowest = messages[0]  # they stand in this order
@@ -148,14 +166,146 @@ def asked_of(path: Path) -> Selection | None:
     return None
 
 
-def _executor(folder: Path, pids: AbstractSet[int]) -> Json:
-    from perflab.trace import open_trace
+def _executor(trace: Source, pids: AbstractSet[int]) -> Json:
     from perflab.trace.executor import executor
 
-    with open_trace([folder]) as trace:
-        document: Json = executor(trace).document()
+    document: Json = executor(trace).document()
     if pids:
         for section in document.values():
             if isinstance(section, dict) and "rows" in section:
                 section["rows"] = [row for row in section["rows"] if row["pid"] in pids]
     return document
+
+
+# Who starved whom -----------------------------------------------------------------------------------------------------
+
+
+def _starvation(trace: Source, pids: AbstractSet[int]) -> Json:
+    from perflab.trace.starvation import starvation as ask
+
+    clocks = [part for part in trace.facts["traces"] if (part.get("clock") or {}).get("name") == MONOTONIC]
+    shift_ns = int(clocks[0].get("shift_ns") or 0) if clocks else None
+    return ask(trace, pids=pids).document() | {_ASKED: {"pids": sorted(pids), _SHIFT: shift_ns}}
+
+
+def starvation(directory: Path, processes: Sequence[ProcessRecords] = ()) -> Starvation | None:
+    """Who starved whom in a trial that was traced, with the names that its records and its monitor have of threads.
+    None where there is no trace, its clock is not that of the records, or it does not tell."""
+    records = _Records(directory, processes)
+    return _kept(directory, STARVATION, lambda document: _starvation_of(document, records))
+
+
+def keep_stretch(
+    directory: Path,
+    stretch: tuple[int, int] | None,
+    processes: Sequence[ProcessRecords],
+    pids: AbstractSet[int] = frozenset(),
+) -> list[str]:
+    """Writes trace/stretch.json, of what the picture of a stretch of time is made, if the trial was traced; what went
+    wrong, one sentence each. `stretch` is on the clock of the records; None: the longest one in which a callback did
+    not come because a thread starved."""
+    folder = directory / FOLDER
+    records = _Records(directory, processes)
+    found = _kept(directory, STARVATION, lambda document: (document, _starvation_of(document, records)))
+    if found is None or found[1] is None or not found[1].waits:
+        return []
+    document, starvation = found[0], found[1]
+    if stretch is None:
+        longest = max(starvation.stretches, key=lambda s: s.end_ns - s.begin_ns, default=None)
+        if longest is None:
+            return []
+        stretch = longest.begin_ns, longest.end_ns
+    shift_ns, around_ns = document[_ASKED][_SHIFT], int(AROUND * (stretch[1] - stretch[0]))
+    begin_ns, end_ns = (at + shift_ns for at in stretch)
+    try:
+        from perflab.trace import open_trace
+        from perflab.trace.lanes import lanes
+
+        with open_trace([folder]) as trace:
+            drawn = lanes(trace, begin_ns - around_ns, end_ns + around_ns, pids)
+        named = {row: records.named(thread) for row, thread in drawn["threads"].items()}
+        _keep(folder / STRETCH, drawn | {"threads": named, "stretch": [begin_ns, end_ns]})
+    except (PerflabError, OSError, *DAMAGE) as error:
+        return [f"when its threads ran cannot be told: {error}"]
+    return []
+
+
+def stretch(directory: Path) -> Json | None:
+    """Of what the picture of the stretch is made in which a trial did not come on; None where nothing was kept."""
+    return _kept(directory, STRETCH, lambda document: document)
+
+
+def _starvation_of(document: Json, records: _Records) -> Starvation | None:
+    """Of an answer as it was kept. Raises one of DAMAGE."""
+    shift_ns = document[_ASKED][_SHIFT]
+    if shift_ns is None:
+        return None
+    return Starvation(
+        waits=[
+            LongWait(row["begin_ns"] - shift_ns, row["end_ns"] - shift_ns, records.starved(row))
+            for row in document["waits"]["rows"]
+        ],
+        stretches=[
+            Stretch(row["begin_ns"] - shift_ns, row["end_ns"] - shift_ns, row["tid"])
+            for row in document["stretches"]["rows"]
+        ],
+    )
+
+
+class _Records:
+    """What the records of a trial say of threads, by their numbers."""
+
+    def __init__(self, directory: Path, processes: Sequence[ProcessRecords]) -> None:
+        self._known: dict[int, Json] = {}
+        monitor = directory / MONITOR_FILE
+        if monitor.is_file():
+            reader = MonitorReader(monitor)
+            with contextlib.suppress(RecordError, OSError):
+                reader.refresh()
+                for group in reader.groups():
+                    for thread in reader.threads(group, 0, reader.last_at_ns or 0):
+                        self._known[thread.tid] = {
+                            "policy": thread.policy,
+                            "priority": thread.priority,
+                            "cpus": thread.cpus,
+                        }
+        for process in processes:
+            for tid, state in process.thread_states.items():
+                self._known[tid] = {**state, "process": process.name}
+
+    def named(self, thread: Json) -> Json:
+        """A thread of a trace by the names that the trial has."""
+        known = self._known.get(thread["tid"], {})
+        process, name = known.get("process", thread["process"]), known.get("name") or thread["thread"]
+        return {**thread, "process": process, "thread": name, "role": known.get("role", thread["role"])}
+
+    def starved(self, row: Json) -> StarvedThread:
+        """Of a row of the section `waits`."""
+        known = self._known.get(row["tid"], {})
+        by = row["by_tid"]
+        holders = () if by is None else (self._holder(row),)
+        return StarvedThread(
+            process=known.get("process", row["process"]),
+            tid=row["tid"],
+            name=known.get("name") or row["thread"] or "",
+            role=known.get("role", row["role"]),
+            policy=known.get("policy", row["priorities"]),
+            priority=known.get("priority") or None,
+            cpus=tuple(parse_cpu_list(row["cpus"] or "")),
+            waiting_share=1.0,
+            longest_ns=row["waited_ns"],
+            holders=holders,
+        )
+
+    def _holder(self, row: Json) -> CpuHolder:
+        known, cpus = self._known.get(row["by_tid"], {}), parse_cpu_list(row["cpus"] or "")
+        return CpuHolder(
+            process=known.get("process", row["by_process"]),
+            pid=row["by_pid"],
+            tid=row["by_tid"],
+            name=known.get("name") or row["by_thread"] or "",
+            policy=known.get("policy", row["by_priorities"]),
+            priority=known.get("priority") or None,
+            cpu=cpus[0] if len(cpus) == 1 else None,
+            share=round(min(1.0, row["by_percent"] / 100), 3),
+        )

@@ -119,11 +119,15 @@ def resources_of(name: str, records: Sequence[Mapping[str, Any]], from_ns: int, 
     )
 
 
+_DEADLINE = ("runtime_ns", "deadline_ns", "period_ns")  # of a reading of a thread
+
+
 def threads_of(process: str, states: Iterable[Mapping[str, Any]]) -> list[ThreadGroup]:
     """The threads of one process from their readings; those with one name that are scheduled alike are one entry."""
     merged: dict[str, list[Mapping[str, Any]]] = {}
     for state in states:
-        alike = [state[key] for key in ("name", "role", "asked", "policy", "priority", "cpus")]
+        times = [state.get(key) for key in _DEADLINE]
+        alike = [*(state[key] for key in ("name", "role", "asked", "policy", "priority", "cpus")), *times]
         merged.setdefault(str(alike), []).append(state)
     return [
         ThreadGroup(
@@ -135,6 +139,8 @@ def threads_of(process: str, states: Iterable[Mapping[str, Any]]) -> list[Thread
             priority=int(alike[0]["priority"]),
             cpus=tuple(alike[0]["cpus"]),
             tids=tuple(int(state["tid"]) for state in alike),
+            # The records have 0 where the policy has no such times.
+            **{key: int(alike[0].get(key) or 0) or None for key in _DEADLINE},
         )
         for alike in merged.values()
     ]

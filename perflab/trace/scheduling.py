@@ -17,8 +17,6 @@ intervals from their median is at most REGULAR_PERCENT of it: at least half of t
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import polars as pl
 
 from perflab.kernel import cpu_list
@@ -30,7 +28,7 @@ from perflab.trace.quality import migration_reason, quality_of, wake_up_reason
 from perflab.trace.quantiles import MAX_AT, REASON_QUANTILE, columns_of, describe, quantile
 from perflab.trace.scope import EVERYTHING, Scope, since_begin
 from perflab.trace.source import Source
-from perflab.trace.threads import OF_ANY, ONLY_SCHEDULER, STATES, holders, part_of, section_of
+from perflab.trace.threads import OF_ANY, ONLY_SCHEDULER, STATES, holders, in_words, part_of, section_of
 from perflab.units import plural
 
 MIN_INTERVALS = 20
@@ -235,8 +233,8 @@ def _threads(trace: Source, states: pl.DataFrame, wake_ups: pl.DataFrame, scope:
             wake_up_ns=has_wake_ups.then("woken_ns"),
             wake_ups=has_wake_ups.then(pl.col("wake_ups").fill_null(0)),
             already_running=has_wake_ups.then(pl.col("already_running").fill_null(0)),
-            cpus=_in_words("cpus", cpu_list),
-            priorities=_in_words("priorities", lambda priorities: ", ".join(map(priority_label, priorities))),
+            cpus=in_words("cpus", cpu_list),
+            priorities=in_words("priorities", lambda priorities: ", ".join(map(priority_label, priorities))),
         )
         .select("thread_row", *THREADS.names[len(OF_ANY) :])
     )
@@ -246,11 +244,6 @@ def _threads(trace: Source, states: pl.DataFrame, wake_ups: pl.DataFrame, scope:
     why = dict.fromkeys(("wake_up_ns", "wake_ups", "already_running"), missing) if missing else {}
     hidden = {"already_running", *(() if rows["stopped_ns"].sum() else ("stopped_ns",))}
     return section_of(trace, THREADS, rows, notes, why, hidden, longest="on_cpu_ns")
-
-
-def _in_words(lists: str, words: Callable[[list[int]], str]) -> pl.Expr:
-    """Lists as text; null where a list is empty."""
-    return pl.col(lists).map_elements(lambda numbers: words(numbers.to_list()) or None, return_dtype=pl.String)
 
 
 def _wake_ups(trace: Source, wake_ups: pl.DataFrame) -> Section:

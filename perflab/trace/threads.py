@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import polars as pl
 
@@ -97,3 +97,8 @@ def split_of(trace: Source, frame: pl.DataFrame, thread: str = "thread_row") -> 
 def part_of(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
     """100 part / whole; null where the whole is 0 or not known."""
     return pl.when(whole > 0).then(100.0 * part / whole)
+
+
+def in_words(lists: str, words: Callable[[list[int]], str]) -> pl.Expr:
+    """Lists as text; null where a list is empty."""
+    return pl.col(lists).map_elements(lambda numbers: words(numbers.to_list()) or None, return_dtype=pl.String)

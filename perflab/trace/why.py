@@ -250,14 +250,7 @@ def phase_of(starts: Ints, period_ns: int) -> int | None:
 
 def _late_messages(trace: Source, selection: Selection, quality: Quality, threads: Threads) -> Late:
     found = considered(trace, selection, quality)
-    late = _numbered(found.frame.filter("late")).join(
-        found.edges.select("edge_row", "edge", "publisher", "subscription"), on="edge_row", how="left",
-        maintain_order="left",
-    )  # fmt: skip
-    subjects = late.select(
-        "subject", "topic", "publisher", between_hosts=pl.col("delivery") == "other_host",
-        own_callback=trace.table("callback_instances")["callback"].gather(late["published_in"]),
-    )  # fmt: skip
+    late = numbered(found, pl.col("late"))
     rows = late.select(
         "subject", "edge_row", "edge", "topic", "delivery", since_begin(trace, "started_ns").alias("at_ns"),
         pl.col("response_ns").alias("total_ns"), "latency_ns", pl.col("begin").cast(pl.String), "begin_ns",
@@ -266,9 +259,26 @@ def _late_messages(trace: Source, selection: Selection, quality: Quality, thread
     counts = found.frame.group_by("edge_row").agg(
         messages=pl.len().cast(pl.Int64), response_p50_ns=quantile(pl.col("response_ns"), 500)
     )
-    parts = parts_of(trace, subjects, stretches_of(as_messages(trace, late, threads), threads), threads)
+    parts = parts_of_messages(trace, late, threads)
     edges = found.edges.join(counts, on="edge_row", how="left")
     return Late("message", rows, parts, found.frame.height, found.limit, _notes(trace, found), edges)
+
+
+def numbered(found: Considered, which: pl.Expr) -> pl.DataFrame:
+    """Those of the messages, each with its number `subject` and its edge."""
+    return _numbered(found.frame.filter(which)).join(
+        found.edges.select("edge_row", "edge", "publisher", "subscription"), on="edge_row", how="left",
+        maintain_order="left",
+    )  # fmt: skip
+
+
+def parts_of_messages(trace: Source, messages: pl.DataFrame, threads: Threads) -> pl.DataFrame:
+    """The parts of messages with numbers, from when the tick was due to the callback (`why_path.parts_of`)."""
+    subjects = messages.select(
+        "subject", "topic", "publisher", between_hosts=pl.col("delivery") == "other_host",
+        own_callback=trace.table("callback_instances")["callback"].gather(messages["published_in"]),
+    )  # fmt: skip
+    return parts_of(trace, subjects, stretches_of(as_messages(trace, messages, threads), threads), threads)
 
 
 def _notes(trace: Source, found: Considered) -> tuple[str, ...]:

@@ -17,7 +17,8 @@ from perflab.results.source import Source as Source  # what a workload is made o
 if TYPE_CHECKING:
     from perflab.results.figure import OwnFigure, OwnTimes
     from perflab.results.loops import Life, Loops
-    from perflab.results.trial import Trial
+    from perflab.results.starvation import Starvation
+    from perflab.results.trial import StarvedThread, Trial
     from perflab.statistics.histogram import Histogram
     from perflab.workload.command import Command
 
@@ -173,6 +174,7 @@ class Ended:
     directory: Path  # with `processes`, the records and the log of each
     loops: tuple[Loops, ...] = ()  # of each timer of which they were measured
     lives: tuple[Life, ...] = ()  # of each process that wrote records
+    starvation: Starvation | None = None  # who starved whom by the trial's trace; None without one
 
 
 @dataclass(frozen=True)
@@ -184,6 +186,10 @@ class Judgement:
     outcome: str | None = None
     reason: str | None = None
     times: Mapping[str, Histogram] = field(default_factory=dict)
+    starved: tuple[StarvedThread, ...] = ()
+    """The threads that starved when the trial did not come on, where its trace tells them."""
+    stretch: tuple[int, int] | None = None
+    """From when to when it did not come on, on CLOCK_MONOTONIC; what its trace is drawn of."""
 
 
 def _nothing(_: Ended) -> Judgement:
@@ -290,14 +296,20 @@ class Workload:
         return {} if self.origin is None else {"parameters": self.origin.parameters.model_dump(mode="json")}
 
     def judged(
-        self, trial: Trial, directory: Path, loops: Sequence[Loops] = (), lives: Sequence[Life] = ()
+        self,
+        trial: Trial,
+        directory: Path,
+        loops: Sequence[Loops] = (),
+        lives: Sequence[Life] = (),
+        starvation: Starvation | None = None,
     ) -> tuple[Judgement, OwnOutcome | None]:
         """What its kind says of a trial, and the outcome that this names. Raises whatever the kind raises, and
         ValueError where it says what it has not declared."""
         if self.origin is None:
             return Judgement(), None
         kind = self.origin.kind
-        found = kind.judge(Ended(self.origin.parameters, trial, directory, tuple(loops), tuple(lives)))
+        ended = Ended(self.origin.parameters, trial, directory, tuple(loops), tuple(lives), starvation)
+        found = kind.judge(ended)
         if strange := [name for name in (*found.figures, *found.times) if name not in kind.figures]:
             raise ValueError(f"it has no figure {strange[0]!r}")
         outcome = next((own for own in kind.outcomes if own.name == found.outcome), None)

@@ -117,7 +117,24 @@ def judge(ended: Ended) -> Judgement:
         "longest_stall": float(max((s.length_ns for s in found), default=0)) if ended.loops else None,
     }
     outcome, reason = _outcome(ended, found, figures["time_start"])
-    return Judgement(figures, outcome, reason, times)
+    if outcome is None or outcome == UNAFFECTED:
+        return Judgement(figures, outcome, reason, times)
+    stretch = _stretch(ended, found)
+    starved = () if ended.starvation is None or stretch is None else ended.starvation.during(*stretch)
+    if starved:
+        more = f" (and {len(starved) - 1} more)" if len(starved) > 1 else ""
+        reason = f"{reason}; starved meanwhile: {starved[0].words}{more}"
+    return Judgement(figures, outcome, reason, times, starved, stretch)
+
+
+def _stretch(ended: Ended, found: Sequence[Stall]) -> tuple[int, int] | None:
+    """The longest stall, or the time in which the processes looked for each other; None where that is not known."""
+    if found:
+        longest = max(found, key=lambda stall: stall.length_ns)
+        return longest.since_ns, longest.seen_ns if longest.until_ns is None else longest.until_ns
+    began = [life.began_ns for life in ended.lives if life.began_ns is not None]
+    until = [at for life in ended.lives if (at := life.matched_ns or life.last_ns) is not None]
+    return (min(began), max(until)) if began and until else None
 
 
 def _stalls(ended: Ended) -> list[Stall]:

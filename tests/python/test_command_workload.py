@@ -24,6 +24,7 @@ from perflab.results.figure import OwnFigure
 from perflab.results.files import TrialProcess
 from perflab.results.loops import Life, Loops
 from perflab.results.outcome import SUCCESS, OwnOutcome
+from perflab.results.starvation import Starvation
 from perflab.results.trial import Trial
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import counted
@@ -157,7 +158,12 @@ class Stack(Command):
     """A command that says more of its trials than its kind does."""
 
     def judged(
-        self, trial: Trial, directory: Path, loops: Sequence[Loops] = (), lives: Sequence[Life] = ()
+        self,
+        trial: Trial,
+        directory: Path,
+        loops: Sequence[Loops] = (),
+        lives: Sequence[Life] = (),
+        starvation: Starvation | None = None,
     ) -> tuple[Judgement, OwnOutcome | None]:
         return Judgement({"goals": float(self.parameters.command[1])}), None
 

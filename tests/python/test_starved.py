@@ -7,30 +7,46 @@ from pathlib import Path
 import pytest
 
 from perflab.experiment.starved import LOOKS, starved
+from perflab.results.trial import StarvedThread
 
 STEP_NS = 50_000_000
 
 
 class Machine:
-    """One process with one thread; `share` of the time it has its CPU, and it is ready or sleeps."""
+    """Threads of processes; `share` of the time one has its CPU, and it is ready or sleeps."""
 
-    def __init__(self, root: Path, state: str, share: float) -> None:
-        self.root, self.state, self.share, self.now_ns = root, state, share, 0
-        self.folder = root / "7" / "task" / "7"
-        self.folder.mkdir(parents=True)
-        (self.folder / "comm").write_text("recv UC\n")
-        (self.folder / "status").write_text("Name:\tx\nCpus_allowed_list:\t0-1\n")
+    def __init__(self, root: Path) -> None:
+        self.root, self.now_ns = root, 0
+        self.threads: dict[int, tuple[str, float, str]] = {}
+
+    def thread(
+        self, tid: int, name: str, state: str, share: float, *, cpus: str = "0-1", cpu: int = 1, policy: str = "12 2",
+        kernel: bool = False,
+    ) -> Machine:  # fmt: skip
+        """One of the process with its number, and scheduled so: its priority, and its policy."""
+        folder = self.root / str(tid) / "task" / str(tid)
+        folder.mkdir(parents=True)
+        (self.root / str(tid) / "comm").write_text(f"{name}-process\n")
+        (folder / "comm").write_text(f"{name}\n")
+        (folder / "status").write_text(f"Name:\tx\nCpus_allowed_list:\t{cpus}\n")
+        rest = ["0"] * 49
+        rest[35], (rest[36], rest[37]) = str(cpu), policy.split()
+        rest[5] = str(0x00200000 if kernel else 0)
+        (folder / "stat").write_text(f"{tid} ({name}) {state} {' '.join(rest)}\n")
+        self.threads[tid] = (state, share, str(folder / "schedstat"))
         self.write()
+        return self
 
     def write(self) -> None:
-        rest = ["0"] * 49
-        rest[36], rest[37] = "12", "2"  # rt_priority, policy
-        (self.folder / "stat").write_text(f"7 (recv UC) {self.state} {' '.join(rest)}\n")
-        (self.folder / "schedstat").write_text(f"{round(self.share * self.now_ns)} 0 1\n")
+        for _, share, path in self.threads.values():
+            Path(path).write_text(f"{round(share * self.now_ns)} 0 1\n")
 
     def wait(self) -> None:
         self.now_ns += STEP_NS
         self.write()
+
+    def starved(self) -> tuple[StarvedThread, ...]:
+        return starved({"ping": 7}, proc=self.root, wait=self.wait, clock=lambda: self.now_ns)
 
 
 @pytest.mark.parametrize("n", range(5))
@@ -38,8 +54,7 @@ class Machine:
     ("state", "share", "found"), [("R", 0.0, True), ("R", 0.05, True), ("R", 1.0, False), ("S", 0.0, False)]
 )
 def test_a_starved_thread_is_named_and_no_other(tmp_path: Path, state: str, share: float, found: bool, n: int) -> None:
-    machine = Machine(tmp_path, state, share)
-    seen = starved({"ping": 7}, proc=tmp_path, wait=machine.wait, clock=lambda: machine.now_ns)
+    seen = Machine(tmp_path).thread(7, "recv UC", state, share).starved()
     assert bool(seen) == found
     if found:
         assert (seen[0].process, seen[0].name, seen[0].policy, seen[0].priority) == ("ping", "recv UC", "RR", 12)
@@ -47,15 +62,37 @@ def test_a_starved_thread_is_named_and_no_other(tmp_path: Path, state: str, shar
         assert seen[0].waiting_share == pytest.approx(1 - share, abs=0.01)
 
 
+def test_who_ran_on_its_cpus_is_named_and_nobody_else(tmp_path: Path) -> None:
+    machine = Machine(tmp_path).thread(7, "recv", "R", 0.04, cpus="1", policy="0 0")
+    machine.thread(8, "burn_1", "R", 0.95, policy="90 2").thread(9, "elsewhere", "R", 1.0, cpu=0)
+    machine.thread(10, "seldom", "R", 0.01)
+    (thread,) = machine.starved()
+    (holder,) = thread.holders
+    assert (holder.process, holder.pid, holder.name, holder.cpu) == ("burn_1-process", 8, "burn_1", 1)
+    assert holder.share == pytest.approx(0.95, abs=0.01)
+    assert thread.words == (
+        "thread recv (OTHER) of ping, which waited 96 % of the time behind burn_1-process (pid 8, RR 90) on CPU 1"
+    )
+
+
+@pytest.mark.parametrize(("cpus", "found"), [("1", True), ("0-1", False)])
+def test_a_thread_of_the_kernel_that_serves_its_cpu_is_named_too(tmp_path: Path, cpus: str, found: bool) -> None:
+    machine = Machine(tmp_path).thread(7, "main", "S", 0.0, cpus="1").thread(8, "burn_1", "R", 1.0)
+    machine.thread(9, "ksoftirqd/1", "R", 0.0, cpus=cpus, policy="0 0", kernel=True)
+    seen = machine.starved()
+    assert [(t.process, t.name, t.role) for t in seen] == ([(None, "ksoftirqd/1", "kernel")] if found else [])
+    assert all(t.words.startswith("thread ksoftirqd/1 (OTHER) of the kernel, which waited 100 %") for t in seen)
+
+
 def test_a_thread_that_ends_is_left_out(tmp_path: Path) -> None:
-    machine, looks = Machine(tmp_path, "R", 0.0), 0
+    machine, looks = Machine(tmp_path).thread(7, "recv", "R", 0.0), 0
 
     def wait() -> None:
         nonlocal looks
         looks += 1
         machine.wait()
         if looks == LOOKS // 2:
-            (machine.folder / "schedstat").unlink()
-            machine.write = lambda: None  # type: ignore[method-assign]
+            (tmp_path / "7" / "task" / "7" / "schedstat").unlink()
+            machine.threads.clear()
 
     assert starved({"ping": 7}, proc=tmp_path, wait=wait, clock=lambda: machine.now_ns) == ()

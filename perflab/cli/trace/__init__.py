@@ -12,5 +12,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("record", cls=LateCommand)(late("perflab.cli.trace.record", "record"))
-for _verb in ("summary", "callbacks", "messages", "executor", "paths", "scheduling", "compare", "export", "why"):
+for _verb in (
+    "summary",
+    "callbacks",
+    "messages",
+    "executor",
+    "paths",
+    "scheduling",
+    "compare",
+    "export",
+    "why",
+    "starvation",
+):
     app.command(_verb, cls=LateCommand)(late("perflab.cli.trace.answers", _verb))

@@ -214,6 +214,38 @@ def scheduling(paths: Paths, **options: Any) -> int:
 
 
 @Asked.options()
+def starvation(
+    paths: Paths,
+    longer_than: Annotated[
+        str | None,
+        typer.Option(
+            "--longer-than", metavar="TIME", help="What a long wait for a CPU is: 10ms.", show_default="100ms"
+        ),
+    ] = None,
+    **options: Any,
+) -> int:
+    """Show which threads could run and did not, who had their CPU, and what waited for them.
+
+    Needs the scheduler's events. With those of ROS also the stretches in which a callback did not come for it, and what
+    stood between: the way of the message that ended each, and how many messages were lost before.
+
+    \b
+        perflab trace starvation session
+        perflab trace starvation session --longer-than 10ms --begin 2s --end 4s
+    """
+    from perflab.trace.starvation import LONGER_THAN_NS, short_chain
+    from perflab.trace.starvation import starvation as answer
+
+    threshold_ns = LONGER_THAN_NS if longer_than is None else parse_duration(longer_than, "--longer-than")
+    asked = Asked(**options)
+    trace = asked.open(paths)
+    found = answer(trace, asked.scope(trace), threshold_ns)
+    if not (asked.whole or asked.as_json):
+        found = dataclasses.replace(found, sections=tuple(map(short_chain, found.sections)))
+    return asked.show(found)
+
+
+@Asked.options()
 def compare(
     a: Annotated[Path, typer.Argument(metavar="A", help="Folder with a trace; differences are to it.")],
     b: Annotated[Path, typer.Argument(metavar="B", help="Folder with the other.")],

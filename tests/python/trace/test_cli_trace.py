@@ -29,7 +29,7 @@ from perflab.errors import BadInput
 from perflab.trace.source import Reads
 from tests.marks import long_but
 
-VERBS = ("summary", "callbacks", "messages", "executor", "scheduling", "compare", "export", "why")
+VERBS = ("summary", "callbacks", "messages", "executor", "scheduling", "compare", "export", "why", "starvation")
 ANSWERS = VERBS[:5]
 
 

@@ -25,6 +25,7 @@ from perflab.trace.messages import messages
 from perflab.trace.paths import paths
 from perflab.trace.scheduling import scheduling
 from perflab.trace.source import NativeTrace, Source
+from perflab.trace.starvation import starvation
 from perflab.trace.summary import summary
 from perflab.trace.why import Selection, why
 
@@ -35,8 +36,13 @@ def why_callbacks(trace: Source) -> Answer:
     return why(trace, Selection(slow_callbacks=True))
 
 
+def short_starvation(trace: Source) -> Answer:
+    return starvation(trace, longer_than_ns=1_000_000)
+
+
 ANSWERS: tuple[Callable[[Source], Answer], ...] = (
-    summary, callbacks, messages, paths, executor, scheduling, why, why_callbacks,
+    summary, callbacks, messages, paths, executor, scheduling, why, why_callbacks, starvation,
+    short_starvation,
 )  # fmt: skip
 
 
