@@ -233,6 +233,10 @@ std::unique_ptr<RosExecutor> make_executor(const measure::Clock& clock, EventSin
 #endif
     case ExecutorKind::kPolling:
       refuse(settings, "polling", "executor that never sleeps");
+    case ExecutorKind::kPriority:
+      refuse(settings, "priority", "executor that goes by priorities");
+    case ExecutorKind::kLet:
+      refuse(settings, "let", "executor with logical execution time");
     case ExecutorKind::kSingleThreaded:
       break;
   }
