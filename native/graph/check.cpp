@@ -355,6 +355,7 @@ void check_process(const Process& process, std::size_t index, const Reporter& re
     if (word_of(kExecutorWords, executor.kind).empty())
       reporter.fail(item, "the executor has no kind of this version");
     reporter.require_none(item, threads_problem(executor.kind, executor.threads));
+    reporter.require_none(item, executor_period_problem(executor.kind, executor.period_ns));
     reporter.require_none(item, thread_problem(executor.thread));
   });
   for (std::size_t n = 0; n < process.nodes.size(); ++n) {
@@ -678,6 +679,15 @@ std::string threads_problem(ExecutorKind kind, int threads) {
   }
   if (threads > 0 && threads <= kMaxExecutorThreads) return {};
   return fmt::format("threads is {}; it must be from 1 to {}", threads, kMaxExecutorThreads);
+}
+
+std::string executor_period_problem(ExecutorKind kind, Nanoseconds period_ns) {
+  if (period_ns == 0) return {};
+  if (kind != ExecutorKind::kLet) {
+    return fmt::format("period is for let executors, but this one is {}; remove it", word_of(kExecutorWords, kind));
+  }
+  if (period_ns >= kShortestPeriod && period_ns <= kLongestDuration) return {};
+  return fmt::format("period is {} ns; it must be from {} to {} ns", period_ns, kShortestPeriod, kLongestDuration);
 }
 
 std::string text_problem(std::string_view name, std::string_view text) {

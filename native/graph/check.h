@@ -116,6 +116,8 @@ std::string thread_problem(const realtime::ThreadSettings& settings);
 
 // "" where an executor of that kind may have that many threads; 0 is one per CPU.
 std::string threads_problem(ExecutorKind kind, int threads);
+// "" where an executor of that kind may have that period; 0 is none.
+std::string executor_period_problem(ExecutorKind kind, Nanoseconds period_ns);
 
 // "" where a publisher of the known type `type` may ask for that size: the elements of a variable message, the payload's
 // bytes of another.

@@ -157,15 +157,18 @@ void LiveGraph::build_process(std::size_t index, const Process& process) {
     const int threads = kind == runtime::ExecutorKind::kMultiThreaded
                             ? settings_.executor_threads.value_or(executor.threads)
                             : 1;
+    const Nanoseconds period_ns =
+        kind == runtime::ExecutorKind::kLet ? settings_.executor_period_ns.value_or(executor.period_ns) : 0;
     const std::size_t handle = runtime_.add_executor(
         {.process = static_cast<int>(index),
          .kind = kind,
          .name = thread_name(executor, nodes, settings_.name_threads),
          .threads = threads,
-         .thread = executor.thread.empty() ? process.threads.executors : executor.thread});
+         .thread = executor.thread.empty() ? process.threads.executors : executor.thread,
+         .period_ns = period_ns});
     places[executor.id] = {index, handle, 0, 0, kind};
     kinds[executor.id] = kind;
-    executors_.push_back({index, &executor, kind, threads, std::move(nodes)});
+    executors_.push_back({index, &executor, kind, threads, period_ns, std::move(nodes)});
   }
   refuse_inline_loops(process, kinds);
   std::size_t nodes_placed = 0;
@@ -195,7 +198,7 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
     for (const std::string& expression : expressions) filters.push_back(&shared_->messages.filter(format, expression));
     return filters;
   };
-  const auto settings_of = [&](const auto& end, PassBy pass_by, const std::vector<std::string>& filters) {
+  const auto settings_of = [&](const auto& end, PassBy pass_by, const std::vector<std::string>& filters, int priority) {
     const message::Format& format = *shared_->messages.find(end.type);
     return runtime::EndpointSettings{.process = static_cast<int>(place.process),
                                      .participant = place.participant,
@@ -210,7 +213,8 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
                                      .type_hash = shared_->messages.library().hash(format.type->name),
                                      .known_by_stamp = format.stamp == message::Stamp::kNone,
                                      .key = shared_->keyed && format.key ? &*format.key : nullptr,
-                                     .filters = filters_of(format, filters)};
+                                     .filters = filters_of(format, filters),
+                                     .priority = priority};
   };
   const std::size_t first_publisher = publishers_.size();
   std::vector<Nanoseconds> publishers_made;
@@ -218,7 +222,7 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
     const Publisher& publisher = node.publishers[i];
     const PassBy pass_by = settings_.pass_by.value_or(publisher.pass_by);
     runtime::Publisher& endpoint = runtime_.create_publisher(
-        settings_of(publisher, pass_by, shared_->index.filters_of(publisher)));
+        settings_of(publisher, pass_by, shared_->index.filters_of(publisher), 0));
     publishers_.push_back(std::make_unique<LivePublisher>(*shared_, node, publisher, pass_by, endpoint,
                                                           concurrent && triggers[i] > 1));
     publishers_made.push_back(runtime_.clock().now());
@@ -229,18 +233,12 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
   for (const Subscription& subscription : node.subscriptions) {
     subscriptions_.push_back(std::make_unique<LiveSubscription>(*shared_, node, subscription, settings_));
   }
+  const std::size_t first_reaction = reactions_.size();
   for (const Reaction& reaction : node.reactions) {
     reactions_.push_back(std::make_unique<LiveReaction>(
         reaction, chosen(publishers_, first_publisher, reaction.publish), runtime_, concurrent));
     for (std::size_t input = 0; input < reaction.on.size(); ++input) {
       subscriptions_.at(first_subscription + reaction.on[input])->add_reaction(*reactions_.back(), input);
-    }
-    if (reaction.kind == ReactionKind::kCyclic) {
-      build_timer(place, node,
-                  {.name = node.name + "_cycle",
-                   .period_ns = reaction.period_ns,
-                   .skip_missed = !node.condition.empty()},
-                  reaction.phase, phases_.of(reaction, runtime_.clock().now()), *reactions_.back());
     }
   }
   for (std::size_t i = 0; i < node.subscriptions.size(); ++i) {
@@ -248,7 +246,18 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
     LiveSubscription& handler = *subscriptions_[first_subscription + i];
     const std::vector<std::string> filters(subscription.filter.empty() ? 0 : 1, subscription.filter);
     handler.attach(runtime_.create_subscription(
-        place.executor, settings_of(subscription, subscription.pass_by, filters), handler));
+        place.executor, settings_of(subscription, subscription.pass_by, filters, subscription.priority), handler));
+  }
+  // After the subscriptions, whose messages of an activation `let` then has before them.
+  for (std::size_t i = 0; i < node.reactions.size(); ++i) {
+    const Reaction& reaction = node.reactions[i];
+    if (reaction.kind != ReactionKind::kCyclic) continue;
+    build_timer(place, node,
+                {.name = node.name + "_cycle",
+                 .period_ns = reaction.period_ns,
+                 .skip_missed = !node.condition.empty(),
+                 .priority = reaction.priority},
+                reaction.phase, phases_.of(reaction, runtime_.clock().now()), *reactions_[first_reaction + i]);
   }
   const std::size_t first_client = clients_.size();
   const std::vector<Nanoseconds> clients_made = build_services(place, node);
@@ -269,7 +278,8 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
                  .arrivals = timer.arrivals,
                  .burst = timer.burst,
                  .seed = phases_.seed_of(timer),
-                 .skip_missed = timer.overrun == Overrun::kSkip},
+                 .skip_missed = timer.overrun == Overrun::kSkip,
+                 .priority = timer.priority},
                 timer.phase, phases_.of(timer, created_ns), *timers_.back());
   }
 }
@@ -306,7 +316,8 @@ void LiveGraph::build_timer(const Place& place, const Node& node, runtime::Timer
 }
 
 std::vector<Nanoseconds> LiveGraph::build_services(const Place& place, const Node& node) {
-  const auto settings = [&](const std::string& service, const std::string& type, const perflab_qos& qos) {
+  const auto settings = [&](const std::string& service, const std::string& type, const perflab_qos& qos,
+                            int priority) {
     message::Formats& messages = shared_->messages;
     return runtime::ServiceSettings{static_cast<int>(place.process),
                                     place.participant,
@@ -317,12 +328,13 @@ std::vector<Nanoseconds> LiveGraph::build_services(const Place& place, const Nod
                                     messages.find_response(type)->type,
                                     qos,
                                     messages.library().hash(messages.find_request(type)->type->name),
-                                    messages.library().hash(messages.find_response(type)->type->name)};
+                                    messages.library().hash(messages.find_response(type)->type->name),
+                                    priority};
   };
   for (const Server& server : node.servers) {
     servers_.push_back(std::make_unique<LiveServer>(*shared_, node, server, runtime_));
     servers_.back()->attach(runtime_.create_server(
-        place.executor, settings(server.service, server.type, server.qos), *servers_.back()));
+        place.executor, settings(server.service, server.type, server.qos, server.priority), *servers_.back()));
   }
   std::vector<std::size_t> triggers(node.clients.size(), 0);
   for (const Timer& timer : node.timers) {
@@ -336,7 +348,7 @@ std::vector<Nanoseconds> LiveGraph::build_services(const Place& place, const Nod
     clients_.push_back(std::make_unique<LiveClient>(
         *shared_, node, client, settings_, runtime::concurrent_callbacks(place.kind) && triggers[i] > 1));
     clients_.back()->attach(runtime_.create_client(
-        place.executor, settings(client.service, client.type, client.qos), *clients_.back()));
+        place.executor, settings(client.service, client.type, client.qos, client.priority), *clients_.back()));
     made.push_back(runtime_.clock().now());
   }
   return made;
@@ -346,7 +358,7 @@ void LiveGraph::build_waitables(const Place& place, const Node& node) {
   for (const Waitable& waitable : node.waitables) {
     waitables_.push_back(std::make_unique<LiveWaitable>(node, waitable, runtime_));
     waitables_.back()->attach(runtime_.create_waitable(
-        place.executor, {.name = waitable.name, .group = place.group}, *waitables_.back()));
+        place.executor, {.name = waitable.name, .group = place.group, .priority = waitable.priority}, *waitables_.back()));
   }
 }
 

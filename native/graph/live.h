@@ -44,6 +44,7 @@ struct LiveSettings {
   bool source_timestamps = true;  // ... and gives messages those that it is given; else of its own, which are no earlier
   std::optional<runtime::ExecutorKind> executor{};  // replaces the kind of every executor; likewise below
   std::optional<int> executor_threads{};
+  std::optional<Nanoseconds> executor_period_ns{};
   std::optional<PassBy> pass_by{};        // of every publisher
   bool name_threads = true;               // executors' threads are called after their nodes
   std::uint64_t seed = 1;                 // of random phases
@@ -141,6 +142,7 @@ struct ExecutorView {
   const Executor* executor;
   runtime::ExecutorKind kind;
   int threads;                     // 0: one per CPU that the process may use
+  Nanoseconds period_ns;           // of kLet; 0: none
   std::vector<std::string> nodes;  // qualified
 };
 

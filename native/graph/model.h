@@ -30,6 +30,7 @@ struct Executor {
   int id = 0;  // unique within its process
   ExecutorKind kind = ExecutorKind::kSingleThreaded;
   int threads = 0;                    // of kMultiThreaded; 0: one per CPU that the process may use
+  Nanoseconds period_ns = 0;          // of kLet; 0: it runs as soon as something is ready
   realtime::ThreadSettings thread{};  // of its threads, instead of the process's `executors`; empty: as these
 };
 
@@ -58,6 +59,7 @@ struct Subscription {
   perflab_qos qos = default_qos();  // lifespan is a writer's policy: always infinite here
   std::string filter;               // which messages it wants (message/filter.h); empty: all
   int number = 1;                   // among the node's of this topic: generated graphs may have several
+  int priority = 0;                 // of its callback, for kPriority: the largest first; likewise below
 };
 
 // Services are named and matched like topics, but in a space of their own. One server per service.
@@ -66,6 +68,7 @@ struct Client {
   std::string type;     // "stamped10b", "std_srvs/srv/SetBool"
   double frequency_hz = 0.0;
   perflab_qos qos = default_qos();
+  int priority = 0;  // of the callback for replies
 };
 
 struct Server {
@@ -73,12 +76,14 @@ struct Server {
   std::string type;
   perflab_qos qos = default_qos();
   Nanoseconds work_ns = 0;  // CPU time per request, before the reply
+  int priority = 0;
 };
 
 // A guard condition with a callback. One that no timer triggers is idle: executors only look at it.
 struct Waitable {
   std::string name;
   Nanoseconds work_ns = 0;  // CPU time of each callback
+  int priority = 0;
 };
 
 enum class Overrun {
@@ -105,6 +110,7 @@ struct Timer {
   std::vector<std::size_t> trigger;  // indexes of waitables
   Nanoseconds work_ns = 0;           // CPU time spent before publishing
   Overrun overrun = Overrun::kCatchUp;
+  int priority = 0;
 
   [[nodiscard]] double frequency_hz() const { return period_ns == 0 ? 0.0 : 1e9 / static_cast<double>(period_ns); }
   // True if one tick follows the other after a period, so that jitter can be told.
@@ -127,6 +133,7 @@ struct Reaction {
   Nanoseconds work_ns = 0;           // CPU time per reaction
   Nanoseconds period_ns = 0;         // kCyclic only
   Phase phase = Phase::kAligned;     // likewise
+  int priority = 0;                  // likewise: the others run in their subscriptions' callbacks
 };
 
 struct Node {

@@ -57,6 +57,13 @@ Phase read_phase(const Fields& fields, Phase otherwise) {
 }
 
 // The keys of what ticks, and of what may have a timer of its own.
+constexpr std::string_view kPriority = "priority";
+
+// Of a callback: its own, or else that of its node.
+int read_priority(const Fields& fields, int otherwise) {
+  return static_cast<int>(fields.integer(kPriority, -kMaxInt, kMaxInt, otherwise));
+}
+
 constexpr std::array kPaceKeys{"period", "frequency", "arrivals", "burst", "phase"};
 std::vector<std::string_view> with_pace(std::vector<std::string_view> keys) {
   keys.insert(keys.end(), kPaceKeys.begin(), kPaceKeys.end());
@@ -220,12 +227,13 @@ End read_service_end(const Fields& fields, const Node& node, message::Formats& m
   return end;
 }
 
-// A node while it is read. `usual`: the phase of its timers that say none.
+// A node while it is read. `usual`: the phase of its timers that say none; `priority`: that of its callbacks.
 struct Reading {
   Node& node;
   NodeOrigin& origin;
   message::Formats& messages;
   Phase usual;
+  int priority;
 
   void add(Timer timer, const Fields& fields) {
     node.timers.push_back(std::move(timer));
@@ -235,6 +243,7 @@ struct Reading {
   void add_own_timer(const Fields& fields, std::string_view what, std::string name,
                      std::vector<std::size_t> Timer::* acts, std::size_t index) {
     Timer timer = own_timer(std::move(name), 0, acts, index);
+    timer.priority = read_priority(fields, priority);
     if (read_pace(fields, usual, timer)) {
       add(std::move(timer), fields);
       return;
@@ -251,13 +260,16 @@ struct Reading {
 };
 
 void add_publisher(const Field& item, Reading& into) {
-  const Fields fields(item, "publisher", with_pace({"topic", "type", "size", "instances", "pass_by", "qos"}));
+  const Fields fields(item, "publisher", with_pace({"topic", "type", "size", "instances", "pass_by", "qos", kPriority}));
   auto publisher = read_endpoint<Publisher>(fields, into.node, into.messages, true);
   read_size(fields, "size", into.messages, Sizes::kNumbersOrText, publisher);
   if (const auto instances = fields.find("instances")) {
     publisher.instances =
         static_cast<std::uint32_t>(instances->integer(1, std::numeric_limits<std::uint32_t>::max()));
     instances->require_none(instances_problem(into.messages, publisher.type, publisher.instances));
+  }
+  if (const auto priority = fields.find(kPriority); priority && !fields.has("period") && !fields.has("frequency") && !fields.has("arrivals")) {
+    priority->fail("'priority' is that of a callback, and the publisher has none without 'period' or 'frequency'; move it to the timer or the subscription that publishes");
   }
   into.add_own_timer(fields, "publisher", timer_name(fields.text("topic")), &Timer::publish,
                      into.node.publishers.size());
@@ -266,19 +278,21 @@ void add_publisher(const Field& item, Reading& into) {
 }
 
 void add_subscription(const Field& item, Reading& into) {
-  const Fields fields(item, "subscription", {"topic", "type", "filter", "pass_by", "qos"});
+  const Fields fields(item, "subscription", {"topic", "type", "filter", "pass_by", "qos", kPriority});
   auto subscription = read_endpoint<Subscription>(fields, into.node, into.messages, false);
   if (const auto filter = fields.find("filter")) {
     subscription.filter = filter->text();
     filter->require_none(filter_problem(into.messages, subscription.type, subscription.filter));
   }
+  subscription.priority = read_priority(fields, into.priority);
   into.node.subscriptions.push_back(std::move(subscription));
   into.origin.add(Part::kSubscription, fields);
 }
 
 void add_client(const Field& item, Reading& into) {
-  const Fields fields(item, "client", with_pace({"service", "type", "qos"}));
+  const Fields fields(item, "client", with_pace({"service", "type", "qos", kPriority}));
   auto client = read_service_end<Client>(fields, into.node, into.messages);
+  client.priority = read_priority(fields, into.priority);
   into.add_own_timer(fields, "client", timer_name(fields.text("service")), &Timer::request,
                      into.node.clients.size());
   into.node.clients.push_back(std::move(client));
@@ -286,17 +300,20 @@ void add_client(const Field& item, Reading& into) {
 }
 
 void add_server(const Field& item, Reading& into) {
-  const Fields fields(item, "server", {"service", "type", "qos", "work"});
+  const Fields fields(item, "server", {"service", "type", "qos", "work", kPriority});
   auto server = read_service_end<Server>(fields, into.node, into.messages);
   server.work_ns = read_work(fields);
+  server.priority = read_priority(fields, into.priority);
   into.node.servers.push_back(std::move(server));
   into.origin.add(Part::kServer, fields);
 }
 
 // With `number` that many, named and triggered alike.
 void add_waitables(const Field& item, Reading& into) {
-  const Fields fields(item, "waitable", with_pace({"name", "number", "work"}));
-  const Waitable waitable{.name = fields.text("name"), .work_ns = read_work(fields)};
+  const Fields fields(item, "waitable", with_pace({"name", "number", "work", kPriority}));
+  const Waitable waitable{.name = fields.text("name"),
+                          .work_ns = read_work(fields),
+                          .priority = read_priority(fields, into.priority)};
   const auto copies = fields.integer("number", 1, static_cast<std::int64_t>(kMaxParts), 1);
   if (into.node.waitables.size() + static_cast<std::size_t>(copies) > kMaxParts) {
     fields.fail("the graph has more than {} {}", kMaxParts, kPartWords);
@@ -304,7 +321,7 @@ void add_waitables(const Field& item, Reading& into) {
   for (std::int64_t copy = 1; copy <= copies; ++copy) {
     const std::string name = fields.has("number") ? fmt::format("{}_{}", waitable.name, copy) : waitable.name;
     into.add_own_timer(fields, "waitable", name, &Timer::trigger, into.node.waitables.size());
-    into.node.waitables.push_back({name, waitable.work_ns});
+    into.node.waitables.push_back({name, waitable.work_ns, waitable.priority});
     into.origin.add(Part::kWaitable, fields);
   }
 }
@@ -394,7 +411,7 @@ std::string read_timer_name(const Fields& fields, const std::vector<TimerEnd>& e
 }
 
 void add_timer(const Field& item, const std::vector<TimerEnd>& ends, Reading& into) {
-  const Fields fields(item, "timer", with_pace({"name", "publish", "request", "trigger", "work", "overrun"}));
+  const Fields fields(item, "timer", with_pace({"name", "publish", "request", "trigger", "work", "overrun", kPriority}));
   Timer timer;
   if (!read_pace(fields, into.usual, timer)) fields.fail("the timer misses the key 'period' (or 'frequency')");
   for (const TimerEnd& end : ends) timer.*end.acts = end.names.at(fields, end.key, into.node);
@@ -405,6 +422,7 @@ void add_timer(const Field& item, const std::vector<TimerEnd>& ends, Reading& in
     fields.fail("the timer does nothing; give it `publish`, `request`, `trigger` or `work`");
   }
   fields.word("overrun", kOverrunWords, timer.overrun);
+  timer.priority = read_priority(fields, into.priority);
   timer.name = read_timer_name(fields, ends, into.node);
   into.add(std::move(timer), fields);
 }
@@ -436,7 +454,7 @@ Nanoseconds usual_work(const Document& document, ReactionKind kind) {
 
 void add_reaction(const Field& item, const NameIndex& publishers, const NameIndex& subscriptions,
                   Reading& into) {
-  const Fields fields(item, "reaction", {"kind", "on", "publish", "work", "period", "phase"});
+  const Fields fields(item, "reaction", {"kind", "on", "publish", "work", "period", "phase", kPriority});
   Reaction reaction;
   fields.require_key("on");
   reaction.on = subscriptions.at(fields, "on", into.node);
@@ -451,8 +469,11 @@ void add_reaction(const Field& item, const NameIndex& publishers, const NameInde
   }
   if (is_cyclic) {
     reaction.phase = read_phase(fields, into.usual);
+    reaction.priority = read_priority(fields, into.priority);
   } else if (const auto phase = fields.find("phase")) {
     phase->fail("'phase' is that of a timer, and only a cyclic reaction has one; remove it");
+  } else if (const auto priority = fields.find(kPriority)) {
+    priority->fail("the reaction runs in the callbacks of its subscriptions; move 'priority' to them");
   }
   into.node.reactions.push_back(std::move(reaction));
   into.origin.add(Part::kReaction, fields);
@@ -475,7 +496,7 @@ Node read_node(const Fields& fields, const std::string& suffix, int default_exec
     given->require_none(namespace_problem(node.node_namespace));
   }
   node.executor = static_cast<int>(fields.integer("executor", 0, kMaxInt, default_executor));
-  Reading into{node, origin, messages, phases.of(node.executor)};
+  Reading into{node, origin, messages, phases.of(node.executor), read_priority(fields, 0)};
   for (const Field& item : fields.list("publishers")) add_publisher(item, into);
   for (const Field& item : fields.list("subscriptions")) add_subscription(item, into);
   for (const Field& item : fields.list("clients")) add_client(item, into);
@@ -547,13 +568,17 @@ Threads read_threads(const Field& field) {
 
 void read_executors(const Fields& fields, Process& process, UsualPhase& phases, ProcessOrigin& origin) {
   for (const Field& item : fields.list("executors")) {
-    const Fields executor(item, "executor", {"id", "kind", "threads", "thread", "phase"});
+    const Fields executor(item, "executor", {"id", "kind", "threads", "period", "thread", "phase"});
     Executor read;
     read.id = static_cast<int>(executor.at("id").integer(0, kMaxInt));
     if (const auto kind = executor.find("kind")) read.kind = kind->word("executor kind", kExecutorWords);
     if (const auto threads = executor.find("threads")) {
       read.threads = static_cast<int>(threads->integer(1, kMaxExecutorThreads));
       threads->require_none(threads_problem(read.kind, read.threads));
+    }
+    if (const auto period = executor.find("period")) {
+      read.period_ns = read_duration(*period, kShortestPeriod);
+      period->require_none(executor_period_problem(read.kind, read.period_ns));
     }
     read.thread = read_thread(executor, "thread");
     if (executor.has("phase")) phases.executors[read.id] = read_phase(executor, phases.graph);
@@ -568,7 +593,7 @@ void read_nodes(const Fields& fields, NodeAdder& adder, const UsualPhase& phases
   fields.require_key("nodes");
   for (const Field& item : fields.list("nodes")) {
     const Fields node(item, "node",
-                      {"name", "namespace", "executor", "number", "publishers", "subscriptions", "clients",
+                      {"name", "namespace", "executor", kPriority, "number", "publishers", "subscriptions", "clients",
                        "servers", "waitables", "timers", "reactions"});
     adder.add(process, origin, node, [&](const std::string& suffix, NodeOrigin& written) {
       return read_node(node, suffix, default_executor, phases, adder.messages(), written);

@@ -182,6 +182,7 @@ struct Whole {
 };
 using Duration = Whole<0, kLongestDuration>;
 using Period = Whole<kShortestPeriod, kLongestDuration>;
+using Priority = Whole<-kMaxInt, kMaxInt>;
 
 template <const auto& words>
 struct OneOf {
@@ -308,21 +309,25 @@ constexpr auto keys_of(Tag<Subscription> /*of*/) {
                     key("pass_by", &Subscription::pass_by, PassByWord{}),
                     key("qos", &Subscription::qos, QosObject{}),
                     key("filter", &Subscription::filter, Text{}, Absent::kOmitted),
-                    key("number", &Subscription::number, Whole<1, kMaxInt>{}, Absent::kOmitted)};
+                    key("number", &Subscription::number, Whole<1, kMaxInt>{}, Absent::kOmitted),
+                    key("priority", &Subscription::priority, Priority{}, Absent::kOmitted)};
 }
 
 constexpr auto keys_of(Tag<Client> /*of*/) {
   return std::tuple{key("service", &Client::service, Text{}), key("type", &Client::type, Text{}),
-                    key("frequency_hz", &Client::frequency_hz, Number{}), key("qos", &Client::qos, QosObject{})};
+                    key("frequency_hz", &Client::frequency_hz, Number{}), key("qos", &Client::qos, QosObject{}),
+                    key("priority", &Client::priority, Priority{}, Absent::kOmitted)};
 }
 
 constexpr auto keys_of(Tag<Server> /*of*/) {
   return std::tuple{key("service", &Server::service, Text{}), key("type", &Server::type, Text{}),
-                    key("qos", &Server::qos, QosObject{}), key("work_ns", &Server::work_ns, Duration{})};
+                    key("qos", &Server::qos, QosObject{}), key("work_ns", &Server::work_ns, Duration{}),
+                    key("priority", &Server::priority, Priority{}, Absent::kOmitted)};
 }
 
 constexpr auto keys_of(Tag<Waitable> /*of*/) {
-  return std::tuple{key("name", &Waitable::name, Text{}), key("work_ns", &Waitable::work_ns, Duration{})};
+  return std::tuple{key("name", &Waitable::name, Text{}), key("work_ns", &Waitable::work_ns, Duration{}),
+                    key("priority", &Waitable::priority, Priority{}, Absent::kOmitted)};
 }
 
 constexpr auto keys_of(Tag<Timer> /*of*/) {
@@ -335,7 +340,8 @@ constexpr auto keys_of(Tag<Timer> /*of*/) {
                     key("trigger", &Timer::trigger, Indexes{}, Absent::kNullOmitted),
                     key("work_ns", &Timer::work_ns, Duration{}),
                     key("overrun", &Timer::overrun, OneOf<kOverrunWords>{}),
-                    key("phase", &Timer::phase, OneOf<kPhaseWords>{}, Absent::kNullDefault)};
+                    key("phase", &Timer::phase, OneOf<kPhaseWords>{}, Absent::kNullDefault),
+                    key("priority", &Timer::priority, Priority{}, Absent::kOmitted)};
 }
 
 bool is_cyclic(const Reaction& reaction) { return reaction.kind == ReactionKind::kCyclic; }
@@ -346,7 +352,8 @@ constexpr auto keys_of(Tag<Reaction> /*of*/) {
                     key("publish", &Reaction::publish, Indexes{}),
                     key("work_ns", &Reaction::work_ns, Duration{}),
                     key("period_ns", &Reaction::period_ns, OrNull<Period, 0>{}),
-                    key("phase", &Reaction::phase, OneOf<kPhaseWords>{}, Absent::kNullDefault, is_cyclic)};
+                    key("phase", &Reaction::phase, OneOf<kPhaseWords>{}, Absent::kNullDefault, is_cyclic),
+                    key("priority", &Reaction::priority, Priority{}, Absent::kOmitted, is_cyclic)};
 }
 
 constexpr auto keys_of(Tag<realtime::ThreadSettings> /*of*/) {
@@ -375,6 +382,7 @@ constexpr auto keys_of(Tag<Executor> /*of*/) {
   return std::tuple{
       key("id", &Executor::id, Whole<0, kMaxInt>{}), key("kind", &Executor::kind, OneOf<kExecutorWords>{}),
       key("threads", &Executor::threads, OrNull<Whole<1, kMaxExecutorThreads>, 0>{}, Absent::kNullDefault),
+      key("period_ns", &Executor::period_ns, OrNull<Period, 0>{}, Absent::kNullOmitted),
       key("thread", &Executor::thread, ThreadOrNull{}, Absent::kNullDefault)};
 }
 

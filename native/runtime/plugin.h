@@ -24,7 +24,7 @@
 
 namespace perflab::runtime {
 
-inline constexpr std::uint32_t kPluginAbi = 9;
+inline constexpr std::uint32_t kPluginAbi = 10;
 inline constexpr const char* kPluginEntry = "perflab_runtime_plugin";
 
 struct PluginSettings {

@@ -39,8 +39,11 @@ enum class ExecutorKind {
   kStaticSingleThreaded,  // rclcpp's, where it still is; kSingleThreaded of perflab's own is as static
   kEvents,          // one thread and a queue that data-ready callbacks feed, as iRobot's EventsExecutor
   kPolling,         // one thread that looks again and again, without sleeping
-  kMultiThreaded    // several threads; callbacks of one group exclude each other, as rclcpp's
+  kMultiThreaded,   // several threads; callbacks of one group exclude each other, as rclcpp's
                     // MultiThreadedExecutor
+  kPriority,        // one thread; of what is ready, the callback of the highest priority first, as PiCAS
+  kLet              // one thread; takes all that is ready, then runs it in the order of creation, as rclc's
+                    // executor with semantics LET
 };
 
 // True if callbacks of one group may run at the same time.
@@ -54,6 +57,7 @@ struct ExecutorSettings {
   std::string name;                   // becomes the name of its threads; the kernel keeps 15 bytes
   int threads = 0;                    // of kMultiThreaded; 0: one per CPU that the process may use
   realtime::ThreadSettings thread{};  // of each of its threads; of kInline that of its timers
+  Nanoseconds period_ns = 0;  // of kLet: it takes what is ready at multiples of it; 0: as soon as something is
 };
 
 // A message on its way to the callback; the bytes live until the handler returns.
@@ -121,6 +125,7 @@ struct TimerSettings {
   Nanoseconds made_up_for_ns = 0;  // with skip_missed: ticks that are no later than that are made up for
   Nanoseconds shift_ns = 0;        // more than -period, at most 0: how much earlier than whole periods
   TimerEnd* end = nullptr;         // may come before until_ns
+  int priority = 0;                // of its callback, for kPriority: the largest first
 
   // One period after the other.
   [[nodiscard]] bool regular() const noexcept { return arrivals == Arrivals::kPeriodic && burst == 1; }
@@ -158,6 +163,7 @@ struct EndpointSettings {
   // Content filters, where Capabilities::filters; they outlive the runtime. Of a subscription at most one: only what it wants
   // is delivered. Of a publisher those of its topic's subscriptions, for a middleware that can leave messages out.
   std::vector<const message::Filter*> filters{};
+  int priority = 0;  // of a subscription's callback, as TimerSettings::priority
 };
 
 // How the messages of a publisher really go, once everything is matched.
@@ -249,6 +255,7 @@ struct ServiceSettings {
   perflab_qos qos{};
   std::string request_hash{};  // as EndpointSettings::type_hash, of both messages
   std::string response_hash{};
+  int priority = 0;  // of the callback for requests or for replies, as TimerSettings::priority
 };
 
 class Client {
@@ -304,6 +311,7 @@ class Server {
 struct WaitableSettings {
   std::string name;
   std::size_t group = 0;
+  int priority = 0;  // as TimerSettings::priority
 };
 
 class WaitableHandler {

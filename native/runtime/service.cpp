@@ -27,6 +27,7 @@ EndpointSettings endpoint(const ServiceSettings& settings, TopicKind kind, const
   made.type_hash = request ? settings.request_hash : settings.response_hash;
   made.qos = settings.qos;
   made.user_data = user_data;
+  made.priority = settings.priority;
   return made;
 }
 

@@ -92,8 +92,8 @@ void Ros::add(const BoundEvent& bound, const ctf::Event& event, std::int32_t hos
   ++emitter.events;
   if (at(host) < losses_.size() && emitter.losses != losses_[at(host)]) {
     emitter.losses = losses_[at(host)];
-    emitter.publication = emitter.intra_publication = emitter.take = emitter.delivery = emitter.service_call =
-        kNone;
+    emitter.publication = emitter.intra_publication = kNone;
+    emitter.forget_unhandled();
     for (Open& open : emitter.stack) open.around = {};
     emitter.due.reset();
   }
@@ -234,22 +234,23 @@ void Ros::start_callback(Process& process, Thread& thread, std::uint64_t handle,
 
   // What it handles is what its thread took last, if that was for the same owner; a message is handled once.
   std::optional<std::int32_t> take, delivery;
-  if (object.kind == CallbackKind::subscription && !intra_process && thread.take != kNone && owner != kNone &&
-      takes.subscription.at(at(thread.take)) == owner &&
-      takes.match[at(thread.take)] != TakeMatch::not_taken) {
-    take = std::exchange(thread.take, kNone);
-    takes.callback_instance.set(at(*take), instance);
+  if (object.kind == CallbackKind::subscription && !intra_process && owner != kNone) {
+    take = row_or_null(thread.takes.handle([&](std::int32_t row) {
+      return takes.subscription.at(at(row)) == owner && takes.match[at(row)] != TakeMatch::not_taken;
+    }));
+    if (take) takes.callback_instance.set(at(*take), instance);
   }
-  if (intra_process && thread.delivery != kNone) {
-    const auto subscription = intra_deliveries.subscription.at(at(thread.delivery));
-    if (!subscription || owner == kNone || *subscription == owner) {
-      delivery = std::exchange(thread.delivery, kNone);
-      intra_deliveries.callback_instance.set(at(*delivery), instance);
-    }
+  if (intra_process) {
+    delivery = row_or_null(thread.deliveries.handle([&](std::int32_t row) {
+      const auto subscription = intra_deliveries.subscription.at(at(row));
+      return !subscription || owner == kNone || *subscription == owner;
+    }));
+    if (delivery) intra_deliveries.callback_instance.set(at(*delivery), instance);
   }
-  if (object.kind == CallbackKind::service && thread.service_call != kNone && owner != kNone &&
-      service_calls.service.at(at(thread.service_call)) == owner) {
-    service_calls.callback_instance.set(at(std::exchange(thread.service_call, kNone)), instance);
+  if (object.kind == CallbackKind::service && owner != kNone) {
+    const std::int32_t call = thread.service_calls.handle(
+        [&](std::int32_t row) { return service_calls.service.at(at(row)) == owner; });
+    if (call != kNone) service_calls.callback_instance.set(at(call), instance);
   }
   std::optional<std::int64_t> due_ns;
   if (const auto due = std::exchange(thread.due, std::nullopt);
@@ -262,7 +263,9 @@ void Ros::start_callback(Process& process, Thread& thread, std::uint64_t handle,
 
   if (thread.executors.empty() || thread.stack.size() != thread.executors.back().depth + 1) return;
   Executor& executor = thread.executors.back();
-  if (executor.kind == PhaseKind::get_next_ready) new_phase(thread, executor, PhaseKind::dispatch, time_ns);
+  // One that runs several of which it told no phase: each has its own.
+  const bool another = executor.has_callback && executor.kind != PhaseKind::wait_for_work;
+  if (executor.kind == PhaseKind::get_next_ready || another) new_phase(thread, executor, PhaseKind::dispatch, time_ns);
   if (executor.kind != PhaseKind::wait_for_work && !std::exchange(executor.has_callback, true)) {
     phases.callback.set(at(executor.phase), callback);
   }
@@ -308,7 +311,7 @@ void Ros::begin_phase(Thread& thread, PhaseKind phase, std::int64_t time_ns) {
   }
   if (phase != PhaseKind::execute) {
     // A message that was taken before this phase is not handled by a callback that starts after it.
-    thread.take = thread.delivery = thread.service_call = kNone;
+    thread.forget_unhandled();
   }
   new_phase(thread, thread.executors.back(), phase, time_ns);
 }

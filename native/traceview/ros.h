@@ -26,6 +26,7 @@
 //                its thread began is not published in it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -36,6 +37,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "ctf/event.h"
@@ -162,6 +164,36 @@ class Ros {
     PhaseKind kind = PhaseKind::get_next_ready;
     bool has_callback = false;
   };
+  // What a thread took and has not handled: the last, and what it took before that in the same phase of its executor,
+  // which may take all that is ready before it runs any (semantics LET).
+  class Unhandled {
+   public:
+    // `in_phase`: phases tell when what was taken is done with; otherwise the last alone is known.
+    void add(std::int32_t row, bool in_phase) {
+      if (in_phase && last_ != kNone) earlier_.push_back(last_);
+      last_ = row;
+    }
+    void forget_last() noexcept { last_ = kNone; }
+    void clear() noexcept {
+      last_ = kNone;
+      earlier_.clear();
+    }
+    [[nodiscard]] std::int32_t last() const noexcept { return last_; }
+    // The last one, or else the first of the earlier ones, that fits; it is handled then. kNone if none does.
+    template <typename Fits>
+    std::int32_t handle(Fits&& fits) {
+      if (last_ != kNone && fits(last_)) return std::exchange(last_, kNone);
+      const auto found = std::find_if(earlier_.begin(), earlier_.end(), fits);
+      if (found == earlier_.end()) return kNone;
+      const std::int32_t row = *found;
+      earlier_.erase(found);
+      return row;
+    }
+
+   private:
+    std::int32_t last_ = kNone;
+    std::vector<std::int32_t> earlier_;
+  };
   struct Thread : Publishing {
     std::int32_t row = 0;
     std::int32_t process_row = 0;
@@ -171,12 +203,14 @@ class Ros {
     std::uint32_t losses = 0;  // of the host, when the thread was last seen
     std::vector<Open> stack;
     std::optional<Due> due;
-    std::int32_t take = kNone;
-    std::uint64_t taken_message = 0;
-    std::int32_t delivery = kNone;
-    std::int32_t service_call = kNone;
+    Unhandled takes;
+    std::uint64_t taken_message = 0;  // of the last take
+    Unhandled deliveries;
+    Unhandled service_calls;
     std::vector<Executor> executors;
 
+    [[nodiscard]] bool in_phase() const noexcept { return !executors.empty(); }
+    void forget_unhandled() noexcept { takes.clear(), deliveries.clear(), service_calls.clear(); }
     // The callback instance that runs.
     [[nodiscard]] std::optional<std::int32_t> innermost() const {
       return stack.empty() ? std::nullopt : std::optional(stack.back().instance);

@@ -76,9 +76,9 @@ void Ros::add_take(const Emitted& e) {
   const auto new_row = [&](std::uint64_t message) {
     constexpr std::nullopt_t none = std::nullopt;
     takes.push(none, e.thread->row, none, none, none, none, TakeMatch::no_timestamp, none, none);
-    e.thread->take = static_cast<std::int32_t>(takes.thread.size()) - 1;
+    e.thread->takes.add(static_cast<std::int32_t>(takes.thread.size()) - 1, e.thread->in_phase());
     e.thread->taken_message = message;
-    return at(e.thread->take);
+    return at(e.thread->takes.last());
   };
   const auto stamp = [&](std::size_t row, std::int64_t timestamp, std::int32_t subscription) {
     takes.source_timestamp.set(row, timestamp);
@@ -104,10 +104,10 @@ void Ros::add_take(const Emitted& e) {
     case Kind::rclcpp_take: {
       const std::uint64_t message = e.value(field::take::message);
       auto& column = e.kind() == Kind::rcl_take ? takes.rcl_ns : takes.rclcpp_ns;
-      const bool goes_on = e.thread->take != kNone && e.thread->taken_message == message &&
-                           !column.valid(at(e.thread->take)) &&
-                           !takes.callback_instance.valid(at(e.thread->take));
-      column.set(goes_on ? at(e.thread->take) : new_row(message), e.now());
+      const std::int32_t last = e.thread->takes.last();
+      const bool goes_on = last != kNone && e.thread->taken_message == message && !column.valid(at(last)) &&
+                           !takes.callback_instance.valid(at(last));
+      column.set(goes_on ? at(last) : new_row(message), e.now());
       return;
     }
     default: {
@@ -172,12 +172,12 @@ void Ros::dequeue(const Emitted& e) {
   const std::int32_t row = buffer.by_index.find(e.value(f::index));
   if (row == kNone || intra_deliveries.dequeue_ns.valid(at(row)) || intra_deliveries.lost[at(row)] != 0) {
     ++counters.dequeues_without_enqueue;
-    e.thread->delivery = kNone;
+    e.thread->deliveries.forget_last();
     return;
   }
   intra_deliveries.dequeue_ns.set(at(row), e.now());
   intra_deliveries.dequeue_thread.set(at(row), e.thread->row);
-  e.thread->delivery = row;
+  e.thread->deliveries.add(row, e.thread->in_phase());
 }
 
 void Ros::clear(const Emitted& e) {
@@ -233,7 +233,7 @@ void Ros::add_service_message(const Emitted& e) {
       break;
     case Kind::rmw_take_request:
       service_calls.take_request_ns.set(at(row), e.now());
-      e.thread->service_call = row;
+      e.thread->service_calls.add(row, e.thread->in_phase());
       break;
     case Kind::rmw_send_response:
       service_calls.send_response_ns.set(at(row), e.now());

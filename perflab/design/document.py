@@ -239,8 +239,8 @@ class Document(_Part):
         Words, Option(Group.VARIANTS, "--executor"), Form("E[,E]", complete=some_of(choices.executors))
     ] = Field(
         [],
-        description="What runs the callbacks: inline, single_threaded, events, polling, multi_threaded[:N], and on "
-        "rclcpp static_single_threaded. Default: as the graph says.",
+        description="What runs the callbacks: inline, single_threaded, events, polling, multi_threaded[:N], "
+        "priority, let[:PERIOD], and on rclcpp static_single_threaded. Default: as the graph says.",
     )
     ipc: Annotated[Words, Option(Group.VARIANTS), Form("off|on|off,on", ",".join, some_of(("off", "on")))] = Field(
         ["off"], description="Hand messages over within a process without the middleware."

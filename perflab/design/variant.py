@@ -10,6 +10,7 @@ from typing import Any
 from perflab.errors import BadInput
 from perflab.middleware import Middleware, common_framing
 from perflab.middleware.kind import Daemon
+from perflab.units import duration_text, parse_duration
 
 EXECUTORS = {
     "inline": "callbacks run in the middleware's receive thread",
@@ -18,25 +19,33 @@ EXECUTORS = {
     "events": "one thread and a queue that arriving messages feed, as iRobot's EventsExecutor",
     "polling": "one thread that looks again and again, without sleeping; not on rclcpp and virtual",
     "multi_threaded": "several threads, multi_threaded:N says how many; callbacks of one node exclude each other",
+    "priority": "one thread; of what is ready the callback of the highest `priority` first, as PiCAS' executor",
+    "let": "one thread; takes all that is ready and then runs it in a fixed order, as rclc's executor with semantics "
+    "LET; let:PERIOD does so at the begin of each period",
 }
 OF_ROS = frozenset({"static_single_threaded"})  # that rclcpp alone has
 # The middleware of a command that does not say by RMW_IMPLEMENTATION which one it is.
 OWN = "own"
 WITH_THREADS = "multi_threaded"
+WITH_PERIOD = "let"
 MAX_THREADS = 64
+MIN_PERIOD_NS, MAX_PERIOD_NS = 1_000, 86_400 * 10**9
 PASS_BY = ("shared", "unique", "loaned")
 FRAMINGS = ("rmw_fastrtps", "rmw_cyclonedds")
 
 
 @dataclass(frozen=True)
 class Executor:
-    """What replaces every executor of the graph; `threads` None: as the node decides."""
+    """What replaces every executor of the graph; `threads` and `period_ns` None: as the graph says, or else the node."""
 
     kind: str
     threads: int | None = None
+    period_ns: int | None = None
 
     @property
     def name(self) -> str:
+        if self.period_ns is not None:
+            return f"{self.kind}:{duration_text(self.period_ns)}"
         return self.kind if self.threads is None else f"{self.kind}:{self.threads}"
 
 
@@ -149,13 +158,22 @@ def _executor(word: str) -> Executor:
         raise BadInput(f"no executor named {kind!r}; there are {', '.join(EXECUTORS)}")
     if not colon:
         return Executor(kind)
+    if kind == WITH_PERIOD:
+        return Executor(kind, period_ns=_period(word, number))
     if kind != WITH_THREADS:
-        raise BadInput(f"--executor {word!r}: only {WITH_THREADS} has a number of threads")
+        raise BadInput(f"--executor {word!r}: only {WITH_THREADS} has a number of threads, and {WITH_PERIOD} a period")
     if not (number.isascii() and number.isdigit() and 1 <= int(number[:9]) <= MAX_THREADS):
         raise BadInput(f"--executor {word!r}: the number of threads is not within 1..{MAX_THREADS}")
     if number.startswith("0"):
         raise BadInput(f"--executor {word!r}: write the number of threads as {int(number)}")
     return Executor(kind, int(number))
+
+
+def _period(word: str, text: str) -> int:
+    period_ns = parse_duration(text, f"--executor {word}")
+    if not MIN_PERIOD_NS <= period_ns <= MAX_PERIOD_NS:
+        raise BadInput(f"--executor {word!r}: the period is not from 1us to 24h")
+    return period_ns
 
 
 def _known(word: str, option: str, known: Sequence[str]) -> str:

@@ -75,6 +75,7 @@ def node_configuration(
         "runtime": middleware.runtime,
         "executor": None if foreign or variant.executor is None else variant.executor.kind,
         "executor_threads": None if foreign or variant.executor is None else variant.executor.threads,
+        "executor_period_ns": None if foreign or variant.executor is None else variant.executor.period_ns,
         "intra_process": variant.intra_process and not foreign,
         "pass_by": None if foreign else variant.pass_by,
         "service_framing": variant.service_framing if process is None or index in graph.serving else None,

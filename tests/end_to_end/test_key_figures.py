@@ -112,6 +112,15 @@ def test_a_key_figure_is_compared_like_any_metric(run: Run, tmp_path: Path) -> N
     assert told == medians
 
 
+def test_what_has_priority_waits_for_one_callback_where_others_wait_for_all(run: Run) -> None:
+    """As the example in the catalog says."""
+    graph = Path(__file__).parents[2] / "catalog/topologies/examples/priorities.yaml"
+    options = ("--middleware", "virtual", "--executor", "events,priority,let", "--time", "5")
+    summary = summary_of(run, graph, *options)
+    worst = {r["executor"]: r["key_figures"]["touch_to_stop"]["response_ns"]["max"] for r in summary["results"]}
+    assert worst == {"events": 18 * MS, "priority": 6 * MS, "let": 18 * MS}
+
+
 # ---- the reference graph of the catalog
 
 # In 5 s by period: floor(5 s / period). A fusion sends as often as its slower input, here the map's 120 ms.

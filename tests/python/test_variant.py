@@ -39,6 +39,7 @@ OTHER = Middleware("other", "dds", None, None, wire="rtps", service_framings=("f
             (Executor("events"), Executor("multi_threaded"), Executor("multi_threaded", 4)),
         ),
         ("multi_threaded:64", (Executor("multi_threaded", 64),)),
+        ("priority,let,let:2.5ms", (Executor("priority"), Executor("let"), Executor("let", period_ns=2_500_000))),
     ],
 )
 def test_executors(text: str | None, expected: tuple[Executor | None, ...]) -> None:
@@ -52,6 +53,12 @@ def test_executors(text: str | None, expected: tuple[Executor | None, ...]) -> N
         ("magic", "no executor named 'magic'"),
         ("inline,", "no executor named ''"),
         ("inline:2", "only multi_threaded has a number of threads"),
+        ("priority:3", "only multi_threaded has a number of threads, and let a period"),
+        ("let:", "is not a duration"),
+        ("let:0", "must be longer than 0"),
+        ("let:500ns", "the period is not from 1us to 24h"),
+        ("let:2d", "is not a duration"),
+        ("let:25h", "the period is not from 1us to 24h"),
         ("multi_threaded:", "the number of threads is not within 1..64"),
         ("multi_threaded:0", "not within 1..64"),
         ("multi_threaded:65", "not within 1..64"),

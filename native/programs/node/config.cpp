@@ -39,6 +39,13 @@ void read_overrides(const json& config, Config& result) {
       throw std::invalid_argument("executor_threads: " + (problem.empty() ? "must be at least 1" : problem));
     result.live.executor_threads = threads;
   }
+  if (config.contains("executor_period_ns") && !config.at("executor_period_ns").is_null()) {
+    const auto period_ns = config.at("executor_period_ns").get<Nanoseconds>();
+    const std::string problem = graph::executor_period_problem(graph::ExecutorKind::kLet, period_ns);
+    if (period_ns == 0 || !problem.empty())
+      throw std::invalid_argument("executor_period_ns: " + (problem.empty() ? "must be at least 1000" : problem));
+    result.live.executor_period_ns = period_ns;
+  }
   result.live.pass_by = word(config, "pass_by", graph::kPassByWords);
   result.live.name_threads = config.value("name_threads", true);
   result.intra_process = config.value("intra_process", false);

@@ -272,6 +272,7 @@ void Node::write_process_record() {
                          {"id", view.executor->id},
                          {"kind", graph::word_of(graph::kExecutorWords, view.kind)},
                          {"threads", several && view.threads > 0 ? json(view.threads) : json(nullptr)},
+                         {"period_ns", view.period_ns > 0 ? json(view.period_ns) : json(nullptr)},
                          {"nodes", view.nodes}});
   }
   json timers = json::array();

@@ -158,6 +158,10 @@ std::unique_ptr<DdsRuntime::DdsExecutor> DdsRuntime::make_executor(const Executo
       return Executors::make_polling(clock_, settings, settings_.trace);
     case ExecutorKind::kMultiThreaded:
       return Executors::make_multi_threaded(clock_, settings, settings_.trace);
+    case ExecutorKind::kPriority:
+      return Executors::make_priority(clock_, settings, settings_.trace);
+    case ExecutorKind::kLet:
+      return Executors::make_let(clock_, settings, participants_.front().create_waitset(), sink_, settings_.trace);
     case ExecutorKind::kStaticSingleThreaded:  // refused before
     case ExecutorKind::kSingleThreaded:
       break;
@@ -173,8 +177,9 @@ std::size_t DdsRuntime::add_executor(const ExecutorSettings& settings) {
         ": static_single_threaded is an executor of rclcpp; right would be single_threaded, whose "
         "entities never change here");
   }
-  if ((settings.kind == ExecutorKind::kEvents || settings.kind == ExecutorKind::kMultiThreaded) &&
-      !plugin_.capabilities().data_ready_callbacks) {
+  const bool told = settings.kind == ExecutorKind::kEvents || settings.kind == ExecutorKind::kMultiThreaded ||
+                    settings.kind == ExecutorKind::kPriority;
+  if (told && !plugin_.capabilities().data_ready_callbacks) {
     throw Unsupported(settings.name + ": " + std::string(plugin_.name()) +
                       " has no data-ready callbacks, which this executor needs; "
                       "right would be single_threaded");
@@ -277,7 +282,10 @@ Server& DdsRuntime::create_server(std::size_t executor, const ServiceSettings& s
 
 void DdsRuntime::create_timer(std::size_t executor, const TimerSettings& settings, TimerHandler& handler) {
   DdsExecutor& runner = *executors_.at(executor);
-  const bool phases = runner.settings().kind != ExecutorKind::kInline;
+  const ExecutorKind kind = runner.settings().kind;
+  const TracedTimer::Phases phases = kind == ExecutorKind::kInline ? TracedTimer::Phases::kNone
+                                     : kind == ExecutorKind::kLet  ? TracedTimer::Phases::kExecute
+                                                                   : TracedTimer::Phases::kBoth;
   runner.add_timer(settings, tracer_ ? tracer_->make_timer(settings, handler, phases) : handler);
 }
 

@@ -2,7 +2,8 @@
 //
 // Executors: `inline` runs a callback in the thread that brings the message; `single_threaded` waits on a
 // wait-set, `events` on a queue that the middleware's data-ready callbacks feed; `multi_threaded` is fed
-// likewise and has several threads. See dds/executor.h and the file of each.
+// likewise and has several threads, `priority` likewise and has an order. `polling` never waits, and `let` takes
+// all that its wait-set tells of before it runs any. See dds/executor.h and the file of each.
 //
 // With `intra_process`, publishers hand messages directly to the subscriptions of this process by rclcpp's
 // rules (dds/intra_process.h), and the middleware, which then connects no two endpoints of this process,
@@ -94,6 +95,9 @@ class DdsRuntime final : public Runtime {
   class EventsExecutor;
   class PollingExecutor;
   class MultiThreadedExecutor;
+  class PriorityExecutor;
+  class WaitSetExecutor;
+  class LetExecutor;
   struct Executors;
 
  private:

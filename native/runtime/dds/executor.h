@@ -65,10 +65,15 @@ class DdsRuntime::DdsExecutor {
     if (trace_ != nullptr) [[unlikely]]
       trace_->rclcpp_executor_wait_for_work(timeout == TimerQueue::kNever ? -1 : timeout);
   }
+  void tell_execute(const Source& source) const noexcept {
+    if (trace_ == nullptr) [[likely]]
+      return;
+    if (const void* const handle = source.executed()) trace_->rclcpp_executor_execute(handle);
+  }
   Source::Turn run_one(Source& source) const noexcept {
     if (trace_ == nullptr) [[likely]]
       return source.run_one();
-    if (const void* const handle = source.executed()) trace_->rclcpp_executor_execute(handle);
+    tell_execute(source);
     const Source::Turn turn = source.run_one();
     trace_->rclcpp_executor_get_next_ready();
     return turn;
@@ -126,6 +131,11 @@ struct DdsRuntime::Executors {
   static std::unique_ptr<DdsExecutor> make_multi_threaded(const measure::Clock& clock,
                                                           const ExecutorSettings& settings,
                                                           const perflab_ros2_tracepoints* trace);
+  static std::unique_ptr<DdsExecutor> make_priority(const measure::Clock& clock, const ExecutorSettings& settings,
+                                                    const perflab_ros2_tracepoints* trace);
+  static std::unique_ptr<DdsExecutor> make_let(const measure::Clock& clock, const ExecutorSettings& settings,
+                                               middleware::WaitSet waitset, EventSink& sink,
+                                               const perflab_ros2_tracepoints* trace);
 };
 
 }  // namespace perflab::runtime

@@ -21,6 +21,10 @@ class DdsRuntime::Source {
   Source& operator=(const Source&) = delete;
   // Takes what is there, one message or trigger, and runs its callback.
   virtual Turn run_one() noexcept = 0;
+  // The same in two steps, for an executor that takes everything before it runs anything: the first runs no
+  // callback, the second follows each first one that took something.
+  virtual Turn take_one() noexcept = 0;
+  virtual void run_taken() noexcept = 0;
   // What the trace's execute event names. Null: there is no such event, as in rclcpp, which has it for timers
   // and for subscriptions through the middleware alone.
   [[nodiscard]] virtual const void* executed() const noexcept { return nullptr; }
@@ -31,6 +35,7 @@ class DdsRuntime::Source {
   // The rest is the executor's.
   std::atomic<bool> queued{false};
   std::size_t index = 0;
+  int priority = 0;
 
  protected:
   ~Source() = default;

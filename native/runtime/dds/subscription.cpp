@@ -76,36 +76,59 @@ void tell_take(const perflab_ros2_tracepoints& trace, const void* reader, perfla
 
 }  // namespace
 
-DdsRuntime::MessageSource::Turn DdsRuntime::DdsSubscription::FromMiddleware::run_one() noexcept {
-  perflab_sample sample;
+bool DdsRuntime::DdsSubscription::FromMiddleware::take(perflab_sample& sample) noexcept {
   perflab_error error;
   const perflab_status status = reader->take(sample, error);
   if (subscription.trace_takes_ != nullptr && (status == PERFLAB_OK || !subscription.polled_)) [[unlikely]]
     tell_take(*subscription.trace_takes_, subscription.rmw_handle(), status, sample);
-  if (status == PERFLAB_OK) [[likely]] {
-    subscription.handle(*this, {{sample.data, sample.size},
-                                sample.writer,
-                                sample.sequence,
-                                sample.related,
-                                sample.reception_ns,
-                                sample.source_timestamp_ns});
-    reader->return_sample(sample);
-    return Turn::kMore;
-  }
+  if (status == PERFLAB_OK) [[likely]]
+    return true;
   if (status < 0) subscription.sink_.on_failure(subscription.clock_.now(), error.text);
-  return Turn::kNothing;
+  return false;
 }
 
-DdsRuntime::MessageSource::Turn DdsRuntime::DdsSubscription::FromProcess::run_one() noexcept {
-  Ring::Entry entry;
-  const Ring::Popped popped = ring.pop(entry);
-  if (popped == Ring::Popped::kNothing) return Turn::kNothing;
+void DdsRuntime::DdsSubscription::FromMiddleware::handle(perflab_sample& sample) noexcept {
+  subscription.handle(*this, {{sample.data, sample.size},
+                              sample.writer,
+                              sample.sequence,
+                              sample.related,
+                              sample.reception_ns,
+                              sample.source_timestamp_ns});
+  reader->return_sample(sample);
+}
+
+DdsRuntime::MessageSource::Turn DdsRuntime::DdsSubscription::FromMiddleware::run_one() noexcept {
+  perflab_sample sample;
+  if (!take(sample)) return Turn::kNothing;
+  handle(sample);
+  return Turn::kMore;
+}
+
+DdsRuntime::MessageSource::Turn DdsRuntime::DdsSubscription::FromProcess::take(Ring::Entry& entry) noexcept {
+  switch (ring.pop(entry)) {
+    case Ring::Popped::kNothing:
+      return Turn::kNothing;
+    case Ring::Popped::kLast:
+      return Turn::kLast;
+    case Ring::Popped::kMore:
+      break;
+  }
+  return Turn::kMore;
+}
+
+void DdsRuntime::DdsSubscription::FromProcess::handle(const Ring::Entry& entry) noexcept {
   const Message& message = *entry.message;
   Delivery delivery{message.bytes(), message.writer,   message.sequence,
                     message.related, entry.arrived_ns, message.source_timestamp_ns};
   if (message.object() != nullptr) delivery.object = message.object()->data();
   subscription.handle(*this, delivery);
-  return popped == Ring::Popped::kLast ? Turn::kLast : Turn::kMore;
+}
+
+DdsRuntime::MessageSource::Turn DdsRuntime::DdsSubscription::FromProcess::run_one() noexcept {
+  Ring::Entry entry;
+  const Turn taken = take(entry);
+  if (taken != Turn::kNothing) handle(entry);
+  return taken;
 }
 
 void DdsRuntime::DdsSubscription::FromProcess::accept(MessageRef message) noexcept {

@@ -60,17 +60,29 @@ class DdsRuntime::DdsSubscription final : public Subscription, public DdsRuntime
   struct FromMiddleware final : MessageSource {
     using MessageSource::MessageSource;
     Turn run_one() noexcept override;
+    Turn take_one() noexcept override { return take(taken) ? Turn::kLast : Turn::kNothing; }
+    void run_taken() noexcept override { handle(taken); }
     [[nodiscard]] const void* executed() const noexcept override {
       return subscription.settings_.kind == TopicKind::kTopic ? &subscription : nullptr;
     }
+    // False if there is nothing.
+    bool take(perflab_sample& sample) noexcept;
+    // Runs the callback and gives the sample back.
+    void handle(perflab_sample& sample) noexcept;
     std::optional<middleware::Reader> reader;
+    perflab_sample taken{};  // by take_one()
   };
   struct FromProcess final : MessageSource, Taker {
     FromProcess(DdsSubscription& owner, std::size_t depth)
         : MessageSource(owner), ring(depth, owner.trace_takes_) {}
     Turn run_one() noexcept override;
+    Turn take_one() noexcept override { return take(taken); }
+    void run_taken() noexcept override { handle(std::exchange(taken, {})); }
     void accept(MessageRef message) noexcept override;
+    Turn take(Ring::Entry& entry) noexcept;
+    void handle(const Ring::Entry& entry) noexcept;
     Ring ring;
+    Ring::Entry taken;  // by take_one()
   };
 
   void handle(const MessageSource& source, const Delivery& delivery) noexcept;

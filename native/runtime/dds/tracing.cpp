@@ -99,7 +99,7 @@ void DdsRuntime::Tracer::made(const DdsWaitable& waitable) {
 }
 
 TimerHandler& DdsRuntime::Tracer::make_timer(const TimerSettings& settings, TimerHandler& handler,
-                                             bool phases) {
+                                             TracedTimer::Phases phases) {
   timers_.push_back(std::make_unique<TracedTimer>(trace_, handler, phases));
   TracedTimer& timer = *timers_.back();
   trace_.rcl_timer_init(&timer, settings.period_ns);

@@ -24,17 +24,19 @@ namespace perflab::runtime {
 // A timer whose callbacks are told. It is itself the timer's handle.
 class TracedTimer final : public TimerHandler {
  public:
-  // `phases`: of an executor that tells them.
-  TracedTimer(const perflab_ros2_tracepoints& trace, TimerHandler& handler, bool phases) noexcept
+  // What its executor tells of phases: nothing; that it executes the timer, and the rest itself; both.
+  enum class Phases { kNone, kExecute, kBoth };
+
+  TracedTimer(const perflab_ros2_tracepoints& trace, TimerHandler& handler, Phases phases) noexcept
       : trace_(trace), handler_(handler), phases_(phases) {}
 
   void on_tick(Nanoseconds due_ns) noexcept override {
-    if (phases_) trace_.rclcpp_executor_execute(this);
+    if (phases_ != Phases::kNone) trace_.rclcpp_executor_execute(this);
     trace_.timer_due(this, due_ns);
     trace_.callback_start(callback(), 0);
     handler_.on_tick(due_ns);
     trace_.callback_end(callback());
-    if (phases_) trace_.rclcpp_executor_get_next_ready();
+    if (phases_ == Phases::kBoth) trace_.rclcpp_executor_get_next_ready();
   }
   void on_skipped(Nanoseconds first_due_ns, std::uint64_t count) noexcept override {
     handler_.on_skipped(first_due_ns, count);
@@ -44,7 +46,7 @@ class TracedTimer final : public TimerHandler {
  private:
   const perflab_ros2_tracepoints& trace_;
   TimerHandler& handler_;
-  const bool phases_;
+  const Phases phases_;
 };
 
 // Tells of objects as they are made. Not for the measured path.
@@ -58,7 +60,7 @@ class DdsRuntime::Tracer {
   void made(DdsSubscription& subscription);
   void made(const DdsWaitable& waitable);
   // The handler to give to the executor instead.
-  TimerHandler& make_timer(const TimerSettings& settings, TimerHandler& handler, bool phases);
+  TimerHandler& make_timer(const TimerSettings& settings, TimerHandler& handler, TracedTimer::Phases phases);
 
  private:
   struct Node {

@@ -34,14 +34,24 @@ class DdsRuntime::DdsWaitable final : public Waitable, public DdsRuntime::Entity
   [[nodiscard]] const WaitableSettings& settings() const noexcept { return settings_; }
 
   Turn run_one() noexcept override {
+    const Turn taken = take_one();
+    if (taken != Turn::kNothing) run_taken();
+    return taken;
+  }
+  Turn take_one() noexcept override {
     const auto due_ns = guard_.take();
     if (!due_ns) return Turn::kNothing;
+    taken_due_ns_ = *due_ns;
+    return Turn::kLast;  // who triggers from now on tells the executor
+  }
+  void run_taken() noexcept override {
+    // The callback may trigger its own waitable, and `inline` then takes that before this one has ended.
+    const Nanoseconds due_ns = taken_due_ns_;
     if (trace_ != nullptr) [[unlikely]]
       trace_->callback_start(callback(), 0);
-    handler_.on_triggered(*due_ns);
+    handler_.on_triggered(due_ns);
     if (trace_ != nullptr) [[unlikely]]
       trace_->callback_end(callback());
-    return Turn::kLast;  // who triggers from now on tells the executor
   }
 
  private:
@@ -50,6 +60,7 @@ class DdsRuntime::DdsWaitable final : public Waitable, public DdsRuntime::Entity
   const WaitableSettings settings_;
   const perflab_ros2_tracepoints* const trace_;
   Guard guard_;
+  Nanoseconds taken_due_ns_ = 0;  // by take_one()
 };
 
 }  // namespace perflab::runtime

@@ -27,6 +27,10 @@
 #else
 #define PERFLAB_TRACEPOINT TRACEPOINT
 #endif
+// An executor of one's own is told what a wait found ready.
+#if RCLCPP_VERSION_GTE(28, 0, 0)
+#define PERFLAB_HAS_WAIT_RESULT 1
+#endif
 // A timer's callback is told when it was due.
 #if RCLCPP_VERSION_GTE(28, 0, 0)
 #define PERFLAB_HAS_TIMER_INFO 1

@@ -238,6 +238,11 @@ class AnySubscription final : public RosSubscription {
 
   // ROS has no call that names it; nobody asks.
   [[nodiscard]] perflab_identity identity() const noexcept override { return {}; }
+  [[nodiscard]] std::vector<const void*> executables() const override {
+    std::vector<const void*> all{static_cast<const rclcpp::SubscriptionBase*>(made_.get())};
+    if (shared_.intra_process) all.push_back(made_->get_intra_process_waitable().get());
+    return all;
+  }
   [[nodiscard]] std::size_t matched() noexcept override {
     return counted([this] {
       return matches_.look(made_->get_publisher_count(), *made_, RCL_SUBSCRIPTION_REQUESTED_INCOMPATIBLE_QOS);
@@ -409,6 +414,9 @@ class AnyClient final : public RosClient {
     return send([&] { return AnyMessage::view(codec.type(), const_cast<void*>(object)); });
   }
   [[nodiscard]] perflab_identity identity() const noexcept override { return {}; }
+  [[nodiscard]] std::vector<const void*> executables() const override {
+    return {static_cast<const rclcpp::ClientBase*>(made_.get())};
+  }
   [[nodiscard]] std::size_t matched() noexcept override {
     return counted([this] {
       return made_->service_is_ready() ? count_services(*graph_, made_->get_service_name()) : 0;
@@ -491,6 +499,9 @@ class AnyServer final : public RosServer {
 
   [[nodiscard]] std::size_t matched() noexcept override {
     return counted([this] { return count_clients(*graph_, made_->get_service_name()); });
+  }
+  [[nodiscard]] std::vector<const void*> executables() const override {
+    return {static_cast<const rclcpp::ServiceBase*>(made_.get())};
   }
 
  private:

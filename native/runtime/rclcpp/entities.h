@@ -135,6 +135,8 @@ class RosReceiver {
     inline_.open();
     listen();
   }
+  // By which executors of rclcpp know it.
+  [[nodiscard]] virtual std::vector<const void*> executables() const = 0;
   void close_inline() noexcept {
     inline_.close();
     try {

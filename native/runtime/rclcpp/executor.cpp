@@ -8,6 +8,7 @@
 
 #include "realtime/thread.h"
 #include "runtime/rclcpp/distribution.h"
+#include "runtime/rclcpp/ordered.h"
 
 namespace perflab::runtime::ros {
 namespace {
@@ -39,6 +40,10 @@ class SpinningInSeveral final : public rclcpp::executors::MultiThreadedExecutor 
 
 template <typename Spin>
 class ByRclcpp final : public RosExecutor {
+  // Those of ordered.h.
+  static constexpr bool kOrdered = requires(Spin& spin) { spin.place(nullptr, 0); };
+  static constexpr bool kPeriodic = requires(Spin& spin) { spin.set_base(Nanoseconds{}); };
+
  public:
   ByRclcpp(const measure::Clock& clock, EventSink& sink, const ExecutorSettings& settings,
            const rclcpp::Context::SharedPtr& context)
@@ -52,17 +57,24 @@ class ByRclcpp final : public RosExecutor {
     } else {
       spin_ = make_events(options);
     }
+    if constexpr (kPeriodic) spin_->set_period(clock, settings.period_ns);
   }
   ~ByRclcpp() override { ByRclcpp::stop(); }
 
   void add_node(const NodeHandle& node) override { spin_->add_node(node.base()); }
-  void add_receiver(RosReceiver&) override {}
+  void add_receiver(RosReceiver& receiver, int priority) override {
+    if constexpr (kOrdered) {
+      for (const void* const executable : receiver.executables()) spin_->place(executable, priority);
+    }
+  }
   void add_timer(const NodeHandle& node, const TimerSettings& settings, TimerHandler& handler) override {
     const bool queued = settings_.kind == ExecutorKind::kEvents;
     timers_.push_back(std::make_unique<RosTimer>(clock_, node, settings, handler, queued));
+    if constexpr (kOrdered) spin_->place(timers_.back()->executable(), settings.priority);
   }
   void set_base(Nanoseconds base_ns) noexcept override {
     for (const auto& timer : timers_) timer->set_base(base_ns);
+    if constexpr (kPeriodic) spin_->set_base(base_ns);
   }
   [[nodiscard]] std::vector<RosTimer*> timers() override {
     std::vector<RosTimer*> list;
@@ -145,7 +157,7 @@ class InlineExecutor final : public RosExecutor {
   ~InlineExecutor() override { InlineExecutor::stop(); }
 
   void add_node(const NodeHandle&) override {}
-  void add_receiver(RosReceiver& receiver) override { receivers_.push_back(&receiver); }
+  void add_receiver(RosReceiver& receiver, int /*priority*/) override { receivers_.push_back(&receiver); }
   void add_timer(const NodeHandle&, const TimerSettings& settings, TimerHandler& handler) override {
     timers_.add(settings, handler);
   }
@@ -233,6 +245,18 @@ std::unique_ptr<RosExecutor> make_executor(const measure::Clock& clock, EventSin
 #endif
     case ExecutorKind::kPolling:
       refuse(settings, "polling", "executor that never sleeps");
+    case ExecutorKind::kPriority:
+#ifdef PERFLAB_HAS_WAIT_RESULT
+      return std::make_unique<ByRclcpp<Spinning<PriorityExecutor>>>(clock, sink, settings, context);
+#else
+      refuse(settings, "priority", "executor whose waits can be read");
+#endif
+    case ExecutorKind::kLet:
+#ifdef PERFLAB_HAS_WAIT_RESULT
+      return std::make_unique<ByRclcpp<Spinning<LetExecutor>>>(clock, sink, settings, context);
+#else
+      refuse(settings, "let", "executor whose waits can be read");
+#endif
     case ExecutorKind::kSingleThreaded:
       break;
   }

@@ -23,7 +23,7 @@ class RosExecutor {
   virtual ~RosExecutor() = default;
 
   virtual void add_node(const NodeHandle& node) = 0;
-  virtual void add_receiver(RosReceiver& receiver) = 0;
+  virtual void add_receiver(RosReceiver& receiver, int priority) = 0;
   virtual void add_timer(const NodeHandle& node, const TimerSettings& settings, TimerHandler& handler) = 0;
   virtual void set_base(Nanoseconds base_ns) noexcept = 0;
   // Those that must be reset in time.

@@ -247,7 +247,7 @@ class RclcppRuntime final : public Runtime {
                                     MessageHandler& handler) override {
     LocalTopic& topic = topics_[{settings.participant, settings.topic, settings.ros_type}];
     Subscription& subscription =
-        keep(subscriptions_, executor, made("subscription " + settings.topic, [&] {
+        keep(subscriptions_, executor, settings.priority, made("subscription " + settings.topic, [&] {
                return make_subscription(shared_, node(settings.group, settings.participant), settings, handler);
              }));
     ++(settings.pass_by == PassBy::kUnique ? topic.owning : topic.sharing);
@@ -256,14 +256,14 @@ class RclcppRuntime final : public Runtime {
 
   Client& create_client(std::size_t executor, const ServiceSettings& settings,
                         MessageHandler& handler) override {
-    return keep(clients_, executor, made("client " + settings.service, [&] {
+    return keep(clients_, executor, settings.priority, made("client " + settings.service, [&] {
                   return make_client(shared_, node(settings.group, settings.participant), settings, handler);
                 }));
   }
 
   Server& create_server(std::size_t executor, const ServiceSettings& settings,
                         RequestHandler& handler) override {
-    return keep(servers_, executor, made("server " + settings.service, [&] {
+    return keep(servers_, executor, settings.priority, made("server " + settings.service, [&] {
                   return make_server(shared_, node(settings.group, settings.participant), settings, handler);
                 }));
   }
@@ -275,7 +275,7 @@ class RclcppRuntime final : public Runtime {
 
   Waitable& create_waitable(std::size_t executor, const WaitableSettings& settings,
                             WaitableHandler& handler) override {
-    return keep(waitables_, executor, made("waitable " + settings.name, [&] {
+    return keep(waitables_, executor, settings.priority, made("waitable " + settings.name, [&] {
                   return std::make_unique<RosWaitable>(shared_, node(settings.group, 0), settings, handler);
                 }));
   }
@@ -340,10 +340,10 @@ class RclcppRuntime final : public Runtime {
 
   // Owned from here on, and run by that executor.
   template <typename Receiver>
-  Receiver& keep(std::vector<std::unique_ptr<Receiver>>& all, std::size_t executor,
+  Receiver& keep(std::vector<std::unique_ptr<Receiver>>& all, std::size_t executor, int priority,
                  std::unique_ptr<Receiver> receiver) {
     all.push_back(std::move(receiver));
-    executors_.at(executor)->add_receiver(*all.back());
+    executors_.at(executor)->add_receiver(*all.back(), priority);
     return *all.back();
   }
 

@@ -32,6 +32,8 @@ class RosTimer {
   // From now on it ticks, at first when the graph says. Before its executor runs.
   void reset();
   void cancel() noexcept;
+  // By which executors know it.
+  [[nodiscard]] const void* executable() const noexcept { return made_.get(); }
   [[nodiscard]] bool done() const noexcept { return done_.load(std::memory_order_acquire); }
   // How far its grid of ticks is behind that of the graph.
   [[nodiscard]] Nanoseconds behind() const noexcept { return behind_.load(std::memory_order_relaxed); }

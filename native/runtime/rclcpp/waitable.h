@@ -25,6 +25,9 @@ class RosWaitable final : public Waitable, public RosReceiver {
     node_->add_waitable(made_, nullptr);
   }
 
+  [[nodiscard]] std::vector<const void*> executables() const override {
+    return {static_cast<const rclcpp::Waitable*>(made_.get())};
+  }
   ~RosWaitable() override { node_->remove_waitable(made_, nullptr); }
 
   void trigger(Nanoseconds due_ns) noexcept override {

@@ -67,25 +67,37 @@ struct VirtualRuntime::Source {
   virtual ~Source() = default;
   [[nodiscard]] virtual bool ready() const noexcept = 0;
   // Takes what is there, one message or trigger, and runs its callback.
-  virtual void run_one() noexcept = 0;
+  void run_one() noexcept {
+    if (!ready()) return;
+    take_one();
+    run_taken();
+  }
+  // The same in two steps. There must be one.
+  virtual void take_one() noexcept = 0;
+  virtual void run_taken() noexcept = 0;
 
   Lane* lane = nullptr;
   std::size_t group = 0;
+  std::size_t rank = 0;  // among those of its lane, timers included, by their creation
+  int priority = 0;
+  Nanoseconds since_ns = 0;  // when it was queued
   bool queued = false;  // in the lane's arrivals, or in its group's queue
 };
 
 struct VirtualRuntime::Reader final : Subscription, Source {
   struct Arrived {
     std::shared_ptr<Message> message;
-    Nanoseconds at;
+    Nanoseconds at = 0;
   };
   [[nodiscard]] perflab_identity identity() const noexcept override { return id; }
   [[nodiscard]] std::size_t matched() noexcept override { return writers; }
   [[nodiscard]] bool ready() const noexcept override { return !history.empty(); }
-  void run_one() noexcept override {
-    if (history.empty()) return;
-    const Arrived arrived = std::move(history.front());
+  void take_one() noexcept override {
+    taken = std::move(history.front());
     history.pop_front();
+  }
+  void run_taken() noexcept override {
+    const Arrived arrived = std::exchange(taken, {});
     const Message& message = *arrived.message;
     handler->on_message(
         {message.bytes, message.writer, message.sequence, message.related, arrived.at, message.source_timestamp_ns});
@@ -98,6 +110,7 @@ struct VirtualRuntime::Reader final : Subscription, Source {
   std::uint64_t overwritten = 0;
   perflab_identity id{};
   std::deque<Arrived> history;
+  Arrived taken;
 };
 
 // Triggered by a callback, which runs whole, ahead of the virtual time of others: the trigger arrives when its
@@ -105,13 +118,13 @@ struct VirtualRuntime::Reader final : Subscription, Source {
 struct VirtualRuntime::Guarded final : Waitable, Source {
   void trigger(Nanoseconds due_ns) noexcept override;
   [[nodiscard]] bool ready() const noexcept override { return guard.triggered(); }
-  void run_one() noexcept override {
-    if (const auto due_ns = guard.take()) handler->on_triggered(*due_ns);
-  }
+  void take_one() noexcept override { taken_due_ns = guard.take().value_or(0); }
+  void run_taken() noexcept override { handler->on_triggered(taken_due_ns); }
 
   VirtualRuntime* runtime = nullptr;
   WaitableHandler* handler = nullptr;
   Guard guard;
+  Nanoseconds taken_due_ns = 0;
 };
 
 struct VirtualRuntime::Writer final : Publisher {
@@ -227,26 +240,55 @@ struct VirtualRuntime::Pool {
 // Something that runs one callback at a time: an executor with one thread, or one thread of an inline one.
 // With a pool: an executor with several.
 struct VirtualRuntime::Lane {
-  enum class Order { kCycles, kMessages, kEvents };
-  Order order = Order::kCycles;  // single_threaded; the receive thread of inline; events
+  // single_threaded; the receive thread of inline; events; priority; let
+  enum class Order { kCycles, kMessages, kEvents, kPriority, kLet };
+  struct Timer : TimerSchedule {
+    Timer(const TimerSettings& settings, TimerHandler& handler, std::size_t created)
+        : TimerSchedule(settings, handler), rank(created), priority(settings.priority) {}
+    // A tick that was due while the one before was served waits behind what waits already.
+    [[nodiscard]] Nanoseconds since_ns() const noexcept { return std::max(next_due(), served_ns); }
+
+    std::size_t rank;  // as of a source
+    int priority;
+    Nanoseconds served_ns = std::numeric_limits<Nanoseconds>::min();
+  };
+  Order order = Order::kCycles;
   std::unique_ptr<Pool> pool;
-  std::vector<TimerSchedule> timers;
+  std::size_t members = 0;  // timers and sources
+  std::vector<Timer> timers;
   std::vector<Source*> sources;
   std::deque<Source*> arrivals;
   Source* last =
-      nullptr;  // of kEvents: whose callback ran last; has its next turn behind those who are waiting
-  // kEvents: a source stands in the queue once at most.
-  void push(Source& source) {
+      nullptr;  // where there is a queue: whose callback ran last; has its next turn behind those who are waiting
+  // A source stands in the queue once at most.
+  [[nodiscard]] bool queues() const noexcept { return order == Order::kEvents || order == Order::kPriority; }
+  void push(Source& source, Nanoseconds now) {
     if (std::exchange(source.queued, true)) return;
+    source.since_ns = now;
     arrivals.push_back(&source);
+  }
+  void add(Source& source) {
+    source.rank = members++;
+    sources.push_back(&source);
   }
   // The entities collected for this cycle.
   struct Ready {
-    TimerSchedule* timer;
+    Timer* timer;
     Source* source;
+
+    [[nodiscard]] std::size_t rank() const noexcept { return timer != nullptr ? timer->rank : source->rank; }
+    [[nodiscard]] int priority() const noexcept { return timer != nullptr ? timer->priority : source->priority; }
+    [[nodiscard]] Nanoseconds since_ns() const noexcept {
+      return timer != nullptr ? timer->since_ns() : source->since_ns;
+    }
   };
   std::vector<Ready> ready;
   std::size_t next_ready = 0;
+  // Of kLet: when the activation began that runs; with a period, no other begins before `next_begin`.
+  Nanoseconds begin = 0;
+  Nanoseconds period = 0;
+  Nanoseconds base = 0;
+  Nanoseconds next_begin = std::numeric_limits<Nanoseconds>::min();
   Nanoseconds free_at = std::numeric_limits<Nanoseconds>::min();
   Nanoseconds step_at = std::numeric_limits<Nanoseconds>::max();  // of the step that is scheduled
 };
@@ -358,6 +400,13 @@ std::size_t VirtualRuntime::add_executor(const ExecutorSettings& settings) {
                         ": polling: in virtual time looking takes no time; right would be single_threaded");
     case ExecutorKind::kSingleThreaded:
       break;
+    case ExecutorKind::kPriority:
+      lane.order = Lane::Order::kPriority;
+      break;
+    case ExecutorKind::kLet:
+      lane.order = Lane::Order::kLet;
+      lane.period = settings.period_ns;
+      break;
     case ExecutorKind::kEvents:
       lane.order = Lane::Order::kEvents;
       break;
@@ -429,7 +478,8 @@ Subscription& VirtualRuntime::create_subscription(std::size_t executor, const En
   reader->depth = settings.qos.history == PERFLAB_KEEP_ALL ? 0 : static_cast<std::size_t>(settings.qos.depth);
   reader->qos = settings.qos;
   reader->id = make_identity(2, readers_.size());
-  reader->lane->sources.push_back(reader.get());
+  reader->priority = settings.priority;
+  reader->lane->add(*reader);
   clock_.set(clock_.now() + kCreation);
   const std::string name = wire_name(settings);
   for (Writer* writer : writers_by_topic_[name]) {
@@ -446,7 +496,7 @@ void VirtualRuntime::create_timer(std::size_t executor, const TimerSettings& set
   if (lane.pool) {
     lane.pool->timers.push_back({TimerSchedule(settings, handler), &lane.pool->groups[settings.group]});
   } else {
-    lane.timers.emplace_back(settings, handler);
+    lane.timers.emplace_back(settings, handler, lane.members++);
   }
 }
 
@@ -457,7 +507,8 @@ Waitable& VirtualRuntime::create_waitable(std::size_t executor, const WaitableSe
   waitable->handler = &handler;
   waitable->lane = lanes_[executors_.at(executor).messages].get();
   waitable->group = settings.group;
-  waitable->lane->sources.push_back(waitable.get());
+  waitable->priority = settings.priority;
+  waitable->lane->add(*waitable);
   waitables_.push_back(std::move(waitable));
   return *waitables_.back();
 }
@@ -492,6 +543,7 @@ Server& VirtualRuntime::create_server(std::size_t executor, const ServiceSetting
 void VirtualRuntime::start(Nanoseconds base_ns) {
   clock_.set(base_ns);
   for (const auto& lane : lanes_) {
+    lane->base = base_ns;
     Nanoseconds first = std::numeric_limits<Nanoseconds>::max();
     for (TimerSchedule& timer : lane->timers) {
       timer.set_base(base_ns);
@@ -640,8 +692,8 @@ void VirtualRuntime::announce(Source& source) {
   Lane& lane = *source.lane;
   if (lane.pool) {
     lane.pool->push(source);
-  } else if (lane.order == Lane::Order::kEvents) {
-    lane.push(source);
+  } else if (lane.queues()) {
+    lane.push(source, clock_.now());
   }
   wake(lane, clock_.now());
 }
@@ -659,8 +711,16 @@ void VirtualRuntime::wake(Lane& lane, Nanoseconds at) {
 bool VirtualRuntime::collect(Lane& lane) {
   lane.ready.clear();
   lane.next_ready = 0;
-  for (TimerSchedule& timer : lane.timers) {
+  for (Lane::Timer& timer : lane.timers) {
     if (!timer.done() && timer.next_due() <= clock_.now()) lane.ready.push_back({&timer, nullptr});
+  }
+  if (lane.order == Lane::Order::kPriority) {
+    choose_by_priority(lane);
+    return !lane.ready.empty();
+  }
+  if (lane.order == Lane::Order::kLet) {
+    take_all(lane);
+    return !lane.ready.empty();
   }
   if (lane.order == Lane::Order::kCycles) {
     for (Source* source : lane.sources) {
@@ -673,6 +733,29 @@ bool VirtualRuntime::collect(Lane& lane) {
   return !lane.ready.empty();
 }
 
+// Of the due timers and of what is queued, the one that goes first.
+void VirtualRuntime::choose_by_priority(Lane& lane) {
+  for (Source* const source : lane.arrivals) lane.ready.push_back({nullptr, source});
+  if (lane.ready.empty()) return;
+  const auto first = std::ranges::min_element(lane.ready, [](const Lane::Ready& a, const Lane::Ready& b) {
+    return a.priority() != b.priority() ? a.priority() > b.priority() : a.since_ns() < b.since_ns();
+  });
+  const Lane::Ready chosen = *first;
+  lane.ready.assign(1, chosen);
+  if (chosen.source != nullptr) std::erase(lane.arrivals, chosen.source);
+}
+
+void VirtualRuntime::take_all(Lane& lane) {
+  for (Source* const source : lane.sources) {
+    if (!source->ready()) continue;
+    source->take_one();
+    lane.ready.push_back({nullptr, source});
+  }
+  std::ranges::sort(lane.ready, {}, &Lane::Ready::rank);
+  lane.begin = clock_.now();
+  if (!lane.ready.empty()) lane.next_begin = lane.begin + lane.period;
+}
+
 // Runs one callback; the lane is then busy until the callback's own time has passed.
 void VirtualRuntime::step(Lane& lane) {
   if (lane.pool) {
@@ -681,7 +764,16 @@ void VirtualRuntime::step(Lane& lane) {
   }
   if (lane.last != nullptr) {
     Source& source = *std::exchange(lane.last, nullptr);
-    if (source.ready()) lane.push(source);
+    if (source.ready()) lane.push(source, clock_.now());
+  }
+  if (lane.period > 0 && lane.next_ready == lane.ready.size()) {
+    const Nanoseconds since = std::max(clock_.now(), lane.next_begin) - lane.base;
+    const Nanoseconds into = ((since % lane.period) + lane.period) % lane.period;
+    const Nanoseconds begin = lane.base + since + (into == 0 ? 0 : lane.period - into);
+    if (begin > clock_.now()) {
+      wake(lane, begin);
+      return;
+    }
   }
   if (lane.next_ready == lane.ready.size() && !collect(lane)) {
     Nanoseconds next = std::numeric_limits<Nanoseconds>::max();
@@ -695,8 +787,14 @@ void VirtualRuntime::step(Lane& lane) {
   clock_.set(clock_.now() + programme_->service);
   if (entity.timer != nullptr) {
     entity.timer->fire(clock_.now());
+    entity.timer->served_ns = clock_.now();
+    // With a period of `let` all ticks that were due when the activation began.
+    const bool again = lane.period > 0 && !entity.timer->done() && entity.timer->next_due() <= lane.begin;
+    if (again) --lane.next_ready;
+  } else if (lane.order == Lane::Order::kLet) {
+    entity.source->run_taken();
   } else {
-    if (lane.order == Lane::Order::kEvents) {
+    if (lane.queues()) {
       entity.source->queued = false;
       lane.last = entity.source;
     }

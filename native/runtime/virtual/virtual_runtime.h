@@ -11,7 +11,9 @@
 // Executors: `inline` has one server for messages and waitables, in the order of arrival, and one for timers;
 // `single_threaded` one that collects what is ready and runs it, timers first; `events` one that takes
 // readers and waitables in the order in which they became ready, and due timers between them; `multi_threaded` has as many
-// as threads are asked for, which never run two callbacks of one group at a time.
+// as threads are asked for, which never run two callbacks of one group at a time. `priority` has one that takes the
+// callback of the highest priority, and `let` one that takes all that is ready and then runs it in the order of creation,
+// as the real ones (dds/priority_executor.cpp, dds/let_executor.cpp).
 //
 // Before the start an endpoint takes 250 us of virtual time to be created, and nothing else takes any.
 //
@@ -111,6 +113,8 @@ class VirtualRuntime final : public Runtime {
   void wake(Lane& lane, Nanoseconds at);
   void step(Lane& lane);
   bool collect(Lane& lane);
+  void choose_by_priority(Lane& lane);
+  void take_all(Lane& lane);
   void step(Pool& pool, Lane& lane);
   void run_next(Pool& pool, Nanoseconds& server);
   std::shared_ptr<Message> make_message(std::span<const perflab_bytes> parts, const perflab_identity& writer);

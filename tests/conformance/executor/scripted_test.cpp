@@ -21,7 +21,7 @@ TEST_P(ScriptedMessages, AreNotLostWhenTheyComeWhileTheExecutorLeaves) {
 std::vector<Case> executors_that_take_in_vain() {
   std::vector<Case> cases = all_executors();
   std::erase_if(
-      cases, [](const Case& one) { return one.kind == ExecutorKind::kSingleThreaded || one.intra_process; });
+      cases, [](const Case& one) { return one.kind == ExecutorKind::kSingleThreaded || one.kind == ExecutorKind::kLet || one.intra_process; });
   return cases;
 }
 INSTANTIATE_TEST_SUITE_P(, ScriptedMessages, testing::ValuesIn(executors_that_take_in_vain()), case_name);

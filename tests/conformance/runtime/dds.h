@@ -19,7 +19,7 @@ class DdsSubject final : public Subject {
  public:
   [[nodiscard]] std::vector<ExecutorKind> executors() const override {
     return {ExecutorKind::kInline, ExecutorKind::kSingleThreaded, ExecutorKind::kEvents,
-            ExecutorKind::kPolling, ExecutorKind::kMultiThreaded};
+            ExecutorKind::kPolling, ExecutorKind::kMultiThreaded, ExecutorKind::kPriority, ExecutorKind::kLet};
   }
 
   bool set(const std::string& name, const std::string& value) override {

@@ -562,6 +562,10 @@ inline const char* to_text(ExecutorKind kind) {
       return "polling";
     case ExecutorKind::kMultiThreaded:
       return "multi_threaded";
+    case ExecutorKind::kPriority:
+      return "priority";
+    case ExecutorKind::kLet:
+      return "let";
   }
   return "?";
 }
@@ -585,6 +589,7 @@ struct Node {
   std::size_t executor = 0;
   std::size_t group = 0;
   std::size_t participant = 0;
+  int priority = 0;  // of what is made on it
 };
 
 struct Guarded {
@@ -621,10 +626,11 @@ class Lab : public testing::Test {
   Nanoseconds now() const { return runtime_->clock().now(); }
 
   std::size_t executor(ExecutorKind kind, int threads = 2, const std::string& name = {},
-                       const realtime::ThreadSettings& thread = {}) {
+                       const realtime::ThreadSettings& thread = {}, Nanoseconds period_ns = 0) {
     const std::string given = name.empty() ? "executor_" + std::to_string(executors_) : name;
     ++executors_;
-    return runtime_->add_executor({.kind = kind, .name = given, .threads = threads, .thread = thread});
+    return runtime_->add_executor(
+        {.kind = kind, .name = given, .threads = threads, .thread = thread, .period_ns = period_ns});
   }
   // One more on that executor.
   Node node_on(std::size_t executor, std::size_t participant = 0) {
@@ -633,7 +639,7 @@ class Lab : public testing::Test {
                                  .name = "node_" + std::to_string(group),
                                  .participant = participant,
                                  .executor = executor});
-    return {executor, group, participant};
+    return {executor, group, participant, 0};
   }
   Node node(ExecutorKind kind, int threads = 2) { return node_on(executor(kind, threads)); }
   // Whose timers and publishers begin everything.
@@ -654,6 +660,7 @@ class Lab : public testing::Test {
     settings.qos = qos;
     settings.pass_by = pass_by;
     settings.known_by_stamp = kind.known_by_stamp();
+    settings.priority = on.priority;
     return settings;
   }
   // A handler that nothing calls yet.
@@ -682,6 +689,7 @@ class Lab : public testing::Test {
     settings.request = kind.request.format->type;
     settings.response = kind.reply.format->type;
     settings.qos = keep_last(1'000);
+    settings.priority = on.priority;
     return settings;
   }
   Echo& serve(const Node& on, const std::string& name, const ServiceKind& kind, Server** server = nullptr) {
@@ -705,14 +713,16 @@ class Lab : public testing::Test {
                             .until_ns = last * period.count(),
                             .skip_missed = skip_missed,
                             .made_up_for_ns = made_up_for.count(),
-                            .shift_ns = shift.count()},
+                            .shift_ns = shift.count(),
+                            .priority = on.priority},
                            ticks);
     return ticks;
   }
   Guarded waitable(const Node& on) {
     Answers& answers = answers_.emplace_back(runtime_->clock());
     const std::string name = "waitable_" + std::to_string(answers_.size());
-    return {&runtime_->create_waitable(on.executor, {.name = name, .group = on.group}, answers), &answers};
+    return {&runtime_->create_waitable(on.executor, {.name = name, .group = on.group, .priority = on.priority}, answers),
+            &answers};
   }
   // Once, so long after the base, in a callback of the source. By a timer with a long period, that no stall of
   // the machine makes leave out its only tick.

@@ -150,7 +150,8 @@ TEST_F(Refusals, ExecutorsThatItDoesNotHave) {
   const std::vector<ExecutorKind> known = subject().executors();
   for (const ExecutorKind kind :
        {ExecutorKind::kInline, ExecutorKind::kSingleThreaded, ExecutorKind::kStaticSingleThreaded,
-        ExecutorKind::kEvents, ExecutorKind::kPolling, ExecutorKind::kMultiThreaded}) {
+        ExecutorKind::kEvents, ExecutorKind::kPolling, ExecutorKind::kMultiThreaded, ExecutorKind::kPriority,
+        ExecutorKind::kLet}) {
     SCOPED_TRACE(to_text(kind));
     if (std::ranges::count(known, kind) == 0) {
       expect_error([&] { executor(kind, 2, "executor_x"); }, Error::Kind::kUnsupported,

@@ -10,11 +10,12 @@ class RclcppSubject final : public Subject {
  public:
   [[nodiscard]] std::vector<ExecutorKind> executors() const override {
     return {ExecutorKind::kInline, ExecutorKind::kSingleThreaded, ExecutorKind::kStaticSingleThreaded,
-            ExecutorKind::kEvents, ExecutorKind::kMultiThreaded};
+            ExecutorKind::kEvents, ExecutorKind::kMultiThreaded, ExecutorKind::kPriority, ExecutorKind::kLet};
   }
-  // It is gone from Rolling, and EventsExecutor is no part of Humble.
+  // It is gone from Rolling, and Humble has no EventsExecutor and tells nobody what a wait found.
   [[nodiscard]] bool may_lack(ExecutorKind kind) const override {
-    return kind == ExecutorKind::kStaticSingleThreaded || kind == ExecutorKind::kEvents;
+    return kind == ExecutorKind::kStaticSingleThreaded || kind == ExecutorKind::kEvents ||
+           kind == ExecutorKind::kPriority || kind == ExecutorKind::kLet;
   }
 
   bool set(const std::string& name, const std::string& value) override {

@@ -9,7 +9,7 @@ class VirtualSubject final : public Subject {
  public:
   [[nodiscard]] std::vector<ExecutorKind> executors() const override {
     return {ExecutorKind::kInline, ExecutorKind::kSingleThreaded, ExecutorKind::kEvents,
-            ExecutorKind::kMultiThreaded};
+            ExecutorKind::kMultiThreaded, ExecutorKind::kPriority, ExecutorKind::kLet};
   }
   bool set(const std::string&, const std::string&) override { return false; }
 

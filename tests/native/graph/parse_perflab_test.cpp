@@ -176,6 +176,29 @@ TEST(PerflabFormat, LeavesTheThreadsOfAMultiThreadedExecutorToTheMachine) {
   EXPECT_EQ(graph.processes[0].executors[0].threads, 0);
 }
 
+TEST(PerflabFormat, GivesCallbacksTheirPriorityOrThatOfTheirNode) {
+  const Graph graph = parse_graph({read_file(test::source_dir() / "tests/data/graphs/good/priorities.yaml")});
+  const Process& process = graph.processes[0];
+  EXPECT_EQ(process.executors[0].kind, ExecutorKind::kPriority);
+  EXPECT_EQ(process.executors[1].kind, ExecutorKind::kLet);
+  EXPECT_EQ(process.executors[1].period_ns, 10'000'000);
+  const Node& plain = process.nodes[0];
+  EXPECT_EQ(plain.subscriptions[0].priority, 0);
+  EXPECT_EQ(plain.subscriptions[1].priority, 4);
+  EXPECT_EQ(plain.timers[0].priority, -3);
+  EXPECT_EQ(plain.timers[1].priority, 5);
+  const Node& urgent = process.nodes[1];
+  EXPECT_EQ(urgent.subscriptions[0].priority, 20);
+  EXPECT_EQ(urgent.subscriptions[1].priority, 21);
+  EXPECT_EQ(urgent.reactions[0].priority, 22);
+  EXPECT_EQ(urgent.waitables[0].priority, 23);
+  EXPECT_EQ(urgent.timers[0].priority, 20);
+  EXPECT_EQ(urgent.timers[1].priority, 23) << "that of the waitable which it triggers";
+  EXPECT_EQ(urgent.servers[0].priority, 20);
+  EXPECT_EQ(process.nodes[2].clients[0].priority, 2);
+  EXPECT_EQ(process.nodes[2].timers[0].priority, 2);
+}
+
 TEST(PerflabFormat, TriggersWaitablesByTimersOfTheirOwnAndByOthers) {
   const Graph graph = parse_graph({read_file(test::source_dir() / "tests/data/graphs/good/waitables.yaml")});
   const Node& node = graph.processes[0].nodes[0];

@@ -290,6 +290,30 @@ TEST_F(Traced, AMessageThroughTheMiddlewareIsToldByEveryLayer) {
   EXPECT_EQ(taken[5].fields[0], taken[4].fields[0]);
 }
 
+// All takes come before the first callback, and no phase in between: what was taken in one belongs to its callbacks.
+TEST_F(Traced, LetTellsAllThatItTakesBeforeWhatItRuns) {
+  open(true);
+  const Node on = node(ExecutorKind::kLet);
+  Inbox& first = subscribe(on, "/first", kSmall);
+  Inbox& second = subscribe(on, "/second", kSmall);
+  Publisher& to_first = publisher_of(on, "/first", kSmall);
+  Publisher& to_second = publisher_of(on, "/second", kSmall);
+  timer(on, 1h, 1, 1, false, {}, 5ms - 1h).on_each = [&](Nanoseconds) {
+    EXPECT_TRUE(send(to_second, kSmall, 0));
+    EXPECT_TRUE(send(to_first, kSmall, 0));
+  };
+  start();
+  ASSERT_TRUE(eventually([&] { return first.count() + second.count() == 2; }));
+  runtime().stop();
+  Names told;
+  for (const std::vector<Event>& thread : Recorded::elsewhere()) {
+    const auto begin = std::ranges::find(thread, "rclcpp_ring_buffer_dequeue", &Event::name);
+    for (auto event = begin; event != thread.end() && event - begin < 6; ++event) told.push_back(event->name);
+  }
+  EXPECT_EQ(told, (Names{"rclcpp_ring_buffer_dequeue", "rclcpp_ring_buffer_dequeue", "callback_start",
+                         "callback_end", "callback_start", "callback_end"}));
+}
+
 TEST_F(Traced, AMessageWithinTheProcessIsToldByItsRingBuffer) {
   send_one(ExecutorKind::kSingleThreaded, true);
   const std::vector<Event> sent = Recorded::here();

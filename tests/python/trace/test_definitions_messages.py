@@ -114,6 +114,28 @@ def test_a_message_that_is_taken_twice_counts_once_and_one_of_two_subscriptions_
     }
 
 
+def test_an_executor_that_takes_everything_before_it_runs_anything_handles_each(tmp_path: Path) -> None:
+    """Semantics LET; what it took in the phase before is handled by nobody."""
+    pair = Pair()
+    second = pair.listener.subscription(pair.listener.node("second"), "/chatter")
+    main = pair.listener.main
+    sent = [pair.talker.main.publish(pair.chatter, at) for at in (1_000, 1_100, 1_200)]
+    main.at(1_500).rclcpp_executor_get_next_ready()
+    main.take(pair.heard, sent[0], 1_600)
+    main.at(2_000).rclcpp_executor_get_next_ready()
+    main.take(pair.heard, sent[1], 2_100)
+    main.take(second, sent[1], 2_200)
+    main.callback(pair.heard, 2_300, 2_400)
+    main.callback(second, 2_500, 2_600)
+    main.at(3_000).rclcpp_executor_get_next_ready()
+    main.take(second, sent[2], 3_100)
+    main.callback(pair.heard, 3_200, 3_300)
+    pair.last_event(300 * MS)
+    rows = {r["subscription"]: counts(r) for r in pair.answer(tmp_path).section("messages").frame.to_dicts()}
+    assert rows["/listener"]["taken"] == 2 and rows["/listener"]["handled"] == 1
+    assert rows["/second"]["taken"] == 2 and rows["/second"]["handled"] == 1
+
+
 @pytest.mark.parametrize("loss", ["7 events discarded", "3 packets lost"])
 def test_where_user_space_lost_events_not_taken_has_a_lower_bound(loss: str, tmp_path: Path) -> None:
     pair = Pair()
