@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from perflab.report import axes
-from perflab.report.captions import WHAT, groups, left_out, not_single, single, subtitle, words
+from perflab.report.captions import WHAT, groups, left_out, not_single, single, subtitle, title_of, words
 from perflab.report.figures import Axis, Figure, Key, Plot, Sign, Stroke, Weight, fixed, rows, times
-from perflab.report.results import ROUND_TRIP, Numbers, Trials, histogram, merged, numbers
+from perflab.report.results import ROUND_TRIP, Numbers, Trials, histogram, merged, numbers, own_times
 from perflab.results.run import PERFLAB
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import PUBLISHER_HISTOGRAMS
@@ -64,7 +64,7 @@ def percentiles(results: Sequence[Trials], measured: Sequence[str]) -> Figure | 
     plot.notes += not_single(results) + left_out(results, measured)
     return plot.figure(
         f"{'_'.join(measured)}_percentiles",
-        f"{names.capitalize() if several else WHAT[measured[0]]}: percentiles",
+        f"{names.capitalize() if several else title_of(measured[0], own_times(results))}: percentiles",
         subtitle([(r, n, h.count) for _, r, n, h in curves]),
         groups(results),
         [

@@ -159,7 +159,7 @@ def collect(
         problem = problem or f"a record of threads, passing or allocations lacks {error}"
     observed: dict[str, Histogram] = {}
     try:
-        observed = _observed(directory, trial, processes)
+        observed = observed_times(directory, trial, processes)
     except (HistogramError, OSError, *DAMAGE) as error:
         problem = problem or f"what an observer recorded is damaged: {one_line(str(error))}"
     data = TrialData(
@@ -379,7 +379,9 @@ def _unwanted(processes: Sequence[ProcessRecords], trial: TrialFile, notes: list
     return None
 
 
-def _observed(directory: TrialDirectory, trial: TrialFile, processes: Sequence[ProcessRecords]) -> dict[str, Histogram]:
+def observed_times(
+    directory: TrialDirectory, trial: TrialFile, processes: Sequence[ProcessRecords]
+) -> dict[str, Histogram]:
     """The times that the trial's observers recorded, by name."""
     checkpoints = [p.checkpoint for p in processes if p.checkpoint is not None]
     found: dict[str, Histogram] = {}
