@@ -69,6 +69,11 @@ class Subject:
     everything: Sequence[Trials]  # with the results of extra trials
     own: Sequence[str] = ()  # times that are of no message, and are to be drawn
 
+    @property
+    def of_messages(self) -> list[str]:
+        """The figures that edges, publishers and services have."""
+        return [name for name in self.measured if name in FIGURES]
+
     @cached_property
     def own_times(self) -> Mapping[str, str]:
         """All of them, with what each is."""
@@ -179,19 +184,14 @@ def _histograms(subject: Subject) -> list[Figure | str]:
 
 
 def _edges(subject: Subject) -> Iterator[Figure | str]:
-    for name in subject.measured:
-        if name not in FIGURES:
-            yield f"{words(name)} is of no edge"
-            continue
+    for name in subject.of_messages:
         yield distributions.edges(subject.shown, name) or f"no {words(name)} was measured"
 
 
 def _time(subject: Subject) -> Iterator[Figure | str]:
-    for name in subject.measured:
+    for name in subject.of_messages:
         if name == ROUND_TRIP:
             yield "of round trips there is no picture over time"
-        elif name not in FIGURES:
-            yield f"{words(name)} is of no message; over the loops --kind loops draws it"
         else:
             yield timelines.time(subject.shown, name) or _no_histograms(subject.shown, "records over time")
 

@@ -28,7 +28,7 @@ from perflab.results.summary import Summary
 from perflab.runs import rundir
 from perflab.runs.controller import RUNNING, controller_state
 from perflab.runs.rundir import RunDirectory, TrialDirectory
-from perflab.runs.trials import NOT_SET, left_out, own_trials
+from perflab.runs.trials import NOT_SET, OF_OBSERVER, left_out, own_trials
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -99,7 +99,7 @@ def _open_own(directory: RunDirectory, with_tables: bool) -> RunData:
             raise BadInput(problem)  # and there is nothing to make it anew from
         notes += found
     else:
-        notes += _not_set(directory)
+        notes += said_in(directory)
     try:
         trials = tuple(_trials(directory, manifest, notes)) if with_tables else ()
     except DAMAGE as error:
@@ -109,15 +109,15 @@ def _open_own(directory: RunDirectory, with_tables: bool) -> RunData:
     return RunData(summary.run, directory.path, PERFLAB, summary, manifest, trials, tuple(dict.fromkeys(notes)))
 
 
-def _not_set(directory: RunDirectory) -> list[str]:
-    """What the trials say that perflab could not set of DDS, each once."""
+def said_in(directory: RunDirectory, begins: tuple[str, ...] = (NOT_SET, OF_OBSERVER)) -> list[str]:
+    """What the trials say that perflab could not set of DDS, and what observers say of their records, each once."""
     said: dict[str, None] = {}
     for trial in directory.trials():
         try:
             told = json_file.read_json(trial.trial_json).get("notes", ())
         except (BadInput, OSError, *DAMAGE):
             continue  # who wants to know more of the trial is told that it is damaged
-        said |= {note: None for note in told if str(note).startswith(NOT_SET)}
+        said |= {note: None for note in told if str(note).startswith(begins)}
     return list(said)
 
 
