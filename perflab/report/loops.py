@@ -113,8 +113,9 @@ def _of_trial(trial: TrialTables, name: str) -> list[_Line]:
     for timer in loops.of_table(trial.loops):
         values = rounds.over_loops(timer, name)
         known = {timed.loop for timed in values}
-        # The first loop has no interval: nothing is missing of it.
-        missing = [row.loop for row in timer.rows if row.loop not in known] if name in rounds.BETWEEN else []
+        # The first loop has no interval, and what was not even due is no loop: nothing is missing of these.
+        due = [row.loop for row in timer.rows if row.due_ns is not None]
+        missing = [loop for loop in due if loop not in known] if name in rounds.BETWEEN else []
         made.append(_Line(trial, values, missing, max((row.loop for row in timer.rows), default=0)))
     return [line for line in made if line.values or line.missing]
 

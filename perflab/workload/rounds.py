@@ -76,6 +76,8 @@ def _stage(row: Loop, until_ns: int, threshold_ns: int) -> str:
         waited.append((min(until_ns if ended is None else ended, until_ns) - began, words))
         if ended is None:
             break
+    if not waited:  # rclcpp says nothing of a tick that its timer never came to
+        return STAGES[0][2]
     longest = max(waited, key=lambda stage: stage[0])
     return longest[1] if longest[0] > threshold_ns else "the loops before it were late, or their messages were lost"
 

@@ -7,12 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 from perflab.report import inventory
+from perflab.report.label import labels
 from perflab.report.latex.table import Table
 from perflab.report.latex.text import listed
-from perflab.report.tables import costs, curves
+from perflab.report.tables import costs, curves, floors, outcomes
 from perflab.report.tables.conditions import conditions
+from perflab.report.tables.messages import Of
 from perflab.report.tables.results import comparisons, confidence_of, median_of, metrics_of, treatments
 from perflab.results.summary import Summary
+from perflab.results.trial import Result
 from perflab.units import format_confidence
 
 Json = Mapping[str, Any]
@@ -22,7 +25,7 @@ MOST_COSTS = 8  # columns that fit a page
 
 def tables(summary: Summary) -> list[Table]:
     """Those in which something stands."""
-    made = (_results, _comparisons, of_curves, of_costs, _breaking_points, _conditions)
+    made = (_results, _outcomes, _floors, _comparisons, of_curves, of_costs, _breaking_points, _conditions)
     return [table for make in made for table in make(summary) if table.declared.rows]
 
 
@@ -38,6 +41,26 @@ def _results(summary: Summary) -> Iterator[Table]:
         f"{workloads}: median over trials{between}. Success: trials that met all criteria of those that count, with "
         f"Wilson's {level} interval.",
     )
+
+
+def _outcomes(summary: Summary) -> Iterator[Table]:
+    for table in outcomes.tables(_named(summary)):
+        yield Table(
+            table,
+            f"What became of the trials that were judged, with Wilson's {format_confidence(outcomes.LEVEL)} intervals.",
+        )
+
+
+def _floors(summary: Summary) -> Iterator[Table]:
+    for table in floors.tables(_named(summary)):
+        said = "Times against their floor, which was observed in the same trials."
+        yield Table(replace(table, notes=()), f"{said} {table.notes[0]}")
+
+
+def _named(summary: Summary) -> list[Of[Result]]:
+    """Without extra trials."""
+    results = [result for result in summary.results if not result.is_extra]
+    return [Of(result, name) for name, result in zip(labels(results), results, strict=True)]
 
 
 def _comparisons(summary: Summary) -> Iterator[Table]:
