@@ -74,10 +74,9 @@ class UntilClear:
         if not wanted:
             return
         block = further_block(self._document, self._treatments, self._order, only=wanted)
-        clear = len(self._treatments) - len(unclear)
         self._say(
-            f"the outcome of {clear} of {plural(len(self._treatments), 'treatment')} is clear; repetition "
-            f"{block[0].block} has the {len(wanted)} others"
+            f"the outcome of {len(unclear)} of {plural(len(self._treatments), 'treatment')} is not clear: repetition "
+            f"{block[0].block} is of {plural(len(wanted), 'treatment')}"
         )
         self._order += block
         self._added(block)
