@@ -9,7 +9,9 @@ the trial has them.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -41,6 +43,7 @@ THREADS = Path(NAME) / "threads.json"  # how its threads were scheduled
 REAL_TIME = ("FIFO", "RR")
 STARTS_WITHIN_S = 2.0
 _STEP_S = 0.02
+_NO_NUMBER = re.compile(r"-?\bnan\b")
 _POLICIES = {os.SCHED_OTHER: "OTHER", os.SCHED_FIFO: "FIFO", os.SCHED_RR: "RR"}
 
 
@@ -118,7 +121,8 @@ class Cyclictest(Observer):
     @classmethod
     def histograms(cls, directory: Path, checkpoints: Sequence[Mapping[str, Any]]) -> Mapping[str, Histogram]:
         del checkpoints
-        return {NAME: merged(directory / FILE)} if (directory / FILE).is_file() else {}
+        found = merged(directory / FILE) if (directory / FILE).is_file() else None
+        return {NAME: found} if found is not None and found.count else {}  # threads may starve all the time
 
     @classmethod
     def remarks(cls, directory: Path, threads: Sequence[results.ThreadGroup]) -> Sequence[str]:
@@ -245,7 +249,9 @@ def merged(path: Path) -> Histogram:
     """Of all threads of a file of its, in ns. Raises one of DAMAGE, OSError."""
     from perflab.statistics import histogram as hg
 
-    return hg.merge(_of_thread(thread) for thread in read_json(path)["thread"].values())
+    # The average of no wake-up is written as -nan, which is no JSON.
+    document = json.loads(_NO_NUMBER.sub("null", path.read_text("utf-8")))
+    return hg.merge(_of_thread(thread) for thread in document["thread"].values())
 
 
 def _of_thread(thread: Mapping[str, Any]) -> Histogram:

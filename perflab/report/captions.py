@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from perflab.report import axes
-from perflab.report.results import ROUND_TRIP, Trials, was_measured
+from perflab.report.results import FIGURES, ROUND_TRIP, Trials, was_measured
 from perflab.results.outcome import Outcomes
 from perflab.results.run import TrialTables
 from perflab.units import format_confidence, format_count, format_duration
@@ -58,9 +58,16 @@ def subtitle(counts: Sequence[tuple[Trials, str, int | None]]) -> str:
     shown = list({id(result): result for result, *_ in counts}.values())
     numbers = [n for _, name, n in counts if name == counts[0][1]]
     known = [n for n in numbers if n is not None]
-    what = "replies" if counts[0][1] == ROUND_TRIP else "messages"
+    what = counted_as([counts[0][1]])
     messages = f"{format_count(sum(known))} {what}, " if len(known) == len(numbers) else ""
     return f"{workloads(shown)}: {messages}{durations(shown)}"
+
+
+def counted_as(names: Sequence[str]) -> str:
+    """What the values of these figures are of."""
+    if set(names) == {ROUND_TRIP}:
+        return "replies"
+    return "messages" if all(name in FIGURES for name in names) else "values"
 
 
 def left_out(results: Sequence[Trials], measured: Sequence[str] = ()) -> list[str]:

@@ -122,7 +122,8 @@ class _Lines(_Silent):
         self._run.finish(trial)
         row = (trial, self._run.planned_as(trial.trial.order))
         _, label, _, outcome, p50, p99, lost = (column.cell(row).text for column in _COLUMNS)
-        ended = outcome + (f": {reason}" if (reason := _reason(trial)) else "")
+        reason = _reason(trial) or ""
+        ended = reason if reason.startswith(outcome) else ": ".join(filter(None, (outcome, reason)))
         words = [
             self._head(self._run.planned_as(trial.trial.order)),
             label,

@@ -167,6 +167,13 @@ def test_cyclictest_has_the_wake_ups_of_all_threads(tmp_path: Path) -> None:
     assert [(hg.value_at_percentile(found, p) or 0) // 1000 for p in (40, 70, 100)] == [12, 40, 250_085]
 
 
+def test_threads_of_cyclictest_that_starve_all_the_time_recorded_nothing(tmp_path: Path) -> None:
+    (tmp_path / cyclictest.FILE).parent.mkdir()
+    starved = '{"thread": {"0": {"histogram": {      }, "cycles": 0, "min": 1000000, "max": 0, "avg": -nan}}}'
+    (tmp_path / cyclictest.FILE).write_text(starved)
+    assert Cyclictest.histograms(tmp_path, ()) == {}
+
+
 def test_without_its_file_cyclictest_recorded_nothing(tmp_path: Path) -> None:
     assert Cyclictest.histograms(tmp_path, ()) == {}
 
