@@ -28,6 +28,7 @@ DEFAULT_FORMATS = ("html", "svg")
 MIN_DPI, MAX_DPI = 50, 600
 PAGE = "plots.html"
 FOLDER = "plots"
+MAX_FIGURES = 6  # as many as there are colours
 
 
 def plot(
@@ -36,8 +37,8 @@ def plot(
         str,
         typer.Option(
             metavar="K[,K]",
-            help="all, or some of: course, distributions, percentiles, edges, time, curves, breaking_points, "
-            "executor_costs, target, cores, affinity, cpu, rss.",
+            help="all, or some of: course, outcomes, loops, histograms, distributions, percentiles, edges, time, "
+            "curves, breaking_points, executor_costs, target, cores, affinity, cpu, rss.",
         ),
     ] = "all",
     fmt: Annotated[
@@ -54,8 +55,9 @@ def plot(
         str | None,
         typer.Option(
             metavar="F[,F]",
-            help="One or two of: latency, response, publish_delay, publish_call, dispatch, work, round_trip (of "
-            "services); default latency and round_trip, as far as there are any.",
+            help="Some of: latency, response, publish_delay, publish_call, dispatch, work, round_trip (of services), "
+            "and the times that a workload or an observer has (ping_pong, cyclictest); default latency and round_trip, "
+            "as far as there are any.",
             show_default=False,
         ),
     ] = None,
@@ -83,13 +85,10 @@ def plot(
     Example: perflab plot RUN ANOTHER_RUN --kind percentiles --figure latency,response
     """
     from perflab.report import pictures as made
-    from perflab.report.results import FIGURES, as_in_summary, results_of
+    from perflab.report.results import FIGURES, as_in_summary, drawn_times, own_times, results_of
     from perflab.runs.rundata import open_run
 
     kinds = tuple(made.BY_NAME) if kind == "all" else _chosen(kind, tuple(made.BY_NAME), "--kind", "picture")
-    named = None if figure is None else _chosen(figure, FIGURES, "--figure", "figure")
-    if named is not None and len(named) > 2:
-        raise BadInput(f"--figure {figure!r} names {len(named)} figures; one or two fit into a picture")
     shown = check_theme(theme)
     if not MIN_DPI <= dpi <= MAX_DPI:
         raise BadInput(f"--dpi {dpi} is not within {MIN_DPI}..{MAX_DPI}")
@@ -102,9 +101,20 @@ def plot(
         if not results:
             raise BadInput(f"nothing to draw: no trial of {_names(runs)} recorded anything")
         results = _selected(results, only)
+        own = own_times(results)
+        named = None if figure is None else _chosen(figure, (*FIGURES, *own), "--figure", "figure")
+        if named is not None and len(named) > MAX_FIGURES:
+            raise BadInput(f"--figure names {len(named)} figures; at most {MAX_FIGURES} fit into a picture")
         measured, missing = _measured(runs, results, named)
+        # What is no message's, or was asked for, stands beside each other as well.
+        beside = drawn_times(results) if named is None else []
+        if not beside and (kind != "all" or any(name in own for name in measured)):
+            beside = measured
         drawable = [k for k in kinds if measured or named is None or not made.BY_NAME[k].of_figures]
-        pictures = made.build(results, drawable, measured, limits, together=named is not None, runs=runs)
+        pictures = made.build(
+            results, drawable, measured, limits, together=named is not None and len(named) <= 2, runs=runs,
+            own=beside,
+        )  # fmt: skip
         # Of what nobody asked for nothing is said.
         missing += [str(one) for one in pictures.missing if kind != "all" or not made.BY_NAME[one.kind].special]
         if not pictures.drawn:

@@ -124,8 +124,11 @@ def _print(result: RunResult, *, as_json: bool, quiet: bool, edges: bool) -> Non
         sys.stdout.write(f"{path}\n")
     else:
         from perflab.report import terminal
+        from perflab.runs.rundata import said_in
+        from perflab.runs.trials import OF_OBSERVER
 
         notes = [result.manifest.rough] if result.manifest.rough is not None else []
+        notes += said_in(result.directory, (OF_OBSERVER,))  # what could not be set was said before
         terminal.print_summary(console(), result.summary, result.manifest, notes, edges=edges or None)
         for page in sorted(result.directory.path.glob("trials/*/profile/index.html")):
             sys.stdout.write(f"Flame graphs:  {shlex.quote(str(page))}\n")

@@ -277,6 +277,13 @@ class Document(_Part):
     at_most: Annotated[DurationNs, Option(Group.LENGTH)] = Field(
         3_600_000_000_000, gt=0, description="Longest time that until_decided adds repetitions for, e.g. 30min."
     )
+    until_clear: Annotated[int | None, Option(Group.LENGTH)] = Field(
+        None,
+        ge=1,
+        le=MAX_TRIALS,
+        description="Add repetitions of the treatments of which it is not clear yet whether they succeed, up to N of "
+        "each: successes or failures lead by three trials.",
+    )
     quick: Annotated[bool, Option(Group.LENGTH)] = Field(
         False,
         description="A first look in about a minute: chooses the time and number of trials, where the command line "

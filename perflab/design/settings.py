@@ -157,9 +157,16 @@ class Experiment:
         seen: int = 0,
         enough: Callable[[Looks, int | None], int] | None = None,
         begins: Callable[[Foreseen], None] = lambda _: None,
+        told: Callable[[str], None] = lambda _: None,
     ) -> Course:
         """Which trials run, from the first on; without one who judges the results the plan alone. The others are those
-        of `UntilDecided`."""
+        of `UntilDecided` and `UntilClear`."""
+        if self.document.until_clear is not None and judge is not None:
+            from perflab.design.until_clear import UntilClear
+
+            return UntilClear(
+                self.document, self.treatments, self.order, self.document.until_clear, added=added, told=told
+            )
         if self.rule is not None and judge is not None:
             from perflab.design.until_decided import UntilDecided
 

@@ -218,10 +218,14 @@ def plan(document: Document, found: Sequence[Treatment], extra: Sequence[Treatme
     return planned + _behind(planned, 1, extra)
 
 
-def further_block(document: Document, found: Sequence[Treatment], before: Sequence[Planned]) -> list[Planned]:
-    """One more block than the plan has, behind what there is: the same for the same document."""
+def further_block(
+    document: Document, found: Sequence[Treatment], before: Sequence[Planned], only: Sequence[Treatment] | None = None
+) -> list[Planned]:
+    """One more block than the plan has, behind what there is, of all treatments or some: the same for the same
+    document."""
     block = max(planned.block for planned in before) + 1
-    return _behind(before, block, _in_block(document, found, random.Random(f"{document.seed}, block {block}")))
+    whole = _in_block(document, found, random.Random(f"{document.seed}, block {block}"))
+    return _behind(before, block, [t for t in whole if only is None or any(t is one for one in only)])
 
 
 def _in_block(document: Document, found: Sequence[Treatment], generator: random.Random) -> list[Treatment]:

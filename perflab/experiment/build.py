@@ -562,6 +562,20 @@ def _text(value: Scalar) -> str:
     return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
 
 
+def _check_clear(experiment: Experiment, written: Written) -> None:
+    """Whether there is an outcome that can be clear, if that is asked for."""
+    document = experiment.document
+    if document.until_clear is None:
+        return
+    if experiment.search is not None or experiment.rule is not None:
+        other = "a search" if experiment.search is not None else "until_decided"
+        raise written.refuse("until_clear", f": {other} decides by itself how many trials there are")
+    if document.until_clear < document.trials:
+        raise written.refuse(
+            "until_clear", f" is at most so many, and there are {document.trials} trials of each anyway"
+        )
+
+
 def _check_endless(experiment: Experiment, written: Written) -> None:
     """Somebody who stops a trial stops that one, and knows when."""
     if all(experiment.settings.pinned(t.pins).duration_ns for t in experiment.treatments):
@@ -573,14 +587,18 @@ def _check_endless(experiment: Experiment, written: Written) -> None:
     one = "runs one trial until it is stopped"
     if experiment.search is not None:
         raise written.refuse("time", f" 0 {one}; a search needs many that are alike")
-    if (count := len(experiment.order)) > 1 or experiment.rule is not None:
-        more = f"this experiment has {count}" if count > 1 else "until_decided adds more"
+    adding = (
+        "until_decided" if experiment.rule is not None else "until_clear" if experiment.document.until_clear else ""
+    )
+    if (count := len(experiment.order)) > 1 or adding:
+        more = f"this experiment has {count}" if count > 1 else f"{adding} adds more"
         raise written.refuse("time", f" 0 {one}, and {more}; right would be a duration, or one variant and one trial")
 
 
 def _check_together(experiment: Experiment, written: Written) -> None:
     """What makes no sense in combination."""
     _check_comparable(experiment)
+    _check_clear(experiment, written)
     _check_endless(experiment, written)
     if experiment.document.domain is not None and all(v.runtime == "virtual" for v in experiment.variants):
         raise written.refuse("domain", ": virtual time has no DDS domains")

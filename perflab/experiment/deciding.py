@@ -42,6 +42,7 @@ class Deciding:
             seen=len(trials),
             enough=partial(enough, experiment),
             begins=lambda foreseen: told(foreseen.words),
+            told=told,
         )
 
     def close(self, manifest: Manifest) -> Manifest:

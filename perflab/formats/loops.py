@@ -6,10 +6,13 @@ A loop is written once it is complete; one that was open at a checkpoint also as
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perflab.formats.records import ProcessRecords
 from perflab.results.loops import INSTANTS, Life, Loop, Loops
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 def of(process: str, written: Iterable[Mapping[str, Any]]) -> list[Loops]:
@@ -32,6 +35,23 @@ def of(process: str, written: Iterable[Mapping[str, Any]]) -> list[Loops]:
         )
         for (node, timer), (last, rows) in found.items()
     ]
+
+
+def of_table(table: pl.DataFrame) -> list[Loops]:
+    """The loops of each timer of a trial, of its table (perflab/formats/tables.py). What had no room is in no table."""
+    found = []
+    for (process, node, timer), own in table.partition_by(
+        "process", "node", "timer", as_dict=True, maintain_order=True
+    ).items():
+        rows = own.select("loop", *INSTANTS).iter_rows(named=True)
+        period_ns = int(own["period_ns"][0])
+        found.append(
+            Loops(
+                process=process, node=node, timer=timer, period_ns=period_ns, beyond=0,
+                rows=tuple(Loop(**row) for row in rows),
+            )
+        )  # fmt: skip
+    return found
 
 
 def life(process: ProcessRecords) -> Life:

@@ -91,6 +91,13 @@ class Observer(Specification, ABC):
         return {}
 
     @classmethod
+    def remarks(cls, directory: Path, threads: Sequence[results.ThreadGroup]) -> Sequence[str]:
+        """What to know of what it recorded in a trial, from the trial's folder and its threads. Raises one of DAMAGE,
+        BadInput, OSError."""
+        del directory, threads
+        return ()
+
+    @classmethod
     def recorded(cls, trial: results.Trial, artifact: Callable[[str], Path]) -> str | None:
         """What it recorded in a trial, for a smoke test, in words; None where only the trial itself can be judged.
 

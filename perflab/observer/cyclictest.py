@@ -1,22 +1,29 @@
 """`cyclictest`: how late the kernel wakes a thread of high priority on the same CPUs, by rt-tests' program.
 
-No timer of an executor can be better. What a timer is later than this is its executor's delay, or the wait for threads
-with a higher priority. It changes nothing of the machine (`--default-system`): idle states stay as the trial has them.
+No timer of an executor can be better, where both have the same policy, priority and CPUs: `like=executors` takes theirs
+as the kernel says them, and where they differ that is said. What a timer is later than this is its executor's delay, or
+the wait for threads with a higher priority. It changes nothing of the machine (`--default-system`): idle states stay as
+the trial has them.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
+import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from perflab import programs
+from perflab import processes, programs
 from perflab.condition import Companion, Trial
-from perflab.condition.evidence import allowed_cpus
+from perflab.condition.evidence import allowed_cpus, cpu_words
 from perflab.errors import NotAsExpected, PerflabError, Unavailable
-from perflab.formats.json_file import read_json
+from perflab.formats.json_file import read_json, write_json
 from perflab.host import Host
 from perflab.observer import Artifact, Observation, Observer
 from perflab.parameters import Cpus, DurationNs
@@ -32,6 +39,35 @@ FILE = Path(NAME) / "histograms.json"
 LONGEST_US = 200_000  # of the histograms; with what is beyond it cyclictest tells how many there were, and the greatest
 
 
+THREADS = Path(NAME) / "threads.json"  # how its threads were scheduled
+REAL_TIME = ("FIFO", "RR")
+STARTS_WITHIN_S = 2.0
+_STEP_S = 0.02
+_NO_NUMBER = re.compile(r"-?\bnan\b")
+_POLICIES = {os.SCHED_OTHER: "OTHER", os.SCHED_FIFO: "FIFO", os.SCHED_RR: "RR"}
+
+
+@dataclass(frozen=True, order=True)
+class Scheduling:
+    """Of one or several threads alike, as the kernel says it."""
+
+    policy: str
+    priority: int
+    cpus: tuple[int, ...]
+
+    @property
+    def words(self) -> str:
+        """ "RR 98 on CPU 1"."""
+        level = f" {self.priority}" if self.priority else ""
+        return f"{self.policy}{level} on {cpu_words(self.cpus)}"
+
+    def is_floor_of(self, other: Scheduling) -> bool:
+        """FIFO and RR differ only among threads of one priority."""
+        of_time = self.policy in REAL_TIME and other.policy in REAL_TIME
+        alike = of_time or self.policy == other.policy
+        return alike and (self.priority, self.cpus) == (other.priority, other.cpus)
+
+
 class Cyclictest(Observer):
     """Runs `cyclictest` from when the workload is matched to the end of the measured part."""
 
@@ -44,6 +80,11 @@ class Cyclictest(Observer):
         ge=100_000,
         le=NS_PER_S,
         description="from one wake-up of a thread to its next, 100us to 1s (default: 1ms)",
+    )
+    like: Literal["executors"] | None = Field(
+        default=None,
+        description="executors: with the policy, the priority and the CPUs of the threads that run callbacks, whatever "
+        "these are in a trial",
     )
     policy: Literal["OTHER", "FIFO", "RR"] = Field(default="FIFO", description="scheduling policy of its threads")
     priority: int = Field(
@@ -58,6 +99,8 @@ class Cyclictest(Observer):
 
     @model_validator(mode="after")
     def _priority_of_policy(self) -> Cyclictest:
+        if self.like is not None and (given := self.model_fields_set & {"policy", "priority", "cpus"}):
+            raise ValueError(f"like={self.like} says the {', '.join(sorted(given))}")
         if (self.policy == "OTHER") != (self.priority == 0):
             right = "0" if self.policy == "OTHER" else "1 to 99"
             raise ValueError(f"priority of {self.policy} is {right}, not {self.priority}")
@@ -66,7 +109,7 @@ class Cyclictest(Observer):
     def check(self, host: Host, runtime: str) -> None:
         super().check(host, runtime)
         find()
-        if self.priority and not host.may_be_real_time(self.priority):
+        if self.like is None and self.priority and not host.may_be_real_time(self.priority):
             raise Unavailable(
                 f"{NAME}: this user may not have {self.policy} {self.priority}; run as root, set `rtprio 99` in "
                 "/etc/security/limits.d/perflab.conf, or take policy=OTHER"
@@ -78,7 +121,21 @@ class Cyclictest(Observer):
     @classmethod
     def histograms(cls, directory: Path, checkpoints: Sequence[Mapping[str, Any]]) -> Mapping[str, Histogram]:
         del checkpoints
-        return {NAME: merged(directory / FILE)} if (directory / FILE).is_file() else {}
+        found = merged(directory / FILE) if (directory / FILE).is_file() else None
+        return {NAME: found} if found is not None and found.count else {}  # threads may starve all the time
+
+    @classmethod
+    def remarks(cls, directory: Path, threads: Sequence[results.ThreadGroup]) -> Sequence[str]:
+        """Where it is no floor of the executors' timers."""
+        if not (directory / THREADS).is_file():
+            return ()
+        own = Scheduling(**(read := read_json(directory / THREADS)) | {"cpus": tuple(read["cpus"])})
+        of = sorted({Scheduling(t.policy, t.priority, tuple(t.cpus)) for t in threads if t.role == "executor"})
+        others = [one for one in of if not own.is_floor_of(one)]
+        if not others:
+            return ()
+        said = "; ".join(one.words for one in others)
+        return (f"it ran with {own.words}, and executors with {said}: it is no floor of their timers",)
 
     @classmethod
     def recorded(cls, trial: results.Trial, artifact: Callable[[str], Path]) -> str:
@@ -97,18 +154,67 @@ class Running(Observation):
         self._program: Companion | None = None
 
     def start(self) -> None:
-        asked = self._asked
+        wanted = self._wanted()
         self._file.parent.mkdir(exist_ok=True)
+        # Of OTHER nothing may be said of a priority: cyclictest takes any word of it for FIFO.
+        priority = (f"--priority={wanted.priority}",) if wanted.policy in REAL_TIME else ()
         self._program = self._trial.start(
             NAME,
             [
                 find(),
-                *("--quiet", "--mlockall", "--default-system", f"--policy={asked.policy.lower()}"),
-                *(f"--priority={asked.priority}", f"--threads={len(asked.cpus)}"),
-                *(f"--affinity={','.join(map(str, asked.cpus))}", f"--interval={asked.interval // 1000}"),
-                *("--distance=0", f"--histogram={LONGEST_US}", "--histfile=/dev/null", f"--json={self._file}"),
+                *("--quiet", "--mlockall", "--default-system", f"--policy={wanted.policy.lower()}", *priority),
+                *(f"--threads={len(wanted.cpus)}", f"--affinity={','.join(map(str, wanted.cpus))}"),
+                *(f"--interval={self._asked.interval // 1000}", "--distance=0", f"--histogram={LONGEST_US}"),
+                *("--histfile=/dev/null", f"--json={self._file}"),
             ],
         )
+        self._read_back(self._program, wanted)
+
+    def _wanted(self) -> Scheduling:
+        asked = self._asked
+        if asked.like is None:
+            return Scheduling(asked.policy, asked.priority, tuple(sorted(asked.cpus)))
+        found = sorted(self._executors())
+        if len(found) != 1:
+            said = "; ".join(one.words for one in found) or "none is known"
+            raise PerflabError(f"{NAME}: like=executors needs executors that are scheduled alike: {said}")
+        if found[0].policy not in (*REAL_TIME, "OTHER"):
+            raise PerflabError(f"{NAME}: it has no threads with {found[0].policy}, which executors have")
+        return found[0]
+
+    def _executors(self) -> set[Scheduling]:
+        """As each was asked for, which a process makes sure of before the measured part; else as its process is."""
+        found = set()
+        for name, pid in self._trial.processes.items():
+            given = read_json(self._trial.directory / "processes" / f"{name}.config.json")
+            (own,) = (process for process in given["graph"]["processes"] if process["name"] == given["process"])
+            of_process = _scheduling_of(pid)
+            for executor in own["executors"]:
+                asked = given["threads"]["executors"] or executor["thread"] or own["threads"]["executors"] or {}
+                policy = asked.get("policy")
+                found.add(
+                    Scheduling(
+                        policy or of_process.policy,
+                        asked["priority"] if policy else of_process.priority,
+                        tuple(asked.get("cpus") or of_process.cpus),
+                    )
+                )
+        return found
+
+    def _read_back(self, program: Companion, wanted: Scheduling) -> None:
+        """How its threads are scheduled, from the kernel. Raises PerflabError where they are not as they shall be."""
+        found: list[Scheduling] = []
+        for _ in range(round(STARTS_WITHIN_S / _STEP_S)):
+            found = [] if program.pid is None else _threads_of(program.pid)
+            if len(found) == len(wanted.cpus) and all(len(one.cpus) == 1 for one in found):
+                break
+            self._trial.wait(_STEP_S)
+        cpus = tuple(sorted(cpu for one in found for cpu in one.cpus))
+        alike = {(one.policy, one.priority) for one in found} == {(wanted.policy, wanted.priority)}
+        if not alike or cpus != wanted.cpus:
+            said = "; ".join(one.words for one in sorted(set(found))) or "none"
+            raise PerflabError(f"{NAME}: its threads shall be {wanted.words}, and are {said}; see {program.log}")
+        write_json(self._trial.directory / THREADS, asdict(wanted))
 
     def stop(self) -> list[Artifact]:
         if self._program is None:
@@ -124,11 +230,28 @@ def find() -> Path:
     return programs.find(NAME, "apt-get install rt-tests")
 
 
+def _threads_of(pid: int) -> list[Scheduling]:
+    """Of the threads that measure, all but the first; those that end meanwhile are left out."""
+    found = []
+    for tid in (tid for tid, _ in processes.threads_of(pid) if tid != pid):
+        with contextlib.suppress(ProcessLookupError):
+            found.append(_scheduling_of(tid))
+    return found
+
+
+def _scheduling_of(tid: int) -> Scheduling:
+    """Raises ProcessLookupError."""
+    policy = _POLICIES.get(os.sched_getscheduler(tid) & ~os.SCHED_RESET_ON_FORK, "another policy")
+    return Scheduling(policy, os.sched_getparam(tid).sched_priority, tuple(sorted(os.sched_getaffinity(tid))))
+
+
 def merged(path: Path) -> Histogram:
     """Of all threads of a file of its, in ns. Raises one of DAMAGE, OSError."""
     from perflab.statistics import histogram as hg
 
-    return hg.merge(_of_thread(thread) for thread in read_json(path)["thread"].values())
+    # The average of no wake-up is written as -nan, which is no JSON.
+    document = json.loads(_NO_NUMBER.sub("null", path.read_text("utf-8")))
+    return hg.merge(_of_thread(thread) for thread in document["thread"].values())
 
 
 def _of_thread(thread: Mapping[str, Any]) -> Histogram:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from perflab.report import axes
-from perflab.report.results import ROUND_TRIP, Trials, was_measured
+from perflab.report.results import FIGURES, ROUND_TRIP, Trials, was_measured
 from perflab.results.outcome import Outcomes
 from perflab.results.run import TrialTables
 from perflab.units import format_confidence, format_count, format_duration
@@ -25,9 +25,16 @@ WHAT = {
 
 
 MAX_SINGLE = 10  # trials of a result drawn one by one
+MAX_NAMED = 4  # results of which it is said one by one
 
 
 T = TypeVar("T")
+
+
+def title_of(name: str, own: Mapping[str, str]) -> str:
+    """What a figure is: one of messages, or one of these."""
+    found = WHAT.get(name) or own.get(name) or words(name)
+    return f"{found[:1].upper()}{found[1:]}"
 
 
 def words(name: str) -> str:
@@ -51,26 +58,41 @@ def subtitle(counts: Sequence[tuple[Trials, str, int | None]]) -> str:
     shown = list({id(result): result for result, *_ in counts}.values())
     numbers = [n for _, name, n in counts if name == counts[0][1]]
     known = [n for n in numbers if n is not None]
-    what = "replies" if counts[0][1] == ROUND_TRIP else "messages"
+    what = counted_as([counts[0][1]])
     messages = f"{format_count(sum(known))} {what}, " if len(known) == len(numbers) else ""
     return f"{workloads(shown)}: {messages}{durations(shown)}"
+
+
+def counted_as(names: Sequence[str]) -> str:
+    """What the values of these figures are of."""
+    if set(names) == {ROUND_TRIP}:
+        return "replies"
+    return "messages" if all(name in FIGURES for name in names) else "values"
 
 
 def left_out(results: Sequence[Trials], measured: Sequence[str] = ()) -> list[str]:
     """Which trials are not in the picture, or are in it although they did not succeed; then the results in which a
     figure was not measured that others have."""
-    notes = []
-    for result in results:
-        if not any(t.measured for t in result.trials):
-            bad = _outcomes(result.trials)
-            notes.append(f"{result.label}: no trial succeeded ({bad}); this is what was recorded.")
-            continue
-        if missed := [t for t in result.trials if t.missed_criterion]:
-            notes.append(f"{result.label}: {_trials(missed)} missed a criterion of success, and counts as measured.")
-        if result.left_out:
-            notes.append(f"{result.label}: {_trials(result.left_out)} ({_outcomes(result.left_out)}) is left out.")
+    bad = [result for result in results if not any(t.measured for t in result.trials)]
+    missed = [(r, found) for r in results if r not in bad and (found := [t for t in r.trials if t.missed_criterion])]
+    without = [(r, r.left_out) for r in results if r not in bad and r.left_out]
+    said = "missed a criterion of success, and counts as measured"
+    notes = [f"{r.label}: no trial succeeded ({_outcomes(r.trials)}); this is what was recorded." for r in bad]
+    if len(missed) > MAX_NAMED:
+        notes.append(_of_many(missed, "missed a criterion of success, and count as measured"))
+    else:
+        notes += [f"{result.label}: {_trials(trials)} {said}." for result, trials in missed]
+    if len(without) > MAX_NAMED:
+        notes.append(_of_many(without, "did not succeed, and are left out"))
+    else:
+        notes += [f"{result.label}: {_trials(trials)} ({_outcomes(trials)}) is left out." for result, trials in without]
     missing = [(result, name) for result in results for name in measured if not was_measured(result, name)]
     return [*notes, *(f"{result.label}: no {words(name)} was measured." for result, name in missing)]
+
+
+def _of_many(found: Sequence[tuple[Trials, Sequence[TrialTables]]], what: str) -> str:
+    """ "31 trials of 17 results are left out."."""
+    return f"{sum(len(trials) for _, trials in found)} trials of {len(found)} results {what}."
 
 
 def _trials(trials: Sequence[TrialTables]) -> str:

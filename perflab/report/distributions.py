@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from perflab.report import axes
-from perflab.report.captions import WHAT, groups, left_out, not_single, single, subtitle, words
+from perflab.report.captions import WHAT, counted_as, groups, left_out, not_single, single, subtitle, title_of, words
 from perflab.report.figures import Axis, Figure, Key, Plot, Sign, Stroke, Weight, fixed, rows, times
-from perflab.report.results import ROUND_TRIP, Numbers, Trials, histogram, merged, numbers
+from perflab.report.results import ROUND_TRIP, Numbers, Trials, histogram, merged, numbers, own_times
 from perflab.results.run import PERFLAB
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import PUBLISHER_HISTOGRAMS
@@ -43,7 +43,7 @@ def percentiles(results: Sequence[Trials], measured: Sequence[str]) -> Figure | 
         return None
     names = " and ".join(words(name) for name in measured)
     several = len(measured) > 1
-    what = "replies" if set(measured) == {ROUND_TRIP} else "messages"
+    what = counted_as(measured)
     top = max(90.0, *(_last_percentile(whole) for *_, whole in curves))
     x = Axis(f"percentile of {what} (%)", "nines", 0.0, top, axes.percentile_ticks(top))
     plot = Plot(fixed(x), times(names))
@@ -52,11 +52,11 @@ def percentiles(results: Sequence[Trials], measured: Sequence[str]) -> Figure | 
         label = f"{result.label}, {words(name)}" if several else result.label
         for trial, own in single(list(zip(result.trials, of_trials[group, name], strict=True))):
             if own is not None:
-                _curve(plot, f"{label}, trial {trial.number}", group, own, stroke, "thin")
-        _curve(plot, label, group, whole, stroke, "thick")
+                _curve(plot, f"{label}, trial {trial.number}", group, own, stroke, "thin", what)
+        _curve(plot, label, group, whole, stroke, "thick", what)
         if _reliable_percentile(whole) is None:
             plot.notes.append(
-                f"{label}: {format_count(whole.count)} messages are too few for percentiles; the faint line ends at "
+                f"{label}: {format_count(whole.count)} {what} are too few for percentiles; the faint line ends at "
                 "the maximum."
             )
     if any(whole.min == 0 for *_, whole in curves):
@@ -64,19 +64,19 @@ def percentiles(results: Sequence[Trials], measured: Sequence[str]) -> Figure | 
     plot.notes += not_single(results) + left_out(results, measured)
     return plot.figure(
         f"{'_'.join(measured)}_percentiles",
-        f"{names.capitalize() if several else WHAT[measured[0]]}: percentiles",
+        f"{names.capitalize() if several else title_of(measured[0], own_times(results))}: percentiles",
         subtitle([(r, n, h.count) for _, r, n, h in curves]),
         groups(results),
         [
             *(Key(words(name), stroke, "thick") for name, stroke in zip(measured, _STROKES, strict=False) if several),
-            Key(f"last percentile with {MIN_BEYOND} slower messages", None, sign="ring"),
+            Key(f"last percentile with {MIN_BEYOND} slower {what}", None, sign="ring"),
             Key("beyond it, up to the maximum", "dotted", "thin", "bar"),
             Key("single trials", "solid", "thin"),
         ],
     )
 
 
-def _curve(plot: Plot, name: str, group: int, h: Histogram, stroke: Stroke, weight: Weight) -> None:
+def _curve(plot: Plot, name: str, group: int, h: Histogram, stroke: Stroke, weight: Weight, what: str) -> None:
     """The reliable part of a percentile curve with its end, and the rest up to the maximum; of a single trial the first
     of these alone."""
     last, reliable = _last_percentile(h), _reliable_percentile(h)
@@ -97,9 +97,9 @@ def _curve(plot: Plot, name: str, group: int, h: Histogram, stroke: Stroke, weig
         plot.line(name, group, x, y, hover=hover[: split + 1], stroke=stroke, weight=weight, sign=sign, signed=marked)
         if weight == "thin":
             return
-        end = f"{hover[split]}<br>{MIN_BEYOND} messages were slower"
+        end = f"{hover[split]}<br>{MIN_BEYOND} {what} were slower"
         plot.points(f"{name}, last", group, [(reliable, y[-1], end)], sign="ring")
-    hover[-1] = f"{name}<br>maximum {format_time(h.max)} of {format_count(h.count)} messages"
+    hover[-1] = f"{name}<br>maximum {format_time(h.max)} of {format_count(h.count)} {what}"
     plot.line(
         f"{name}, up to the maximum", group, grid[split:].tolist(), values[split:].tolist(), hover=hover[split:],
         stroke="dotted", weight="thin", sign="bar", signed=(len(grid) - split - 1,),

@@ -203,12 +203,13 @@ def _on_paper(figure: Figure, theme: Theme, small: Sequence[Figure]) -> Spec:
     """The plot, or the small ones in its place, with title, legends and notes around it."""
     paper_px = SMALL_WIDTH_PX if figure.height else PAPER_WIDTH_PX
     inner_px = paper_px - 2 * _MARGIN_PX
+    small = small or figure.panels
     spec = _panels(small, inner_px) if small else specification(figure)
     strokes: list[Spec] = []
     texts: list[Spec] = []
     y = float(_GAP_PX if small else _X_AXIS_PX)
     whole = Key("", "solid", "normal", "full")
-    groups = () if small else figure.groups  # names stand beside lines
+    groups = () if small and not figure.panels else figure.groups  # names stand beside lines
     for entries in ([(name, whole, i) for i, name in groups], [(key.label, key, None) for key in figure.keys]):
         if not entries:
             continue

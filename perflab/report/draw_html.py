@@ -161,20 +161,25 @@ def _kept(suffix: str, make: Callable[[], str]) -> str:
 
 def _section(figure: Figure, still: str, level: int) -> Markup:
     """`still` is the address of a picture that does not move; empty where the page draws it."""
-    groups = [_entry(Key(name, "solid", "normal", "full"), i) for i, name in figure.groups]
+    groups = [_entry(_group_key(name), i) for i, name in figure.groups]
     keys = [_entry(key, None) for key in figure.keys]
     return pages.part("pictures.html", "picture", figure, groups, keys, still, level)
 
 
 def together(figure: Figure, parts: Sequence[Markup], level: int) -> Markup:
-    """The places of small pictures that `multiples.apart` made of a figure, with what they have in common."""
-    keys = [_entry(key, None) for key in figure.keys]
+    """The places of small pictures in place of a figure, with what they have in common."""
+    keys = [_entry(_group_key(name), i) for i, name in figure.groups if figure.panels]
+    keys += [_entry(key, None) for key in figure.keys]
     return pages.part("pictures.html", "multiples", figure, keys, list(parts), level)
 
 
 def _entry(key: Key, group: int | None) -> _Entry:
     """With its sign in the colour of a group, or of the text."""
     return _Entry(key.label, group, [painted(stroke, tone_of(group)) for stroke in glyph(key, group or 0)])
+
+
+def _group_key(name: str) -> Key:
+    return Key(name, "solid", "normal", "full")
 
 
 def _still(figure: Figure, theme: Choice) -> str:

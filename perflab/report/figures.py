@@ -64,6 +64,7 @@ class Series:
     high: tuple[float | None, ...] = ()
     across: bool = False
     sizes: tuple[float, ...] = ()
+    lane: int = 0  # of what stands at the bottom: how many others stand below it
 
 
 @dataclass(frozen=True)
@@ -158,6 +159,7 @@ class Figure:
     labels: tuple[Label, ...] = ()
     lanes: int | None = None
     height: int | None = None  # of the plot in px, where that is not the usual one
+    panels: tuple[Figure, ...] = ()  # small ones with the same axes, which are drawn in its place
 
 
 @dataclass(frozen=True)
@@ -220,6 +222,20 @@ def times(title: str) -> Side:
         low, high = axes.log_range([max(value, 1.0) / unit.ns for value in values])
         axis = Axis(f"{title} ({unit.name})", "log", low, high, axes.log_ticks(low, high))
         return axis, lambda value: max(value, 1.0) / unit.ns
+
+    return side
+
+
+def decades(title: str) -> Side:
+    """A logarithmic axis of nanoseconds over many decades, each in the unit that suits it."""
+
+    def side(values: Sequence[float]) -> tuple[Axis, Place]:
+        low, high = axes.log_range([max(value, 1.0) for value in values])
+        units = [axes.time_unit([10.0**n]) for n in range(12)]
+        ticks = [(10.0**n, f"{10.0**n / u.ns:.0f} {u.name}") for n, u in enumerate(units) if low <= 10.0**n <= high]
+        if len(ticks) < axes.MIN_TICKS:
+            return times(title)(values)
+        return Axis(title, "log", low, high, tuple(ticks)), lambda value: max(value, 1.0)
 
     return side
 
@@ -301,7 +317,7 @@ class Plot:
             name, title, subtitle, x, y,
             tuple(
                 replace(
-                    s, x=_placed(s.x, x, at_x), y=_placed(s.y, y, at_y),
+                    s, x=_placed(s.x, x, at_x), y=_placed(s.y, y, at_y, s.lane),
                     low=_placed(s.low, y, at_x if s.across else at_y),
                     high=_placed(s.high, y, at_x if s.across else at_y),
                 )
@@ -330,8 +346,8 @@ class Plot:
         return key.sign in ("none", "ground") or any(s.sign == key.sign for s in self.series)
 
 
-def _placed(values: Sequence[float | None], axis: Axis, place: Place) -> tuple[float | None, ...]:
+def _placed(values: Sequence[float | None], axis: Axis, place: Place, lane: int = 0) -> tuple[float | None, ...]:
     bottom = axis.low
     if AT_BOTTOM in values and axis.scale == "log":
-        bottom *= (axis.high / axis.low) ** 0.015
+        bottom *= (axis.high / axis.low) ** (0.015 + 0.06 * lane)
     return tuple(None if v is None else bottom if v == AT_BOTTOM else place(v) for v in values)

@@ -58,6 +58,30 @@ def apart(figure: Figure, pairs: Sequence[Against]) -> list[Figure]:
     return [_of(figure, pair) for pair in shown]
 
 
+@dataclass(frozen=True)
+class Panel:
+    """A small picture of its own of the series `first` to before `end` of a picture."""
+
+    title: str
+    subtitle: str
+    first: int
+    end: int
+
+
+def panelled(figure: Figure, panels: Sequence[Panel]) -> Figure:
+    """A picture as small ones of some of its series each, with one legend; a single one stays as it is."""
+    if len(panels) < 2:
+        return figure
+    made = [
+        replace(
+            figure, name=f"{figure.name}_{i}", title=panel.title, subtitle=panel.subtitle,
+            series=figure.series[panel.first : panel.end], groups=(), keys=(), notes=(), height=HEIGHT_PX,
+        )
+        for i, panel in enumerate(panels)
+    ]  # fmt: skip
+    return replace(figure, series=(), panels=tuple(made))
+
+
 def small(figure: Figure) -> Figure:
     """A picture as small as these, with the names of several groups at the ends of their lines."""
     named = [(group, name, _end([s for s in figure.series if s.group == group])) for group, name in figure.groups]

@@ -3,26 +3,41 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
-from perflab.report import course, cpus, distributions, executor_costs, levels, resources, stretch_lanes, timelines
+from perflab.report import (
+    course,
+    cpus,
+    distributions,
+    executor_costs,
+    histograms,
+    levels,
+    loops,
+    outcomes,
+    resources,
+    stretch_lanes,
+    timelines,
+)
 from perflab.report.against_target import against_target
 from perflab.report.captions import words
 from perflab.report.figures import Figure, Target
 from perflab.report.multiples import Against, against, apart
 from perflab.report.per_trial import per_trial
 from perflab.report.results import (
+    FIGURES,
     ROUND_TRIP,
     Trials,
     as_in_summary,
     by_level,
+    drawn_times,
     evenly,
     folder_of,
     histogram,
     numbers,
+    own_times,
     results_of,
     was_measured,
 )
@@ -32,6 +47,7 @@ from perflab.runs import traced
 from perflab.statistics import histogram as hg
 from perflab.statistics.metrics import METRICS
 from perflab.units import plural
+from perflab.workload import rounds
 
 T = TypeVar("T")
 
@@ -55,6 +71,17 @@ class Subject:
     target: Target | None
     together: bool
     everything: Sequence[Trials]  # with the results of extra trials
+    own: Sequence[str] = ()  # times that are of no message, and are to be drawn
+
+    @property
+    def of_messages(self) -> list[str]:
+        """The figures that edges, publishers and services have."""
+        return [name for name in self.measured if name in FIGURES]
+
+    @cached_property
+    def own_times(self) -> Mapping[str, str]:
+        """All of them, with what each is."""
+        return own_times(self.results)
 
     @cached_property
     def watch(self) -> cpus.Watch:
@@ -101,6 +128,8 @@ class Pictures:
 
     def apart(self, kind: str, figure: Figure) -> list[Figure]:
         """The small pictures that take the place of one of these; none where it stays whole."""
+        if figure.panels:
+            return list(figure.panels)
         return apart(figure, self.against) if BY_NAME[kind].of_results else []
 
     @property
@@ -137,13 +166,34 @@ def _percentiles(subject: Subject) -> Iterator[Figure | str]:
         yield distributions.percentiles(subject.shown, names) or _no_histograms(subject.shown)
 
 
+def _outcomes(subject: Subject) -> list[Figure | str]:
+    return [outcomes.outcomes(subject.runs) or "the workload has no outcomes of its own"]
+
+
+def _loops(subject: Subject) -> Iterator[Figure | str]:
+    having = [name for name in subject.own if name in rounds.TIMES]
+    for name in having:
+        yield loops.over_loops(subject.results, name, subject.own_times) or f"no loops have a {words(name)}"
+    if not having:
+        yield "no times of loops were measured; `--measure loops` does it"
+
+
+def _histograms(subject: Subject) -> list[Figure | str]:
+    made = histograms.histograms(subject.shown, subject.own, subject.own_times) if subject.own else None
+    if made is None:
+        return [_no_histograms(subject.shown)]
+    shown, there = len(subject.shown), len(subject.results)
+    note = f"{shown} of {there} results are drawn; `perflab plot --only` draws others."
+    return [replace(made, notes=(*((note,) if shown < there else ()), *made.notes))]
+
+
 def _edges(subject: Subject) -> Iterator[Figure | str]:
-    for name in subject.measured:
+    for name in subject.of_messages:
         yield distributions.edges(subject.shown, name) or f"no {words(name)} was measured"
 
 
 def _time(subject: Subject) -> Iterator[Figure | str]:
-    for name in subject.measured:
+    for name in subject.of_messages:
         if name == ROUND_TRIP:
             yield "of round trips there is no picture over time"
         else:
@@ -209,6 +259,9 @@ def _stretch(subject: Subject) -> list[Figure | str]:
 
 KINDS = (
     Kind("course", "The run", _course, special=True),
+    Kind("outcomes", "Outcomes", _outcomes, special=True),
+    Kind("loops", "Over the loops", _loops, special=True),
+    Kind("histograms", "Times on one axis", _histograms, special=True),
     Kind("distributions", "Distributions", _per_trial, of_figures=True, special=True),
     Kind("costs", "CPU per message and memory", _costs, special=True),
     Kind("percentiles", "Percentiles", _percentiles, of_figures=True, of_results=True),
@@ -247,6 +300,7 @@ def of_report(runs: Sequence[RunData]) -> Pictures:
         runs=runs,
         chosen=None if ordered is None else evenly(ordered, MAX_RESULTS),
         others="`perflab plot --only` draws others",
+        own=drawn_times(results),
     )
 
 
@@ -274,6 +328,7 @@ def build(
     runs: Sequence[RunData] | None = None,
     chosen: Sequence[Trials] | None = None,
     others: str = "choose others with --only",
+    own: Sequence[str] = (),
 ) -> Pictures:
     """The pictures of `kinds`, of at most MAX_RESULTS results; those with a row for each have rows for more.
 
@@ -282,12 +337,12 @@ def build(
     there are no others.
 
     Curves and breaking points are those of `runs`; None: of the runs of the results. `others` says how to see results
-    that are not drawn.
+    that are not drawn. `own` are times that are of no message: over the loops, and on one axis.
     """
     kept = [result for result in results if result.trials[0].purpose != EXTRA] or list(results)
     shown = _shown(kept, measured[0] if measured else None, chosen)
     several = list({id(result.run): result.run for result in kept}.values()) if runs is None else runs
-    subject = Subject(kept, shown, measured, several, target, together, results)
+    subject = Subject(kept, shown, measured, several, target, together, results, own)
     notes = []
     if len(shown) < len(kept):
         figure = f"p99 of {words(measured[0])}" if measured else "order"
@@ -307,8 +362,8 @@ def build(
             if isinstance(found, str):
                 missing[Missing(kind.name, found)] = None
             else:
-                own = found if kind.special else replace(found, notes=(*notes, *found.notes))
-                drawn.append((kind.name, own))
+                picture = found if kind.special else replace(found, notes=(*notes, *found.notes))
+                drawn.append((kind.name, picture))
     return Pictures(tuple(drawn), tuple(missing), tuple(notes), against(shown))
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from perflab.errors import BadInput
 from perflab.formats import checkpoints
@@ -14,16 +14,20 @@ from perflab.formats.checkpoints import Interval
 from perflab.formats.records import RecordError
 from perflab.formats.tables import histogram_of, histograms_of
 from perflab.report.label import labels
-from perflab.results import trial as records
+from perflab.results.figure import OwnTimes
 from perflab.results.run import UNKNOWN, RunData, TrialTables
+from perflab.results.trial import Result
 from perflab.runs import rundir
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import EDGE_HISTOGRAMS, PUBLISHER_HISTOGRAMS
 from perflab.statistics.histogram import Histogram
+from perflab.statistics.metrics import OBSERVED
 from perflab.units import level_value
 
 if TYPE_CHECKING:
     import polars as pl
+
+T = TypeVar("T")
 
 ROUND_TRIP = "round_trip"  # of services
 FIGURES = (*EDGE_HISTOGRAMS[:2], *PUBLISHER_HISTOGRAMS, *EDGE_HISTOGRAMS[2:], ROUND_TRIP)
@@ -102,11 +106,11 @@ def by_level(results: Sequence[Trials]) -> list[Trials] | None:
     return [results[i] for i in sorted(range(len(results)), key=places.__getitem__)]
 
 
-def evenly(results: Sequence[Trials], count: int) -> list[Trials]:
-    """At most so many of results in their order, the first and the last among them."""
-    if len(results) <= count:
-        return list(results)
-    return [results[round(i * (len(results) - 1) / (count - 1))] for i in range(count)]
+def evenly(found: Sequence[T], count: int) -> list[T]:
+    """At most so many in their order, two or more, the first and the last among them."""
+    if len(found) <= count:
+        return list(found)
+    return [found[round(i * (len(found) - 1) / (count - 1))] for i in range(count)]
 
 
 def histogram(trials: Iterable[TrialTables], figure: str) -> Histogram | None:
@@ -123,7 +127,9 @@ def merged(histograms: Iterable[Histogram | None]) -> Histogram | None:
 
 def histograms(trial: TrialTables, figure: str) -> dict[tuple[str, ...], Histogram]:
     """The histogram of each edge (publisher, topic, subscription), publisher (node, topic) or service (client, service,
-    server) that has one."""
+    server) that has one; of times that are of no message their only one, under their name."""
+    if figure not in FIGURES:
+        return {(figure,): found} if (found := trial.times.get(figure)) is not None else {}
     rows = list(_owners(trial, figure).iter_rows(named=True))
     try:
         made = histograms_of(rows, figure)
@@ -162,9 +168,33 @@ def numbers(trials: Sequence[TrialTables], figure: str) -> dict[tuple[str, ...],
 
 def was_measured(result: Trials, figure: str) -> bool:
     """Whether any edge, publisher or service has values of a figure, as a histogram or not."""
+    if figure not in FIGURES:
+        return any(figure in trial.times for trial in result.trials)
     column = f"{figure}_max"
     owners = (_owners(trial, figure) for trial in result.trials)
     return any(column in table.columns and table[column].null_count() < table.height for table in owners)
+
+
+def own_times(results: Iterable[Trials]) -> dict[str, str]:
+    """The times that are of no message, in the order of their declarations, with what each is: those that a kind of
+    workload says, then those of observers."""
+    found: dict[str, str] = {}
+    entries = [entry for result in results if (entry := summary_of(result)) is not None]
+    for entry in entries:
+        found |= {name: of.words for name, of in entry.key_figures.items() if isinstance(of, OwnTimes)}
+    return found | {name: OBSERVED[name] for entry in entries for name in entry.observed_ns if name in OBSERVED}
+
+
+def drawn_times(results: Iterable[Trials]) -> list[str]:
+    """Those of them that a report shows: of the workload's kind what it says, each with its floor where that was
+    measured."""
+    found: dict[str, None] = {}
+    for entry in (entry for result in results if (entry := summary_of(result)) is not None):
+        for name, of in entry.key_figures.items():
+            if isinstance(of, OwnTimes) and of.drawn:
+                floor = [of.floor] if of.floor is not None and of.floor in entry.observed_ns else []
+                found |= dict.fromkeys([name, *floor])
+    return list(found)
 
 
 def timeline(result: Trials, trial: TrialTables, figure: str) -> tuple[Interval, ...]:
@@ -199,7 +229,7 @@ def as_in_summary(results: Sequence[Trials]) -> list[Trials]:
     return sorted(results, key=place)
 
 
-def summary_of(result: Trials) -> records.Result | None:
+def summary_of(result: Trials) -> Result | None:
     """The entry of summary.json with the trials of a result; None where the summary does not know them."""
     numbers = {trial.number for trial in (*result.trials, *result.left_out)}
     for entry in result.run.summary.results:

@@ -20,7 +20,7 @@ from perflab.columns import Table
 from perflab.models import as_json
 from perflab.report.label import NO_MIDDLEWARE, labels, levels, observers
 from perflab.report.table import STYLES, print_declared, print_rows
-from perflab.report.tables import key_figures, messages
+from perflab.report.tables import floors, key_figures, messages
 from perflab.report.tables import outcomes as own_outcomes
 from perflab.report.tables.messages import Of
 from perflab.results.files import Manifest
@@ -114,8 +114,11 @@ def _print_answers(out: Console, summary: Summary, manifest: Manifest) -> None:
         print_rows(out, messages.all_messages(_named(summary.results)))
         out.print()
     if several:
-        for table in (*own_outcomes.tables(_named(summary.results)), *key_figures.tables(_named(summary.results))):
+        named = _named(summary.results)
+        for table in (*own_outcomes.tables(named), *key_figures.in_short(named)):
             print_declared(out, table)
+    for table in floors.tables(_named(summary.results)):
+        print_declared(out, table)
     from perflab.report import answers
 
     answers.print_why(out, summary.results)

@@ -132,6 +132,10 @@ class OwnTimes(_Figure):
     """Times that a kind of workload says of each trial, as only it can, in nanoseconds; of several trials those of all.
     Its metrics are its statistics, NAME.p99."""
 
+    drawn: bool = False
+    """Whether reports show it in pictures, and terminals beside other results; else it is in tables."""
+    floor: str | None = None
+    """The observer whose times are the least that these can be on this machine: ratios to it are metrics as well."""
     kind: Literal["times"] = "times"
     of_ns: Distribution | None = None
 

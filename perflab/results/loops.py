@@ -16,8 +16,8 @@ class Loop:
     """One loop, by its number from 0 on."""
 
     loop: int
-    due_ns: int
-    """By the schedule of the timer."""
+    due_ns: int | None
+    """By the schedule of the timer; None of a tick that the timer of rclcpp never came to."""
     woken_ns: int | None
     """Its callback began."""
     published_ns: int | None

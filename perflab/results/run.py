@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +67,19 @@ class TrialTables(Circumstances):
     # end_ns, count, min, mean, max.
     seconds: pl.DataFrame | None = field(default=None, repr=False)
     missed_criterion: bool = False  # the only reason why it failed: it ran to its end with everything in effect
+    # What few ask for is read when they do: histograms by name, of times that are of no message; and a table of loops,
+    # None where none were measured.
+    read_times: Callable[[], Mapping[str, Any]] = field(default=dict, repr=False, compare=False)
+    read_loops: Callable[[], pl.DataFrame | None] = field(default=lambda: None, repr=False, compare=False)
+
+    @cached_property
+    def times(self) -> Mapping[str, Any]:
+        """The times that the kind of workload says of the trial, and those that observers recorded, as histograms."""
+        return self.read_times()
+
+    @cached_property
+    def loops(self) -> pl.DataFrame | None:
+        return self.read_loops()
 
     @property
     def span(self) -> tuple[datetime, datetime] | None:

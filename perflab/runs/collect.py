@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
@@ -35,7 +36,7 @@ from perflab.results.trial import (
 )
 from perflab.runs import traced
 from perflab.runs.rundir import RunDirectory, TrialDirectory
-from perflab.runs.trials import NOT_SET, left_out, own_trials
+from perflab.runs.trials import NOT_SET, OF_OBSERVER, left_out, own_trials
 from perflab.statistics import accounting, allocation_sites, executor_costs, key_figures, system_counts, trend
 from perflab.statistics.accounting import (
     AccountingError,
@@ -159,7 +160,7 @@ def collect(
         problem = problem or f"a record of threads, passing or allocations lacks {error}"
     observed: dict[str, Histogram] = {}
     try:
-        observed = _observed(directory, trial, processes)
+        observed = observed_times(directory, trial, processes)
     except (HistogramError, OSError, *DAMAGE) as error:
         problem = problem or f"what an observer recorded is damaged: {one_line(str(error))}"
     data = TrialData(
@@ -200,7 +201,21 @@ def collect(
             data = replace(data, outcome=HARNESS_ERROR, reason=problem)
     elif problem is not None:
         notes.append(problem)
-    return Collected(data, processes, (*notes, *_not_set(processes)))
+    return Collected(data, processes, (*notes, *_not_set(processes), *_remarks(directory, trial, threads or ())))
+
+
+def _remarks(directory: TrialDirectory, trial: TrialFile, threads: Sequence[ThreadGroup]) -> list[str]:
+    """What the observers of a trial say of what they recorded."""
+    said = []
+    for kind in _observers(trial):
+        with contextlib.suppress(BadInput, OSError, *DAMAGE):  # that it is damaged is said elsewhere
+            said += [f"{OF_OBSERVER}{kind.name}: {words}" for words in kind.remarks(directory.path, threads)]
+    return said
+
+
+def _observers(trial: TrialFile) -> list[type[Observer]]:
+    kinds = [kind.model for name in trial.observers if (kind := OBSERVERS.get(name)) is not None]
+    return [kind for kind in kinds if issubclass(kind, Observer)]
 
 
 def _not_set(processes: Sequence[ProcessRecords]) -> list[str]:
@@ -379,14 +394,14 @@ def _unwanted(processes: Sequence[ProcessRecords], trial: TrialFile, notes: list
     return None
 
 
-def _observed(directory: TrialDirectory, trial: TrialFile, processes: Sequence[ProcessRecords]) -> dict[str, Histogram]:
+def observed_times(
+    directory: TrialDirectory, trial: TrialFile, processes: Sequence[ProcessRecords]
+) -> dict[str, Histogram]:
     """The times that the trial's observers recorded, by name."""
     checkpoints = [p.checkpoint for p in processes if p.checkpoint is not None]
     found: dict[str, Histogram] = {}
-    for name in trial.observers:
-        kind = OBSERVERS.get(name)
-        if kind is not None and issubclass(kind.model, Observer):
-            found |= kind.model.histograms(directory.path, checkpoints)
+    for kind in _observers(trial):
+        found |= kind.histograms(directory.path, checkpoints)
     return found
 
 

@@ -5,33 +5,39 @@ Whatever draws, compares or exports results reads them through `open_run` and so
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perflab import models
 from perflab.errors import DAMAGE, BadInput
-from perflab.formats import json_file, tables
+from perflab.formats import json_file, records, tables
+from perflab.formats.records import ProcessRecords, RecordError
 from perflab.formats.tables import empty_tables
 from perflab.host import Host
 from perflab.models import Damaged
 from perflab.phases import phase
 from perflab.results import summary as summaries
 from perflab.results.files import Manifest, TrialFile, UsedWorkload
+from perflab.results.outcome import FAILED, OwnOutcome
 from perflab.results.run import PERFLAB, TABLES, RunData, Tables, TrialTables
 from perflab.results.summary import Summary
 from perflab.runs import rundir
 from perflab.runs.controller import RUNNING, controller_state
 from perflab.runs.rundir import RunDirectory, TrialDirectory
-from perflab.runs.trials import NOT_SET, left_out, own_trials
+from perflab.runs.trials import NOT_SET, OF_OBSERVER, left_out, own_trials
 
 if TYPE_CHECKING:
     from polars import DataFrame
 
     from perflab.runs.collect import Collected
+    from perflab.statistics.histogram import Histogram
 
 _FROM = "file of the row"
+LOOPS = "loops"
 _LATER = ("services",)  # tables that runs of older versions do not have
 
 _GOES_ON = "the run is still going on; these are its numbers so far"
@@ -93,7 +99,7 @@ def _open_own(directory: RunDirectory, with_tables: bool) -> RunData:
             raise BadInput(problem)  # and there is nothing to make it anew from
         notes += found
     else:
-        notes += _not_set(directory)
+        notes += said_in(directory)
     try:
         trials = tuple(_trials(directory, manifest, notes)) if with_tables else ()
     except DAMAGE as error:
@@ -103,15 +109,15 @@ def _open_own(directory: RunDirectory, with_tables: bool) -> RunData:
     return RunData(summary.run, directory.path, PERFLAB, summary, manifest, trials, tuple(dict.fromkeys(notes)))
 
 
-def _not_set(directory: RunDirectory) -> list[str]:
-    """What the trials say that perflab could not set of DDS, each once."""
+def said_in(directory: RunDirectory, begins: tuple[str, ...] = (NOT_SET, OF_OBSERVER)) -> list[str]:
+    """What the trials say that perflab could not set of DDS, and what observers say of their records, each once."""
     said: dict[str, None] = {}
     for trial in directory.trials():
         try:
             told = json_file.read_json(trial.trial_json).get("notes", ())
         except (BadInput, OSError, *DAMAGE):
             continue  # who wants to know more of the trial is told that it is damaged
-        said |= {note: None for note in told if str(note).startswith(NOT_SET)}
+        said |= {note: None for note in told if str(note).startswith(begins)}
     return list(said)
 
 
@@ -155,10 +161,56 @@ def _trial(
             "started_ns": _measured_from_ns(directory, file),
             "waited_s": None if file.cool_down is None else file.cool_down.waited_s,
             "quiet": None if file.cool_down is None else file.cool_down.reached,
-            "missed_criterion": any(not c.met for c in file.criteria) or file.own_outcome is not None,
+            "missed_criterion": any(not c.met for c in file.criteria) or _is_failure(file.own_outcome),
+            "read_times": partial(_times, directory, file),
+            "read_loops": partial(_loops, directory, file),
             **frames,
         }
     )
+
+
+def _is_failure(own: OwnOutcome | None) -> bool:
+    """Of a trial that ran to its end, as only this kind of workload can say."""
+    return own is not None and own.of == FAILED
+
+
+def _times(directory: TrialDirectory, file: TrialFile) -> dict[str, Histogram]:
+    """Those of the workload's kind and of observers. Raises BadInput where they are damaged."""
+    from perflab.runs.collect import observed_times
+    from perflab.statistics import histogram as hg
+
+    try:
+        own = {name: hg.from_record(record) for name, record in file.own_times.items()}
+        return own | observed_times(directory, file, _records(directory, file) if file.observers else ())
+    except (hg.HistogramError, *DAMAGE) as error:
+        raise BadInput(f"{directory.path} is damaged: {type(error).__name__}: {error}") from error
+    except OSError as error:
+        raise BadInput(f"cannot read {error.filename or directory.path}: {error.strerror}") from error
+
+
+def _loops(directory: TrialDirectory, file: TrialFile) -> DataFrame | None:
+    """Raises BadInput where they are damaged."""
+    import polars as pl
+
+    path = directory.path / f"{LOOPS}.parquet"
+    if file.finished and path.is_file():
+        try:
+            found = pl.read_parquet(path)
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise BadInput(f"{path} cannot be read: {str(error).splitlines()[0]}") from error
+    else:
+        found = tables.of(None, _records(directory, file))[LOOPS]
+    return found if found.height else None
+
+
+def _records(directory: TrialDirectory, file: TrialFile) -> list[ProcessRecords]:
+    """Of the workload's processes; what is damaged was said when the trial was opened."""
+    found = []
+    for name, told in file.processes.items():
+        if not told.condition:
+            with contextlib.suppress(RecordError, OSError):
+                found.append(records.read(directory.records(name), name))
+    return found
 
 
 def _stored_together(directories: Sequence[TrialDirectory]) -> dict[Path, DataFrame]:

@@ -10,6 +10,7 @@ from perflab.runs.rundir import RunDirectory, TrialDirectory
 
 # How a note of a trial begins that says what of DDS perflab could not set.
 NOT_SET = "not set by perflab: "
+OF_OBSERVER = "observer "
 
 
 def own_trials(

@@ -45,6 +45,7 @@ SHOWN = {
     VALUE: ("",),
     TIMES: ("mean", "p50", "p99", "max"),
 }
+OVER_FLOOR = ("p50", "p99")  # of times that have a floor: compared with it
 Trials = Sequence[tuple[Accounts, int | None]]
 Merged = Callable[[Sequence[tuple[Edge | Publisher, int | None]], str], Distribution | None]
 _LOST_CLASSES = ("pre_match", "gap", "tail")
@@ -136,8 +137,11 @@ def kinds_in(*summaries: Summary) -> dict[str, str]:
 
 
 def metrics_of(figure: KeyFigure) -> list[Metric]:
-    """All metrics that a figure makes."""
-    found = [metrics.find(name) for name in metrics.made_by({figure.name: figure.kind})]
+    """All metrics that a figure makes, and its ratios to its floor."""
+    names = metrics.made_by({figure.name: figure.kind})
+    if isinstance(figure.own, OwnTimes) and figure.own.floor is not None:
+        names += [metrics.over_floor(figure.name, figure.own.floor, statistic) for statistic in OVER_FLOOR]
+    found = [metrics.find(name) for name in names]
     return [metric for metric in found if metric is not None]
 
 

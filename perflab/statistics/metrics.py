@@ -455,8 +455,36 @@ def _of_own(name: str, figure: OwnFigure) -> Metric:
     return Metric(name, figure.words, of, measure, help_, figure.better, figure.scale)
 
 
+OVER = "/"  # between the names of two metrics, of which one is divided by the other
+
+
+def _ratio(name: str) -> Metric | None:
+    """How many times another metric one is in the same trial; None where these are none, or no positive quantities of
+    one unit."""
+    of, over = (find(part) for part in name.split(OVER, 1))
+    if of is None or over is None or of.unit != over.unit or {of.compared, over.compared} != {RATIO}:
+        return None
+
+    def measure(trial: Trial) -> Measured:
+        value, floor = of.read(trial), over.read(trial)
+        if value.value is None or floor.value is None:
+            return value.reason if value.value is None else floor.reason
+        return value.value / floor.value if floor.value else f"{over.words} is {over.format(floor.value)}"
+
+    words, help_ = f"{of.words} {OVER} {over.words}", "one metric of a trial as a multiple of another one"
+    return Metric(name, words, quantity.FACTOR, measure, help_, of.better)
+
+
+def over_floor(figure: str, floor: str, statistic: str) -> str:
+    """The name of the metric that says how many times its floor a figure is."""
+    return f"{figure}.{statistic}{OVER}{floor}.{statistic}"
+
+
 def find(name: str) -> Metric | None:
-    """The metric that a summary calls by this name: one of METRICS, or of a key figure of its graph or workload."""
+    """The metric that a summary calls by this name: one of METRICS, or of a key figure of its graph or workload; or
+    two of these, as a ratio."""
+    if OVER in name:
+        return _ratio(name)
     if name in METRICS:
         return METRICS[name]
     if name in OWN_FIGURES:
@@ -490,7 +518,14 @@ def parse(name: str, option: str = "--metric", figures: Mapping[str, str] | None
 
     >>> parse("latency.p99.9").name
     'latency.p99_9'
+    >>> parse("latency.p99/hiccup.p99").words
+    'latency p99 / hiccup p99'
     """
+    if OVER in name:
+        parts = [parse(part, option, figures).name for part in name.split(OVER)]
+        if len(parts) == 2 and (ratio := _ratio(OVER.join(parts))) is not None:
+            return ratio
+        raise BadInput(f"{option}: {name.strip()!r} is no ratio; write two metrics of one unit, latency.p99/hiccup.p99")
     wanted = re.sub(r"p99\.(9+)$", r"p99_\1", name.strip().lower())
     made = made_by(figures or {})
     if wanted in METRICS or wanted in made:
@@ -529,7 +564,7 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "==": operator.eq,
 }
 _CRITERION = re.compile(
-    r"\s*([A-Za-z][A-Za-z0-9_.]*)\s*(<=|>=|==|<|>|=|!=)\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*(\S*)\s*"
+    r"\s*([A-Za-z][A-Za-z0-9_./]*)\s*(<=|>=|==|<|>|=|!=)\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*(\S*)\s*"
 )
 
 

@@ -196,14 +196,14 @@ FIGURES: Mapping[str, OwnFigure | OwnTimes] = {
     "time_closing": OwnFigure(words="M1, of it closing", unit=NS),
     "stalls": OwnFigure(words="stalls", scale="difference"),
     "longest_stall": OwnFigure(words="longest stall", unit=NS, scale="difference"),
-    "ping_sent": OwnTimes(words="M2, from wake-up to ping sent"),
+    "ping_sent": OwnTimes(words="M2, from wake-up to ping sent", drawn=True),
     "ping_call": OwnTimes(words="M2, of it the call that publishes"),
-    "ping_pong": OwnTimes(words="M3, from ping published to pong received"),
+    "ping_pong": OwnTimes(words="M3, from ping published to pong received", drawn=True),
     "ping_pong_restamped": OwnTimes(words="M3 as the original since July 2020, from pong published on"),
     "ping_pong_due": OwnTimes(words="M3 corrected, from when the ping was due"),
     "wakeup_interval": OwnTimes(words="M4 and the period, between wake-ups"),
     "wakeup_jitter": OwnTimes(words="|M4|, between wake-ups and off the period"),
-    "wakeup_late": OwnTimes(words="M4 corrected, wake-up after it was due"),
+    "wakeup_late": OwnTimes(words="M4 corrected, wake-up after it was due", drawn=True, floor="cyclictest"),
 }
 
 KIND = WorkloadKind(

@@ -7,9 +7,9 @@ loop stands, and however many of its messages are lost or made up for afterwards
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from perflab.results.loops import Life, Loop, Loops
 
@@ -77,49 +77,61 @@ def _stage(row: Loop, until_ns: int, threshold_ns: int) -> str:
         waited.append((min(until_ns if ended is None else ended, until_ns) - began, words))
         if ended is None:
             break
+    if not waited:  # rclcpp says nothing of a tick that its timer never came to
+        return STAGES[0][2]
     longest = max(waited, key=lambda stage: stage[0])
     return longest[1] if longest[0] > threshold_ns else "the loops before it were late, or their messages were lost"
 
 
+class Timed(NamedTuple):
+    """A time of a loop, and the instant at which it was over."""
+
+    loop: int
+    value_ns: int
+    at_ns: int
+
+
+# The times of loops: from one instant to another one,
+BETWEEN: Mapping[str, tuple[str, str]] = {
+    "wakeup_late": ("due_ns", "woken_ns"),
+    "ping_sent": ("woken_ns", "sent_ns"),
+    "ping_call": ("published_ns", "sent_ns"),
+    "ping_pong": ("published_ns", "back_ns"),
+    "ping_pong_restamped": ("answered_ns", "back_ns"),
+    "ping_pong_due": ("due_ns", "back_ns"),
+}
+# and what is made of the interval between consecutive wake-ups and the period.
+OF_INTERVALS: Mapping[str, Callable[[int, int], int]] = {
+    "wakeup_interval": lambda interval_ns, _: interval_ns,
+    "wakeup_jitter": lambda interval_ns, period_ns: abs(interval_ns - period_ns),
+}
+TIMES = (*BETWEEN, *OF_INTERVALS)
+
+
 def times(found: Sequence[Loops]) -> dict[str, Histogram]:
     """The distributions over the loops, by name; without those of which there is no value."""
-    rows = [row for loops in found for row in loops.rows]
-
-    def between(begin: str, end: str) -> Histogram | None:
-        values = [
-            (until - since, until)
-            for row in rows
-            if (since := getattr(row, begin)) is not None and (until := getattr(row, end)) is not None
-        ]
-        return _histogram(values)
-
-    made = {
-        "wakeup_late": between("due_ns", "woken_ns"),
-        "ping_sent": between("woken_ns", "sent_ns"),
-        "ping_call": between("published_ns", "sent_ns"),
-        "ping_pong": between("published_ns", "back_ns"),
-        "ping_pong_restamped": between("answered_ns", "back_ns"),
-        "ping_pong_due": between("due_ns", "back_ns"),
-        "wakeup_interval": _histogram(_intervals(found, lambda interval_ns, _: interval_ns)),
-        "wakeup_jitter": _histogram(_intervals(found, lambda interval_ns, period_ns: abs(interval_ns - period_ns))),
-    }
-    return {name: values for name, values in made.items() if values is not None}
-
-
-def _intervals(found: Sequence[Loops], value: Callable[[int, int], int]) -> list[tuple[int, int]]:
-    """Between consecutive wake-ups, each with the instant of the second."""
-    made = []
-    for loops in found:
-        woken = [row.woken_ns for row in loops.rows if row.woken_ns is not None]
-        made += [(value(b - a, loops.period_ns), b) for a, b in itertools.pairwise(woken)]
-    return made
-
-
-def _histogram(values: Iterable[tuple[int, int]]) -> Histogram | None:
     from perflab.statistics import histogram  # and numpy: who lists kinds of workloads shall not wait for it
 
-    listed = list(values)
-    return histogram.from_values([v for v, _ in listed], [at for _, at in listed]) if listed else None
+    made = {name: [timed for loops in found for timed in over_loops(loops, name)] for name in TIMES}
+    return {
+        name: histogram.from_values([timed.value_ns for timed in values], [timed.at_ns for timed in values])
+        for name, values in made.items()
+        if values
+    }
+
+
+def over_loops(loops: Loops, name: str) -> list[Timed]:
+    """One of TIMES of each loop that has it, in the order of the loops."""
+    if name in BETWEEN:
+        begin, end = BETWEEN[name]
+        return [
+            Timed(row.loop, until - since, until)
+            for row in loops.rows
+            if (since := getattr(row, begin)) is not None and (until := getattr(row, end)) is not None
+        ]
+    value = OF_INTERVALS[name]
+    woken = [(row.loop, row.woken_ns) for row in loops.rows if row.woken_ns is not None]
+    return [Timed(loop, value(b - a, loops.period_ns), b) for (_, a), (loop, b) in itertools.pairwise(woken)]
 
 
 def phases(lives: Sequence[Life], found: Sequence[Loops]) -> dict[str, float | None]:

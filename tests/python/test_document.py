@@ -59,6 +59,7 @@ KEYS: dict[str, list[tuple[Any, Any]]] = {
     "trials": [(1, 1), (10_000, 10_000)],
     "quick": [("on", True), (False, False)],
     "until_decided": [("on", True), (False, False)],
+    "until_clear": [(9, 9), (None, None)],
     "at_most": [("30min", 1800 * S), (5, 5 * S)],
     "seed": [(0, 0), (2**63 - 1, 2**63 - 1)],
     "order": [("as_written", "as_written"), ("randomised", "randomised")],

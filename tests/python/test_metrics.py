@@ -184,6 +184,24 @@ def test_a_criterion_is_kept_or_not(text: str, met: bool) -> None:
     assert (": met with " in judged.words) is met
 
 
+def test_two_metrics_of_one_unit_are_a_ratio_in_one_trial() -> None:
+    assert value("response.p99/latency.p99", trial()) == pytest.approx(9 / 7)
+    assert parse("latency.p99.9/latency.p50").format(8.0) == "8.00"
+    assert parse_criterion("response.p99/latency.p99 <= 1.3").evaluate(trial()).met
+    assert not parse_criterion("response.p99/latency.p99 < 1.2").evaluate(trial()).met
+    assert reason("latency.p99/cyclictest.p99", trial()) == reason("cyclictest.p99", trial())
+    none = trial(observed_ns={"cyclictest": distribution(p99=0)})
+    assert reason("latency.p99/cyclictest.p99", none) == "cyclictest p99 is 0 ns"
+
+
+@pytest.mark.parametrize(
+    "name", ["latency.p99/lost", "lost/lost", "latency.p99/", "a/b", "latency.p50/latency.p99/lost"]
+)
+def test_what_is_no_ratio_is_refused(name: str) -> None:
+    with pytest.raises(BadInput, match=r"is no ratio|no metric"):
+        parse(name)
+
+
 def test_a_criterion_says_what_was_wanted_and_measured() -> None:
     judged = parse_criterion("latency.p99 <= 5ms").evaluate(trial())
     assert judged.words == "latency p99 <= 5.00 ms: not met with 7.00 ms"

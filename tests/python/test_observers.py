@@ -13,6 +13,7 @@ import pytest
 
 from perflab.condition import Launch, Trial
 from perflab.errors import BadInput, Unavailable
+from perflab.formats.json_file import write_json
 from perflab.formats.monitor import MonitorReader
 from perflab.formats.records import RecordError
 from perflab.host import Host
@@ -22,6 +23,7 @@ from perflab.observer.cyclictest import Cyclictest
 from perflab.observer.hiccup import Hiccup
 from perflab.observer.monitor import Monitor
 from perflab.registry import Kind
+from perflab.results.trial import ThreadGroup
 from perflab.statistics import histogram as hg
 from perflab.units import duration_text
 
@@ -165,6 +167,13 @@ def test_cyclictest_has_the_wake_ups_of_all_threads(tmp_path: Path) -> None:
     assert [(hg.value_at_percentile(found, p) or 0) // 1000 for p in (40, 70, 100)] == [12, 40, 250_085]
 
 
+def test_threads_of_cyclictest_that_starve_all_the_time_recorded_nothing(tmp_path: Path) -> None:
+    (tmp_path / cyclictest.FILE).parent.mkdir()
+    starved = '{"thread": {"0": {"histogram": {      }, "cycles": 0, "min": 1000000, "max": 0, "avg": -nan}}}'
+    (tmp_path / cyclictest.FILE).write_text(starved)
+    assert Cyclictest.histograms(tmp_path, ()) == {}
+
+
 def test_without_its_file_cyclictest_recorded_nothing(tmp_path: Path) -> None:
     assert Cyclictest.histograms(tmp_path, ()) == {}
 
@@ -173,6 +182,38 @@ def test_without_its_file_cyclictest_recorded_nothing(tmp_path: Path) -> None:
 def test_cyclictest_has_a_priority_that_its_policy_can_have(given: dict[str, Any]) -> None:
     with pytest.raises(BadInput, match=r"priority of (OTHER is 0, not 5|FIFO is 1 to 99, not 0)"):
         make(cyclictest.KIND, **given)
+
+
+def test_cyclictest_like_executors_has_nothing_of_its_own() -> None:
+    made = make(cyclictest.KIND, like="executors")
+    assert isinstance(made, cyclictest.Cyclictest) and made.like == "executors"
+    with pytest.raises(BadInput, match="like=executors says the cpus, priority"):
+        make(cyclictest.KIND, like="executors", priority=5, cpus="0")
+
+
+@pytest.mark.parametrize(
+    ("executors", "said"),
+    [
+        ([("RR", 98, (1,)), ("FIFO", 98, (1,))], None),
+        ([("RR", 98, (1,)), ("RR", 97, (1,))], "RR 97 on CPU 1"),
+        ([("RR", 98, (0, 1))], "RR 98 on CPUs 0,1"),
+        ([("OTHER", 0, (1,))], "OTHER on CPU 1"),
+        ([], None),
+    ],
+)
+def test_cyclictest_says_where_it_is_no_floor_of_the_executors(
+    tmp_path: Path, executors: list[tuple[str, int, tuple[int, ...]]], said: str | None
+) -> None:
+    (tmp_path / cyclictest.THREADS).parent.mkdir()
+    write_json(tmp_path / cyclictest.THREADS, {"policy": "FIFO", "priority": 98, "cpus": [1]})
+    threads = [
+        ThreadGroup(process="p", name="n", role=role, asked=None, policy=policy, priority=level, cpus=cpus, tids=(1,))
+        for role, (policy, level, cpus) in [
+            *(("executor", one) for one in executors), ("middleware", ("OTHER", 0, (0,)))
+        ]
+    ]  # fmt: skip
+    expected = f"it ran with FIFO 98 on CPU 1, and executors with {said}: it is no floor of their timers"
+    assert list(Cyclictest.remarks(tmp_path, threads)) == ([] if said is None else [expected])
 
 
 # -- monitor ---------------------------------------------------------------------------------------------------------

@@ -119,6 +119,13 @@ def test_a_stall_says_how_long_at_which_loop_and_where_it_stood(stuck: Loop, sta
     assert stage in said.reason
 
 
+def test_a_loop_of_which_nothing_is_known_did_not_come_to_its_timer() -> None:
+    nothing = Loop(loop=0, due_ns=None, woken_ns=None, published_ns=None, sent_ns=None, answered_ns=None, back_ns=None)
+    loops = Loops(process="p", node="/ping", timer="ping", period_ns=10 * MS, beyond=0, rows=(nothing,))
+    (stall,) = rounds.stalls(loops, 3, FROM, FROM + S, 100 * MS)
+    assert (stall.loop, stall.until_ns, stall.stage) == (0, None, "its ping was not due to a thread that ran")
+
+
 def test_lost_messages_are_no_stall_until_so_many_are_lost_that_nothing_comes_back() -> None:
     lost = {f"n{number}": loop(number, None) for number in range(20, 29)}
     assert judged(whole(**lost)).outcome == "unaffected"

@@ -32,7 +32,7 @@ from perflab.report.figures import Figure
 from perflab.report.levels import breaking_points, curves
 from perflab.report.palette import DARK, LIGHT
 from perflab.report.per_trial import per_trial
-from perflab.report.results import Trials
+from perflab.report.results import FIGURES, Trials
 
 DRAWN = ["latency_percentiles", "latency_edges", "latency_time", "cpu", "rss"]  # of a single trial
 
@@ -156,11 +156,11 @@ def test_every_format_kind_and_place(perflab: Perflab, run: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["RUN", "--kind", "pie"], "--kind 'pie' is no picture; there are course, distributions, costs, percentiles, "),
+        (["RUN", "--kind", "pie"], "--kind 'pie' is no picture; there are course, outcomes, loops, histograms, "),
         (["RUN", "--kind", ""], "--kind '' is no picture"),
         (["RUN", "--format", "gif"], "--format 'gif' is no format; there are html, svg, png, pdf"),
         (["RUN", "--figure", "lateness"], "--figure 'lateness' is no figure; there are latency, response"),
-        (["RUN", "--figure", "latency,response,publish_call"], "names 3 figures; one or two"),
+        (["RUN", "--figure", ",".join(FIGURES)], "names 7 figures; at most 6"),
         (
             ["RUN", "--kind", "time", "--figure", "dispatch"],
             "--figure dispatch was not measured in run; measure it with",

@@ -10,11 +10,12 @@ from perflab.report import inventory
 from perflab.report.label import labels
 from perflab.report.latex.table import Table
 from perflab.report.latex.text import listed
-from perflab.report.tables import costs, curves, outcomes
+from perflab.report.tables import costs, curves, floors, outcomes
 from perflab.report.tables.conditions import conditions
 from perflab.report.tables.messages import Of
 from perflab.report.tables.results import comparisons, confidence_of, median_of, metrics_of, treatments
 from perflab.results.summary import Summary
+from perflab.results.trial import Result
 from perflab.units import format_confidence
 
 Json = Mapping[str, Any]
@@ -24,7 +25,7 @@ MOST_COSTS = 8  # columns that fit a page
 
 def tables(summary: Summary) -> list[Table]:
     """Those in which something stands."""
-    made = (_results, _outcomes, _comparisons, of_curves, of_costs, _breaking_points, _conditions)
+    made = (_results, _outcomes, _floors, _comparisons, of_curves, of_costs, _breaking_points, _conditions)
     return [table for make in made for table in make(summary) if table.declared.rows]
 
 
@@ -43,10 +44,22 @@ def _results(summary: Summary) -> Iterator[Table]:
 
 
 def _outcomes(summary: Summary) -> Iterator[Table]:
-    named = [Of(result, name) for result, name in zip(summary.results, labels(summary.results), strict=True)]
-    for table in outcomes.tables(named):
-        words = f"What became of the trials that were judged, with Wilson's {100 * outcomes.LEVEL:g} % intervals."
-        yield Table(replace(table, notes=[]), words)
+    for table in outcomes.tables(_named(summary)):
+        level = format_confidence(outcomes.LEVEL)
+        words = f"What became of the trials that were judged, with Wilson's {level} intervals."
+        yield Table(replace(table, notes=()), words)
+
+
+def _floors(summary: Summary) -> Iterator[Table]:
+    for table in floors.tables(_named(summary)):
+        said = "Times against their floor, which was observed in the same trials."
+        yield Table(replace(table, notes=()), f"{said} {table.notes[0]}")
+
+
+def _named(summary: Summary) -> list[Of[Result]]:
+    """Without extra trials."""
+    results = [result for result in summary.results if not result.is_extra]
+    return [Of(result, name) for name, result in zip(labels(results), results, strict=True)]
 
 
 def _comparisons(summary: Summary) -> Iterator[Table]:

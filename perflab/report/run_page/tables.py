@@ -14,7 +14,7 @@ from perflab.report.run_page.effects import plain
 from perflab.report.runs import ReportRun, of_all, trials_of
 from perflab.report.tables import costs as executor_costs
 from perflab.report.tables import curves as of_levels
-from perflab.report.tables import key_figures, messages, outcomes
+from perflab.report.tables import floors, key_figures, messages, outcomes
 from perflab.report.tables.messages import Of
 from perflab.report.tables.results import Beside, results
 from perflab.report.tables.trials import trials
@@ -47,6 +47,7 @@ def _tables(runs: Sequence[ReportRun], *, extra: bool) -> Iterator[Block]:
     tables: list[AnyTable] = [
         results(besides),
         *outcomes.tables(found),
+        *floors.tables(found),
         *key_figures.tables(found),
         messages.all_messages(found),
         messages.services(services),

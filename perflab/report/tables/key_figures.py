@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from perflab.columns import Cell, Column, Read, Table
+from perflab.columns import AnyTable, Cell, Column, Read, Table
 from perflab.quantity import PLAIN
 from perflab.report.tables.messages import RUN, Of, result_column
 from perflab.results.figure import JitterFigure, KeyFigureResult, LostFigure, OwnFigure, OwnTimes, PathFigure
 from perflab.results.trial import Result
-from perflab.statistics.key_figures import JITTER, PATH, SHOWN
+from perflab.statistics.key_figures import JITTER, PATH, SHOWN, TIMES
 from perflab.statistics.metrics import COUNT, LOWER, PERCENT, find, named
 from perflab.units import format_count, format_time
 
+MAX_TABLES = 4  # of a terminal
+IN_SHORT = {PATH: ("p50", "p99", "max"), JITTER: ("p50", "p99", "max"), TIMES: ("p50", "p99", "max")}
 _RANKS = {"mean": 4, "p50": 2, "p99": 3, "max": 1, "missed": 1, "": 1, "share": 2}
 
 
@@ -59,6 +61,41 @@ def _came(row: Of[KeyFigureResult]) -> Cell:
 def tables(rows: Sequence[Of[Result]]) -> list[Table[Of[Result]]]:
     """One for each key figure, with one row per result; none where no graph declares one."""
     return [_table(name, rows) for name in dict.fromkeys(name for row in rows for name in row.record.key_figures)]
+
+
+def in_short(rows: Sequence[Of[Result]]) -> list[AnyTable]:
+    """Few figures as tables of their own; many as one table, with those that a kind of workload wants beside others."""
+    names = list(dict.fromkeys(name for row in rows for name in row.record.key_figures))
+    if len(names) <= MAX_TABLES:
+        return [*tables(rows)]
+    having = [row for row in rows if row.record.key_figures]
+    columns: list[Column[Of[Result]]] = [result_column(0), RUN]
+    left = []
+    for place, name in enumerate(names):
+        entry = next(row.record.key_figures[name] for row in rows if name in row.record.key_figures)
+        if isinstance(entry, OwnTimes) and not entry.drawn:
+            left.append(name)
+            continue
+        for statistic in IN_SHORT.get(entry.kind, SHOWN[entry.kind][:1]):
+            own = isinstance(entry, OwnFigure)
+            metric = named(f"{name}.{statistic}" if statistic else name)
+            rank = (20 + place) if own else {"p99": 0, "max": 1}.get(statistic, 2)
+            group = "" if own else name.replace("_", " ")
+            header = name.replace("_", " ") if own else statistic.replace("_", ".")
+            read = _reader(name, statistic)
+            columns.append(Column(metric.name, header, read, metric.quantity, rank=rank, group=group))
+    notes = ["All messages of all trials together, of plain numbers the medians over trials."]
+    if left:
+        notes.append(f"{', '.join(left)} are in the report, and in `--json`.")
+    return [Table("key_figures", "Key figures", columns, having, notes)]
+
+
+def _reader(name: str, statistic: str) -> Callable[[Of[Result]], float | None]:
+    def read(row: Of[Result]) -> float | None:
+        entry = row.record.key_figures.get(name)
+        return None if entry is None else _together(entry, statistic)
+
+    return read
 
 
 def _table(name: str, rows: Sequence[Of[Result]]) -> Table[Of[Result]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from perflab.columns import Cell, Column, Table, Tone
 from perflab.quantity import PLAIN
@@ -17,8 +17,7 @@ TITLE = "Outcomes"
 
 def tables(rows: Sequence[Of[Result]]) -> list[Table[Of[Result]]]:
     """One, with a column for each outcome that any of the results had; none where there are no such outcomes."""
-    found = {own.name: own for row in rows for own in row.record.outcomes.own}
-    ordered = sorted(found.values(), key=lambda own: own.of == FAILED)
+    ordered = there_are([row.record for row in rows])
     if not ordered:
         return []
     columns: list[Column[Of[Result]]] = [result_column(0), RUN]
@@ -27,12 +26,22 @@ def tables(rows: Sequence[Of[Result]]) -> list[Table[Of[Result]]]:
     return [Table("outcomes", TITLE, columns, list(rows), [note])]
 
 
+def there_are(results: Iterable[Result]) -> list[OwnOutcome]:
+    """Those that any of the results had, failures last."""
+    found = {own.name: OwnOutcome(name=own.name, words=own.words, of=own.of) for r in results for own in r.outcomes.own}
+    return sorted(found.values(), key=lambda own: own.of == FAILED)
+
+
+def counted(result: Result, own: OwnOutcome) -> int:
+    return sum(one.trials for one in result.outcomes.own if one.name == own.name)
+
+
 def _share(own: OwnOutcome) -> Callable[[Of[Result]], Cell]:
     """ "2/9 [6, 55] %"."""
 
     def read(row: Of[Result]) -> Cell:
         outcomes = row.record.outcomes
-        k = sum(one.trials for one in outcomes.own if one.name == own.name)
+        k = counted(row.record, own)
         interval = wilson(k, outcomes.judged, LEVEL)
         between = "" if interval is None else f" [{100 * interval[0]:.0f}, {100 * interval[1]:.0f}] %"
         tone: Tone = "bad" if k and own.of == FAILED else ""
