@@ -22,6 +22,7 @@ from perflab.design import scheduling
 from perflab.errors import BadInput, ProtocolError, Unavailable, one_line
 from perflab.experiment import protocol
 from perflab.experiment.drain import Drain
+from perflab.experiment.machine import kernel_threads
 from perflab.experiment.running import RunningTrial
 from perflab.experiment.starved import starved
 from perflab.experiment.supervisor import CompanionEnded, Ended, Event, NodeProcess, Tick
@@ -509,7 +510,8 @@ class Nodes(System):
     def _stuck(self, outcome: Outcome, reason: str) -> Failed:
         """That the workload does not come on. Where its threads get no CPU that is what became of it, and no error of
         the laboratory."""
-        found = starved({node.name: node.pid for node in self._supervisor.running})
+        running = {node.name: node.pid for node in self._supervisor.running}
+        found = starved(running, [thread.tid for thread in kernel_threads()])
         if not found:
             return Failed(outcome, reason)
         self._trial.keeper.note(starved=found)

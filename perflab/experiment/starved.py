@@ -7,10 +7,11 @@ time in which it was ready it waited. The kernel's own count of that, the run de
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from perflab.experiment.machine import POLICIES, POLICY, PRIORITY, STATE
 from perflab.kernel import Files, parse_cpu_list
 from perflab.processes import PROC, stat_fields
 from perflab.results.trial import StarvedThread
@@ -19,8 +20,7 @@ LOOKS = 20
 INTERVAL_S = 0.05  # 1 s in all: a period of the kernel's real-time throttling and of its fair server
 LEAST_SHARE = 0.5  # of the time; a thread that shares a busy CPU with one other waits half of it
 READY = "R"
-POLICIES = {0: "OTHER", 1: "FIFO", 2: "RR", 3: "BATCH", 5: "IDLE", 6: "DEADLINE"}
-_STATE, _PRIORITY, _POLICY = 0, 37, 38  # in `stat_fields`, which begin with the third of proc(5)
+KERNEL = "the kernel"
 
 
 @dataclass(frozen=True)
@@ -33,21 +33,24 @@ class Look:
 
 def starved(
     processes: Mapping[str, int],
+    kernel_threads: Iterable[int] = (),
     *,
     proc: Path = PROC,
     wait: Callable[[], None] = lambda: time.sleep(INTERVAL_S),
     clock: Callable[[], int] = time.monotonic_ns,
 ) -> tuple[StarvedThread, ...]:
-    """The threads of processes (pids by name) that wait for a CPU for most of a second from now on, the longest first.
+    """The threads of processes (pids by name), and of the kernel, that wait for a CPU for most of a second from now on,
+    the longest first.
 
     Threads that began or ended meanwhile are left out.
     """
     seen: dict[tuple[str, int, int], list[Look]] = {}
+    looked_at = [*processes.items(), *((KERNEL, tid) for tid in kernel_threads)]
     began_ns = clock()
     for number in range(LOOKS):
         if number:
             wait()
-        for name, pid in processes.items():
+        for name, pid in looked_at:
             for tid, look in _looks(proc, pid):
                 seen.setdefault((name, pid, tid), []).append(look)
     passed_ns = max(1, clock() - began_ns)
@@ -69,7 +72,7 @@ def _looks(proc: Path, pid: int) -> Iterator[tuple[int, Look]]:
         fields = stat_fields(proc / str(pid) / "task" / str(tid) / "stat")
         ran = (files.text(f"{pid}/task/{tid}/schedstat") or "").split()
         if fields and ran:
-            yield tid, Look(fields[_STATE] == READY, int(ran[0]))
+            yield tid, Look(fields[STATE] == READY, int(ran[0]))
 
 
 def _thread(proc: Path, process: str, pid: int, tid: int, share: float) -> StarvedThread | None:
@@ -82,8 +85,8 @@ def _thread(proc: Path, process: str, pid: int, tid: int, share: float) -> Starv
         process=process,
         tid=tid,
         name=name.strip(),
-        policy=POLICIES.get(int(fields[_POLICY])),
-        priority=int(fields[_PRIORITY]) or None,
+        policy=POLICIES.get(int(fields[POLICY])),
+        priority=int(fields[PRIORITY]) or None,
         cpus=tuple(parse_cpu_list(allowed)),
         waiting_share=round(share, 3),
     )

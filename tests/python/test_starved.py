@@ -59,3 +59,9 @@ def test_a_thread_that_ends_is_left_out(tmp_path: Path) -> None:
             machine.write = lambda: None  # type: ignore[method-assign]
 
     assert starved({"ping": 7}, proc=tmp_path, wait=wait, clock=lambda: machine.now_ns) == ()
+
+
+def test_a_thread_of_the_kernel_counts_as_well(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, "R", 0.0)
+    (only,) = starved({}, [7], proc=tmp_path, wait=machine.wait, clock=lambda: machine.now_ns)
+    assert only.words == "thread recv UC (RR 12) of the kernel, which waited 100 % of the time"
