@@ -15,7 +15,7 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from perflab.kernel import Files
+from perflab.kernel import Files, cpu_list
 
 FAIR_SERVER_SINCE = (6, 12)
 FAIR_SERVER_DEFAULT = 0.05  # kernel/sched/deadline.c, fair_server_init
@@ -24,6 +24,25 @@ ROOT_GROUP_RUNTIME_US, ROOT_GROUP_PERIOD_US = 950_000, 1_000_000
 US, NS = "µs", "ns"
 RUNTIME_US, PERIOD_US = "proc/sys/kernel/sched_rt_runtime_us", "proc/sys/kernel/sched_rt_period_us"
 FAIR_SERVER = "sys/kernel/debug/sched/fair_server"  # of debugfs
+
+
+BOUNDLESS = ("FIFO", "RR")  # policies of threads that no thread below them can take a CPU from
+
+
+@dataclass(frozen=True)
+class RealTimeUse:
+    """Threads with one of these policies; no CPUs: any."""
+
+    who: str
+    policy: str
+    priority: int
+    cpus: tuple[int, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """ "executors of ping (RR 98 on CPUs 0-1)"."""
+        where = f"on CPU{'s' if len(self.cpus) > 1 else ''} {cpu_list(self.cpus)}" if self.cpus else "on any CPU"
+        return f"{self.who} ({self.policy} {self.priority} {where})"
 
 
 @dataclass(frozen=True)

@@ -113,6 +113,8 @@ def _failure_of(error: Failed | PerflabError | NotInEffect) -> Failed:
 
 def _judged(failure: Failed, system: System, surroundings: Surroundings, trial: RunningTrial) -> Failed:
     """A failure of the workload is one only if its conditions were in effect up to then."""
+    if failure.error is None and (locked := surroundings.locked()) is not None:
+        return Failed(FAILED, f"{locked}; {failure.reason}")
     if failure.outcome != FAILED or not surroundings.conditions or trial.start_at_ns is None:
         return failure
     begin_ns, end_ns = system.scheduled.begin_ns, min(time.monotonic_ns(), system.scheduled.end_ns)
