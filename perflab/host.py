@@ -57,7 +57,7 @@ class Host(Files):
             "kernel": self.text("proc/sys/kernel/osrelease"),
             "kernel_version": self.text("proc/sys/kernel/version"),
             "kernel_command_line": self._command_line(),
-            "preemption": self._preemption(),
+            "preemption": self.preemption(),
             "distribution": self._distribution(),
             "machine": platform.machine() if here else None,
             "cpu_model": self._cpu_model(),
@@ -85,7 +85,7 @@ class Host(Files):
             self._smt(),
             self._clock_source(),
             self._isolation(),
-            _check("preemption", self._preemption()),
+            _check("preemption", self.preemption()),
             self._throttling(),
             self._fair_server(),
             self._load(),
@@ -269,7 +269,13 @@ class Host(Files):
         text = self.text("proc/cmdline")
         return None if text is None else text.partition(" -- ")[0]
 
-    def _preemption(self) -> str | None:
+    def preempt_rt(self) -> bool | None:
+        """Whether it is a real-time kernel (PREEMPT_RT); None where it cannot be told."""
+        said = self.text("sys/kernel/realtime")
+        preemption = self.preemption()
+        return said == "1" if said is not None else None if preemption is None else preemption == "real-time"
+
+    def preemption(self) -> str | None:
         version = self.text("proc/sys/kernel/version")
         if version is None:
             return None

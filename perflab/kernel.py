@@ -66,6 +66,13 @@ class Files:
         held = self.table("proc/self/status").get("CapEff", "0")
         return bool(int(held, 16) >> capability & 1) if re.fullmatch("[0-9a-f]+", held) else False
 
+    def cgroup(self) -> Cgroup | None:
+        """That of this process; None where there are none."""
+        lines = [line.split(":", 2) for line in (self.text("proc/self/cgroup") or "").splitlines()]
+        paths = {controller: line[2] for line in lines if len(line) == 3 for controller in line[1].split(",")}
+        mount = self.root / "sys/fs/cgroup"
+        return Cgroup(mount, (mount / "cgroup.controllers").is_file() and "" in paths, paths) if paths else None
+
     def mounts(self) -> list[tuple[Path, str]]:
         """Every mount point, and the type of its file system."""
         lines = [line.split() for line in (self.text("proc/self/mounts") or "").splitlines()]
@@ -84,6 +91,47 @@ class Files:
             return True
         limit, _ = self.limits().get("Max realtime priority", ("0", "0"))
         return limit == "unlimited" or (limit.isdigit() and int(limit) >= priority)
+
+
+@dataclass(frozen=True)
+class Cgroup:
+    """A control group, of version 2 (`unified`) or of version 1: `paths` by controller, below `mount`."""
+
+    mount: Path
+    unified: bool
+    paths: dict[str, str]
+
+    @property
+    def path(self) -> str | None:
+        return self.paths[""] if self.unified else self.paths.get("cpu")
+
+    def levels(self, controller: str) -> list[Path]:
+        """The group and those above it that can be seen; in a container often the mount alone."""
+        names = ("",) if self.unified else (controller, "cpu,cpuacct") if controller == "cpu" else (controller,)
+        for folder in (self.mount / name for name in names if (self.mount / name).is_dir()):
+            own = folder / self.paths.get("" if self.unified else controller, "/").strip("/")
+            return [level for level in (own, *own.parents) if level.is_dir() and level.is_relative_to(folder)]
+        return []
+
+    def cpu_quotas(self) -> list[float | str]:
+        """CPUs that each level may use, or UNLIMITED; of those that say so."""
+        files = ("cpu.max",) if self.unified else ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+        texts = [[Files(level).text(file) for file in files] for level in self.levels("cpu")]
+        quotas = [_quota(" ".join(map(str, found))) for found in texts if None not in found]
+        return [quota for quota in quotas if quota is not None]
+
+
+UNLIMITED = "unlimited"
+
+
+def _quota(text: str) -> float | str | None:
+    """CPUs of "150000 100000", of cpu.max or of the two files of version 1."""
+    words = text.split()
+    if len(words) != 2 or not words[1].isdigit() or not int(words[1]):
+        return None
+    if words[0] in ("max", "-1"):
+        return UNLIMITED
+    return int(words[0]) / int(words[1]) if words[0].isdigit() else None
 
 
 def parse_cpu_list(text: str) -> list[int]:

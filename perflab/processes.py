@@ -67,9 +67,12 @@ def read_thread(pid: int, tid: int) -> Process | None:
     return _read(PROC / str(pid) / "task" / str(tid) / "stat")
 
 
-def pids() -> list[int]:
+def pids(proc: Path = PROC) -> list[int]:
     """The numbers of all processes that can be seen."""
-    return [int(entry.name) for entry in os.scandir(PROC) if entry.name.isdecimal()]
+    try:
+        return [int(entry.name) for entry in os.scandir(proc) if entry.name.isdecimal()]
+    except FileNotFoundError:
+        return []
 
 
 def living() -> Iterator[Process]:

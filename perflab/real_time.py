@@ -15,13 +15,34 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from perflab.kernel import Files
+from perflab.kernel import Files, cpu_list
 
 FAIR_SERVER_SINCE = (6, 12)
 FAIR_SERVER_DEFAULT = 0.05  # kernel/sched/deadline.c, fair_server_init
 # The root group of RT_GROUP_SCHED keeps what it had at boot, whatever the sysctl says later (kernel/sched/core.c).
 ROOT_GROUP_RUNTIME_US, ROOT_GROUP_PERIOD_US = 950_000, 1_000_000
 US, NS = "µs", "ns"
+RUNTIME_US, PERIOD_US = "proc/sys/kernel/sched_rt_runtime_us", "proc/sys/kernel/sched_rt_period_us"
+FAIR_SERVER = "sys/kernel/debug/sched/fair_server"  # of debugfs
+
+
+BOUNDLESS = ("FIFO", "RR")  # policies of threads that no thread below them can take a CPU from
+
+
+@dataclass(frozen=True)
+class RealTimeUse:
+    """Threads with one of these policies; no CPUs: any."""
+
+    who: str
+    policy: str
+    priority: int
+    cpus: tuple[int, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """ "executors of ping (RR 98 on CPUs 0-1)"."""
+        where = f"on CPU{'s' if len(self.cpus) > 1 else ''} {cpu_list(self.cpus)}" if self.cpus else "on any CPU"
+        return f"{self.who} ({self.policy} {self.priority} {where})"
 
 
 @dataclass(frozen=True)
@@ -61,16 +82,54 @@ class RealTimeLimits:
         taken = FAIR_SERVER_DEFAULT if self.fair_server is None else self.fair_server
         return min(throttle, 1.0 - taken)
 
+    @property
+    def off(self) -> bool:
+        """Whether nothing ends a real-time thread that does not wait: what is below it on its CPU never runs again."""
+        return self.throttle == 1.0 and self.fair_server == 0.0
 
-def real_time_limits(root: Path = Path("/")) -> RealTimeLimits:
+
+@dataclass(frozen=True)
+class Means:
+    """By which means the kernel of a machine limits real-time threads. None: it cannot be told.
+
+    `group_scheduling`: whether it has RT_GROUP_SCHED, and uses it. `group`: the folder of this process's own group of
+    cgroup v1, below the root, where that is what counts.
+    """
+
+    version: tuple[int, int] | None
+    group_scheduling: bool | None
+    group: str | None
+
+    @property
+    def throttles(self) -> bool | None:
+        """Whether it throttles real-time threads at all."""
+        if self.group_scheduling:
+            return True
+        if self.version is None:
+            return None
+        return None if self.has_fair_server and self.group_scheduling is None else not self.has_fair_server
+
+    @property
+    def has_fair_server(self) -> bool:
+        return self.version is not None and self.version >= FAIR_SERVER_SINCE
+
+
+def means(root: Path = Path("/")) -> Means:
     """Of the machine below `root`, for the control group of this process."""
     files = Files(root)
     release = re.match(r"([0-9]+)\.([0-9]+)", files.text("proc/sys/kernel/osrelease") or "")
     version = None if release is None else (int(release[1]), int(release[2]))
-    group = _group_folder(files)
-    grouped = _group_scheduling(files, group)
-    throttle, share = _throttle(files, version, grouped, group)
-    return RealTimeLimits(throttle, share, _fair_server(files, version), grouped)
+    folder = _group_folder(files)
+    grouped = _group_scheduling(files, folder)
+    has_share = folder is not None and files.number(f"{folder}/cpu.rt_runtime_us") is not None
+    return Means(version, grouped, folder if grouped and has_share else None)
+
+
+def real_time_limits(root: Path = Path("/")) -> RealTimeLimits:
+    """Of the machine below `root`, for the control group of this process."""
+    files, by = Files(root), means(root)
+    throttle, share = _throttle(files, by)
+    return RealTimeLimits(throttle, share, _fair_server(files, by), by.group_scheduling)
 
 
 def _share(files: Files, runtime: str, period: str, unit: str) -> Share | None:
@@ -79,33 +138,31 @@ def _share(files: Files, runtime: str, period: str, unit: str) -> Share | None:
     return None if used is None or whole is None or whole <= 0 else Share(whole if used < 0 else used, whole, unit)
 
 
-def _throttle(
-    files: Files, version: tuple[int, int] | None, grouped: bool | None, group: str | None
-) -> tuple[float | None, Share | None]:
-    runtime, period = "proc/sys/kernel/sched_rt_runtime_us", "proc/sys/kernel/sched_rt_period_us"
-    said = _share(files, runtime, period, US)
+def _throttle(files: Files, by: Means) -> tuple[float | None, Share | None]:
+    said = _share(files, RUNTIME_US, PERIOD_US, US)
     if said is None:
         return None, None
-    if (files.number(runtime) or 0) < 0:
+    if (files.number(RUNTIME_US) or 0) < 0:
         return 1.0, None
-    if grouped:
+    if by.group_scheduling:
+        group = by.group
         own = None if group is None else _share(files, f"{group}/cpu.rt_runtime_us", f"{group}/cpu.rt_period_us", US)
         share = own or min(said, Share(ROOT_GROUP_RUNTIME_US, ROOT_GROUP_PERIOD_US, US), key=lambda s: s.value)
         return share.value, share if share.value < 1 else None
-    if version is None or (version >= FAIR_SERVER_SINCE and grouped is None):
+    if by.throttles is None:
         return None, said
-    if version >= FAIR_SERVER_SINCE or said.value == 1:
+    if not by.throttles or said.value == 1:
         return 1.0, None
     return said.value, said
 
 
-def _fair_server(files: Files, version: tuple[int, int] | None) -> float | None:
+def _fair_server(files: Files, by: Means) -> float | None:
     """The largest of all CPUs, as debugfs has it; None where that is not mounted or not to be read."""
-    if version is None:
+    if by.version is None:
         return None
-    if version < FAIR_SERVER_SINCE:
+    if not by.has_fair_server:
         return 0.0
-    folders = files.folders("sys/kernel/debug/sched/fair_server", "cpu*")
+    folders = files.folders(FAIR_SERVER, "cpu*")
     shares = [_share(files, f"{folder}/runtime", f"{folder}/period", NS) for folder in folders]
     known = [share.value for share in shares if share is not None]
     return max(known, default=None) if len(known) == len(shares) else None

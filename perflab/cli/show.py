@@ -21,7 +21,11 @@ def show(
     run: MeasuredRun,
     edges: Annotated[bool, typer.Option("--edges", help="Print every edge, also of more than two results.")] = False,
     threads: Annotated[
-        bool, typer.Option("--threads", help="Print every thread: what it does, and how it was scheduled.")
+        bool,
+        typer.Option(
+            "--threads",
+            help="Print every thread, how it was scheduled, and what the machine did.",
+        ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print summary.json and nothing else.")] = False,
 ) -> int:

@@ -18,6 +18,7 @@ from pydantic import PrivateAttr
 
 from perflab.host import Host
 from perflab.native import Native
+from perflab.real_time import RealTimeUse
 from perflab.specification import Specification
 from perflab.workload import Graph
 
@@ -282,6 +283,11 @@ class Condition(Specification, ABC):
     def begins(self) -> str:
         """Before or after the workload's processes are started."""
         return BEFORE
+
+    @property
+    def real_time(self) -> RealTimeUse | None:
+        """Its threads that may keep others from running; None where it has none."""
+        return None
 
     @abstractmethod
     def check(self, host: Host, graph: Graph, runtime: str) -> None:

@@ -1,6 +1,7 @@
-"""Kernel settings (/proc/sys) that are held for a while: set, watched, and given back whoever is killed.
+"""Settings of the kernel that are held for a while: set, watched, and given back whoever is killed.
 
-The condition `sysctl` starts this file as a program under perflab-guard; so it imports the standard library alone:
+A setting is one of /proc/sys by its name (vm.stat_interval), or a file by its absolute path. Conditions start this file
+as a program under perflab-guard (held.py); so it imports the standard library alone:
 
     python kernel_settings.py RECORDS SETTINGS TRIAL NAME=VALUE... --control-fd N
 
@@ -59,7 +60,14 @@ class Problem(Exception):
 
 def path_of(name: str, settings: Path | None = None) -> Path:
     """The file of a setting: dots are slashes and slashes dots, as sysctl(8) has it (net.ipv4.conf.eth0/1.mtu)."""
+    if name.startswith("/"):
+        return Path(name)
     return (settings or SETTINGS) / name.translate(str.maketrans("./", "/."))
+
+
+def command(name: str, value: str) -> str:
+    """What sets it in a shell."""
+    return f"echo '{value}' > {name}" if name.startswith("/") else f"sysctl -w {name}='{value}'"
 
 
 def read(name: str, settings: Path | None = None) -> str:
@@ -179,7 +187,7 @@ def _give_back(handle: int, path: Path, settings: Path | None) -> Record | None:
 
 def restore(record: Record, settings: Path | None = None) -> None:
     """Raises Problem where it is not what it was before."""
-    by_hand = f"it was {record.before!r} before; `sysctl -w {record.name}='{record.before}'` sets it back"
+    by_hand = f"it was {record.before!r} before; `{command(record.name, record.before)}` sets it back"
     try:
         if read(record.name, settings) != record.before:
             write(record.name, record.before, settings)

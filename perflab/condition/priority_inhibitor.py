@@ -27,13 +27,12 @@ from perflab.condition.evidence import (
 from perflab.errors import Unavailable
 from perflab.host import Host
 from perflab.parameters import Cpus, DurationNs, Percent
-from perflab.real_time import real_time_limits
+from perflab.real_time import BOUNDLESS, RealTimeUse, real_time_limits
 from perflab.registry import Kind
 from perflab.units import NS_PER_S, format_duration, is_zero, on_cpus
 from perflab.workload import Graph
 
 PROGRAM = "perflab-burn"
-REAL_TIME = ("FIFO", "RR")
 READY_LIMIT_S = 20.0
 SETTLED_S = 0.5
 PERIOD_NS = 10_000_000
@@ -112,7 +111,7 @@ class PriorityInhibitor(Condition):
 
     policy: Literal["OTHER", "FIFO", "RR"] = Field(default="FIFO", description="scheduling policy of what burns")
     priority: int = Field(
-        default_factory=lambda given: 50 if given.get("policy") in REAL_TIME else 0,
+        default_factory=lambda given: 50 if given.get("policy") in BOUNDLESS else 0,
         ge=0,
         le=99,
         description="1 to 99 with FIFO and RR (default 50), 0 with OTHER",
@@ -140,11 +139,11 @@ class PriorityInhibitor(Condition):
 
     @model_validator(mode="after")
     def _priority_of_policy(self) -> PriorityInhibitor:
-        if self.policy in REAL_TIME and self.priority == 0:
+        if self.policy in BOUNDLESS and self.priority == 0:
             raise ValueError(f"priority of {self.policy} is 1 to 99, not 0")
-        if self.policy not in REAL_TIME and self.priority:
+        if self.policy not in BOUNDLESS and self.priority:
             raise ValueError(f"priority of {self.policy} is 0, not {self.priority}; use nice")
-        if self.policy in REAL_TIME and self.nice:
+        if self.policy in BOUNDLESS and self.nice:
             raise ValueError(f"nice has no meaning with {self.policy}; use priority")
         if self.amount is not None and self.amount >= self.limit:
             raise ValueError("amount is not below limit, at which the watchdog ends it; raise limit")
@@ -158,13 +157,17 @@ class PriorityInhibitor(Condition):
     def due(self) -> float:
         """The share of its CPU that a thread can have: the kernel may keep real-time threads from using all of it."""
         share = self.load / 100
-        return min(share, real_time_limits().at_least) if self.policy in REAL_TIME else share
+        return min(share, real_time_limits().at_least) if self.policy in BOUNDLESS else share
+
+    @property
+    def real_time(self) -> RealTimeUse | None:
+        return RealTimeUse(self.label, self.policy, self.priority, self.cpus) if self.policy in BOUNDLESS else None
 
     def check(self, host: Host, graph: Graph, runtime: str) -> None:
         require_processes(self.label, runtime)
         require_cpus(self.label, self.cpus)
         native.find().program(PROGRAM)
-        if self.policy in REAL_TIME and not host.may_be_real_time(self.priority):
+        if self.policy in BOUNDLESS and not host.may_be_real_time(self.priority):
             raise Unavailable(
                 f"{self.label}: this user may not have {self.policy} {self.priority}; run as root, or set "
                 "`rtprio 98` in /etc/security/limits.d/perflab.conf"

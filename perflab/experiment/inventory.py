@@ -22,14 +22,13 @@ from typing import Any
 
 from perflab import programs, version
 from perflab.host import Host
-from perflab.kernel import CPU, parse_cpu_list
+from perflab.kernel import CPU, UNLIMITED, parse_cpu_list
 from perflab.middleware import Middleware
 from perflab.native import Native
 
 Json = dict[str, Any]
 
 PROGRAM_TIMEOUT_S = 10.0
-UNLIMITED = "unlimited"
 NODES = "sys/devices/system/node"
 
 PACKAGES = ("numpy", "polars", "pydantic", "rich", "scipy", "statsmodels", "typer")
@@ -149,34 +148,23 @@ def _sysctls(host: Host) -> dict[str, str | None]:
 
 def _cgroup(host: Host) -> Json | None:
     """What limits this process from outside: CPU time, CPUs, memory; the tightest of all levels above it."""
-    lines = [line.split(":", 2) for line in (host.text("proc/self/cgroup") or "").splitlines()]
-    paths = {controller: line[2] for line in lines if len(line) == 3 for controller in line[1].split(",")}
-    if not paths:
+    group = host.cgroup()
+    if group is None:
         return None
-    mount = host.root / "sys/fs/cgroup"
-    unified = (mount / "cgroup.controllers").is_file() and "" in paths
-
-    def levels(controller: str) -> list[Path]:
-        """The cgroup and those above it that can be seen; in a container often the mount alone."""
-        names = ("",) if unified else (controller, "cpu,cpuacct") if controller == "cpu" else (controller,)
-        for folder in (mount / name for name in names if (mount / name).is_dir()):
-            own = folder / paths.get("" if unified else controller, "/").strip("/")
-            return [level for level in (own, *own.parents) if level.is_dir() and level.is_relative_to(folder)]
-        return []
+    unified, levels = group.unified, group.levels
 
     def known(controller: str, *files: str) -> list[str]:
         """What every level says in these files, each in a line of its own."""
         texts = [[_read(level / file) for file in files] for level in levels(controller)]
         return [" ".join(map(str, found)) for found in texts if None not in found]
 
-    quota = ("cpu.max",) if unified else ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+    quotas = group.cpu_quotas()
     cpusets = ("cpuset.cpus.effective",) if unified else ("cpuset.effective_cpus", "cpuset.cpus")
-    quotas = [found for text in known("cpu", *quota) if (found := _quota(text)) is not None]
     memory = known("memory", "memory.max" if unified else "memory.limit_in_bytes")
     allowed = [text for level in levels("cpuset") for file in cpusets if (text := _read(level / file))]
     return {
         "version": 2 if unified else 1,
-        "path": paths[""] if unified else paths.get("cpu"),
+        "path": group.path,
         "cpus": _tightest(quotas) if levels("cpu") else None,
         "cpuset": allowed[0] if allowed else None,
         "memory_bytes": _tightest([_limit(m) for m in memory]) if levels("memory") else None,
@@ -188,16 +176,6 @@ def _read(path: Path) -> str | None:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return None
-
-
-def _quota(text: str | None) -> float | str | None:
-    """CPUs of "150000 100000", of cpu.max or of the two files of version 1."""
-    words = (text or "").split()
-    if len(words) != 2 or not words[1].isdigit() or not int(words[1]):
-        return None
-    if words[0] in ("max", "-1"):
-        return UNLIMITED
-    return int(words[0]) / int(words[1]) if words[0].isdigit() else None
 
 
 def _tightest(limits: list[Any]) -> Any:

@@ -510,7 +510,8 @@ class Nodes(System):
     def _stuck(self, outcome: Outcome, reason: str) -> Failed:
         """That the workload does not come on. Where its threads get no CPU that is what became of it, and no error of
         the laboratory."""
-        found = starved({node.name: node.pid for node in self._supervisor.running})
+        running = {node.name: node.pid for node in self._supervisor.running}
+        found = starved(running)
         if not found:
             return Failed(outcome, reason)
         self._trial.keeper.note(starved=found)

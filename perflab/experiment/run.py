@@ -27,7 +27,7 @@ from perflab.design.treatments import CONTROL, Course, Planned, Treatment, desig
 from perflab.design.until_decided import looks_of
 from perflab.design.variant import Variant
 from perflab.errors import BadInput, Interrupted, PerflabError, TrialFailed, Unavailable, one_line
-from perflab.experiment import domain
+from perflab.experiment import domain, liveness
 from perflab.experiment.companion import GuardedCompanion
 from perflab.experiment.deciding import Deciding, too_few
 from perflab.experiment.inventory import environment, inventory, package_version
@@ -265,6 +265,8 @@ def _admitted(treatment: Treatment, experiment: Experiment, host: Host) -> Admit
         observer.check(host, runtime)
     conditions = tuple(condition.resolved(host) for condition in treatment.conditions)
     graph = extended(treatment.graph, conditions)
+    if runtime != "virtual":
+        liveness.check(treatment.label, graph, experiment.settings.threads, conditions, host)
     _check_processes(treatment, graph, experiment.workload)
     return Admitted(conditions, graph)
 

@@ -85,6 +85,7 @@ class RunningTrial:
     hear: Callable[[Event], bool] = lambda event: False  # of the system
     _companions: list[GuardedCompanion] = field(default_factory=list)
     _condition_of: dict[str, str] = field(default_factory=dict)  # labels, by the names of companions
+    _calls: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
     _monitor: GuardedCompanion | None = None
     _reader: MonitorReader | None = None
 
@@ -170,12 +171,24 @@ class RunningTrial:
         Time is CLOCK_MONOTONIC. Raises what the system fails with, Interrupted, ProtocolError.
         """
         while not done():
-            event = self.supervisor.poll(min(deadline_s, time.monotonic() + step_s))
+            self._call_due()
+            due_s = min((at_ns / NS_PER_S for at_ns, _ in self._calls), default=math.inf)
+            event = self.supervisor.poll(min(deadline_s, time.monotonic() + step_s, due_s))
             if not isinstance(event, Tick):
                 self._hear(event)
             elif time.monotonic() >= deadline_s:
                 return False
         return True
+
+    def call_at(self, at_ns: int, what: Callable[[], None]) -> None:
+        """Calls it once, at that instant or as soon as the trial waits for something after it."""
+        self._calls.append((at_ns, what))
+
+    def _call_due(self) -> None:
+        due = [call for call in self._calls if call[0] <= time.monotonic_ns()]
+        self._calls = [call for call in self._calls if call not in due]
+        for _, what in due:
+            what()
 
     def until_stopped(self, waits: Callable[[], object], *, begin_ns: int) -> None:
         """Of a measured part that has no end by itself: a signal ends `waits`, and is done.

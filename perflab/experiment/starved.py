@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from perflab.experiment.machine import POLICIES, POLICY, PRIORITY, STATE
 from perflab.kernel import Files, parse_cpu_list
 from perflab.processes import PROC, stat_fields
 from perflab.results.trial import CpuHolder, StarvedThread
@@ -26,10 +27,9 @@ LEAST_SHARE = 0.5  # of the time; a thread that shares a busy CPU with one other
 LEAST_HELD = 0.05  # of the time; who had a CPU for less is not told
 MOST_HOLDERS = 3
 READY = "R"
-POLICIES = {0: "OTHER", 1: "FIFO", 2: "RR", 3: "BATCH", 5: "IDLE", 6: "DEADLINE"}
 OF_KERNEL = 0x00200000  # PF_KTHREAD of the kernel's sched.h
 KERNEL = "kernel"  # the role of its threads
-_STATE, _FLAGS, _CPU, _PRIORITY, _POLICY = 0, 6, 36, 37, 38  # in `stat_fields`, which begin with the third of proc(5)
+_FLAGS, _CPU = 6, 36  # in `stat_fields`
 
 Thread = tuple[int, int]  # pid and tid
 
@@ -108,7 +108,7 @@ def _look(proc: Path, thread: Thread) -> Look | None:
     ran = (Files(folder).text("schedstat") or "").split()
     if not fields or not ran:
         return None
-    return Look(fields[_STATE] == READY, int(ran[0]), int(fields[_CPU]), bool(int(fields[_FLAGS]) & OF_KERNEL))
+    return Look(fields[STATE] == READY, int(ran[0]), int(fields[_CPU]), bool(int(fields[_FLAGS]) & OF_KERNEL))
 
 
 def _waited(looks: Sequence[Look], passed_ns: int) -> float:
@@ -124,7 +124,7 @@ def _known(proc: Path, thread: Thread) -> Known | None:
     if fields is None or name is None:
         return None
     cpus = parse_cpu_list(files.table(f"{folder}/status").get("Cpus_allowed_list", ""))
-    return Known(name.strip(), POLICIES.get(int(fields[_POLICY])), int(fields[_PRIORITY]) or None, tuple(cpus))
+    return Known(name.strip(), POLICIES.get(int(fields[POLICY])), int(fields[PRIORITY]) or None, tuple(cpus))
 
 
 def _holders(

@@ -8,6 +8,7 @@ from typing import Any
 
 from perflab.condition import AFTER, BEFORE, Applied, Condition, Evidence, NotInEffect, Window
 from perflab.errors import PerflabError
+from perflab.experiment.liveness import Watchdog
 from perflab.experiment.running import MONITOR_INTERVAL_NS, RunningTrial
 from perflab.models import as_json
 from perflab.observer import Artifact, Observation, Observer
@@ -25,6 +26,7 @@ class Surroundings:
     artifacts: list[Artifact] = field(default_factory=list)
     _applied: list[tuple[Condition, Applied]] = field(default_factory=list)
     _observed: list[tuple[Observer, Observation]] = field(default_factory=list)
+    _watchdog: Watchdog | None = None
 
     def prepare(self) -> None:
         """Everything that comes before the workload's processes. Raises what conditions and observers raise."""
@@ -36,6 +38,7 @@ class Surroundings:
                 self.trial.monitor_interval_ns = min(observer.interval, longest_ns)
         if self.trial.plan.monitored:
             self.trial.start_monitor()
+        self._watchdog = Watchdog(self.trial)
         for observer in self.observers:
             self._observed.append((observer, observer.begin(self.trial)))
         self._begin(BEFORE)
@@ -77,6 +80,10 @@ class Surroundings:
                 failed = failed or f"{condition.label}: {evidence.reason}"
         if failed is not None:
             raise NotInEffect(failed)
+
+    def locked(self) -> str | None:
+        """That the trial kept perflab from running, and what the watchdog did about it: one line."""
+        return None if self._watchdog is None else self._watchdog.fired()
 
     def note_failure(self, reason: str, guilty: str | None) -> None:
         """The trial ended before its conditions could be verified: says so of each. `guilty` is the label of one."""

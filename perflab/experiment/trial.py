@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import time
+from functools import partial
 
 from perflab.condition import NotInEffect, Window
 from perflab.errors import BadInput, Interrupted, PerflabError, Unavailable
 from perflab.experiment.command import CommandSystem
+from perflab.experiment.machine import MachineWatch
 from perflab.experiment.nodes import Nodes
 from perflab.experiment.running import Ended, Keeper, Report, RunningTrial
 from perflab.experiment.shared_memory import remove_left_over
@@ -22,6 +24,7 @@ from perflab.signals import Signals
 from perflab.units import NS_PER_S
 
 LEAST_JUDGED_NS = NS_PER_S  # of a condition, in a trial that broke off
+LOOK_BEFORE_NS = 20_000_000  # at the machine, before the measured part begins
 
 
 def run_trial(
@@ -39,6 +42,7 @@ def run_trial(
     surroundings = Surroundings(plan.conditions, plan.observers, trial)
     failure: Failed | None = None
     problems: list[str] = []
+    machine = None if plan.variant.runtime == "virtual" else MachineWatch()
     try:
         with supervisor:
             try:
@@ -48,7 +52,12 @@ def run_trial(
                 system.ready()
                 surroundings.surround()
                 system.start()
+                if machine is not None:
+                    began = partial(machine.begin, trial.processes.values())
+                    trial.call_at(system.scheduled.begin_ns - LOOK_BEFORE_NS, began)
                 system.progress()
+                if machine is not None:
+                    machine.end(trial.processes.values())
                 system.drain()
                 surroundings.verify(system.scheduled, system.published_until_ns)
                 system.end()
@@ -58,6 +67,8 @@ def run_trial(
                 system.farewell()
             finally:
                 problems = [*system.close(), *surroundings.close()]
+                if machine is not None:
+                    machine.after()
     finally:
         # Whoever was killed could not take away what it had made; now nobody is left to use it.
         keeper.add_note(*remove_left_over(system.shared_memory).notes)
@@ -77,6 +88,7 @@ def run_trial(
         interrupted=failure is not None and isinstance(failure.error, Interrupted),
         evidence=surroundings.evidence,
         artifacts=tuple(TrialArtifact(kind=a.kind, path=str(a.path)) for a in surroundings.artifacts),
+        machine=None if machine is None else machine.record,
     )
     system.records(surroundings.artifacts)
     return Ended(keeper.file) if failure is None else Ended(keeper.file, failure.last, failure.error)
@@ -101,6 +113,8 @@ def _failure_of(error: Failed | PerflabError | NotInEffect) -> Failed:
 
 def _judged(failure: Failed, system: System, surroundings: Surroundings, trial: RunningTrial) -> Failed:
     """A failure of the workload is one only if its conditions were in effect up to then."""
+    if failure.error is None and (locked := surroundings.locked()) is not None:
+        return Failed(FAILED, f"{locked}; {failure.reason}")
     if failure.outcome != FAILED or not surroundings.conditions or trial.start_at_ns is None:
         return failure
     begin_ns, end_ns = system.scheduled.begin_ns, min(time.monotonic_ns(), system.scheduled.end_ns)

@@ -21,6 +21,7 @@ from perflab.models import as_json
 from perflab.report.label import NO_MIDDLEWARE, labels, levels, observers
 from perflab.report.table import STYLES, print_declared, print_rows
 from perflab.report.tables import floors, key_figures, messages
+from perflab.report.tables import machine as machines
 from perflab.report.tables import outcomes as own_outcomes
 from perflab.report.tables.messages import Of
 from perflab.results.files import Manifest
@@ -94,6 +95,8 @@ def print_summary(
         from perflab.report.tables.threads import of_results
 
         print_declared(out, of_results(_named(summary.results)))
+        if (did := machines.of_results(_named(summary.results))).rows:
+            print_declared(out, did)
     _print_answers(out, summary, manifest)
     if not summary.results:
         _line(out, "No trial was recorded.", "yellow")
@@ -239,6 +242,8 @@ def _print_words(out: Console, result: Result, topics: bool) -> None:
         _line(out, text, style)
     if threads := threads_in_words(result.threads or ()):
         _line(out, f"Threads: {threads}", "")
+    if did := machines.in_words(result):
+        _line(out, f"Machine: {did}", "dim")
 
 
 def _print_slowest(

@@ -338,6 +338,15 @@ class TrialCompanion(Guarded):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Watchdog:
+    """What it got of the kernel; it ends the trial's real-time processes where perflab does not come to run."""
+
+    policy: str
+    priority: int
+    cpus: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class TrialCommand:
     """The command that is the workload; seconds are from its start."""
 
@@ -408,6 +417,8 @@ class TrialFile(Asked, TrialEnd):
     processes: Mapping[str, TrialProcess]
     """By the names of their files."""
     companions: tuple[TrialCompanion, ...] = ()
+    watchdog: Watchdog | None = None
+    """Null where the trial had no real-time threads (docs/realtime.md)."""
     command: TrialCommand | None = None
     notes: tuple[str, ...] = ()
     """What was not whole."""

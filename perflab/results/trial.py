@@ -15,6 +15,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from perflab.models import Count, Ordinal, Share
 from perflab.results.figure import Distribution, KeyFigureResult, Median
+from perflab.results.machine import Machine
 from perflab.results.outcome import INTERRUPTED, SUCCESS, Outcome, Outcomes, OwnOutcome
 from perflab.results.phase import ALIGNED
 from perflab.units import NS_PER_S, format_duration, is_zero, level_value
@@ -265,6 +266,9 @@ class ProcessResources:
     process: str
     cpu_percent_mean: float | None = None
     rss_kb_max: Count | None = None
+    minor_faults: Count | None = None
+    """Page faults without, and major ones with, reading from storage; of several trials the most of one."""
+    major_faults: Count | None = None
     cpu_percent_of_machine: float | None = None
     """CPU use in percent of all CPUs of the machine; of runs of other programs alone."""
 
@@ -585,8 +589,10 @@ class TrialEnd:
     drain: Drained | None = None
     """How the wait for the last messages ended: everything had arrived, nothing moved for a while, or the bound was
     reached; null if it did not come to that."""
+    machine: Machine | None = None
+    """What the machine did beside it; null where that was not recorded, or time was virtual."""
     starved: tuple[StarvedThread, ...] = ()
-    """Where the workload failed because it did not come on: its threads that got no CPU then."""
+    """Where the workload failed because it did not come on: its threads and the kernel's that got no CPU then."""
     criteria: tuple[Judged, ...] = ()
     evidence: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """What each condition promised and achieved, by its label (docs/conditions.md)."""

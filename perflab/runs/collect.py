@@ -145,7 +145,7 @@ def collect(
         costs = [lives.over_all(of_process(p.name, p.cost), from_ns, until_ns) for p in processes]
         cost = of_trial(costs)
         measured |= {
-            "resources": tuple(_exact(used, costs) for used in measured["resources"]),
+            "resources": tuple(_with_faults(_exact(used, costs), processes) for used in measured["resources"]),
             "system": _system_counts(processes),
         }
     except (KeyError, TypeError) as error:
@@ -430,6 +430,11 @@ def _exact(used: ProcessResources, costs: Sequence[ProcessCost | None]) -> Proce
     """With the CPU time between the ends of the measured part, where it was recorded: samples lie a little beside."""
     percent = next((c.cpu_percent for c in costs if c is not None and c.process == used.process), None)
     return used if percent is None else replace(used, cpu_percent_mean=percent)
+
+
+def _with_faults(used: ProcessResources, processes: Sequence[ProcessRecords]) -> ProcessResources:
+    counts = next((system_counts.of_process(p.cost) for p in processes if p.name == used.process), {})
+    return replace(used, minor_faults=counts.get("minor_faults"), major_faults=counts.get("major_faults"))
 
 
 def _system_counts(processes: Sequence[ProcessRecords]) -> SystemCounts | None:

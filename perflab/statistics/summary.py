@@ -334,7 +334,14 @@ def _resources(trials: Sequence[TrialData]) -> Resources:
         cpu = [r.cpu_percent_mean for r in samples if r.cpu_percent_mean is not None]
         rss = [r.rss_kb_max for r in samples if r.rss_kb_max is not None]
         mean = sum(cpu) / len(cpu) if cpu else None
-        processes.append(ProcessResources(process=name, cpu_percent_mean=mean, rss_kb_max=max(rss, default=None)))
+        used = ProcessResources(
+            process=name,
+            cpu_percent_mean=mean,
+            rss_kb_max=max(rss, default=None),
+            minor_faults=largest([r.minor_faults for r in samples]),
+            major_faults=largest([r.major_faults for r in samples]),
+        )
+        processes.append(used)
     return Resources(
         cpu_percent_mean=added(p.cpu_percent_mean for p in processes),
         rss_kb_max=largest([p.rss_kb_max for p in processes]),

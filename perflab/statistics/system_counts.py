@@ -49,6 +49,14 @@ def of_trial(costs: Sequence[Sequence[Record]], described: Sequence[Record | Non
     )
 
 
+def of_process(records: Iterable[Record]) -> dict[str, int]:
+    """The counts of USAGE of one process; nothing where it lacks an end."""
+    ends = _ends(records)
+    if ends is None or any("usage" not in end for end in ends):
+        return {}
+    return {name: ends[1]["usage"][name] - ends[0]["usage"][name] for name in USAGE}
+
+
 def _ends(records: Iterable[Record]) -> tuple[Record, Record] | None:
     by_end = {record["when"]: record for record in records}
     return (by_end["start"], by_end["end"]) if "start" in by_end and "end" in by_end else None

@@ -20,7 +20,8 @@ from support import graph, node
 
 from perflab.condition import Window
 from perflab.condition import kernel_settings as kernel
-from perflab.condition.sysctl import KIND, ONE_WAY, PROGRAM, Set, Sysctl, words
+from perflab.condition.held import PROGRAM
+from perflab.condition.sysctl import KIND, ONE_WAY, Set, Sysctl, words
 from perflab.design import treatments as design
 from perflab.design.document import Written, validate
 from perflab.design.variant import Variant

@@ -19,6 +19,10 @@ namespace perflab::guard {
 namespace {
 
 using nlohmann::json;
+using proc::Process;
+using proc::open_process;
+using proc::read_process;
+using proc::send_signal;
 
 constexpr Nanoseconds kMillisecond = 1'000'000;
 constexpr Nanoseconds kBetweenKills = 20 * kMillisecond;
@@ -65,7 +69,7 @@ void Guard::prepare() {
   perflab_pidfd_ = open_process(perflab_);
   if (!perflab_pidfd_.open() && errno == ENOSYS)
     throw Unsupported("pidfd_open: this needs Linux 5.3 or later");
-  living_descendants();  // no /proc, no guard: said now and not when it is too late
+  proc::living_descendants({getpid()});  // no /proc, no guard: said now and not when it is too late
 }
 
 void Guard::start_command() {
@@ -145,14 +149,14 @@ void Guard::stop(Nanoseconds grace_ns) {
   phase_ = Phase::kTerminating;
   due_ns_ = clock_.now() + std::clamp<Nanoseconds>(grace_ns, 0, kMaxGrace);
   // Once: whoever comes later may be part of an orderly end, and has until the grace is over.
-  for (const Process& process : living_descendants()) {
+  for (const Process& process : proc::living_descendants({getpid()})) {
     send_signal(process.identity, SIGTERM);
     send_signal(process.identity, SIGCONT);  // one that is stopped would not hear it
   }
 }
 
 void Guard::kill_all() {
-  for (const Process& process : living_descendants()) {
+  for (const Process& process : proc::living_descendants({getpid()})) {
     if (send_signal(process.identity, SIGKILL)) killed_.insert(process.identity);
   }
 }
@@ -166,7 +170,7 @@ void Guard::advance() {
   }
   if (now >= give_up_ns_) {
     std::string left;
-    for (const Process& process : living_descendants())
+    for (const Process& process : proc::living_descendants({getpid()}))
       left += (left.empty() ? "" : ", ") + process.name + " (" + std::to_string(process.identity.pid) + ")";
     throw Failed("not ended by SIGKILL in " + std::to_string(kKillLimit / kNanosecondsPerSecond) +
                  " s: " + left);

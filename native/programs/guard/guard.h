@@ -13,9 +13,10 @@
 #include <vector>
 
 #include "base/channel.h"
+#include "base/descendants.h"
+#include "base/descendants.h"
 #include "base/error.h"
 #include "measure/clock.h"
-#include "programs/guard/descendants.h"
 
 namespace perflab::guard {
 
@@ -69,7 +70,7 @@ class Guard {
   Phase phase_ = Phase::kRunning;
   Nanoseconds due_ns_ = kUnknownTime;      // next step of an end
   Nanoseconds give_up_ns_ = kUnknownTime;  // known while killing
-  std::set<Identity> killed_;
+  std::set<proc::Identity> killed_;
   bool failed_ = false;
 };
 

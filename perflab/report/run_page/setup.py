@@ -17,7 +17,7 @@ from perflab.report.run_page.blocks import Block, Facts, Fold, Group, Heading, I
 from perflab.report.run_page.effects import in_words, plain, seconds
 from perflab.report.run_page.tables import rows_of
 from perflab.report.runs import ReportRun
-from perflab.report.tables import threads
+from perflab.report.tables import machine, threads
 from perflab.results.curve import BreakingPoint
 from perflab.results.files import Manifest, UsedExperiment, UsedWorkload
 from perflab.results.source import Source as Read
@@ -56,6 +56,8 @@ def section(runs: Sequence[ReportRun]) -> Iterator[Block]:
             yield Fold(threads.TITLE, [Sheet(scheduled)])
         yield Heading("Machine", 4 if heading else 3)
         yield from _machine(run)
+        if (did := machine.of_results(rows_of([run]))).rows:
+            yield Fold(machine.TITLE, [Sheet(did)])
     if differences := [line for run in runs[1:] for line in _differences(runs[0], run)]:
         yield Heading("What the runs differ in")
         yield Items(differences)

@@ -204,6 +204,8 @@ def processes(rows: Sequence[Of[ProcessResources]]) -> Table[Of[ProcessResources
             result_column(),
             cpu(lambda row: row.record, 1),
             rss(lambda row: row.record, 2),
+            Column("minor_faults", "minor", lambda row: row.record.minor_faults, COUNT, group="page faults", rank=3),
+            Column("major_faults", "major", lambda row: row.record.major_faults, COUNT, group="page faults", rank=3),
         ],
         rows,
     )

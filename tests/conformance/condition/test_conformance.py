@@ -26,7 +26,7 @@ from perflab.host import Host
 from perflab.models import as_json
 from perflab.processes import Process
 from tests.conformance.condition.case import Case
-from tests.conformance.condition.cases import CASES, sysctl
+from tests.conformance.condition.cases import CASES, realtime_limits, sysctl
 from tests.conformance.condition.real_trial import RealTrial, graph
 from tests.marks import long_but
 
@@ -44,6 +44,7 @@ KILLED_WITH_PERFLAB = (
     "network_shaping:rate=10Mbit",
     "priority_inhibitor:policy=FIFO,priority=5,load=10",
     next(case.word for case in CASES if case.name == "sysctl"),
+    "realtime_limits:throttling=off",
 )
 LEFT_LIMIT_S = 30.0
 
@@ -105,14 +106,14 @@ def test_is_in_effect_on_a_good_trial_and_leaves_nothing(case: Case, tmp_path: P
         assert not [t for t in tasks if t.alive]
         left = [p.name for p in tmp_path.rglob("*") if p.suffix not in (".log", ".jsonl")]
         assert not left
-        assert sysctl.is_set_back()
+        assert sysctl.is_set_back() and realtime_limits.is_set_back()
         if namespace is not None:
             assert namespace not in _all_namespaces()
 
 
 @pytest.mark.parametrize(
     ("case", "what"),
-    long_but([(case, next(iter(case.sabotages))) for case in QUICK], SABOTAGES),
+    long_but([(case, next(iter(case.sabotages))) for case in QUICK if case.sabotages], SABOTAGES),
     ids=lambda value: value.word if isinstance(value, Case) else value,
 )
 def test_a_sabotage_is_seen(case: Case, what: str, tmp_path: Path) -> None:
@@ -128,7 +129,7 @@ def test_a_sabotage_is_seen(case: Case, what: str, tmp_path: Path) -> None:
         assert "\n" not in evidence["reason"]
         applied.remove()
         assert not [t for t in tasks if t.alive]
-        assert sysctl.is_set_back()
+        assert sysctl.is_set_back() and realtime_limits.is_set_back()
 
 
 @pytest.mark.long
@@ -159,7 +160,7 @@ def test_a_killed_perflab_leaves_nothing_that_cannot_be_found(word: str, tmp_pat
     while (left := [t for t in tasks if t.alive]) and time.monotonic() < limit_s:
         time.sleep(0.05)
     assert not left
-    assert sysctl.is_set_back()
+    assert sysctl.is_set_back() and realtime_limits.is_set_back()
     temporary.remove_left_over(tmp_path)
     assert not [p.name for p in tmp_path.rglob("*") if p.suffix not in (".log", ".jsonl")]
 

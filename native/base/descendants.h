@@ -1,4 +1,4 @@
-// The processes below this one, as /proc tells it, and how to signal one of them and nobody else.
+// The processes below one, as /proc tells it, and how to signal one of them and nobody else.
 #pragma once
 
 #include <sys/types.h>
@@ -11,7 +11,7 @@
 
 #include "base/descriptor.h"
 
-namespace perflab::guard {
+namespace perflab::proc {
 
 // What identifies a process: its number alone may be used again.
 struct Identity {
@@ -30,9 +30,9 @@ struct Process {
 // Nothing where there is no such process (any more).
 std::optional<Process> read_process(pid_t pid);
 
-// All living descendants of the calling process, zombies left out. As this process is a child subreaper,
-// those whose parents have ended are its children and so among them. Throws Failed without /proc.
-std::vector<Process> living_descendants();
+// All living descendants of these processes, zombies and the processes themselves left out. Those whose parents have
+// ended are children of the nearest child subreaper (prctl(2)). Throws Failed without /proc.
+std::vector<Process> living_descendants(std::vector<pid_t> of);
 
 // As pidfd_open(2); not open where there is no such process, errno says why.
 [[nodiscard]] Descriptor open_process(pid_t pid) noexcept;
@@ -40,4 +40,4 @@ std::vector<Process> living_descendants();
 // False if the process is gone, or the kernel does not permit it.
 bool send_signal(const Identity& identity, int number);
 
-}  // namespace perflab::guard
+}  // namespace perflab::proc

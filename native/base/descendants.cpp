@@ -1,4 +1,4 @@
-#include "programs/guard/descendants.h"
+#include "base/descendants.h"
 
 #include <signal.h>
 #include <sys/syscall.h>
@@ -9,32 +9,31 @@
 #include "base/error.h"
 #include "base/proc.h"
 
-namespace perflab::guard {
+namespace perflab::proc {
 
 std::optional<Process> read_process(pid_t pid) {
   const auto text = read_file("/proc/" + std::to_string(pid) + "/stat");
-  const auto stat = text ? proc::parse_stat(*text) : std::nullopt;
+  const auto stat = text ? parse_stat(*text) : std::nullopt;
   if (!stat) return std::nullopt;
   return Process{{pid, stat->start_ticks}, stat->parent, stat->dead(), std::string(stat->name)};
 }
 
-std::vector<Process> living_descendants() {
-  proc::NumberFolder folder(AT_FDCWD, "/proc");
+std::vector<Process> living_descendants(std::vector<pid_t> of) {
+  NumberFolder folder(AT_FDCWD, "/proc");
   if (!folder.open()) throw Failed("/proc cannot be read; mount it");
-  proc::Numbers pids;
+  Numbers pids;
   folder.read(pids);
   std::unordered_map<pid_t, std::vector<Process>> children;
   for (const pid_t pid : pids) {
     if (auto process = read_process(pid)) children[process->parent].push_back(std::move(*process));
   }
   std::vector<Process> found;
-  std::vector<pid_t> parents{getpid()};
-  while (!parents.empty()) {
-    const auto of_parent = children.extract(parents.back());
-    parents.pop_back();
+  while (!of.empty()) {
+    const auto of_parent = children.extract(of.back());
+    of.pop_back();
     if (of_parent.empty()) continue;
     for (Process& process : of_parent.mapped()) {
-      parents.push_back(process.identity.pid);
+      of.push_back(process.identity.pid);
       if (!process.dead) found.push_back(std::move(process));
     }
   }
@@ -55,4 +54,4 @@ bool send_signal(const Identity& identity, int number) {
          syscall(SYS_pidfd_send_signal, process.number(), number, nullptr, 0) == 0;
 }
 
-}  // namespace perflab::guard
+}  // namespace perflab::proc

@@ -1,0 +1,122 @@
+"""What the machine did in a trial beside the workload, as its kernel says it. What it does not say is null."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from perflab.models import Count
+
+
+@dataclass(frozen=True, kw_only=True)
+class LimitsSeen:
+    """What limited real-time threads at one instant (docs/realtime.md)."""
+
+    real_time_share: float | None
+    """Share of a CPU that real-time threads together may use; 1: no limit."""
+    fair_server_share: float | None
+    """Share that waiting threads of other policies get in spite of them; 0: none."""
+    runtime_us: int | None
+    """`sched_rt_runtime_us`; -1: no limit."""
+    period_us: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LimitsOverTrial:
+    before: LimitsSeen | None = None
+    """Before the conditions of the trial began."""
+    begin: LimitsSeen | None = None
+    """At the beginning of the measured part."""
+    end: LimitsSeen | None = None
+    after: LimitsSeen | None = None
+    """When the conditions had been removed."""
+
+    @property
+    def measured(self) -> LimitsSeen | None:
+        """What held in the measured part; null where it changed, or was not read at both ends."""
+        return self.begin if self.begin == self.end else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CpuCounts:
+    """What one CPU did between the two readings."""
+
+    cpu: int
+    interrupts: Count | None
+    """All lines of /proc/interrupts."""
+    device_interrupts: Count | None
+    """Its numbered lines."""
+    timer_interrupts: Count | None
+    """Of the local timer; null where the architecture calls it otherwise."""
+    softirqs: Count | None
+    steal_ns: Count | None
+    """Time in which the hypervisor ran something else, in ticks of 10 ms; null where it has never said so since
+    boot."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelThread:
+    """A thread of the kernel that others wait for: softirqs, timers, RCU, interrupts."""
+
+    name: str
+    tid: Count
+    policy: str | None
+    priority: int | None
+    """Real-time priority; null without one."""
+    cpus: tuple[int, ...]
+    ran_ns: Count | None = None
+    """Between the two readings; likewise below."""
+    waited_ns: Count | None = None
+    """For a CPU, of waits that were over: one that goes on is in `waits`."""
+    waits: bool | None = None
+    """Whether it was ready at the second reading and had not run since the first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quota:
+    """What the control group of perflab and the workload may use of CPU time, by the tightest level."""
+
+    cpus: float | None
+    """So many; null: no limit."""
+    periods: Count | None = None
+    """Between the two readings; likewise below, over all levels that count it."""
+    throttled: Count | None = None
+    """Periods in which the quota was used up."""
+    throttled_ns: Count | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkCounts:
+    """Of the network namespaces of the workload's processes, whoever sent and received there."""
+
+    loopback_packets: Count | None
+    """Received on the loopback; each was sent once."""
+    udp_received: Count | None
+    udp_sent: Count | None
+    udp_errors: Count | None
+    """Datagrams that were not delivered: no room, bad checksum."""
+    udp_no_room: Count | None
+    """Of them those for which a socket had no room."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    isolated_cpus: str | None = None
+    """As the kernel lists them; empty: none."""
+    nohz_full_cpus: str | None = None
+    """Without a timer tick, likewise."""
+    preempt_rt: bool | None = None
+    preemption: str | None = None
+    """As the kernel says it of itself: real-time, full, dynamic, "voluntary or none"."""
+    real_time_limits: LimitsOverTrial = LimitsOverTrial()
+    from_ns: int | None = None
+    """The two readings, CLOCK_MONOTONIC: right before the measured part, and when everything was published."""
+    until_ns: int | None = None
+    cpus: tuple[CpuCounts, ...] = ()
+    interrupts: Mapping[str, Count] = field(default_factory=dict)
+    """Over all CPUs, by line of /proc/interrupts; those that did not happen are left out."""
+    softirqs: Mapping[str, Count] = field(default_factory=dict)
+    """Likewise of /proc/softirqs."""
+    kernel_threads: tuple[KernelThread, ...] = ()
+    quota: Quota | None = None
+    network: NetworkCounts | None = None
