@@ -47,7 +47,7 @@ _OWNER = because(
     _NOBODY,
     text("owner", "the thread that held the lock for the longest time of it"),
     identity("owner_tid", "its number"),
-    text("owner_priority", "its priority when the wait began, as people set it"),
+    text("owner_priority", "its priority then, as people set it, or as it inherited it"),
 )
 _MEANWHILE = (
     time("ran", "how long the owner ran meanwhile"),

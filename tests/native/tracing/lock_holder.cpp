@@ -3,12 +3,11 @@
 //   lock_holder normal|inherit|none CPU HOG_MS [wait]
 //   {"pid":7,"holder":8,"hog":9,"waiter":10,"mutex":"0x7ffc...","waited_ns":1}
 //
-// All three threads are on that CPU. The holder (OTHER) takes the mutex and works; the hog (RR 50) then spins
-// for HOG_MS; the waiter (RR 80) wants the mutex. With `inherit` the mutex hands the waiter's priority to the
+// All three threads are on that CPU. The holder (OTHER) takes the mutex and works; the hog (RR 50) spins; the
+// waiter (RR 80) wants the mutex, and the hog goes on for HOG_MS of its own CPU time. With `inherit` the mutex hands the waiter's priority to the
 // holder. With `none` nobody takes the mutex, and the waiter waits for as long at a condition variable, to
 // which somebody signals. The first line is written when the waiter is about to wait, without waited_ns. With
-// `wait` a line from standard input ends the hog instead of its time, after 60 s at the latest.
-#include <poll.h>
+// `wait` a line from standard input ends the hog instead of its time.
 #include <pthread.h>
 #include <sched.h>
 #include <time.h>
@@ -22,7 +21,6 @@
 namespace {
 
 constexpr long long kWorkNs = 5'000'000;
-constexpr long long kMostWaitNs = 60'000'000'000;
 
 pthread_mutex_t mutex;
 pthread_mutex_t other_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -30,8 +28,8 @@ pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
 bool signalled = false;  // under other_mutex
 bool takes = true;       // whether the mutex is used
 std::atomic<int> holder_tid, hog_tid, waiter_tid;
-std::atomic<bool> held, told_to_end, about_to_wait;
-std::atomic<long long> hog_until_ns, waited_ns;
+std::atomic<bool> held, waits_to_be_told, told_to_end, about_to_wait;
+std::atomic<long long> hog_ns, waited_ns;
 
 long long read_ns(clockid_t clock) {
   timespec time{};
@@ -51,8 +49,13 @@ void work() {
   }
 }
 
+void begin(std::atomic<int>& tid, const char* name) {
+  pthread_setname_np(pthread_self(), name);
+  tid = gettid();
+}
+
 void* hold(void*) {
-  holder_tid = gettid();
+  begin(holder_tid, "low");
   if (takes) pthread_mutex_lock(&mutex);
   held = true;
   while (!about_to_wait) work();
@@ -62,16 +65,19 @@ void* hold(void*) {
 }
 
 void* hog(void*) {
-  const long long begin = read_ns(CLOCK_MONOTONIC);
-  hog_tid = gettid();
-  while (read_ns(CLOCK_MONOTONIC) < begin + hog_until_ns && !told_to_end) {
+  begin(hog_tid, "hog");
+  while (!about_to_wait) {
+  }
+  // Where this thread runs now, the waiter sleeps.
+  const long long end_ns = read_ns(CLOCK_THREAD_CPUTIME_ID) + hog_ns;
+  while (waits_to_be_told ? !told_to_end : read_ns(CLOCK_THREAD_CPUTIME_ID) < end_ns) {
   }
   return nullptr;
 }
 
 void* wait(void*) {
-  waiter_tid = gettid();
-  const long long begin = read_ns(CLOCK_MONOTONIC);
+  begin(waiter_tid, "high");
+  const long long began_ns = read_ns(CLOCK_MONOTONIC);
   if (takes) {
     about_to_wait = true;
     pthread_mutex_lock(&mutex);
@@ -82,7 +88,7 @@ void* wait(void*) {
     while (!signalled) pthread_cond_wait(&condition, &other_mutex);
     pthread_mutex_unlock(&other_mutex);
   }
-  waited_ns = read_ns(CLOCK_MONOTONIC) - begin;
+  waited_ns = read_ns(CLOCK_MONOTONIC) - began_ns;
   return nullptr;
 }
 
@@ -129,9 +135,9 @@ void say(long long waited) {
 int main(int argc, char** argv) {
   if (argc < 4) return 2;
   const int cpu = std::atoi(argv[2]);
-  const bool asked = argc > 4;
+  waits_to_be_told = argc > 4;
   takes = std::strcmp(argv[1], "none") != 0;
-  hog_until_ns = asked ? kMostWaitNs : 1'000'000LL * std::atoll(argv[3]);
+  hog_ns = 1'000'000LL * std::atoll(argv[3]);
   stay_off(cpu);
   pthread_mutexattr_t kind;
   pthread_mutexattr_init(&kind);
@@ -144,9 +150,8 @@ int main(int argc, char** argv) {
   const pthread_t waiter = start(wait, SCHED_RR, 80, cpu);
   until([] { return about_to_wait.load(); });
   say(0);
-  if (asked) {
-    pollfd input{0, POLLIN, 0};
-    poll(&input, 1, static_cast<int>(kMostWaitNs / 1'000'000));
+  if (waits_to_be_told) {
+    static_cast<void>(std::getchar());
     told_to_end = true;
   }
   pthread_join(spinner, nullptr);
