@@ -423,7 +423,9 @@ def _one_trial(context: _Context, plan: TrialPlan, planned: Planned, run: RunDir
     pids = {process.pid for process in processes if process.pid is not None}
     told = traced.explain(directory.path, graph, plan.settings.thresholds, pids)
     collected = collect(directory, ended.file, graph.edges(), graph.services(), context.figures)
-    data = _judged(_judged_by_kind(collected, experiment.workload, directory.path), context.criteria)
+    by_kind, stretch = _judged_by_kind(collected, experiment.workload, directory.path)
+    told += traced.keep_stretch(directory.path, stretch, collected.processes, pids)
+    data = _judged(by_kind, context.criteria)
     recorded = [RECORDED_FROM_OUTSIDE] if tracer.is_recorded() and plan.variant.runtime != "virtual" else []
     keeper.note(
         outcome=data.outcome,
@@ -452,11 +454,14 @@ def _one_trial(context: _Context, plan: TrialPlan, planned: Planned, run: RunDir
     return data, ended
 
 
-def _judged_by_kind(collected: Collected, workload: Workload, directory: Path) -> TrialData:
-    """The trial with what its kind of workload says of it; a failure of the workload can be named, and nothing more."""
+def _judged_by_kind(
+    collected: Collected, workload: Workload, directory: Path
+) -> tuple[TrialData, tuple[int, int] | None]:
+    """The trial with what its kind of workload says of it, and when it did not come on by that; a failure of the
+    workload can be named, and nothing more."""
     data = collected.data
     if not data.outcome.judged:
-        return data
+        return data, None
     try:
         found_loops = [timer for p in collected.processes for timer in loops.of(p.name, p.loops)]
         lives = [loops.life(process) for process in collected.processes]
@@ -465,18 +470,19 @@ def _judged_by_kind(collected: Collected, workload: Workload, directory: Path) -
         times = {name: hg.to_record(histogram) for name, histogram in found.times.items()}
     except Exception as error:  # noqa: BLE001 - of a kind that may be anybody's
         reason = f"workload {workload.kind} cannot judge the trial: {one_line(f'{type(error).__name__}: {error}')}"
-        return replace(data, outcome=HARNESS_ERROR, reason=reason)
+        return replace(data, outcome=HARNESS_ERROR, reason=reason), None
     data = replace(data, own_figures=found.figures, own_times=times)
     if outcome is None or data.outcome not in (SUCCESS, outcome.of):
-        return data
+        return data, found.stretch
     reason = ": ".join(filter(None, (outcome.words, data.reason or found.reason)))
-    return replace(
+    judged = replace(
         data,
         outcome=outcome.of,
         own_outcome=outcome,
         reason=None if outcome.of == SUCCESS else reason,
         starved=found.starved or data.starved,
     )
+    return judged, found.stretch
 
 
 def _judged(data: TrialData, criteria: Sequence[Criterion]) -> TrialData:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,9 +20,8 @@ from perflab.kernel import cpu_list, parse_cpu_list
 from perflab.report.axes import runs
 from perflab.report.captions import workloads
 from perflab.report.figures import Cells, Figure, Key, Plot, Span, Spans, Strip, fixed, rows, seconds
-from perflab.report.results import Trials, by_level, evenly, summary_of
+from perflab.report.results import Trials, by_level, evenly, folder_of, summary_of
 from perflab.results.run import TrialTables
-from perflab.runs import rundir
 from perflab.statistics.metrics import METRICS
 from perflab.statistics.sample import Floats
 from perflab.units import NS_PER_S
@@ -355,12 +353,8 @@ def watch(results: Sequence[Trials]) -> Watch:
     return Watch(tuple(one for one in watched if one is not None), tuple(notes))
 
 
-def _folder(result: Trials, number: int) -> Path | None:
-    return next(iter(sorted((result.run.path / rundir.TRIALS).glob(f"{number:04d}_*"))), None)
-
-
 def _has_records(result: Trials, trial: TrialTables) -> bool:
-    folder = _folder(result, trial.number)
+    folder = folder_of(result, trial.number)
     names = ("monitor_cpus.parquet", "monitor.jsonl")
     return trial.started_ns is not None and folder is not None and any((folder / name).is_file() for name in names)
 
@@ -382,7 +376,7 @@ def _open(result: Trials, trial: TrialTables) -> _Watched | None:
     """Raises BadInput where the monitor's file is damaged or cannot be read."""
     import polars as pl
 
-    folder, begin_ns = _folder(result, trial.number), trial.started_ns
+    folder, begin_ns = folder_of(result, trial.number), trial.started_ns
     if folder is None or begin_ns is None:
         return None
     paths = {name: folder / f"{name}.parquet" for name in _TABLES}

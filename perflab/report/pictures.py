@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
-from perflab.report import course, cpus, distributions, executor_costs, levels, resources, timelines
+from perflab.report import course, cpus, distributions, executor_costs, levels, resources, stretch_lanes, timelines
 from perflab.report.against_target import against_target
 from perflab.report.captions import words
 from perflab.report.figures import Figure, Target
@@ -20,6 +20,7 @@ from perflab.report.results import (
     as_in_summary,
     by_level,
     evenly,
+    folder_of,
     histogram,
     numbers,
     results_of,
@@ -27,6 +28,7 @@ from perflab.report.results import (
 )
 from perflab.results.run import PERFLAB, RunData
 from perflab.results.trial import EXTRA
+from perflab.runs import traced
 from perflab.statistics import histogram as hg
 from perflab.statistics.metrics import METRICS
 from perflab.units import plural
@@ -35,6 +37,7 @@ T = TypeVar("T")
 
 MAX_RESULTS = 12  # in one picture; more cannot be told apart
 PER_TRIAL = ("p50", "p99")
+MAX_STRETCHES = 4  # in which trials did not come on, the longest ones
 COSTS = ("cpu_per_message", "rss_kb")
 
 
@@ -185,6 +188,25 @@ def _target(subject: Subject) -> list[Figure | str]:
     ]
 
 
+def _stretch(subject: Subject) -> list[Figure | str]:
+    """Of each result the trial that did not come on for longest; of many results the worst."""
+    found: list[tuple[int, Figure]] = []
+    for result in subject.everything:
+        kept = [(trial, folder) for trial in result.trials if (folder := folder_of(result, trial.number)) is not None]
+        told = [(trial.number, of) for trial, folder in kept if (of := traced.stretch(folder)) is not None]
+        if told:
+            number, of = max(told, key=lambda one: stretch_lanes.length_ns(one[1]))
+            drawn = stretch_lanes.lanes(
+                f"stretch_{len(found) + 1}", f"{result.label}, trial {number}: who ran when", of
+            )
+            if drawn is not None:
+                found.append((stretch_lanes.length_ns(of), drawn))
+    longest = sorted(found, key=lambda one: -one[0])[:MAX_STRETCHES]
+    if len(longest) > 1:
+        longest = [(ns, replace(f, name=f"{f.name}_{number}")) for number, (ns, f) in enumerate(longest, start=1)]
+    return [figure for _, figure in longest] or ["no trial that was traced had a thread that starved"]
+
+
 KINDS = (
     Kind("course", "The run", _course, special=True),
     Kind("distributions", "Distributions", _per_trial, of_figures=True, special=True),
@@ -198,6 +220,7 @@ KINDS = (
     Kind("target", "Against a target", _target, special=True, in_report=False),
     Kind("cores", "CPUs", lambda subject: [cpus.cores(subject.watch) or _UNWATCHED], special=True),
     Kind("affinity", "Where threads ran", lambda subject: [cpus.affinity(subject.watch) or _UNWATCHED], special=True),
+    Kind("stretch", "When threads starved", _stretch, special=True),
     Kind("cpu", "CPU use", _cpu, of_results=True),
     Kind("rss", "Memory", _rss, of_results=True),
 )

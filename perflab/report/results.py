@@ -73,6 +73,11 @@ def results_of(runs: Sequence[RunData]) -> list[Trials]:
     return [_result(name, run, trials) for name, (run, trials) in zip(names, groups, strict=True)]
 
 
+def folder_of(result: Trials, number: int) -> Path | None:
+    """That of a trial; None where it is not there any more."""
+    return next(iter(sorted((result.run.path / rundir.TRIALS).glob(f"{number:04d}_*"))), None)
+
+
 def by_level(results: Sequence[Trials]) -> list[Trials] | None:
     """Results of one factor with numbers as levels in the order of these, variant by variant; None where they are not.
 

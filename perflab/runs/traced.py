@@ -34,8 +34,10 @@ FOLDER = "trace"
 FILE = "why.json"
 EXECUTOR = "executor.json"
 STARVATION = "starvation.json"
+STRETCH = "stretch.json"
 MONOTONIC = "monotonic"  # the clock of the records, as traces call it
 TOTALS_KEPT = 20  # causes that the summary has; the file has all
+AROUND = 0.03  # of a stretch, before and after it in its picture
 _ASKED = "asked"  # what was called late, and which processes are the trial's
 _SHIFT = "monotonic_shift_ns"  # of the trace's time line; null where its clock is another one
 _PARTS = "parts"  # of every late message; `perflab trace why` tells them again, and the slowest one has its own here
@@ -193,6 +195,46 @@ def starvation(directory: Path, processes: Sequence[ProcessRecords] = ()) -> Sta
     return _kept(directory, STARVATION, lambda document: _starvation_of(document, records))
 
 
+def keep_stretch(
+    directory: Path,
+    stretch: tuple[int, int] | None,
+    processes: Sequence[ProcessRecords],
+    pids: AbstractSet[int] = frozenset(),
+) -> list[str]:
+    """Writes trace/stretch.json, of what the picture of a stretch of time is made, if the trial was traced; what went
+    wrong, one sentence each. `stretch` is on the clock of the records; None: the longest one in which a callback did
+    not come because a thread starved."""
+    folder = directory / FOLDER
+    records = _Records(directory, processes)
+    found = _kept(directory, STARVATION, lambda document: (document, _starvation_of(document, records)))
+    if found is None or found[1] is None or not found[1].waits:
+        return []
+    document, starvation = found[0], found[1]
+    if stretch is None:
+        longest = max(starvation.stretches, key=lambda s: s.end_ns - s.begin_ns, default=None)
+        if longest is None:
+            return []
+        stretch = longest.begin_ns, longest.end_ns
+    shift_ns, around_ns = document[_ASKED][_SHIFT], int(AROUND * (stretch[1] - stretch[0]))
+    begin_ns, end_ns = (at + shift_ns for at in stretch)
+    try:
+        from perflab.trace import open_trace
+        from perflab.trace.lanes import lanes
+
+        with open_trace([folder]) as trace:
+            drawn = lanes(trace, begin_ns - around_ns, end_ns + around_ns, pids)
+        named = {row: records.named(thread) for row, thread in drawn["threads"].items()}
+        _keep(folder / STRETCH, drawn | {"threads": named, "stretch": [begin_ns, end_ns]})
+    except (PerflabError, OSError, *DAMAGE) as error:
+        return [f"when its threads ran cannot be told: {error}"]
+    return []
+
+
+def stretch(directory: Path) -> Json | None:
+    """Of what the picture of the stretch is made in which a trial did not come on; None where nothing was kept."""
+    return _kept(directory, STRETCH, lambda document: document)
+
+
 def _starvation_of(document: Json, records: _Records) -> Starvation | None:
     """Of an answer as it was kept. Raises one of DAMAGE."""
     shift_ns = document[_ASKED][_SHIFT]
@@ -230,6 +272,12 @@ class _Records:
         for process in processes:
             for tid, state in process.thread_states.items():
                 self._known[tid] = {**state, "process": process.name}
+
+    def named(self, thread: Json) -> Json:
+        """A thread of a trace by the names that the trial has."""
+        known = self._known.get(thread["tid"], {})
+        process, name = known.get("process", thread["process"]), known.get("name") or thread["thread"]
+        return {**thread, "process": process, "thread": name, "role": known.get("role", thread["role"])}
 
     def starved(self, row: Json) -> StarvedThread:
         """Of a row of the section `waits`."""

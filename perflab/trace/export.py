@@ -33,6 +33,7 @@ from perflab.trace.paths import Asked, paths
 from perflab.trace.quality import quality_of
 from perflab.trace.scheduling import scheduling
 from perflab.trace.source import TABLES, NativeTrace, Source
+from perflab.trace.starvation import starvation
 from perflab.trace.summary import summary
 from perflab.trace.why import why
 from perflab.units import plural
@@ -57,6 +58,7 @@ def answers(trace: Source) -> Iterator[Answer]:
     yield messages(trace)
     yield executor(trace, None)
     yield scheduling(trace)
+    yield starvation(trace)
     yield why(trace)
     yield paths(trace, Asked(limit=None))
 

@@ -31,12 +31,13 @@ from perflab.trace.quality import quality_of
 from perflab.trace.scheduling import covered_ns, priority_label
 from perflab.trace.scope import EVERYTHING, Scope, since_begin
 from perflab.trace.source import Source
+from perflab.trace.starvation_gaps import short_chain
 from perflab.trace.starvation_waits import KERNEL, LONGER_THAN_NS, behind_words, held, roles, thread_words, waits_of
 from perflab.trace.threads import OF_ANY, identities, in_words, part_of, section_of
 from perflab.trace.why_threads import Layer, Threads, ints
 from perflab.units import format_time, plural
 
-__all__ = ["LONGER_THAN_NS", "TABLES", "starvation"]
+__all__ = ["LONGER_THAN_NS", "TABLES", "short_chain", "starvation"]
 
 _NAMED = 3  # threads in the sentence
 _NOBODY = "no thread is known to have had the CPU"
@@ -177,7 +178,7 @@ LOCKED = Table(
     spare=("by_process", "process", "address"),
 )  # fmt: skip
 
-TABLES = (VERDICT, STARVED, HOLDERS, WAITS, WAITERS, LOCKED, *starvation_gaps.TABLES)
+TABLES = (VERDICT, STARVED, *starvation_gaps.TABLES, HOLDERS, WAITS, WAITERS, LOCKED)
 
 
 def starvation(
@@ -195,11 +196,11 @@ def starvation(
     sections = (
         found.verdict(gaps.frame.height),
         found.starved(waiters),
+        *gaps.sections(),
         found.holders_section(),
         found.waits_section(),
         found.waiters_section(waiters),
         found.locked_section(),
-        *gaps.sections(),
     )
     return quality.answer("starvation", sections, "thread states", "wake-ups", scope=scope)
 

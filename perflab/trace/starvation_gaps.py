@@ -14,7 +14,7 @@ lies before it was of messages that never arrived: of these nobody knows more th
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -92,6 +92,22 @@ CHAIN = Table(
 )
 
 TABLES = (STRETCHES, CHAIN)
+
+
+LEAST_TOLD = 0.01  # of all parts of its stretch: what is shorter a terminal leaves out
+
+
+def short_chain(section: Section) -> Section:
+    """The section `chain` without its short parts; any other as it is."""
+    if section.name != CHAIN.name or not section.frame.height:
+        return section
+    long = pl.col("part_ns") >= LEAST_TOLD * pl.col("part_ns").sum().over("stretch")
+    frame = section.frame.filter(long)
+    left_out = section.frame.height - frame.height
+    notes = (
+        (*section.notes, f"{plural(left_out, 'part')} of less than 1 % left out: --all") if left_out else section.notes
+    )
+    return replace(section, frame=frame, notes=notes)
 
 
 @dataclass(frozen=True)

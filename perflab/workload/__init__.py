@@ -187,6 +187,8 @@ class Judgement:
     times: Mapping[str, Histogram] = field(default_factory=dict)
     starved: tuple[StarvedThread, ...] = ()
     """The threads that starved when the trial did not come on, where its trace tells them."""
+    stretch: tuple[int, int] | None = None
+    """From when to when it did not come on, on CLOCK_MONOTONIC; what its trace is drawn of."""
 
 
 def _nothing(_: Ended) -> Judgement:

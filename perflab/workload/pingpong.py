@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from perflab import native
 from perflab.parameters import DurationNs
 from perflab.results.outcome import FAILED, SUCCESS, OwnOutcome
-from perflab.results.trial import OwnFigure, OwnTimes, StarvedThread
+from perflab.results.trial import OwnFigure, OwnTimes
 from perflab.units import MAX_DURATION_S, NS_PER_S, format_duration
 from perflab.workload import Ended, Judgement, Made, Pins, WorkloadKind, ends, rounds, topology
 from perflab.workload.rounds import Stall
@@ -117,23 +117,24 @@ def judge(ended: Ended) -> Judgement:
         "longest_stall": float(max((s.length_ns for s in found), default=0)) if ended.loops else None,
     }
     outcome, reason = _outcome(ended, found, figures["time_start"])
-    starved = () if outcome in (None, UNAFFECTED) else _starved(ended, found)
+    if outcome is None or outcome == UNAFFECTED:
+        return Judgement(figures, outcome, reason, times)
+    stretch = _stretch(ended, found)
+    starved = () if ended.starvation is None or stretch is None else ended.starvation.during(*stretch)
     if starved:
         more = f" (and {len(starved) - 1} more)" if len(starved) > 1 else ""
         reason = f"{reason}; starved meanwhile: {starved[0].words}{more}"
-    return Judgement(figures, outcome, reason, times, starved)
+    return Judgement(figures, outcome, reason, times, starved, stretch)
 
 
-def _starved(ended: Ended, found: Sequence[Stall]) -> tuple[StarvedThread, ...]:
-    """The threads that starved in the longest stall, or while the processes looked for each other, by the trace."""
-    if ended.starvation is None:
-        return ()
+def _stretch(ended: Ended, found: Sequence[Stall]) -> tuple[int, int] | None:
+    """The longest stall, or the time in which the processes looked for each other; None where that is not known."""
     if found:
         longest = max(found, key=lambda stall: stall.length_ns)
-        return ended.starvation.during(longest.since_ns, longest.until_ns or longest.seen_ns)
+        return longest.since_ns, longest.seen_ns if longest.until_ns is None else longest.until_ns
     began = [life.began_ns for life in ended.lives if life.began_ns is not None]
-    matched = [life.matched_ns or life.last_ns for life in ended.lives if life.matched_ns or life.last_ns]
-    return ended.starvation.during(min(began), max(filter(None, matched))) if began and matched else ()
+    until = [at for life in ended.lives if (at := life.matched_ns or life.last_ns) is not None]
+    return (min(began), max(until)) if began and until else None
 
 
 def _stalls(ended: Ended) -> list[Stall]:

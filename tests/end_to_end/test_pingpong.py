@@ -9,6 +9,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from tests.marks import long_but
+
 from .conftest import NATIVE, Json, Run
 
 MS = 10**6
@@ -98,3 +100,50 @@ def test_threads_of_the_middleware_below_the_inhibitor_stall_the_loop(run: Run, 
         pytest.skip(f"the inhibitor did not have its CPU here: {trial['reason']}")
     assert trial["own_outcome"]["name"] in ("stalled", "hung"), (trial["reason"], done.stderr)
     assert "no loop was completed" in trial["reason"]
+
+
+PLANTED = """
+workload: {pingpong: {loops: 100}}
+middlewares: [shm]
+assignments:
+  below: [ping.executors=RR:98@CPU, pong.executors=OTHER@CPU]
+  above: [executors=RR:98@CPU]
+factors: {workload.threads: [below, above]}
+conditions: [{priority_inhibitor: {policy: RR, priority: 90, cpus: [CPU], limit: 60s}}]
+baseline: off
+observers: [{tracing: {trials: all}}]
+"""
+
+
+@needs_root
+@pytest.mark.alone
+@pytest.mark.parametrize("times", long_but([[1]], [[1], [5, 5, 5, 5]]))
+def test_a_thread_that_is_starved_on_purpose_is_named_and_without_one_none_is(
+    run: Run, tmp_path: Path, times: list[int]
+) -> None:
+    """Pong's executor below the inhibitor, or above it: who starves is known, and so is who has the CPU. In several
+    runs, as one of all would take longer than a command of the tests may."""
+    experiment = tmp_path / "planted.yaml"
+    experiment.write_text(PLANTED.replace("CPU", str(CPUS[-1])))
+    every: list[Json] = []
+    for number, n in enumerate(times):
+        out = tmp_path / f"run_{number}"
+        done = run("run", experiment, "--trials", str(n), "--cool-down", "0", "--output", out)
+        assert len(trials(out)) == 2 * n, done.stderr
+        every += trials(out)
+    found = [t for t in every if t["outcome"] != "invalid"]
+    if not found:
+        pytest.skip(f"the inhibitor did not have its CPU here: {every[0]['reason']}")
+    below, above = ([t for t in found if t["factors"]["workload.threads"] == level] for level in ("below", "above"))
+    for trial in below:
+        (thread,) = trial["starved"]
+        assert (thread["process"], thread["name"], thread["role"], thread["policy"]) == (
+            "pong", "pong", "executor", "OTHER",
+        )  # fmt: skip
+        (holder,) = thread["holders"]
+        assert (holder["process"], holder["policy"], holder["priority"]) == ("perflab-burn", "RR", 90)
+        assert (
+            "starved meanwhile: thread pong (executor, OTHER) of pong, which could run and did not" in trial["reason"]
+        )
+    assert [trial["starved"] for trial in above] == [[]] * len(above)
+    assert {trial["own_outcome"]["name"] for trial in above} <= {"unaffected"}, [t["reason"] for t in above]

@@ -233,11 +233,16 @@ def starvation(
         perflab trace starvation session
         perflab trace starvation session --longer-than 10ms --begin 2s --end 4s
     """
-    from perflab.trace.starvation import LONGER_THAN_NS
+    from perflab.trace.starvation import LONGER_THAN_NS, short_chain
     from perflab.trace.starvation import starvation as answer
 
     threshold_ns = LONGER_THAN_NS if longer_than is None else parse_duration(longer_than, "--longer-than")
-    return Asked(**options).answer(paths, lambda trace, scope: answer(trace, scope, threshold_ns))
+    asked = Asked(**options)
+    trace = asked.open(paths)
+    found = answer(trace, asked.scope(trace), threshold_ns)
+    if not (asked.whole or asked.as_json):
+        found = dataclasses.replace(found, sections=tuple(map(short_chain, found.sections)))
+    return asked.show(found)
 
 
 @Asked.options()
