@@ -268,7 +268,9 @@ def _pieces(trace: Source, threads: Threads, owners: Layer, waits: pl.DataFrame)
     of, start, stop, owner = owners.cut(lock, begin, end)
     waiter = ints(waits["thread_row"])[of]
     # A thread that was woken waits for the lock no more, but for its CPU.
-    asleep = Layer.of(trace.table("thread_states").filter(pl.col("state").cast(pl.String) == "blocked"))
+    of_waiters = pl.col("thread").is_in(waits["thread_row"].unique().to_list())
+    states = trace.table("thread_states").filter(of_waiters, pl.col("state").cast(pl.String) == "blocked")
+    asleep = Layer.of(states)
     piece, start, stop, row = asleep.cut(waiter, start, stop)
     of, owner = of[piece], owner[piece]
     keep = (row >= 0) & (owner >= 0) & (owner < FOREVER)
