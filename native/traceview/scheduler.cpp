@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "traceview/scheduler_rows.h"
@@ -62,6 +63,7 @@ struct Life {
   std::int64_t waking_ns = kNoTime;   // of the first sched_waking since it ran
   std::int32_t waker = kUnknown;
   std::int64_t wake_up = -1;  // the wake-up since which it has not run
+  std::int64_t futex = -1;    // the call in which it waits at an address
 };
 
 struct Loss {
@@ -186,6 +188,7 @@ struct Scheduler::State {
   // The thread is no more; its number may come again.
   void end(std::int32_t life, std::int64_t time) {
     forget(life);
+    end_futex(life, time);
     Life& ended = at(life);
     ended.dead = true;
     ended.last_ns = time;
@@ -316,6 +319,7 @@ struct Scheduler::State {
     for (const std::int32_t life : of.lives) {
       if (at(life).doing == Doing::running && loss.cpu && at(life).cpu != *loss.cpu) continue;
       cut(life, std::max(loss.begin_ns, at(life).since_ns));
+      at(life).futex = -1;  // it may have returned meanwhile
     }
     if (loss.cpu) cpu(of, *loss.cpu);
     for (std::size_t i = 0; i < of.cpus.size(); ++i) {
@@ -378,6 +382,10 @@ struct Scheduler::State {
         return woken_unseen(event, time);
       case Kind::cpu_held:
         return held(event, time);
+      case Kind::futex_wait:
+        return waits_at_futex(event, time);
+      case Kind::futex_return:
+        return returns_from_futex(event, time);
       case Kind::kept:
         return keep(event, time);
     }
@@ -486,6 +494,31 @@ struct Scheduler::State {
     const std::int32_t about = life(event.host, event.tid, time);
     rename(about, event.name);
     at(about).kept = true;
+  }
+
+  void waits_at_futex(const SchedulerEvent& event, std::int64_t time) {
+    const std::int32_t about = life(event.host, event.tid, time);
+    rename(about, event.name);
+    const std::int32_t named = event.owner > 0 ? life_by_tid.find(number_key(event.host, event.owner)) : kUnknown;
+    const std::int32_t owner = named >= 0 && !at(named).dead ? named : kUnknown;
+    Life& self = at(about);
+    self.futex = static_cast<std::int64_t>(rows.futex_waits.size());
+    rows.futex_waits.push_back({time, kNoTime, about, owner, event.priority.value_or(kNoNumber), event.address,
+                                event.operation, std::nullopt});
+  }
+
+  void returns_from_futex(const SchedulerEvent& event, std::int64_t time) {
+    const std::int32_t about = life(event.host, event.tid, time);
+    rename(about, event.name);
+    const std::int64_t call = at(about).futex;
+    if (call < 0 || rows.futex_waits[static_cast<std::size_t>(call)].address != event.address) return;
+    rows.futex_waits[static_cast<std::size_t>(call)].result = event.result;
+    end_futex(about, time);
+  }
+
+  void end_futex(std::int32_t life, std::int64_t time) {
+    const std::int64_t call = std::exchange(at(life).futex, -1);
+    if (call >= 0) rows.futex_waits[static_cast<std::size_t>(call)].end_ns = time;
   }
 
   void leave(std::int32_t life, const SchedulerEvent& event, std::int64_t time, std::int64_t last_switch) {
@@ -761,7 +794,10 @@ struct Scheduler::State {
         of.losses.pop_back();
         apply(of, loss);
       }
-      for (const std::int32_t life : of.lives) cut(life, of.last_ns);
+      for (const std::int32_t life : of.lives) {
+        cut(life, of.last_ns);
+        end_futex(life, of.last_ns);
+      }
     }
     for (const Life& life : lives) {
       Directory::Thread& row = directory.thread_row(life.thread);
@@ -795,6 +831,11 @@ struct Scheduler::State {
     std::erase_if(rows.states, [](const StateRow& row) { return row.end_ns <= row.start_ns; });
   }
 
+  bool are_of_one_process(std::int32_t a, std::int32_t b) {
+    const auto process = directory.thread_row(at(a).thread).process;
+    return process && process == directory.thread_row(at(b).thread).process;
+  }
+
   // Without waits whose end was not seen, and without sleeps whose wake-up is missing.
   SchedulerRows& finished_rows() {
     std::erase_if(rows.states,
@@ -802,6 +843,9 @@ struct Scheduler::State {
     std::erase_if(rows.holds,
                   [&](const HoldRow& row) { return !waits[row.wait] || row.end_ns <= row.start_ns; });
     for (const Life& life : lives) rows.thread_of_life.push_back(life.thread);
+    for (FutexRow& row : rows.futex_waits) {
+      if (row.owner_life >= 0 && !are_of_one_process(row.life, row.owner_life)) row.owner_life = kUnknown;
+    }
     if (coverage.recovered_wakeups > 0)
       std::ranges::stable_sort(rows.wake_ups, {}, [](const WakeUpRow& row) { return row.wakeup_ns; });
     rows.threads = directory.threads().size();

@@ -36,6 +36,9 @@
 //   a CPU is covered     while a thread of a tree runs or waits there. Who runs there otherwise is not known,
 //                        but where the recorder says it (cpu_held) of a thread that turns out to have waited.
 //   threads of no tree   have no states but running, and that only where their CPU is covered.
+// A wait at an address (futex) is from futex_wait to futex_return of the same thread and address. Its owner is
+// the thread that the lock's memory names, where that is known and of the same process: any number may stand
+// in memory. Waits that began before the events are not known.
 // Tid 0 is the idle task: never a thread. A CPU that runs it has no holder.
 #pragma once
 
@@ -67,6 +70,8 @@ struct SchedulerEvent {
     exit,
     wakeup_recovered,
     cpu_held,
+    futex_wait,
+    futex_return,
     kept
   };
   Kind kind = Kind::switched;
@@ -88,6 +93,10 @@ struct SchedulerEvent {
                                            // cpu_held: it left target_cpu that long before
   std::optional<std::int64_t> held_ns;     // wakeup_recovered: who runs there had come that long before
                                            // cpu_held: it had come there that long before
+  std::uint64_t address = 0;               // futex_wait, futex_return
+  std::int32_t operation = 0;              // likewise: FUTEX_* with its flags
+  std::int32_t owner = 0;                  // futex_wait: who holds the lock; 0: nobody is named
+  std::int32_t result = 0;                 // futex_return
   std::int32_t emitter_tid = 0;  // what ran when the event happened and its process, where the tracer says so
   std::int32_t emitter_pid = 0;
 };

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "traceview/tables.h"
@@ -46,11 +47,20 @@ struct MigrationRow {
   std::int32_t life, from_cpu, to_cpu;
 };
 
+struct FutexRow {
+  std::int64_t start_ns, end_ns;
+  std::int32_t life, owner_life, priority;  // no owner: kUnknown
+  std::uint64_t address;
+  std::int32_t operation;
+  std::optional<std::int32_t> result;
+};
+
 struct SchedulerRows {
   std::vector<StateRow> states;
   std::vector<HoldRow> holds;
   std::vector<WakeUpRow> wake_ups;
   std::vector<MigrationRow> migrations;
+  std::vector<FutexRow> futex_waits;
   std::vector<std::int32_t> thread_of_life;
   std::size_t threads = 0;
 };

@@ -128,6 +128,8 @@ constexpr Names kLttng[] = {
     {Kind::wakeup_recovered, "perflab_wakeup_recovered",
      {"comm?", "tid", "prio?", "target_cpu", "waited_ns", "held_ns"}},
     {Kind::cpu_held, "perflab_cpu_held", {"comm?", "tid", "prio?", "cpu", "until_ns", "since_ns"}},
+    {Kind::futex_wait, "perflab_futex_wait", {"comm?", "tid", "prio?", "uaddr", "op", "owner"}},
+    {Kind::futex_return, "perflab_futex_return", {"comm?", "tid", "prio?", "uaddr", "op", "ret"}},
     {Kind::thread_kept, "perflab_thread_kept", {"comm?", "tid"}},
 };
 
@@ -159,7 +161,7 @@ constexpr std::array kKindNames{
     "dds_create_writer", "dds_write_pre", "dds_write", "dds_bind_stamp", "dispatch_subscription_callback",
     "function_entry", "function_exit", "binary_info", "binary_build_id", "binary_unload",
     "sched_switch", "sched_waking", "sched_wakeup", "sched_wakeup_new", "sched_migrate_task", "process_fork", "process_exec",
-    "process_exit", "wakeup_recovered", "cpu_held", "thread_kept"};
+    "process_exit", "wakeup_recovered", "cpu_held", "futex_wait", "futex_return", "thread_kept"};
 static_assert(kKindNames.size() == static_cast<std::size_t>(Kind::count));
 
 BoundField bound(const ctf::FieldLayout* field) {

@@ -37,7 +37,7 @@ enum class Kind : std::uint8_t {
   function_entry, function_exit, binary_info, binary_build_id, binary_unload,
   // Scheduler; schema.h turns them into SchedulerEvent
   sched_switch, sched_waking, sched_wakeup, sched_wakeup_new, sched_migrate_task, process_fork, process_exec, process_exit,
-  wakeup_recovered, cpu_held, thread_kept,  // perflab's own
+  wakeup_recovered, cpu_held, futex_wait, futex_return, thread_kept,  // perflab's own
   count
 };
 

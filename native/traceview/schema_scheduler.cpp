@@ -27,12 +27,16 @@ constexpr std::array kPlaces{Places{Kind::sched_switch, Normal::switched, 5, 4, 
                              Places{Kind::process_exit, Normal::exit, 1, 0, 2},
                              Places{Kind::wakeup_recovered, Normal::wakeup_recovered, 1, 0, 2, 3},
                              Places{Kind::cpu_held, Normal::cpu_held, 1, 0, 2, 3},
+                             Places{Kind::futex_wait, Normal::futex_wait, 1, 0, 2},
+                             Places{Kind::futex_return, Normal::futex_return, 1, 0, 2},
                              Places{Kind::thread_kept, Normal::kept, 1, 0}};
 // Of a switch also the thread that leaves, and of a fork the process.
 enum : int { kPreviousName, kPreviousTid, kPreviousPriority, kPreviousState };
 constexpr int kChildPid = 4;
 // Of a recovered wake-up; of who held a CPU until when and since when.
 constexpr int kWaited = 4, kHeld = 5;
+// Of a call to wait at an address; the last one is its owner, or what it returned.
+constexpr int kAddress = 3, kOperation = 4, kOwnerOrResult = 5;
 
 constexpr bool are_in_order() {
   for (std::size_t i = 0; i < kPlaces.size(); ++i) {
@@ -161,6 +165,13 @@ std::optional<SchedulerEvent> scheduler_event(const BoundEvent& bound, const ctf
     const auto held = static_cast<std::int64_t>(bound.value(event, kHeld));
     if (result.waited_ns < 0) return std::nullopt;
     if (held >= 0) result.held_ns = held;
+  }
+  if (bound.kind == Kind::futex_wait || bound.kind == Kind::futex_return) {
+    const auto operation = read.number(kOperation), last = read.number(kOwnerOrResult);
+    if (!operation || !last || !bound.has(kAddress)) return std::nullopt;
+    result.address = bound.value(event, kAddress);
+    result.operation = *operation;
+    (bound.kind == Kind::futex_wait ? result.owner : result.result) = *last;
   }
   if (bound.kind == Kind::process_exec && !tid) tid = -1;  // the thread that runs there
   if (!tid) return std::nullopt;

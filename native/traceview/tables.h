@@ -50,6 +50,12 @@ constexpr std::array<const char*, 7> names(EndState) {
   return {"preempted", "sleeping", "uninterruptible", "stopped", "traced", "ended", "other"};
 }
 
+// What a thread calls the kernel for when it waits at an address (futex(2)).
+enum class FutexOperation : std::uint8_t { wait, wait_bitset, wait_requeue_pi, lock_pi, lock_pi2, other };
+constexpr std::array<const char*, 6> names(FutexOperation) {
+  return {"wait", "wait_bitset", "wait_requeue_pi", "lock_pi", "lock_pi2", "other"};
+}
+
 // Objects
 // ------------------------------------------------------------------------------------------------------------
 
@@ -255,6 +261,19 @@ struct Holds : Table<Holds> {
   Int32 cpu, holder;  // holder: a thread; null while the CPU was idle, or where it is not known who ran
   UInt8 idle;         // 1: the CPU was seen to be idle
   PERFLAB_COLUMNS(thread, state, start_ns, end_ns, cpu, holder, idle)
+};
+
+// Calls by which threads wait at an address: for a lock, at a condition variable, for another thread to end.
+struct FutexWaits : Table<FutexWaits> {
+  Int32 thread;
+  Int64 start_ns, end_ns;  // end is null where events were lost, and that of the trace where it still waits
+  UInt64 address;
+  EnumColumn<FutexOperation> operation;
+  UInt8 shared;    // 1: other processes may wait there as well
+  Int32 priority;  // of the thread when it began
+  Int32 owner;     // the thread that held the lock when it began; null: no lock that says so
+  Int32 result;    // of the call: 0, or an error as a negative number; null where it did not return
+  PERFLAB_COLUMNS(thread, start_ns, end_ns, address, operation, shared, priority, owner, result)
 };
 
 }  // namespace perflab::traceview

@@ -47,6 +47,26 @@ std::vector<std::size_t> by_thread(const SchedulerRows& all, const Rows& rows,
   return order;
 }
 
+// Of linux/futex.h.
+constexpr std::int32_t kFutexPrivate = 128, kFutexClockRealtime = 256;
+
+FutexOperation operation_of(std::int32_t operation) noexcept {
+  switch (operation & ~(kFutexPrivate | kFutexClockRealtime)) {
+    case 0:
+      return FutexOperation::wait;
+    case 6:
+      return FutexOperation::lock_pi;
+    case 9:
+      return FutexOperation::wait_bitset;
+    case 11:
+      return FutexOperation::wait_requeue_pi;
+    case 13:
+      return FutexOperation::lock_pi2;
+    default:
+      return FutexOperation::other;
+  }
+}
+
 }  // namespace
 
 void ThreadHistory::write(const SchedulerRows& rows) {
@@ -67,6 +87,12 @@ void ThreadHistory::write(const SchedulerRows& rows) {
   }
   for (const MigrationRow& row : rows.migrations) {
     migrations_.push(rows.thread_of_life[at(row.life)], row.time_ns, row.from_cpu, row.to_cpu);
+  }
+  for (const FutexRow& row : rows.futex_waits) {
+    futex_waits_.push(rows.thread_of_life[at(row.life)], row.start_ns, time_or_null(row.end_ns), row.address,
+                      operation_of(row.operation),
+                      static_cast<std::uint8_t>((row.operation & kFutexPrivate) == 0),
+                      number_or_null(row.priority), thread_or_null(row.owner_life), row.result);
   }
   migration_times_.reserve(rows.migrations.size());
   for (const std::size_t i : by_thread(rows, rows.migrations, first_migration_)) {

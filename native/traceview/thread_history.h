@@ -39,6 +39,7 @@ class ThreadHistory {
   [[nodiscard]] const WakeUps& wake_ups() const noexcept { return wake_ups_; }
   [[nodiscard]] const Migrations& migrations() const noexcept { return migrations_; }
   [[nodiscard]] const Holds& holds() const noexcept { return holds_; }
+  [[nodiscard]] const FutexWaits& futex_waits() const noexcept { return futex_waits_; }
   // Nothing where the thread's state is not known during all of [begin, end].
   [[nodiscard]] std::optional<Split> split(std::int32_t thread, std::int64_t begin_ns,
                                            std::int64_t end_ns) const;
@@ -74,6 +75,7 @@ class ThreadHistory {
   WakeUps wake_ups_;
   Migrations migrations_;
   Holds holds_;
+  FutexWaits futex_waits_;
   // Of each thread the first row, and one more at the end.
   std::vector<std::size_t> first_state_, first_hold_, first_migration_;
   std::vector<Sums> before_;                   // of each state what its thread did in its states before

@@ -609,10 +609,19 @@ class ViewBuilder {
             {"has_wakeups", coverage.has_wakeups},
             {"has_waking", coverage.has_waking},
             {"has_migrations", coverage.has_migrations},
+            {"has_locks", has_locks()},
             {"contradictions", coverage.contradictions},
             {"inferred_states", coverage.inferred_states},
             {"recovered_wakeups", coverage.recovered_wakeups},
             {"filter", json_or_null(scheduler_filter_)}};
+  }
+
+  // Whether waits for locks were recorded; there may be none.
+  [[nodiscard]] bool has_locks() const {
+    return std::any_of(traces_.begin(), traces_.end(), [](const TraceFacts& trace) {
+      return std::any_of(trace.bounds.begin(), trace.bounds.end(),
+                         [](const BoundEvent& bound) { return bound.kind == Kind::futex_wait; });
+    });
   }
 
   [[nodiscard]] Json warnings_json() const {

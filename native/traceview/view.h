@@ -50,6 +50,7 @@ class View {
     f("functions", ros_.functions().functions()), f("function_calls", ros_.functions().calls());
     f("thread_states", scheduler_.states()), f("wake_ups", scheduler_.wake_ups());
     f("migrations", scheduler_.migrations()), f("holds", scheduler_.holds());
+    f("futex_waits", scheduler_.futex_waits());
   }
 
  private:

@@ -5,6 +5,8 @@ time in which it was ready it waited. The kernel's own count of that, the run de
 had the CPUs that it may use says the CPU time of all threads of the machine, each counted for the CPU where the last
 look finds it.
 
+A thread that waits for a lock which a starved one holds is named with it (lock_waits.py).
+
 The threads are those of the processes that are asked about, and the kernel's that serve only CPUs which these may use
 (ksoftirqd, rcuc, ktimers): a workload needs them as well.
 """
@@ -16,10 +18,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from perflab.experiment.lock_waits import LockWait, Thread, lock_waits
 from perflab.experiment.machine import POLICIES, POLICY, PRIORITY, STATE
 from perflab.kernel import Files, parse_cpu_list
 from perflab.processes import PROC, stat_fields
-from perflab.results.trial import CpuHolder, StarvedThread
+from perflab.results.trial import CpuHolder, LockWaiter, StarvedThread
 
 LOOKS = 20
 INTERVAL_S = 0.05  # 1 s in all: a period of the kernel's real-time throttling and of its fair server
@@ -30,8 +33,6 @@ READY = "R"
 OF_KERNEL = 0x00200000  # PF_KTHREAD of the kernel's sched.h
 KERNEL = "kernel"  # the role of its threads
 _FLAGS, _CPU = 6, 36  # in `stat_fields`
-
-Thread = tuple[int, int]  # pid and tid
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,7 @@ def starved(
             if (look := _look(proc, thread)) is not None:
                 seen[thread].append(look)
     passed_ns = max(1, clock() - began_ns)
+    waits = lock_waits(proc, [thread for thread in asked if thread[0] in names])
     found = []
     for thread in asked:
         looks = seen[thread]
@@ -90,7 +92,8 @@ def starved(
             continue
         if (of := _known(proc, thread)) is not None:
             holders = _holders(proc, seen, thread, frozenset(of.cpus), passed_ns)
-            found.append(_starved(names.get(thread[0]), thread, of, share, holders))
+            waiters = None if waits is None else _waiters(waits, thread, known, names)
+            found.append(_starved(names.get(thread[0]), thread, of, share, holders, waiters))
     return tuple(sorted(found, key=lambda thread: (thread.process is None, -thread.waiting_share, thread.tid)))
 
 
@@ -152,8 +155,31 @@ def _holders(
     return tuple(sorted(found, key=lambda holder: -holder.share)[:MOST_HOLDERS])
 
 
+def _waiters(
+    waits: Sequence[LockWait], owner: Thread, known: Mapping[Thread, Known], names: Mapping[int, str]
+) -> tuple[LockWaiter, ...]:
+    """Who waits for what that thread holds."""
+    return tuple(
+        LockWaiter(
+            process=names[wait.thread[0]],
+            tid=wait.thread[1],
+            name=known[wait.thread].name,
+            policy=known[wait.thread].policy,
+            priority=known[wait.thread].priority,
+            address=f"{wait.address:#x}",
+        )
+        for wait in waits
+        if wait.owner == owner
+    )
+
+
 def _starved(
-    process: str | None, thread: Thread, of: Known, share: float, holders: tuple[CpuHolder, ...]
+    process: str | None,
+    thread: Thread,
+    of: Known,
+    share: float,
+    holders: tuple[CpuHolder, ...],
+    lock_waiters: tuple[LockWaiter, ...] | None,
 ) -> StarvedThread:
     return StarvedThread(
         process=process,
@@ -165,4 +191,5 @@ def _starved(
         cpus=of.cpus,
         waiting_share=round(min(1.0, share), 3),
         holders=holders,
+        lock_waiters=lock_waiters,
     )

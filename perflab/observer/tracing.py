@@ -47,6 +47,10 @@ class Tracing(Observer):
     processes: Literal["tree", "system"] = Field(
         default="tree", description="scheduler events of what perflab started and of who stood in its way, or of all"
     )
+    locks: Switch = Field(
+        default=False,
+        description="where threads wait for locks and who holds them, by ebpf; each system call of the machine pays",
+    )
     trials: Literal["extra", "all"] = Field(
         default="extra", description="extra: one more trial per treatment, in no statistics; all: every trial"
     )
@@ -77,6 +81,7 @@ class Tracing(Observer):
             scheduler_buffer_bytes=self.scheduler_buffer,
             whole_system=self.processes == "system",
             flight_recorder_bytes=self.scheduler_buffer if self.snapshot else None,
+            locks=self.locks,
         )
 
     def check(self, host: Host, runtime: str) -> None:
@@ -97,7 +102,8 @@ class Tracing(Observer):
         found, missing = super().possible(host, runtime)
         if found is not None or self.scheduler != AUTO:
             return found, missing
-        rest, more = super(Tracing, self.model_copy(update={"scheduler": NONE})).possible(host, runtime)
+        user_space = self.model_copy(update={"scheduler": NONE, "locks": False})
+        rest, more = super(Tracing, user_space).possible(host, runtime)
         return rest, missing if rest is not None else more
 
     def configure(self, configuration: dict[str, Any], native: Native) -> None:

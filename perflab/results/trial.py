@@ -537,6 +537,24 @@ def _scheduled(policy: str | None, priority: int | None) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LockWaiter:
+    """A thread that waits for a lock which a starved thread of its process holds."""
+
+    process: str
+    tid: Count
+    name: str
+    policy: str | None
+    priority: Count | None
+    address: str
+    """Of the lock, in the memory of the process."""
+
+    @property
+    def words(self) -> str:
+        how = ", ".join(filter(None, (f"tid {self.tid}", _scheduled(self.policy, self.priority))))
+        return f"thread {self.name} ({how})"
+
+
+@dataclass(frozen=True, kw_only=True)
 class StarvedThread:
     """A thread that was ready to run, and did not get a CPU for most of the time it was looked at, or for long."""
 
@@ -556,6 +574,8 @@ class StarvedThread:
     """Its longest wait; null where no trace tells."""
     holders: tuple[CpuHolder, ...] = ()
     """Who had these CPUs meanwhile, the longest first."""
+    lock_waiters: tuple[LockWaiter, ...] | None = None
+    """Who waited, at the end of the look, for a lock that it held; null where that cannot be told, and of a trace."""
 
     @property
     def words(self) -> str:
@@ -567,7 +587,9 @@ class StarvedThread:
         else:
             waited = f"which could run and did not for {format_duration(self.longest_ns / NS_PER_S)}"
         behind = f" behind {self.holders[0].words}" if self.holders else ""
-        return f"thread {self.name}{f' ({how})' if how else ''}{place}, {waited}{behind}"
+        waiters = " and ".join(waiter.words for waiter in self.lock_waiters or ())
+        lock = f" and holds a lock that {waiters} waited for" if waiters else ""
+        return f"thread {self.name}{f' ({how})' if how else ''}{place}, {waited}{behind}{lock}"
 
 
 @dataclass(frozen=True, kw_only=True)

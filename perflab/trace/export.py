@@ -28,6 +28,7 @@ from perflab.trace.answer import SCHEMA_VERSION, Answer
 from perflab.trace.callbacks import callbacks
 from perflab.trace.columns import Column
 from perflab.trace.executor import executor
+from perflab.trace.locks import locks
 from perflab.trace.messages import messages, not_taken
 from perflab.trace.paths import Asked, paths
 from perflab.trace.quality import quality_of
@@ -59,6 +60,7 @@ def answers(trace: Source) -> Iterator[Answer]:
     yield executor(trace, None)
     yield scheduling(trace)
     yield starvation(trace)
+    yield locks(trace)
     yield why(trace)
     yield paths(trace, Asked(limit=None))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from perflab.trace import callbacks, compare, executor, messages, paths, scheduling, starvation, summary, why
+from perflab.trace import callbacks, compare, executor, locks, messages, paths, scheduling, starvation, summary, why
 from perflab.trace.answer import SCHEMA_VERSION
 from perflab.trace.columns import Column, Table
 
@@ -16,6 +16,7 @@ TABLES: dict[str, tuple[Table, ...]] = {
     "executor": executor.TABLES,
     "scheduling": scheduling.TABLES,
     "starvation": starvation.TABLES,
+    "locks": locks.TABLES,
     "paths": paths.TABLES,
     "why": tuple(why.TABLES["message"].values()),
     "why_callbacks": tuple(why.TABLES["callback"].values()),

@@ -8,14 +8,15 @@ Tables and their columns are those of native/traceview/tables.h, which docs/trac
     callback_instances publications takes intra_deliveries service_calls     what they did
     phases                                                                   what executors did
     functions function_calls                                                 instrumented functions
-    thread_states wake_ups migrations holds                                  the scheduler
+    thread_states wake_ups migrations holds futex_waits                      the scheduler
 
     *_ns             Int64, on the trace's time line (`facts["epoch_offset_ns"]` later it is ns since the epoch)
     references       Int32, row numbers of the table that they name: `callback`, `thread`, `publication`, ...
     numbers          Int32, Int64, UInt32, UInt64
     flags            Boolean
     enumerations     Enum, with the names and in the order of tables.h: `callbacks.kind`, `links.kind`, `takes.match`,
-                     `phases.phase`, `thread_states.state`, `thread_states.end_state`, `holds.state`
+                     `phases.phase`, `thread_states.state`, `thread_states.end_state`, `holds.state`,
+                     `futex_waits.operation`
     texts            String
 
 What is not known is null.
@@ -47,7 +48,7 @@ TABLES = (
     *("nodes", "publishers", "subscriptions", "services", "clients", "timers", "callbacks", "links"),
     *("callback_instances", "publications", "takes", "intra_deliveries", "service_calls"),
     *("phases", "functions", "function_calls"),
-    *("thread_states", "wake_ups", "migrations", "holds"),
+    *("thread_states", "wake_ups", "migrations", "holds", "futex_waits"),
 )
 
 # The tables that may be kept in part, and what of them is read: the names of columns by that of the table.

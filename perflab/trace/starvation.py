@@ -11,6 +11,7 @@ Definitions (docs/tracing.md, Who starved whom):
   waiter     a thread that slept while another one starved, and that this one woke when it ran again, before it slept
   role       executor: a thread that runs callbacks; middleware: any other of a process with callbacks; kernel: a thread
              that has no process; program: of any other process
+  lock       a waiter for a lock is one that slept for a lock that a starving thread held (perflab/trace/locks.py)
 A stretch in which a callback did not come, and what stood between: perflab/trace/starvation_gaps.py.
 """
 
@@ -22,7 +23,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from perflab.kernel import cpu_list
-from perflab.trace import names, starvation_gaps
+from perflab.trace import locks, names, starvation_gaps
 from perflab.trace.answer import Answer, Section
 from perflab.trace.columns import Table, because, count, flag, identity, percent, text, time
 from perflab.trace.names import NO_SCHEDULER
@@ -151,7 +152,33 @@ WAITERS = Table(
     spare=("for_process",),
 )
 
-TABLES = (VERDICT, STARVED, *starvation_gaps.TABLES, HOLDERS, WAITS, WAITERS)
+LOCKED = Table(
+    "lock_waiters",
+    "Who waited for locks that they held",
+    (
+        *OF_ANY,
+        _ROLE,
+        text("priority", "its priority, as people set it", "its events have no priority"),
+        time("at", "when it began to wait for the lock, from the beginning of the trace"),
+        time("waited", "how long it slept for the lock while the other one starved"),
+        locks.ADDRESS,
+        count("for_wait", "number of the wait for a CPU"),
+        text("for_process", "process of the thread that held the lock and starved", "that is no process"),
+        identity("for_pid", "its number", "that is no process"),
+        text("for_thread", "the thread that held the lock and starved"),
+        identity("for_tid", "its number"),
+        text("for_priority", "its priority then, as people set it", "its events have no priority"),
+        *_BY[:-2],
+        time("inversion", "how long of it one that is less urgent than this thread had that CPU"),
+    ),
+    shown=(
+        "host", "process", "thread", "tid", "priority", "at_ns", "waited_ns", "address", "for_thread", "for_tid",
+        "for_priority", "by_process", "by_thread", "by_priorities", "inversion_ns",
+    ),
+    spare=("by_process", "process", "address"),
+)  # fmt: skip
+
+TABLES = (VERDICT, STARVED, *starvation_gaps.TABLES, HOLDERS, WAITS, WAITERS, LOCKED)
 
 
 def starvation(
@@ -173,6 +200,7 @@ def starvation(
         found.holders_section(),
         found.waits_section(),
         found.waiters_section(waiters),
+        found.locked_section(),
     )
     return quality.answer("starvation", sections, "thread states", "wake-ups", scope=scope)
 
@@ -369,6 +397,64 @@ class _Found:
         notes = () if rows.height else ("no thread that starved woke another one after",)
         return section_of(
             self.trace, WAITERS, rows.select("thread_row", *WAITERS.names[len(OF_ANY) :]), notes, longest="waited_ns"
+        )
+
+    def locked_section(self) -> Section:
+        """The edges: this thread waits for a lock that one holds which could run and did not, behind a third."""
+        found = locks.LockWaits.of(self.trace, self.threads)
+        pieces, waits = found.pieces, self.waits
+        starving = Layer.of(waits.select("begin_ns", "end_ns", thread="thread_row").rename({"begin_ns": "start_ns"}))
+        owner, begin, end = (ints(pieces[name]) for name in ("owner_row", "start_ns", "end_ns"))
+        of, start, stop, row = starving.cut(owner, begin, end)
+        of, start, stop, row = (column[row >= 0] for column in (of, start, stop, row))
+        edges = (
+            pieces[of.tolist()]
+            .select("wait", "owner_row", "owner_priority_number")
+            .rename({"wait": "lock_wait"})
+            .with_columns(
+                edge=pl.int_range(pl.len(), dtype=pl.Int32),
+                for_wait=waits["wait"].gather(row),
+                start_ns=pl.Series(start, dtype=pl.Int64),
+                end_ns=pl.Series(stop, dtype=pl.Int64),
+            )
+        )
+        waiting = found.waits.select(
+            "thread_row", "begin_ns", "priority_number", "address_number", lock_wait="wait"
+        )  # fmt: skip
+        starved = self.with_holders().select(
+            *(column.name for column in _BY[:-2]),
+            for_wait="wait", for_process="process", for_pid="pid", for_thread="thread", for_tid="tid",
+        )  # fmt: skip
+        behind = held(
+            self.trace, self.threads,
+            edges.select("start_ns", "end_ns", wait="edge", thread_row="owner_row").rename({"start_ns": "begin_ns"}),
+        ).rename({"wait": "edge"})  # fmt: skip
+        rows = edges.join(waiting, on="lock_wait", how="left", maintain_order="left")
+        inverted = (
+            behind.join(rows.select("edge", "priority_number"), on="edge", how="left")
+            .filter(pl.col("priority") > pl.col("priority_number"))
+            .group_by("edge")
+            .agg(inversion_ns=pl.col("held_ns").sum())
+        )
+        rows = (
+            rows.join(inverted, on="edge", how="left", maintain_order="left")
+            .join(starved, on="for_wait", how="left", maintain_order="left")
+            .join(roles(self.trace, self.threads), on="thread_row", how="left", maintain_order="left")
+            .with_columns(
+                locks.hexadecimal(rows["address_number"]),
+                since_begin(self.trace, "begin_ns").alias("at_ns"),
+                pl.col("inversion_ns").fill_null(0),
+                waited_ns=pl.col("end_ns") - pl.col("start_ns"),
+                priority=locks.label("priority_number"),
+                for_priority=locks.label("owner_priority_number"),
+            )
+        )
+        none = (
+            "no thread waited for a lock that one held which starved" if locks.recorded(self.trace) else locks.NO_LOCKS
+        )
+        notes = () if rows.height else (none if self.trace.facts["scheduler"] is not None else NO_SCHEDULER,)
+        return section_of(
+            self.trace, LOCKED, rows.select("thread_row", *LOCKED.names[len(OF_ANY) :]), notes, longest="waited_ns"
         )
 
     def _why_empty(self) -> tuple[str, ...]:

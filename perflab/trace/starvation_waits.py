@@ -90,11 +90,12 @@ def held(trace: Source, threads: Threads, waits: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.when(pl.col("priority") > -FOREVER).then("priority"))
 
 
-def thread_words(row: Mapping[str, Any]) -> str:
-    """ "thread recv (tid 21) of listener"."""
+def thread_words(row: Mapping[str, Any], priority: str | None = None) -> str:
+    """ "thread recv (tid 21) of listener"; with its priority, where that is given."""
     process = row["process"]
     place = f" of {process} (pid {row['pid']})" if process is not None else ""
-    return f"thread {row['thread'] or '(unnamed)'} (tid {row['tid']}){place}"
+    how = ", ".join(filter(None, (f"tid {row['tid']}", priority)))
+    return f"thread {row['thread'] or '(unnamed)'} ({how}){place}"
 
 
 def behind_words(row: Mapping[str, Any]) -> str:

@@ -52,6 +52,7 @@ class RecordingSettings:
     scheduler_buffer_bytes: int = 4 << 20  # per CPU
     whole_system: bool = False  # otherwise only what concerns the processes below the roots
     flight_recorder_bytes: int | None = None  # of scheduler events, where only the last ones are kept
+    locks: bool = False  # where threads wait for locks, and who holds them: by EBPF alone
 
 
 @dataclass(eq=False)
@@ -82,7 +83,7 @@ class Recording:
         """Returns when all tracers record. Raises Unavailable where one cannot; then none does."""
         self._began_ns, self._began = time.monotonic_ns(), datetime.now(UTC).isoformat(timespec="milliseconds")
         self.directory.mkdir(parents=True, exist_ok=True)
-        source = source_of(self.settings.scheduler, self.native)
+        source = source_of(self.settings.scheduler, self.native, locks=self.settings.locks)
         kernel = source == LTTNG
         try:
             if self.settings.user_space is not None or kernel:
@@ -95,6 +96,7 @@ class Recording:
                     roots=() if self.settings.whole_system else tuple(roots),
                     buffer_bytes=self.settings.scheduler_buffer_bytes,
                     flight_recorder_bytes=self.settings.flight_recorder_bytes,
+                    locks=self.settings.locks,
                 )
                 self._scheduler.begin(self.start, self.native)
             if self.settings.scheduler != NONE:
@@ -164,12 +166,15 @@ def node_setting(runtime: str, native: Native) -> dict[str, Any]:
     return {"library": str(native.folder / TRACEPOINTS) if runtime == "dds" else None}
 
 
-def source_of(scheduler: str, native: Native) -> str:
+def source_of(scheduler: str, native: Native, *, locks: bool = False) -> str:
     """Which recorder "auto" is on this machine: LTTng's modules; else a BPF program, which costs the traced threads
-    less than perf's buffers do and sees switches that these do not; else perf_event (docs/recording.md).
+    less than perf's buffers do and sees switches that these do not; else perf_event (docs/recording.md). Who holds a
+    lock only the BPF program can tell.
     """
     if scheduler != AUTO:
         return scheduler
+    if locks:
+        return EBPF
     if lttng.has_kernel_modules() and lttng.may_trace_kernel():
         return LTTNG
     program = native.folder / SchedulerRecorder.PROGRAM
@@ -183,7 +188,9 @@ def source_of(scheduler: str, native: Native) -> str:
 def check(settings: RecordingSettings, native: Native, host: Host | None = None) -> None:
     """Raises Unavailable where it cannot be recorded here, BadInput where no machine like it could; changes nothing."""
     _check_memory(settings, host or Host())
-    source = source_of(settings.scheduler, native)
+    source = source_of(settings.scheduler, native, locks=settings.locks)
+    if settings.locks and source != EBPF:
+        raise BadInput(f"waits for locks are recorded by {EBPF} alone, and the scheduler's events by {source}")
     if settings.user_space is not None or source == LTTNG:
         lttng.check()
     if settings.user_space is not None:
@@ -201,7 +208,9 @@ def check(settings: RecordingSettings, native: Native, host: Host | None = None)
     if source in OWN_SOURCES:
         program = native.program(SchedulerRecorder.PROGRAM)
         try:
-            check_source(program, source, settings.scheduler_buffer_bytes, settings.flight_recorder_bytes)
+            check_source(
+                program, source, settings.scheduler_buffer_bytes, settings.flight_recorder_bytes, settings.locks
+            )
         except OSError as error:
             raise Unavailable(f"{program} cannot be started: {error.strerror}; build it again with `make`") from error
 

@@ -36,7 +36,11 @@ def complaint(program: Path, source: str) -> str | None:
 
 @functools.cache
 def check_source(
-    program: Path, source: str, buffer_bytes: int | None = None, flight_recorder_bytes: int | None = None
+    program: Path,
+    source: str,
+    buffer_bytes: int | None = None,
+    flight_recorder_bytes: int | None = None,
+    locks: bool = False,
 ) -> None:
     """Opens the source as a recording would, and closes it. Raises BadInput, Unavailable, OSError."""
     command = [str(program), "--check", "--source", source]
@@ -44,6 +48,8 @@ def check_source(
         command += ["--buffer-bytes", str(buffer_bytes)]
     if flight_recorder_bytes is not None:
         command += ["--flight-recorder", str(flight_recorder_bytes)]
+    if locks:
+        command.append("--locks")
     try:
         run = programs.ask(command, limit_s=CHECK_LIMIT_S)
     except subprocess.TimeoutExpired as error:
@@ -66,6 +72,7 @@ class SchedulerRecorder:
     roots: tuple[int, ...] = ()
     buffer_bytes: int = 4 << 20
     flight_recorder_bytes: int | None = None
+    locks: bool = False
     _companion: Companion | None = None
     _told: dict[str, Any] | None = None
 
@@ -79,6 +86,8 @@ class SchedulerRecorder:
             command += ["--root", str(pid)]
         if self.flight_recorder_bytes is not None:
             command += ["--flight-recorder", str(self.flight_recorder_bytes)]
+        if self.locks:
+            command.append("--locks")
         self._companion = start("scheduler_recorder", command, control=True)
         self._await("recording", START_LIMIT_S)
 

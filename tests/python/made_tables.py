@@ -16,6 +16,7 @@ _LINK = pl.Enum(["periodic_async", "partial_sync"])
 _PHASE = pl.Enum(["get_next_ready", "wait_for_work", "execute", "dispatch"])
 _STATE = pl.Enum(["running", "preempted", "blocked", "woken", "stopped", "traced"])
 _END = pl.Enum(["preempted", "sleeping", "uninterruptible", "stopped", "traced", "ended", "other"])
+_FUTEX = pl.Enum(["wait", "wait_bitset", "wait_requeue_pi", "lock_pi", "lock_pi2", "other"])
 
 _VALID = {"valid_from_ns": _I64, "valid_to_ns": _I64}
 _ENDPOINT = {"process": _I32, "node": _I32, "handle": _U64, "rmw_handle": _U64, "topic": _TEXT, "gid": _TEXT}
@@ -76,6 +77,10 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     "holds": {
         "thread": _I32, "state": _STATE, "start_ns": _I64, "end_ns": _I64, "cpu": _I32, "holder": _I32,
         "idle": _FLAG,
+    },
+    "futex_waits": {
+        "thread": _I32, "start_ns": _I64, "end_ns": _I64, "address": _U64, "operation": _FUTEX, "shared": _FLAG,
+        "priority": _I32, "owner": _I32, "result": _I32,
     },
 }  # fmt: skip
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import platform
+import struct
 from pathlib import Path
 
 import pytest
 
+from perflab.experiment.lock_waits import _CALLS as CALLS
 from perflab.experiment.starved import LOOKS, starved
 from perflab.results.trial import StarvedThread
 
 STEP_NS = 50_000_000
+ADDRESS = 0x1000
 
 
 class Machine:
@@ -18,6 +22,7 @@ class Machine:
     def __init__(self, root: Path) -> None:
         self.root, self.now_ns = root, 0
         self.threads: dict[int, tuple[str, float, str]] = {}
+        self.calls: dict[int, str] = {}
 
     def thread(
         self, tid: int, name: str, state: str, share: float, *, cpus: str = "0-1", cpu: int = 1, policy: str = "12 2",
@@ -35,6 +40,18 @@ class Machine:
         (folder / "stat").write_text(f"{tid} ({name}) {state} {' '.join(rest)}\n")
         self.threads[tid] = (state, share, str(folder / "schedstat"))
         self.write()
+        return self
+
+    def waits_for_lock(self, tid: int, operation: int, *mutex: int) -> Machine:
+        """A further thread of process 7 sleeps, at a mutex whose memory is the word, count, owner, users and kind."""
+        self.thread(tid, "high", "S", 0.0, policy="80 2")
+        folder = self.root / "7" / "task" / str(tid)
+        (self.root / str(tid) / "task" / str(tid)).rename(folder)
+        self.threads[tid] = ("S", 0.0, str(folder / "schedstat"))
+        (folder / "syscall").write_text(
+            f"{CALLS[platform.machine()]} {ADDRESS:#x} {operation:#x} 0x2 0x0 0x0 0x0 0x0 0x0\n"
+        )
+        (self.root / "7" / "mem").write_bytes(b"\0" * ADDRESS + struct.pack("=IIiII", *mutex))
         return self
 
     def write(self) -> None:
@@ -96,3 +113,36 @@ def test_a_thread_that_ends_is_left_out(tmp_path: Path) -> None:
             machine.threads.clear()
 
     assert starved({"ping": 7}, proc=tmp_path, wait=wait, clock=lambda: machine.now_ns) == ()
+
+
+WAIT, WAIT_BITSET, LOCK_PI = 128, 128 | 9, 128 | 6
+
+
+@pytest.mark.parametrize(
+    ("operation", "mutex", "found"),
+    [
+        (WAIT, (2, 0, 7, 1, 0), True),
+        (LOCK_PI, (0x80000007, 0, 0, 1, 32), True),  # the word has the owner
+        (WAIT, (0x80000007, 0, 7, 1, 16), True),  # robust
+        (WAIT, (2, 0, 8, 1, 0), False),  # another one holds it
+        (WAIT, (2, 0, 4711, 1, 0), False),  # no thread has that number
+        (WAIT, (0, 0, 7, 1, 0), False),  # nobody holds it
+        (WAIT, (2, 0, 7, 0, 0), False),  # a mutex that is held has a user
+        (WAIT, (2, 0, 7, 1, 0x7F00), False),  # no kind of a mutex
+        (WAIT_BITSET, (7, 0, 7, 1, 0), False),  # waits for a thread to end
+        (128 | 1, (2, 0, 7, 1, 0), False),  # wakes
+    ],
+)
+def test_who_waits_for_a_lock_that_a_starved_thread_holds_is_named(
+    tmp_path: Path, operation: int, mutex: tuple[int, ...], found: bool
+) -> None:
+    machine = Machine(tmp_path).thread(7, "low", "R", 0.0).waits_for_lock(8, operation, *mutex)
+    (thread,) = machine.starved()
+    waiters = [(w.process, w.tid, w.name, w.priority, w.address) for w in thread.lock_waiters or ()]
+    assert waiters == ([("ping", 8, "high", 80, hex(ADDRESS))] if found else [])
+    assert ("holds a lock that thread high (tid 8, RR 80) waited for" in thread.words) == found
+
+
+def test_that_nobody_may_look_is_not_that_nobody_waits(tmp_path: Path) -> None:
+    (thread,) = Machine(tmp_path).thread(7, "recv", "R", 0.0).starved()
+    assert thread.lock_waiters is None

@@ -1,9 +1,9 @@
 // perflab-scheduler-recorder: what the scheduler does on all CPUs, as CTF with the names of LTTng's kernel
 // tracer.
 //
-//   perflab-scheduler-recorder --output DIR [--source perf_event|ebpf] [--root PID]... [--buffer-bytes N]
-//                              [--flight-recorder BYTES] [--control-fd N] [--duration-s S]
-//   perflab-scheduler-recorder --check [--source perf_event|ebpf]
+//   perflab-scheduler-recorder --output DIR [--source perf_event|ebpf] [--root PID]... [--locks]
+//                              [--buffer-bytes N] [--flight-recorder BYTES] [--control-fd N] [--duration-s S]
+//   perflab-scheduler-recorder --check [--source perf_event|ebpf] [--locks]
 //
 // With --check nothing is recorded: it says whether it could be.
 // Ends when told so on the control channel, when that closes, with its parent, on SIGTERM and SIGINT, and
@@ -31,8 +31,8 @@ using namespace perflab::tracing;
 using nlohmann::json;
 
 constexpr const char* kArguments =
-    "--output DIR [--source perf_event|ebpf] [--root PID]... [--buffer-bytes N] [--flight-recorder BYTES] "
-    "[--control-fd N] [--duration-s S] | --check [--source perf_event|ebpf]";
+    "--output DIR [--source perf_event|ebpf] [--root PID]... [--locks] [--buffer-bytes N] [--flight-recorder "
+    "BYTES] [--control-fd N] [--duration-s S] | --check [--source perf_event|ebpf] [--locks]";
 constexpr int kMostPid = std::numeric_limits<int>::max();
 // Buffers are looked at that often even when they are not a quarter full, and what they held is on disk after
 // a second.
@@ -51,6 +51,7 @@ struct Arguments {
 
 void set_options(Options& options, Arguments& arguments) {
   options.flag("check", arguments.check)
+      .flag("locks", arguments.source_settings.futexes)
       .text("output", arguments.recording.folder)
       .value("source",
              [&](std::string_view text) {

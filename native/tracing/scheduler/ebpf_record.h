@@ -30,9 +30,15 @@ struct scheduler_record {
   // wakeup_recovered and cpu_held have this too.
   __s64 waited_ns, held_ns;
 };
+// Behind the first part of futex_wait and futex_return.
+struct futex_call {
+  __u64 address;
+  __s32 operation, result;
+};
 enum {
   kShortRecordBytes = __builtin_offsetof(struct scheduler_record, other_priority),
-  kLongRecordBytes = __builtin_offsetof(struct scheduler_record, waited_ns)
+  kLongRecordBytes = __builtin_offsetof(struct scheduler_record, waited_ns),
+  kFutexRecordBytes = kShortRecordBytes + sizeof(struct futex_call)
 };
 
 enum filter {

@@ -50,6 +50,13 @@ constexpr const char* kCame = "sched_exit_tp";  // the tracepoint of on_came
 // By EventKind.
 constexpr std::array<const char*, kKernelEvents> kPrograms = {
     "on_switch", "on_waking", "on_wakeup", "on_wakeup_new", "on_migrate", "on_fork", "on_exec", "on_exit"};
+constexpr std::array<const char*, 2> kFutexPrograms = {"on_call", "on_return"};
+// Whether the programs know where the arguments of a system call are.
+#if defined(__x86_64__) || defined(__aarch64__)
+constexpr bool kKnowsCalls = true;
+#else
+constexpr bool kKnowsCalls = false;
+#endif
 constexpr const char* kTypes = "/sys/kernel/btf/vmlinux";
 // linux/capability.h
 constexpr unsigned kCapSysAdmin = 21, kCapPerfmon = 38, kCapBpf = 39;
@@ -113,6 +120,12 @@ void require_kernel() {
                       "): it needs CONFIG_DEBUG_INFO_BTF=y; use the source perf_event");
 }
 
+void require_futexes() {
+  if (!kKnowsCalls)
+    throw Unsupported("eBPF: on this machine the programs do not know where a system call has its arguments, and so "
+                      "not of waits for locks; record without locks");
+}
+
 // Why the kernel refused `what` with this errno, and the command that helps. `verifier`: what its verifier
 // wrote, if it came that far.
 [[noreturn]] void refuse(const std::string& what, int reason, std::string_view verifier = {}) {
@@ -169,6 +182,13 @@ std::optional<SchedulerEvent> event_of(const scheduler_record& record,
     if (bytes.size() < sizeof record) return std::nullopt;
     event.waited_ns = record.waited_ns;
     event.held_ns = record.held_ns;
+  } else if (event.kind == EventKind::futex_wait || event.kind == EventKind::futex_return) {
+    if (bytes.size() < kFutexRecordBytes) return std::nullopt;
+    futex_call call{};
+    std::memcpy(&call, rest, sizeof call);
+    event.address = static_cast<std::int64_t>(call.address);
+    event.operation = call.operation;
+    event.result = call.result;
   } else if (bytes.size() >= kLongRecordBytes) {
     event.other_priority = record.other_priority;
     event.other_comm = comm_of(record.other_comm);
@@ -182,14 +202,16 @@ class EbpfSource final : public Source {
   explicit EbpfSource(const SourceSettings& settings)
       : cpus_(cpus_to_record(settings)),
         all_cpus_(settings.cpus.empty()),
+        futexes_(settings.futexes),
         possible_cpus_(static_cast<unsigned>(std::max(0, libbpf_num_possible_cpus()))) {
     if (possible_cpus_ > kMostCpus)
       throw Unsupported("eBPF: this machine may have " + std::to_string(possible_cpus_) +
                         " CPUs, the programs know at most " + std::to_string(kMostCpus) +
                         "; use the source perf_event");
     require_kernel();
+    if (settings.futexes) require_futexes();
     make_rings(settings.buffer_bytes);
-    load(settings.buffer_bytes, settings.unheard);
+    load(settings);
     attach();
     batch_.reserve(kBatch);
     for (const std::int32_t root : settings.roots) add_root(root);
@@ -198,6 +220,7 @@ class EbpfSource final : public Source {
 
   [[nodiscard]] const char* name() const noexcept override { return "ebpf"; }
   [[nodiscard]] bool filters() const noexcept override { return true; }
+  [[nodiscard]] bool has_futexes() const noexcept override { return futexes_; }
   [[nodiscard]] std::vector<unsigned> cpus() const override { return cpus_; }
 
   void start() override {
@@ -310,14 +333,14 @@ class EbpfSource final : public Source {
 
   // What recovers events takes more of the kernel than the rest: where that is refused, they are loaded
   // without it, and what it would recover stays missing.
-  void load(std::size_t ring_bytes, const std::vector<EventKind>& unheard) {
+  void load(const SourceSettings& settings) {
     libbpf_set_print(nullptr);  // what it would print is in the exceptions
-    if (!load_programs(true, unheard)) load_programs(false, unheard);
-    share(ring_bytes);
+    if (!load_programs(true, settings)) load_programs(false, settings);
+    share(settings.buffer_bytes);
   }
 
   // False: the kernel refuses what recovers, or all of it.
-  bool load_programs(bool recovering, const std::vector<EventKind>& unheard) {
+  bool load_programs(bool recovering, const SourceSettings& settings) {
     const std::vector<char> code(_binary_scheduler_bpf_o_start, _binary_scheduler_bpf_o_end);  // aligned
     std::vector<char> verifier(1 << 20);
     LIBBPF_OPTS(bpf_object_open_opts, options);
@@ -326,12 +349,13 @@ class EbpfSource final : public Source {
     options.kernel_log_size = verifier.size();
     object_.reset(bpf_object__open_mem(code.data(), code.size(), &options));
     if (!object_) refuse("reading the programs", errno);
-    for (const EventKind kind : unheard) leave_out(kPrograms.at(static_cast<std::size_t>(kind)));
+    for (const EventKind kind : settings.unheard) leave_out(kPrograms.at(static_cast<std::size_t>(kind)));
+    for (const char* const program : kFutexPrograms)
+      if (!settings.futexes) leave_out(program);
     // Of Linux 6.15.
     if (!recovering || libbpf_find_vmlinux_btf_id(kCame, BPF_TRACE_RAW_TP) < 0) leave_out("on_came");
-    bpf_map* const constant = bpf_object__find_map_by_name(object_.get(), ".rodata.recover");
-    if (bpf_map__set_initial_value(constant, &recovering, sizeof recovering) != 0)
-      refuse("preparing the programs", errno);
+    set_constant(".rodata.recover", recovering);
+    set_constant(".rodata.futex", long{SYS_futex});
     const int error = bpf_object__load(object_.get());
     if (error != 0 && !recovering) refuse("loading the programs", -error, verifier.data());
     return error == 0;
@@ -339,6 +363,12 @@ class EbpfSource final : public Source {
 
   void leave_out(const char* program) {
     bpf_program__set_autoload(bpf_object__find_program_by_name(object_.get(), program), false);
+  }
+
+  template <typename Value>
+  void set_constant(const char* section, const Value& value) {
+    bpf_map* const constant = bpf_object__find_map_by_name(object_.get(), section);
+    if (bpf_map__set_initial_value(constant, &value, sizeof value) != 0) refuse("preparing the programs", errno);
   }
 
   void share(std::size_t ring_bytes) {
@@ -469,7 +499,7 @@ class EbpfSource final : public Source {
   }
 
   const std::vector<unsigned> cpus_;
-  const bool all_cpus_;
+  const bool all_cpus_, futexes_;
   const unsigned possible_cpus_;
   Descriptor epoll_;
   std::vector<Ring> rings_;

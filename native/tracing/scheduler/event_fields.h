@@ -63,6 +63,18 @@ inline std::span<const EventField> fields_of(EventKind kind) {
                                                        {"cpu", nullptr, &E::target_cpu},
                                                        {"until_ns", nullptr, &E::waited_ns},
                                                        {"since_ns", nullptr, &E::held_ns}}};
+  static constexpr std::array<EventField, 6> kFutexWait = {{{"comm", nullptr, &E::subject_comm},
+                                                            {"tid", nullptr, &E::subject},
+                                                            {"prio", nullptr, &E::subject_priority, true},
+                                                            {"uaddr", nullptr, &E::address},
+                                                            {"op", nullptr, &E::operation},
+                                                            {"owner", nullptr, &E::other}}};
+  static constexpr std::array<EventField, 6> kFutexReturn = {{{"comm", nullptr, &E::subject_comm},
+                                                              {"tid", nullptr, &E::subject},
+                                                              {"prio", nullptr, &E::subject_priority, true},
+                                                              {"uaddr", nullptr, &E::address},
+                                                              {"op", nullptr, &E::operation},
+                                                              {"ret", nullptr, &E::result}}};
   switch (kind) {
     case EventKind::switched:
       return kSwitch;
@@ -82,6 +94,10 @@ inline std::span<const EventField> fields_of(EventKind kind) {
       return kRecovered;
     case EventKind::cpu_held:
       return kHeld;
+    case EventKind::futex_wait:
+      return kFutexWait;
+    case EventKind::futex_return:
+      return kFutexReturn;
   }
   return {};
 }

@@ -209,6 +209,10 @@ class PerfSource final : public Source {
  public:
   explicit PerfSource(const SourceSettings& settings) : buffer_bytes_(settings.buffer_bytes) {
     const std::vector<unsigned> numbers = cpus_to_record(settings);
+    if (settings.futexes)
+      throw Unsupported(
+          "perf_event cannot read who holds a lock, which is in the memory of the process: waits for locks "
+          "need the source ebpf");
     for (std::size_t i = 0; i < kKernelEvents; ++i)
       points_.push_back(read_tracepoint(static_cast<EventKind>(i)));
     raise_descriptor_limit();

@@ -93,6 +93,8 @@ bool ProcessTree::keep(unsigned cpu, const SchedulerEvent& event) {
       return true;
     }
     case EventKind::wakeup_recovered:
+    case EventKind::futex_wait:
+    case EventKind::futex_return:
       return contains(event.subject);
     case EventKind::cpu_held:
       return true;

@@ -20,7 +20,7 @@ CtfSettings ctf_settings(const RecordingSettings& settings, const CtfUuid& uuid,
   CtfSettings ctf;
   ctf.folder = settings.folder;
   ctf.uuid = uuid;
-  ctf.metadata = scheduler_metadata({uuid, source.name(), !settings.roots.empty()});
+  ctf.metadata = scheduler_metadata({uuid, source.name(), !settings.roots.empty(), source.has_futexes()});
   ctf.cpus = source.cpus();
   ctf.flight_recorder_bytes = settings.flight_recorder_bytes;
   // Whole packets are forgotten: of a small memory they must be a small part.
@@ -214,7 +214,7 @@ void Recording::remember(const SchedulerEvent& event, std::int64_t time_ns) {
 
 void Recording::begin_filter() {
   filtering_ = true;
-  writer_.replace_metadata(scheduler_metadata({uuid_, source_.name(), true}));
+  writer_.replace_metadata(scheduler_metadata({uuid_, source_.name(), true, source_.has_futexes()}));
 }
 
 // Of the flight recorder: what was said in packets that are forgotten.

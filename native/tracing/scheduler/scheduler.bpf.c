@@ -14,6 +14,7 @@
 // of the tree as subject or other, and switches on a CPU where one waits. All changes of one member happen
 // under the kernel's locks of its run queue; the counts are changed by several CPUs, and so atomically.
 #include <linux/bpf.h>
+#include <linux/futex.h>
 // behind bpf.h
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
@@ -39,7 +40,9 @@ enum event_kind {
   kExec,
   kExit,
   kWakeupRecovered,
-  kCpuHeld
+  kCpuHeld,
+  kFutexWait,
+  kFutexReturn
 };
 
 // Of the kernel's structures what is read here. A name behind ___ is an older layout of the same one.
@@ -85,6 +88,16 @@ struct task_struct___before_5_16 {
 struct linux_binprm {
   const char *filename;
 };
+// Registers of a system call, by machine.
+struct pt_regs___x86 {
+  unsigned long di, si, orig_ax;
+  __u16 cs;
+};
+struct pt_regs___arm64 {
+  __u64 regs[31];
+  __u64 pstate, orig_x0;
+  __s32 syscallno;
+};
 struct bpf_iter__task {
   struct bpf_iter_meta *meta;
   struct task_struct *task;
@@ -95,6 +108,8 @@ extern int LINUX_KERNEL_VERSION __kconfig;
 
 // Off where the verifier of this kernel refuses what it takes.
 const volatile bool recover SEC(".rodata.recover") = true;
+// Of the system call futex on this machine.
+const volatile long futex_number SEC(".rodata.futex") = -1;
 
 struct scheduler_shared shared;
 
@@ -522,6 +537,90 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_tid, struct linux_binprm
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task) {
   write_short(member_of(task) != NULL, kExit, task, 0, 0);
+  return 0;
+}
+
+// Futexes: loaded where they are asked for, as each system call of the machine then passes these programs
+// ---------------------------------------------------------------------------------------------------------
+
+// pthread_mutex_t of glibc on machines of 64 bits, as far as it is read.
+struct mutex {
+  __u32 word, count;
+  __s32 owner;
+  __u32 users, kind;
+};
+
+static __always_inline bool may_wait(__u32 operation) {
+  switch (operation & FUTEX_CMD_MASK) {
+    case FUTEX_WAIT:
+    case FUTEX_WAIT_BITSET:
+    case FUTEX_WAIT_REQUEUE_PI:
+    case FUTEX_LOCK_PI:
+    case FUTEX_LOCK_PI2:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// The thread that the lock's memory names as its owner: of a lock that inherits priorities, and of a robust
+// one, the word itself; of other mutexes the field behind it, if all that is read looks like a mutex that
+// somebody holds. 0: none. Readers check that there is such a thread.
+static __always_inline __s32 owner_of(__u64 address, __u32 operation) {
+  enum { kKinds = 1 << 10 };  // with its flags, the type is below
+  const __u32 command = operation & FUTEX_CMD_MASK;
+  struct mutex mutex = {};
+  if (command == FUTEX_WAIT_REQUEUE_PI) return 0;  // at a condition variable
+  if (bpf_probe_read_user(&mutex.word, sizeof mutex.word, (const void *)address)) return 0;
+  if (command == FUTEX_LOCK_PI || command == FUTEX_LOCK_PI2) return mutex.word & FUTEX_TID_MASK;
+  if (mutex.word & FUTEX_WAITERS) return mutex.word & FUTEX_TID_MASK;
+  if (mutex.word != 1 && mutex.word != 2) return 0;
+  if (bpf_probe_read_user(&mutex, sizeof mutex, (const void *)address)) return 0;
+  return mutex.users && mutex.kind < kKinds ? mutex.owner : 0;
+}
+
+// Whether these are the registers of a thread of 64 bits that makes this system call to wait; then with what.
+static __always_inline bool is_futex_wait(const void *registers, struct futex_call *call) {
+  enum { kUserCode = 0x33, kMode32 = 0x10 };  // a segment of x86, a bit of arm64
+  const struct pt_regs___x86 *const x86 = registers;
+  const struct pt_regs___arm64 *const arm64 = registers;
+  if (bpf_core_field_exists(x86->orig_ax)) {
+    if ((long)x86->orig_ax != futex_number || x86->cs != kUserCode) return false;
+    call->address = x86->di;
+    call->operation = x86->si;
+  } else if (bpf_core_field_exists(arm64->syscallno)) {
+    if (arm64->syscallno != futex_number || arm64->pstate & kMode32) return false;
+    call->address = arm64->orig_x0;
+    call->operation = arm64->regs[1];
+  }
+  return may_wait(call->operation);
+}
+
+static __always_inline void write_futex(enum event_kind kind, const struct futex_call *call) {
+  struct task_struct *const task = bpf_get_current_task_btf();
+  struct member *const member = member_of(task);
+  const bool of_tree = member || shared.filter != kFilterOn;
+  const __s32 owner = kind == kFutexWait && of_tree ? owner_of(call->address, call->operation) : 0;
+  struct place place = reserve(member != NULL, kind, task, kFutexRecordBytes);
+  if (!place.record) return;
+  place.record->other = owner;
+  __builtin_memcpy((char *)place.record + kShortRecordBytes, call, sizeof *call);
+  submit(place);
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(on_call, struct pt_regs *registers, long number) {
+  struct futex_call call = {};
+  if (number == futex_number && is_futex_wait(registers, &call)) write_futex(kFutexWait, &call);
+  return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_return, struct pt_regs *registers, long result) {
+  struct futex_call call = {};
+  if (!is_futex_wait(registers, &call)) return 0;
+  call.result = result;
+  write_futex(kFutexReturn, &call);
   return 0;
 }
 

@@ -107,8 +107,11 @@ std::string scheduler_metadata(const SchedulerTraceFacts& facts) {
   std::string text = ctf_preamble(
       facts.uuid, environment(facts), first_line("/proc/sys/kernel/random/boot_id"), epoch_offset_ns(),
       "\tevent.context := struct {\n\t\tint32_t _pid;\n\t\tint32_t _tid;\n\t};\n");
-  for (std::uint16_t id = 0; id < kEventNames.size(); ++id)
-    text += declaration(kEventNames[id], id, fields_of(static_cast<EventKind>(id)));
+  for (std::uint16_t id = 0; id < kEventNames.size(); ++id) {
+    const auto kind = static_cast<EventKind>(id);
+    if (facts.futexes || (kind != EventKind::futex_wait && kind != EventKind::futex_return))
+      text += declaration(kEventNames[id], id, fields_of(kind));
+  }
   return text + declaration("perflab_thread_kept", kThreadKept, kKept);
 }
 

@@ -35,13 +35,16 @@ enum class EventKind : std::uint8_t {
   exec,
   exit,
   wakeup_recovered,  // before the switch to a thread that was not seen to be woken, or its migration
-  cpu_held           // before that, or a migration: who had the CPU for which the thread waited
+  cpu_held,          // before that, or a migration: who had the CPU for which the thread waited
+  // Only where they are asked for:
+  futex_wait,   // a thread calls the kernel to wait at an address
+  futex_return  // and comes back
 };
-constexpr std::array<const char*, 10> kEventNames = {
+constexpr std::array<const char*, 12> kEventNames = {
     "sched_switch",       "sched_waking",       "sched_wakeup",
     "sched_wakeup_new",   "sched_migrate_task", "sched_process_fork",
     "sched_process_exec", "sched_process_exit", "perflab_wakeup_recovered",
-    "perflab_cpu_held"};
+    "perflab_cpu_held",   "perflab_futex_wait", "perflab_futex_return"};
 constexpr std::size_t kKernelEvents = 8;  // the first of them are tracepoints
 
 // prev_state of a thread of which only the next one is known to have come: whether it sleeps is not known. No
@@ -60,7 +63,8 @@ struct SchedulerEvent {
   std::int32_t subject = 0;
   std::int32_t subject_priority = 0;
   Comm subject_comm{};
-  // switched: the one that comes; fork: the child (its tid); exec: the tid that the thread had before.
+  // switched: the one that comes; fork: the child (its tid); exec: the tid that the thread had before;
+  // futex_wait: the owner of the lock by its memory, 0 where that names none.
   std::int32_t other = 0;
   std::int32_t other_pid = 0;  // fork: the child's process; 0: not known
   std::int32_t other_priority = 0;
@@ -72,6 +76,9 @@ struct SchedulerEvent {
   // that is not known).
   // cpu_held: how long before it the subject left target_cpu (0: it is there), and had come.
   std::int64_t waited_ns = 0, held_ns = -1;
+  // futex_wait and futex_return: the address, FUTEX_* with its flags, and what the call returned.
+  std::int64_t address = 0;
+  std::int32_t operation = 0, result = 0;
   std::string_view filename;  // exec; lives as long as the call of the handler
 };
 
@@ -80,6 +87,7 @@ struct SourceSettings {
   std::size_t buffer_bytes = 4u << 20;  // per CPU; a power of two times the page size
   // Only with a source that filters in the kernel (`filters()`): processes that descend from these.
   std::vector<std::int32_t> roots;
+  bool futexes = false;  // futex_wait and futex_return too; perf_event has none
   // For tests: as on a machine that keeps events of these kinds from the source.
   std::vector<EventKind> unheard;
 };
@@ -102,6 +110,7 @@ class Source {
 
   [[nodiscard]] virtual const char* name() const noexcept = 0;  // "perf_event", "ebpf"
   [[nodiscard]] virtual bool filters() const noexcept { return false; }
+  [[nodiscard]] virtual bool has_futexes() const noexcept { return false; }
   [[nodiscard]] virtual std::vector<unsigned> cpus() const = 0;
   virtual void start() = 0;
   // No event after it; those before it can still be drained.

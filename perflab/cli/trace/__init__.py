@@ -23,5 +23,6 @@ for _verb in (
     "export",
     "why",
     "starvation",
+    "locks",
 ):
     app.command(_verb, cls=LateCommand)(late("perflab.cli.trace.answers", _verb))

@@ -246,6 +246,32 @@ def starvation(
 
 
 @Asked.options()
+def locks(
+    paths: Paths,
+    longer_than: Annotated[
+        str | None,
+        typer.Option(
+            "--longer-than", metavar="TIME", help="Which waits are shown one by one: 10ms.", show_default="1ms"
+        ),
+    ] = None,
+    **options: Any,
+) -> int:
+    """Show which threads waited for locks, who held them, what the owner did meanwhile, and priority inversion.
+
+    Needs the scheduler's events with waits for locks: `perflab trace record --locks`, `--observer tracing:locks=on`.
+
+    \b
+        perflab trace locks session
+        perflab trace locks session --longer-than 10ms --begin 2s --end 4s
+    """
+    from perflab.trace.locks import LONGER_THAN_NS
+    from perflab.trace.locks import locks as answer
+
+    threshold_ns = LONGER_THAN_NS if longer_than is None else parse_duration(longer_than, "--longer-than")
+    return Asked(**options).answer(paths, lambda trace, scope: answer(trace, scope, threshold_ns))
+
+
+@Asked.options()
 def compare(
     a: Annotated[Path, typer.Argument(metavar="A", help="Folder with a trace; differences are to it.")],
     b: Annotated[Path, typer.Argument(metavar="B", help="Folder with the other.")],

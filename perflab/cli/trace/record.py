@@ -43,6 +43,9 @@ def record(
         str | None,
         typer.Option("--scheduler-from", metavar="NAME", help="Like --scheduler, by perf_event, ebpf, lttng, or auto."),
     ] = None,
+    locks: Annotated[
+        bool, typer.Option("--locks", help="Like --scheduler, and where threads wait for locks and who holds them.")
+    ] = False,
     whole_system: Annotated[
         bool, typer.Option("--whole-system", help="Keep the scheduler events of all processes, not of COMMAND's alone.")
     ] = False,
@@ -79,7 +82,7 @@ def record(
     Without COMMAND whatever runs and comes is recorded. Ctrl-C ends the command in order, and the recording.
     """
     words = list(command or [])
-    if whole_system and words and not (scheduler or scheduler_from):
+    if whole_system and words and not (scheduler or scheduler_from or locks):
         raise BadInput("--whole-system is of the scheduler's events: give --scheduler as well")
     if scheduler_from is not None and scheduler_from not in SCHEDULERS:
         raise BadInput(f"--scheduler-from {scheduler_from!r} is not one of {', '.join(SCHEDULERS)}")
@@ -97,7 +100,8 @@ def record(
             buffer_bytes=size,
             snapshot=snapshot,
         ),
-        scheduler=scheduler_from or (AUTO if scheduler else NONE),
+        scheduler=scheduler_from or (AUTO if scheduler or locks else NONE),
+        locks=locks,
         whole_system=whole_system or not words,
         flight_recorder_bytes=size if snapshot else None,
     )

@@ -165,6 +165,11 @@ sched_process_exec filename:str tid:i32 old_tid:i32
 sched_process_fork parent_comm:comm parent_tid:i32 parent_pid:i32 parent_ns_inum:u32 \
 child_comm:comm child_tid:i32 vtids:tids child_pid:i32 child_ns_inum:u32
 """
+# Of perflab's recorder, where waits for locks were asked for: a trace without any does not declare them.
+_LOCKS = """
+perflab_futex_wait comm:comm tid:i32 prio:i32 uaddr:i64 op:i32 owner:i32
+perflab_futex_return comm:comm tid:i32 prio:i32 uaddr:i64 op:i32 ret:i32
+"""
 _PERF_NAMES = {
     "prev_tid": "prev_pid", "next_tid": "next_pid", "tid": "pid", "old_tid": "old_pid", "parent_tid": "parent_pid",
     "child_tid": "child_pid",
@@ -807,6 +812,23 @@ class Kernel(_Domain):
             },
             self._tid(parent),
         )  # fmt: skip
+
+    def with_locks(self) -> None:
+        """Waits for locks are recorded, whether there are any or not."""
+        if "perflab_futex_wait" not in self.events:
+            self.events |= {name: self._declare(name, fields) for name, fields in _fields_of(_LOCKS).items()}
+
+    def futex_wait(
+        self, at: int, cpu: int, task: Task, address: int, *, op: int = 128, owner: int = 0, prio: int = 120
+    ) -> None:
+        self.with_locks()
+        self._about("perflab_futex_wait", at, cpu, task, prio, uaddr=address, op=op, owner=owner)
+
+    def futex_return(
+        self, at: int, cpu: int, task: Task, address: int, *, op: int = 128, result: int = 0, prio: int = 120
+    ) -> None:
+        self.with_locks()
+        self._about("perflab_futex_return", at, cpu, task, prio, uaddr=address, op=op, ret=result)
 
     def _about(self, event: str, at: int, cpu: int, task: Task, prio: int, **more: int) -> None:
         fields = {"comm": self._comm(task, cpu), "tid": self._tid(task), "prio": self._prio(prio), **more}

@@ -29,7 +29,18 @@ from perflab.errors import BadInput
 from perflab.trace.source import Reads
 from tests.marks import long_but
 
-VERBS = ("summary", "callbacks", "messages", "executor", "scheduling", "compare", "export", "why", "starvation")
+VERBS = (
+    "summary",
+    "callbacks",
+    "messages",
+    "executor",
+    "scheduling",
+    "compare",
+    "export",
+    "why",
+    "starvation",
+    "locks",
+)
 ANSWERS = VERBS[:5]
 
 

@@ -21,6 +21,7 @@ from perflab.trace import open_trace
 from perflab.trace.answer import Answer
 from perflab.trace.callbacks import callbacks
 from perflab.trace.executor import executor
+from perflab.trace.locks import locks
 from perflab.trace.messages import messages
 from perflab.trace.paths import paths
 from perflab.trace.scheduling import scheduling
@@ -42,7 +43,7 @@ def short_starvation(trace: Source) -> Answer:
 
 ANSWERS: tuple[Callable[[Source], Answer], ...] = (
     summary, callbacks, messages, paths, executor, scheduling, why, why_callbacks, starvation,
-    short_starvation,
+    short_starvation, locks,
 )  # fmt: skip
 
 

@@ -216,6 +216,30 @@ const Definition kDefinitions[] = {
      "10 cpu0 0 preempted > 7; 15 cpu0 exit 7; 20 cpu0 7 uninterruptible > 0; 30 cpu1 wakeup 7 on 0; "
      "35 cpu0 0 preempted > 7; 40 cpu0 7 other > 0; 50 cpu0 wakeup 8 on 0",
      {"states 7: running@0 10-20, blocked 20-30, woken@0 30-35, running@0 35-40", "ended 0: yes"}},
+    {"Futexes_AWaitIsFromTheCallUntilItsReturn",
+     "1 cpu0 fork 7 in 70; 2 cpu0 fork 8 in 70; 20 cpu0 futex 7 at 64 of 8; 50 cpu0 back 7 at 64 is 0; "
+     "60 cpu0 futex 7 at 64 of 8; 61 cpu0 back 7 at 64 is 11",
+     {"futexes 7: 20 to 50 at 64 of 8 is 0, 60 to 61 at 64 of 8 is 11", "futexes 8: "}},
+    {"Futexes_AnOwnerIsAThreadOfTheSameProcessOrNobody",
+     "1 cpu0 fork 7 in 70; 2 cpu0 fork 8 in 80; 3 cpu0 wakeup 6 on 0; 20 cpu0 futex 7 at 64 of 8; "
+     "21 cpu0 back 7 at 64 is 0; 22 cpu0 futex 7 at 64 of 6; 23 cpu0 back 7 at 64 is 0; "
+     "24 cpu0 futex 7 at 64 of 5; 25 cpu0 back 7 at 64 is 0; 26 cpu0 futex 7 at 64 of 0; "
+     "27 cpu0 back 7 at 64 is 0",
+     {"futexes 7: 20 to 21 at 64 of - is 0, 22 to 23 at 64 of - is 0, 24 to 25 at 64 of - is 0, "
+      "26 to 27 at 64 of - is 0",
+      "threads: 3"}},
+    {"Futexes_WhatALossMayHaveEndedHasNoEnd",
+     "1 cpu0 fork 7 in 70; lost all 30-40; 20 cpu0 futex 7 at 64 of 0; 50 cpu0 back 7 at 64 is 0; "
+     "60 cpu0 futex 7 at 64 of 0; 70 cpu0 futex 7 at 80 of 0; 80 cpu0 back 7 at 80 is 0",
+     {"futexes 7: 20 to - at 64 of - is -, 60 to - at 64 of - is -, 70 to 80 at 80 of - is 0"}},
+    {"Futexes_AWaitLastsUntilTheThreadOrTheTraceEnds",
+     "1 cpu0 fork 7 in 70; 2 cpu0 fork 8 in 70; 10 cpu0 0 preempted > 7; 20 cpu0 futex 7 at 64 of 8; "
+     "30 cpu0 exit 7; 35 cpu0 7 ended > 0; 40 cpu0 futex 8 at 64 of 7; 90 cpu0 wakeup 9 on 0",
+     {"futexes 7: 20 to 35 at 64 of 8 is -", "futexes 8: 40 to 90 at 64 of - is -"}},
+    {"Futexes_AReturnWhoseCallIsNotThereIsNoWait",
+     "1 cpu0 fork 7 in 70; 20 cpu0 back 7 at 64 is 0; 30 cpu0 futex 7 at 64 of 0; 40 cpu0 back 7 at 80 is 0; "
+     "50 cpu0 back 7 at 64 is 0",
+     {"futexes 7: 30 to 50 at 64 of - is 0"}},
 };
 
 // What a thread did in user space: when, by its number.
@@ -230,7 +254,9 @@ Scheduler::Evidence ran_at(const Recording& r, std::int32_t tid, std::int64_t in
 // 7, to run on CPU 0; "45 cpu0 recovered 7 on 0 25 33" says that it had been woken 25 before, and that who
 // leaves had come 33 before (-1: not known); "25 cpu1 migrate 7 0>1"; "30 cpu0 exit 7"; "lost cpu0 30-40".
 // "50 cpu0 alive 7": what 7 did in user space says that it ran then. "tree 7": only what concerns 7 is
-// recorded, and "40 cpu1 held 9 on 0 28 3" that 9 came to CPU 0 28 before and left it 3 before.
+// recorded, and "40 cpu1 held 9 on 0 28 3" that 9 came to CPU 0 28 before and left it 3 before. "20 cpu0
+// futex 7 at 64 of 8" waits at that address for what 8 holds, "30 cpu0 back 7 at 64 is 0" returns;
+// "5 cpu0 fork 7 in 70" begins it in the process 70.
 void tell(Recording& r, const std::string& event, Scheduler::Evidence& evidence) {
   std::istringstream text(std::regex_replace(event, std::regex("cpu|[>-]"), " "));
   std::string first, what;
@@ -262,6 +288,16 @@ void tell(Recording& r, const std::string& event, Scheduler::Evidence& evidence)
     std::int64_t since = 0, until = 0;
     text >> tid >> first >> other >> since >> until;
     return r.held(time, cpu, tid, other, since, until);
+  }
+  if (what == "futex" || what == "back") {
+    std::uint64_t address = 0;
+    text >> tid >> first >> address >> first >> other;
+    return what == "futex" ? r.futex_wait(time, cpu, tid, address, other)
+                           : r.futex_return(time, cpu, tid, address, other);
+  }
+  if (what == "fork") {
+    text >> tid >> first >> other;
+    return r.fork(time, cpu, tid, other, "");
   }
   if (what == "exit") {
     text >> tid;
@@ -304,7 +340,8 @@ std::string told(const Recording& r, const std::string& question) {
       {"states", &Recording::states_of},
       {"holds", &Recording::holds_of},
       {"wake_ups", &Recording::wake_ups_of},
-      {"migrations", &Recording::migrations_of}};
+      {"migrations", &Recording::migrations_of},
+      {"futexes", &Recording::futexes_of}};
   return (r.*answers.at(what))(tid);
 }
 

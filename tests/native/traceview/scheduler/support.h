@@ -75,6 +75,20 @@ class Recording {
     event.name = file;
     scheduler.add(event);
   }
+  void futex_wait(std::int64_t time, std::int32_t cpu, std::int32_t tid, std::uint64_t address,
+                  std::int32_t owner) {
+    SchedulerEvent event = made(Kind::futex_wait, time, cpu, tid);
+    event.address = address;
+    event.owner = owner;
+    scheduler.add(event);
+  }
+  void futex_return(std::int64_t time, std::int32_t cpu, std::int32_t tid, std::uint64_t address,
+                    std::int32_t result) {
+    SchedulerEvent event = made(Kind::futex_return, time, cpu, tid);
+    event.address = address;
+    event.result = result;
+    scheduler.add(event);
+  }
   void exit(std::int64_t time, std::int32_t cpu, std::int32_t tid) {
     scheduler.add(made(Kind::exit, time, cpu, tid));
   }
@@ -140,6 +154,20 @@ class Recording {
       if (!text.empty()) text += ", ";
       text += std::to_string(table.time_ns[i]) + ": " + std::to_string(table.from_cpu[i]) + ">" +
               std::to_string(table.to_cpu[i]);
+    }
+    return text;
+  }
+  // "10 to 20 at 64 of 8 is 0": its waits at addresses, the owner and the result; "-" for what is not known.
+  [[nodiscard]] std::string futexes_of(std::int32_t tid) const {
+    const FutexWaits& table = scheduler.futex_waits();
+    std::string text;
+    for (std::size_t i = 0; i < table.thread.size(); ++i) {
+      if (table.thread[i] != thread(tid)) continue;
+      if (!text.empty()) text += ", ";
+      text += std::to_string(table.start_ns[i]) + " to " + shown(table.end_ns, i) + " at " +
+              std::to_string(table.address[i]) + " of " +
+              (table.owner.valid(i) ? std::to_string(tid_of(table.owner[i])) : "-") + " is " +
+              (table.result.valid(i) ? std::to_string(table.result[i]) : "-");
     }
     return text;
   }
