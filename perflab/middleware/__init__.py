@@ -344,11 +344,10 @@ def what_threads_do(middleware: str | None, thread: str) -> str | None:
 def thread_settings(middleware: str | None, wanted: ThreadsWanted) -> list[ThreadSettings]:
     """How a middleware is told of its threads' scheduling, in its own format; of a mixture each. The version is that
     of the middleware itself, and not of a library below ROS 2."""
-    kinds = dict.fromkeys(kinds_in(middleware))
-    own = [kind.name == middleware and kind.rmw is None for kind in kinds]
+    kinds = {kind.name: kind for kind in kinds_in(middleware)}
     return [
-        kind.thread_settings(wanted if known else replace(wanted, version=None))
-        for kind, known in zip(kinds, own, strict=True)
+        kind.thread_settings(wanted if name == middleware and kind.rmw is None else replace(wanted, version=None))
+        for name, kind in kinds.items()
         if kind.thread_settings is not None
     ]
 

@@ -19,7 +19,6 @@ from perflab.results.advice import DEADLINE, EXECUTOR, MIDDLEWARE, Advice, Proof
 if TYPE_CHECKING:
     from rich.console import Console
 
-TITLE = "Advice: which priorities avoid that trials fail"
 AGAIN = "The best of several looks better than it is: `perflab advise realtime {run} --try` runs it again."
 
 

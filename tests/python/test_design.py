@@ -453,6 +453,7 @@ EXAMPLES: dict[str, tuple[list[str], int]] = {
     "queue_sizes": (["baseline", "cpu_load"] * 3, 45),
     "reader_crash": (["baseline", "crash"] * 3, 30),
     "realtime_inhibition": (["baseline", "inhibitor first", "inhibitor second"] * 12, 72),
+    "realtime_priorities": (["baseline", "priority_inhibitor"] * 18, 144),
     "shared_memory": (["baseline"] * 2, 16),
     "success": (["baseline", "cpu_load"], 15),
     "sweep_cpu_load": (["baseline", *(f"cpu_load load={n}" for n in (15, 30, 45, 60, 75, 90))], 42),

@@ -58,7 +58,7 @@ def _share(counted: Counted | None) -> Cell:
     if counted is None:
         return Cell("", reason="not run")
     share = counted.failed / counted.judged if counted.judged else None
-    return Cell(counted.words, share, low=counted.low, high=counted.high)
+    return Cell(counted.words, share)
 
 
 def _threads(one: Tried) -> int | None:
