@@ -46,7 +46,18 @@ def snippets(situation: Situation) -> list[Snippet]:
 
 
 def sentences(situation: Situation) -> list[str]:
-    return [situation.words, *situation.borders]
+    """What is advised and why, where the border lies, and what makes one doubt it."""
+    return [situation.words, *situation.borders, *_doubts(situation)]
+
+
+def _doubts(situation: Situation) -> Iterator[str]:
+    without = [one.without for one in situation.tried if one.without is not None]
+    if failed := sum(one.failed for one in without):
+        of = sum(one.judged for one in without)
+        yield (
+            f"Without {situation.treatment} {failed} of {of} trials failed too, so something else takes the CPU from "
+            "these threads at times; on a machine with nothing else to do the shares may be others."
+        )
 
 
 def draw(out: Console, advice: Advice, proofs: Sequence[Proof] = ()) -> None:

@@ -270,14 +270,13 @@ def _why(advised: Tried, able: Sequence[Tried]) -> str:
 def _more(advised: Tried, able: Sequence[Tried]) -> str:
     """What the others need more of, by the first part of the rule that tells them apart."""
     others = [one for one in able if one is not advised]
-    one = "it" if len(others) == 1 else "all of them"
-    if all(len(o.real_time) > len(advised.real_time) for o in others):
-        return f"{one} {'needs' if len(others) == 1 else 'need'} more threads with a real-time policy"
-    if all((len(o.real_time), o.real_time) > (len(advised.real_time), advised.real_time) for o in others):
-        return (
-            f"{one} {'needs' if len(others) == 1 else 'need'} more threads with a real-time policy or higher priorities"
-        )
-    return "none of them needs less or has a lower p99 of the response"
+    more = [len(one.real_time) > len(advised.real_time) for one in others]
+    higher = [not m and one.real_time > advised.real_time for one, m in zip(others, more, strict=True)]
+    if not all(m or h for m, h in zip(more, higher, strict=True)):
+        return "none of them needs less or has a lower p99 of the response"
+    needs = {"more threads with a real-time policy": any(more), "higher priorities": any(higher)}
+    what = " or ".join(need for need, there in needs.items() if there)
+    return f"it needs {what}" if len(others) == 1 else f"all of them need {what}"
 
 
 def _why_not(tried: Sequence[Tried], disturber: Disturber, below: float) -> str:

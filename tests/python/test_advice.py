@@ -18,7 +18,7 @@ from perflab.cli import main
 from perflab.middleware import thread_settings
 from perflab.middleware.kind import ThreadsWanted
 from perflab.models import read
-from perflab.report.advice import snippets
+from perflab.report.advice import sentences, snippets
 from perflab.results import summary as summaries
 from perflab.results.advice import AVOIDS, FAILS, NOT_JUDGED, UNDECIDED, Advice, Counted, Situation
 from perflab.results.files import Manifest
@@ -127,14 +127,16 @@ def test_the_assignment_with_the_lowest_priorities_of_those_that_avoid_it_is_adv
     assert found.advised == "RR:91/RR:91"
     assert found.words == (
         "Take RR:91/RR:91: 0 of 4 [0, 49] % of its trials failed; FIFO:98/FIFO:98 and RR:98/RR:98 do too, and all of "
-        "them need more threads with a real-time policy or higher priorities."
+        "them need higher priorities."
     )
     assert [one.verdict for one in found.tried] == [AVOIDS] * 3 + [FAILS] * 4
     assert found.name == "cyclonedds, beside priority_inhibitor RR 90"
 
 
 def test_fewer_threads_with_a_real_time_policy_go_before_lower_priorities() -> None:
-    assert situation(made("RR:99", TS, 0, 4), made("RR:91", "RR:91", 0, 4)).advised == "RR:99/OTHER"
+    found = situation(made("RR:99", TS, 0, 4), made("RR:91", "RR:91", 0, 4))
+    assert found.advised == "RR:99/OTHER"
+    assert found.words.endswith("RR:91/RR:91 does too, and it needs more threads with a real-time policy.")
 
 
 def test_of_equal_needs_the_lower_response_is_advised() -> None:
@@ -223,6 +225,8 @@ def test_every_middleware_and_every_priority_of_the_inhibitor_stands_alone() -> 
     ]
     (one,) = found.situations[2].tried
     assert one.without is not None and (one.without.failed, one.without.judged) == (1, 4)
+    assert sentences(found.situations[2])[-1].startswith("Without priority_inhibitor 1 of 4 trials failed too")
+    assert not any("failed too" in words for words in sentences(found.situations[1]))
 
 
 # -- snippets --------------------------------------------------------------------------------------------------------
