@@ -17,7 +17,7 @@ from perflab.runs.display import Display
 from perflab.statistics.advice import THREADS
 
 # Of an experiment, what says how much is run besides.
-_NOT_KEPT = ("until_decided", "at_most", "quick", "sweep", "success", "pass_by", "ipc", "executors")
+_NOT_KEPT = ("until_decided", "until_clear", "at_most", "quick", "sweep", "pass_by", "ipc", "executors")
 
 
 def written(manifest: Manifest, situation: Situation, advised: Tried, trials: int) -> dict[str, Any]:

@@ -15,6 +15,8 @@ import pytest
 from made_experiment import Effect, result, trial, write_run
 
 from perflab.cli import main
+from perflab.design.document import Written, validate
+from perflab.experiment.advised import written
 from perflab.middleware import thread_settings
 from perflab.middleware.kind import ThreadsWanted
 from perflab.models import read
@@ -229,6 +231,23 @@ def test_every_middleware_and_every_priority_of_the_inhibitor_stands_alone() -> 
     assert not any("failed too" in words for words in sentences(found.situations[1]))
 
 
+def test_what_is_tried_again_is_the_advised_assignment_beside_the_same_disturbance() -> None:
+    found = situation(*SWEEP)
+    assert found.chosen is not None
+    of = {"run": "r", "settings": {}, "workload": {"name": "made"}, "middlewares": [], "trials": [], "preflight": []}
+    asked = {"workload": "ping_pong", "middlewares": ["cyclonedds", "fastdds"], "trials": 4, "success": ["lost == 0"]}
+    asked["factors"] = {"workload.threads": list(assignments(list(SWEEP))), "priority_inhibitor.priority": [50, 90]}
+    again = written(read(Manifest, {**of, "experiment": {"written": asked}}), found, found.chosen, 20)
+    document = validate(Written(again))
+    assert (document.middlewares, document.trials, document.success) == (["cyclonedds"], 20, ["lost == 0"])
+    assert document.factors == {"workload.threads": ["RR:91/RR:91"]}
+    assert document.assignments == {"RR:91/RR:91": ["executors=RR:91@1", "middleware=RR:91@1"]}
+    (entry,) = document.conditions
+    assert isinstance(entry, dict)
+    assert entry["priority_inhibitor"] == {"policy": "RR", "priority": 90, "cpus": [1], "load": 100.0}
+    assert not document.baseline
+
+
 # -- snippets --------------------------------------------------------------------------------------------------------
 
 
@@ -287,13 +306,13 @@ def test_the_program_compiles(tmp_path: Path) -> None:
 # -- the verb --------------------------------------------------------------------------------------------------------
 
 
-def written(path: Path, *results: Json) -> Path:
+def run_of(path: Path, *results: Json) -> Path:
     summary = {"schema": 1, "run": path.name, "valid": False, "results": list(results)}
     return write_run(path, summary, **manifest(list(results), cyclonedds="0.10.2"))
 
 
 def test_the_verb_says_what_to_take_and_what_it_rests_on(tmp_path: Path, capsys: Captured) -> None:
-    run = written(tmp_path / "run", *SWEEP)
+    run = run_of(tmp_path / "run", *SWEEP)
     assert main(["advise", "realtime", str(run)]) == 0
     said = capsys.readouterr().out
     assert "Take RR:91/RR:91" in said
@@ -311,7 +330,7 @@ def test_the_verb_says_what_to_take_and_what_it_rests_on(tmp_path: Path, capsys:
 
 
 def test_exit_code_1_where_nothing_is_advised(tmp_path: Path, capsys: Captured) -> None:
-    run = written(tmp_path / "run", *SWEEP)
+    run = run_of(tmp_path / "run", *SWEEP)
     assert main(["advise", "realtime", str(run), "--below", "10%"]) == 1
     captured = capsys.readouterr()
     assert "31 more trials of RR:91/RR:91 would do" in " ".join(captured.out.split())
@@ -328,7 +347,7 @@ def test_exit_code_1_where_nothing_is_advised(tmp_path: Path, capsys: Captured) 
     ],
 )
 def test_mistakes_are_said_in_one_line(words: tuple[str, ...], said: str, tmp_path: Path, capsys: Captured) -> None:
-    run = written(tmp_path / "run", *SWEEP)
+    run = run_of(tmp_path / "run", *SWEEP)
     assert main(["advise", "realtime", str(run), *words]) == 2
     assert said in capsys.readouterr().err
 
@@ -337,14 +356,14 @@ def test_a_run_that_cannot_say_it_is_refused(tmp_path: Path, capsys: Captured) -
     plain = write_run(tmp_path / "plain", {"schema": 1, "run": "plain", "valid": True, "results": [result([trial(1)])]})
     assert main(["advise", "realtime", str(plain)]) == 2
     assert "plain has no assignments of threads as a factor" in capsys.readouterr().err
-    calm = written(tmp_path / "calm", made("RR:98", TS, 0, 4, inhibitor=None))
+    calm = run_of(tmp_path / "calm", made("RR:98", TS, 0, 4, inhibitor=None))
     assert main(["advise", "realtime", str(calm)]) == 2
     assert "calm has no trial with priority_inhibitor" in capsys.readouterr().err
 
 
 def test_the_report_has_the_same_advice(tmp_path: Path, capsys: Captured) -> None:
     page = tmp_path / "page.html"
-    assert main(["report", str(written(tmp_path / "run", *SWEEP)), "--output", str(page)]) == 0
+    assert main(["report", str(run_of(tmp_path / "run", *SWEEP)), "--output", str(page)]) == 0
     text = page.read_text()
     assert "Which priorities avoid failures" in text
     assert "Take RR:91/RR:91" in text
