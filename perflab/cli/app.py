@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from perflab.cli import trace
+from perflab.cli import advise, trace
 from perflab.cli.commands import CommandAfterDashes, GroupedCommand, late
 from perflab.errors import Unavailable
 from perflab.version import __version__
@@ -33,6 +33,7 @@ for _verb in (
 ):
     app.command(_verb.strip("_").replace("_", "-"), cls=GroupedCommand)(late(f"perflab.cli.{_verb}", _verb))
 app.add_typer(trace.app, name="trace")
+app.add_typer(advise.app, name="advise")
 
 
 def _print_version(wanted: bool) -> None:

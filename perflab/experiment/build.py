@@ -234,10 +234,8 @@ def resumed(
     manifest = directory.read_manifest()
     if manifest.experiment.written is None or manifest.run_id is None:
         raise BadInput(f"{directory.manifest} is of a version that could not be resumed; run it anew")
-    written, kept = Written(dict(manifest.experiment.written)), manifest.workload
-    workload: Workload = Made(Graph(dict(kept.graph)), called=kept.name, sources=kept.sources)
-    if kept.kind != workload.kind:
-        workload = _same(word, kept.kind, validate(written), native, workload)
+    written = Written(dict(manifest.experiment.written))
+    workload = workload_of(word, manifest, written, native)
     match controller.controller_state(manifest, host):
         case controller.RUNNING:
             raise BadInput(f"run {word!r} is still running (pid {manifest.controller and manifest.controller.pid})")
@@ -276,6 +274,15 @@ def resumed(
     except DAMAGE as error:
         raise BadInput(f"{directory.path} is damaged: {type(error).__name__}: {error}") from error
     return experiment, Earlier(directory, manifest, run_id, finished)
+
+
+def workload_of(word: str, manifest: Manifest, written: Written, native: Native) -> Workload:
+    """The workload that a run had, which is called `word`. Raises BadInput where its kind makes another one now."""
+    kept = manifest.workload
+    workload: Workload = Made(Graph(dict(kept.graph)), called=kept.name, sources=kept.sources)
+    if kept.kind != workload.kind:
+        workload = _same(word, kept.kind, validate(written), native, workload)
+    return workload
 
 
 def _search(document: Document, asked: BreakingPoint, native: Native, workload: Workload) -> SearchPlan:

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 from perflab.errors import BadInput, Unavailable, instead
 from perflab.middleware import cyclonedds, disturbance, fastdds, installation, rclcpp, security
 from perflab.middleware.installation import MARK, Installation
-from perflab.middleware.kind import REFUSED, SUPPORTED, Availability, Daemon, MiddlewareKind, PolicySupport
+from perflab.middleware.kind import (
+    REFUSED,
+    SUPPORTED,
+    Availability,
+    Daemon,
+    MiddlewareKind,
+    PolicySupport,
+    ThreadSettings,
+    ThreadsWanted,
+)
 from perflab.middleware.kind import Option as MiddlewareOption
 from perflab.middleware.probe import Answer, probe
 from perflab.native import Native
@@ -330,6 +339,17 @@ def what_threads_do(middleware: str | None, thread: str) -> str | None:
     """What a thread of that name does in a middleware; of a mixture the first that knows the name. None: not known."""
     known = (of for kind in kinds_in(middleware) for of in kind.threads)
     return next((does for name, does in known if fnmatchcase(thread, name)), None)
+
+
+def thread_settings(middleware: str | None, wanted: ThreadsWanted) -> list[ThreadSettings]:
+    """How a middleware is told of its threads' scheduling, in its own format; of a mixture each. The version is that
+    of the middleware itself, and not of a library below ROS 2."""
+    kinds = {kind.name: kind for kind in kinds_in(middleware)}
+    return [
+        kind.thread_settings(wanted if name == middleware and kind.rmw is None else replace(wanted, version=None))
+        for name, kind in kinds.items()
+        if kind.thread_settings is not None
+    ]
 
 
 def _called(words: Sequence[str]) -> dict[str, str]:

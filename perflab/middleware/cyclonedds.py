@@ -1,9 +1,41 @@
 """Eclipse Cyclone DDS, by its C API, over RTPS/UDP."""
 
 from perflab.middleware.iceoryx import ROUDI
-from perflab.middleware.kind import SWITCH, MiddlewareKind, Option
+from perflab.middleware.kind import SWITCH, MiddlewareKind, Option, ThreadSettings, ThreadsWanted
 
 LIBRARIES = ("libddsc",)
+
+# Names that the configuration of 0.10 takes; it refuses any other (check_thread_properties of q_init.c).
+_NAMED = ("recv", "tev", "gc", "lease", "dq.builtins", "dq.user", "xmit.user", "debmon", "fsm")
+_RECEIVERS = ("recvUC", "recvMC")  # threads of a socket of their own, which no name reaches
+
+
+def thread_settings(wanted: ThreadsWanted) -> ThreadSettings:
+    """Threads by their names; those that have none in the configuration are not started, their work is another's."""
+    apart = [name for name in wanted.names if name in _RECEIVERS]
+    names = [name for name in _NAMED if name in wanted.names or (name == "recv" and apart)]
+    lines = ['<CycloneDDS xmlns="https://cdds.io/config">', '  <Domain Id="any">']
+    if apart:
+        lines += [
+            "    <Internal>",
+            "      <MultipleReceiveThreads>false</MultipleReceiveThreads>",
+            "    </Internal>",
+        ]
+    lines.append("    <Threads>")
+    for name in names:
+        level = f"<Class>realtime</Class><Priority>{wanted.priority}</Priority>"
+        lines.append(f'      <Thread name="{name}"><Scheduling>{level}</Scheduling></Thread>')
+    lines += ["    </Threads>", "  </Domain>", "</CycloneDDS>"]
+    notes = ["Class realtime is FIFO on Linux, also where RR was measured. CPUs cannot be set: `taskset` sets them."]
+    if apart:
+        notes.append(
+            f"{' and '.join(apart)} cannot be named, so one thread, recv, receives for all sockets here: another way "
+            "than the one that was measured."
+        )
+    if rest := [name for name in wanted.names if name not in (*_NAMED, *_RECEIVERS)]:
+        notes.append(f"{', '.join(rest)}: no such name in the configuration; these inherit.")
+    return ThreadSettings("Cyclone DDS: the file that CYCLONEDDS_URI names", "\n".join(lines), tuple(notes))
+
 
 KIND = MiddlewareKind(
     name="cyclonedds",
@@ -13,6 +45,7 @@ KIND = MiddlewareKind(
     wire="rtps",
     over_network={},
     libraries=LIBRARIES,
+    thread_settings=thread_settings,
     daemon=ROUDI,
     secured=True,
     threads=(  # src/core/ddsi/src of the library: q_init.c, ddsi_participant.c, q_receive.c, gcreq

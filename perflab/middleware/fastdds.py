@@ -1,8 +1,49 @@
 """eProsima Fast DDS, by its C++ API, over RTPS/UDP and shared memory."""
 
-from perflab.middleware.kind import SWITCH, MiddlewareKind, Option
+import re
+
+from perflab.middleware.kind import SWITCH, MiddlewareKind, Option, ThreadSettings, ThreadsWanted
 
 LIBRARIES = ("libfastrtps", "libfastdds")  # before and since 3.0
+
+SETTINGS_SINCE = (2, 13)  # its release notes
+_NUMBERS = {"FIFO": 1, "RR": 2}  # of sched(7), which the library hands to the kernel
+_THREADS = ("builtin_controllers_sender_thread", "timed_events_thread", "builtin_transports_reception_threads")
+
+
+def thread_settings(wanted: ThreadsWanted) -> ThreadSettings:
+    """A profile of the participant, for the versions that take it."""
+    mask = sum(1 << cpu for cpu in wanted.cpus)
+    level = [
+        f"<scheduling_policy>{_NUMBERS[wanted.policy]}</scheduling_policy>",
+        f"<priority>{wanted.priority}</priority>",
+        *([f"<affinity>{mask}</affinity>"] if mask else []),
+    ]
+    lines = [
+        '<dds xmlns="http://www.eprosima.com">',
+        "  <profiles>",
+        '    <participant profile_name="participant" is_default_profile="true">',
+        "      <rtps>",
+    ]
+    for name in _THREADS:
+        lines += [f"        <{name}>", *(f"          {line}" for line in level), f"        </{name}>"]
+    lines += ["      </rtps>", "    </participant>", "  </profiles>", "</dds>"]
+    since = ".".join(map(str, SETTINGS_SINCE))
+    notes = [f"Thread settings are there since {since}. This file was not tried by perflab."]
+    if wanted.version is not None and _number(wanted.version) < SETTINGS_SINCE:
+        notes.insert(
+            0,
+            f"Not for {wanted.version}, which was measured: it has no settings of threads. They inherit from the "
+            "thread that creates the participant.",
+        )
+    return ThreadSettings(
+        "Fast DDS: the profiles that FASTRTPS_DEFAULT_PROFILES_FILE names", "\n".join(lines), tuple(notes)
+    )
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"[0-9]+", version)[:2])
+
 
 KIND = MiddlewareKind(
     name="fastdds",
@@ -11,6 +52,7 @@ KIND = MiddlewareKind(
     install="install its library with `apt install libfastrtps-dev libfastcdr-dev` and build with `make`",
     wire="rtps",
     libraries=LIBRARIES,
+    thread_settings=thread_settings,
     secured=True,
     threads=(
         # As perflab's plug-in names them; those of versions since 2.12 name themselves.

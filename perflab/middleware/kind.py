@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -53,6 +53,27 @@ class Daemon(Protocol):
 
 
 @dataclass(frozen=True)
+class ThreadsWanted:
+    """How all threads of a middleware shall be scheduled. `names` are those that its threads were seen to have, and
+    `version` is the library's; None where it is not known."""
+
+    policy: str  # FIFO or RR
+    priority: int
+    cpus: tuple[int, ...]
+    names: tuple[str, ...]
+    version: str | None
+
+
+@dataclass(frozen=True)
+class ThreadSettings:
+    """How a middleware is told that in its own format, to be copied; `notes` say what it does not do."""
+
+    title: str
+    text: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class MiddlewareKind:
     """A middleware as such. `runtime` is perflab-node's; `install` tells what makes it available.
 
@@ -79,6 +100,7 @@ class MiddlewareKind:
     daemon: Daemon | None = None
     secured: bool = False  # it has the option of security.py
     threads: tuple[tuple[str, str], ...] = ()  # patterns of names, as fnmatch(3) has them, and what such threads do
+    thread_settings: Callable[[ThreadsWanted], ThreadSettings] | None = None  # None: it has none, threads inherit
     libraries: tuple[str, ...] = ()  # names of what another build of it replaces, without ".so"
 
 

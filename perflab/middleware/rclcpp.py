@@ -80,6 +80,7 @@ def kind_of(rmw: str) -> MiddlewareKind:
         rmw=rmw,
         libraries=(f"lib{rmw}", *(dds.libraries if dds else ())),
         threads=dds.threads if dds else (),
+        thread_settings=dds.thread_settings if dds else None,
     )
 
 

@@ -40,7 +40,10 @@ def time(results: Sequence[Trials], name: str) -> Figure | None:
         trials = [timeline(result, trial, name) for trial in result.trials]
         merged = trials[0] if len(trials) == 1 else checkpoints.merge(trials)
         if count := sum(i.histogram.count for i in merged):
-            own = single(list(zip(result.trials, trials, strict=True)))
+            heard = [
+                (t, line) for t, line in zip(result.trials, trials, strict=True) if any(i.histogram.count for i in line)
+            ]
+            own = single(heard)
             lines += [(group, f"{result.label}, trial {trial.number}", line, False) for trial, line in own]
             lines.append((group, result.label, merged, True))
             counts.append((result, name, count))

@@ -455,6 +455,7 @@ EXAMPLES: dict[str, tuple[list[str], int]] = {
     "reader_crash": (["baseline", "crash"] * 3, 30),
     "realtime_inhibition": (["baseline", "inhibitor first", "inhibitor second"] * 12, 108),
     "realtime_inhibition_full": (["baseline", "inhibitor first", "inhibitor second"] * 12, 324),
+    "realtime_priorities": (["baseline", "priority_inhibitor"] * 18, 144),
     "shared_memory": (["baseline"] * 2, 16),
     "success": (["baseline", "cpu_load"], 15),
     "sweep_cpu_load": (["baseline", *(f"cpu_load load={n}" for n in (15, 30, 45, 60, 75, 90))], 42),

@@ -18,7 +18,7 @@ from perflab.report import draw_html, late_message, multiples, pictures
 from perflab.report.draw_html import Choice
 from perflab.report.figures import Figure
 from perflab.report.places import without_folders
-from perflab.report.run_page import evidence, findings, overview, profiles, quality, setup, tables
+from perflab.report.run_page import advice, evidence, findings, overview, profiles, quality, setup, tables
 from perflab.report.run_page.blocks import Block, Box, Fold, Group, Heading, Picture
 from perflab.report.runs import ReportRun
 from perflab.runs.traced import slowest
@@ -47,6 +47,7 @@ Make = Callable[[Sequence[ReportRun]], Iterable[Block]]
 # Name, title, what it holds (said where it cannot be shown), and what makes it.
 SECTIONS: tuple[tuple[str, str, str, Make], ...] = (
     ("findings", "Findings", "the findings", findings.section),
+    ("advice", "Which priorities avoid failures", "the advice", advice.section),
     ("tables", "Tables", "the tables", tables.section),
     ("pictures", "Pictures", "the pictures", lambda _: ()),
     ("executors", "What executors cost", "what executors cost", tables.costs),

@@ -1,0 +1,113 @@
+"""`perflab advise realtime`: which policies and priorities avoid that trials fail."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from perflab import models, output, phases
+from perflab.cli.options import AsJson, MeasuredRun
+from perflab.errors import BadInput, PerflabError, damage_of
+from perflab.option import one_of
+from perflab.output import write_json
+from perflab.results.advice import AVOIDS, Advice, Proof
+
+if TYPE_CHECKING:
+    from perflab.results.run import RunData
+
+FORMATS = ("text", "markdown")
+TRIALS = 20
+
+
+def realtime(
+    run: MeasuredRun,
+    below: Annotated[
+        str,
+        typer.Option(
+            metavar="SHARE", help="The share of failed trials that an assignment must be shown to be below: 30%, 0.3."
+        ),
+    ] = "50%",
+    try_: Annotated[
+        bool, typer.Option("--try", help="Run what is advised again, beside the same disturbance, and say how it went.")
+    ] = False,
+    trials: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="With --try.", show_default=str(TRIALS))
+    ] = None,
+    format_: Annotated[
+        str,
+        typer.Option("--format", metavar="F", help="text or markdown.", autocompletion=one_of(FORMATS)),
+    ] = FORMATS[0],
+    as_json: AsJson = False,
+) -> int:
+    """Say which assignment of thread policies and priorities avoids that trials fail, with what it rests on.
+
+    For a run with assignments of threads as a factor and the condition priority_inhibitor. Nothing is advised that the
+    run did not try. Exit code 1 where nothing can be advised, or --try does not confirm it.
+
+    Example: perflab run realtime_priorities; perflab advise realtime RUN
+
+    Example: perflab advise realtime RUN --try --trials 20
+    """
+    from perflab.report import advice as shown
+    from perflab.runs.rundata import open_run
+    from perflab.statistics.advice import advise
+
+    share = _share(below)
+    if format_ not in FORMATS:
+        raise BadInput(f"--format {format_!r} is not one of {', '.join(FORMATS)}")
+    if as_json and format_ != FORMATS[0]:
+        raise BadInput("--json and --format are two ways to print; choose one")
+    if trials is not None and not try_:
+        raise BadInput("--trials goes with --try")
+    data = open_run(run, with_tables=False)
+    with damage_of(data.path):
+        advice = advise(data.summary, data.manifest, share)
+    proofs = _proofs(data, advice, trials or TRIALS, quiet=as_json) if try_ else []
+    if as_json:
+        snippets = {s.name: models.as_json(shown.snippets(s)) for s in advice.situations}
+        write_json({**models.as_json(advice), "snippets": snippets, "proofs": models.as_json(proofs)})
+    elif format_ == "markdown":
+        sys.stdout.write(shown.markdown(advice, proofs))
+    else:
+        out = output.console()
+        with output.captured(out) as report:
+            shown.draw(out, advice, proofs)
+        output.write_captured(report[0])
+    failures = [f"nothing is advised for {s.name}" for s in advice.situations if s.advised is None]
+    failures += [f"not confirmed: {proof.words}" for proof in proofs if proof.verdict != AVOIDS]
+    if failures:
+        raise PerflabError("; ".join(failures))
+    return 0
+
+
+def _share(text: str) -> float:
+    number, percent, _ = text.strip().partition("%")
+    try:
+        share = float(number) / (100 if percent else 1)
+    except ValueError:
+        share = -1.0
+    if not 0 < share < 1:
+        raise BadInput(f"--below {text!r} is no share between 0 and 1, e.g. 30% or 0.3")
+    return share
+
+
+def _proofs(data: RunData, advice: Advice, trials: int, *, quiet: bool) -> list[Proof]:
+    """A run for each situation in which something is advised."""
+    from perflab import native as native_programs
+    from perflab.experiment import advised
+    from perflab.report import live
+    from perflab.statistics.advice import proof
+
+    native = native_programs.find()
+    found = []
+    for situation in advice.situations:
+        if (chosen := situation.chosen) is None:
+            continue
+        display = live.chosen(phases.chosen(), quiet=quiet, by_second=False)
+        line = ("perflab", *sys.argv[1:])
+        result = advised.run(data.manifest, situation, chosen, trials, native, display, line)
+        directory = str(result.directory.path)
+        found.append(proof(situation, chosen.assignment, result.summary, directory, advice.below))
+    return found
