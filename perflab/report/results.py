@@ -23,6 +23,7 @@ from perflab.statistics.accounting import EDGE_HISTOGRAMS, PUBLISHER_HISTOGRAMS
 from perflab.statistics.histogram import Histogram
 from perflab.statistics.metrics import OBSERVED
 from perflab.units import level_value
+from perflab.workload import rounds
 
 if TYPE_CHECKING:
     import polars as pl
@@ -178,23 +179,34 @@ def was_measured(result: Trials, figure: str) -> bool:
 def own_times(results: Iterable[Trials]) -> dict[str, str]:
     """The times that are of no message, in the order of their declarations, with what each is: those that a kind of
     workload says, then those of observers."""
+    results = list(results)
     found: dict[str, str] = {}
     entries = [entry for result in results if (entry := summary_of(result)) is not None]
     for entry in entries:
         found |= {name: of.words for name, of in entry.key_figures.items() if isinstance(of, OwnTimes)}
+    if _have_loops(results):
+        found = {name: words for name, words in _OF_LOOPS.items() if name not in found} | found
     return found | {name: OBSERVED[name] for entry in entries for name in entry.observed_ns if name in OBSERVED}
 
 
 def drawn_times(results: Iterable[Trials]) -> list[str]:
     """Those of them that a report shows: of the workload's kind what it says, each with its floor where that was
-    measured."""
+    measured; of loops of any other workload the usual ones."""
+    results = list(results)
     found: dict[str, None] = {}
     for entry in (entry for result in results if (entry := summary_of(result)) is not None):
         for name, of in entry.key_figures.items():
             if isinstance(of, OwnTimes) and of.drawn:
                 floor = [of.floor] if of.floor is not None and of.floor in entry.observed_ns else []
                 found |= dict.fromkeys([name, *floor])
-    return list(found)
+    return list(found) or (list(rounds.USUAL) if _have_loops(results) else [])
+
+
+def _have_loops(results: Iterable[Trials]) -> bool:
+    return any("loops" in result.run.manifest.settings.measure for result in results)
+
+
+_OF_LOOPS = {name: name.replace("_", " ") for name in rounds.TIMES}
 
 
 def timeline(result: Trials, trial: TrialTables, figure: str) -> tuple[Interval, ...]:

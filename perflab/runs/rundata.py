@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from perflab import models
 from perflab.errors import DAMAGE, BadInput
-from perflab.formats import json_file, records, tables
+from perflab.formats import json_file, loops, records, tables
 from perflab.formats.records import ProcessRecords, RecordError
 from perflab.formats.tables import empty_tables
 from perflab.host import Host
@@ -29,6 +29,7 @@ from perflab.runs import rundir
 from perflab.runs.controller import RUNNING, controller_state
 from perflab.runs.rundir import RunDirectory, TrialDirectory
 from perflab.runs.trials import NOT_SET, OF_OBSERVER, left_out, own_trials
+from perflab.workload import rounds
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -181,6 +182,8 @@ def _times(directory: TrialDirectory, file: TrialFile) -> dict[str, Histogram]:
 
     try:
         own = {name: hg.from_record(record) for name, record in file.own_times.items()}
+        if not own and (table := _loops(directory, file)) is not None:
+            own = rounds.times(loops.of_table(table))  # of any graph with `--measure loops`
         return own | observed_times(directory, file, _records(directory, file) if file.observers else ())
     except (hg.HistogramError, *DAMAGE) as error:
         raise BadInput(f"{directory.path} is damaged: {type(error).__name__}: {error}") from error

@@ -106,6 +106,7 @@ OF_INTERVALS: Mapping[str, Callable[[int, int], int]] = {
     "wakeup_jitter": lambda interval_ns, period_ns: abs(interval_ns - period_ns),
 }
 TIMES = (*BETWEEN, *OF_INTERVALS)
+USUAL = ("wakeup_late", "ping_pong")  # what is shown of loops where no kind of workload says what
 
 
 def times(found: Sequence[Loops]) -> dict[str, Histogram]:

@@ -160,7 +160,7 @@ def test_every_format_kind_and_place(perflab: Perflab, run: Path, tmp_path: Path
         (["RUN", "--kind", ""], "--kind '' is no picture"),
         (["RUN", "--format", "gif"], "--format 'gif' is no format; there are html, svg, png, pdf"),
         (["RUN", "--figure", "lateness"], "--figure 'lateness' is no figure; there are latency, response"),
-        (["RUN", "--figure", ",".join(FIGURES)], "names 7 figures; at most 6"),
+        (["RUN", "--figure", ",".join(FIGURES)], "names 9 figures; at most 6"),
         (
             ["RUN", "--kind", "time", "--figure", "dispatch"],
             "--figure dispatch was not measured in run; measure it with",

@@ -123,6 +123,14 @@ def test_each_variant_has_a_small_picture_and_all_have_one_legend_and_the_same_a
     assert all(draw(whole, "svg").count(f">{words}<".encode()) == 1 for words in ("pattern=1e1n", "pattern=2e", "load"))
 
 
+def test_loops_of_any_workload_are_drawn_where_they_were_measured(run: RunData) -> None:
+    bare = replace(run.summary, results=tuple(replace(r, key_figures={}) for r in run.summary.results))
+    assert not [f for f in pictures.of_report([replace(run, summary=bare)]).figures if f.name.endswith("_loops")]
+    manifest = replace(run.manifest, settings=replace(run.manifest.settings, measure=("loops",)))
+    drawn = pictures.of_report([replace(run, summary=bare, manifest=manifest)]).figures
+    assert [f.name for f in drawn if f.name.endswith("_loops")] == ["wakeup_late_loops", "ping_pong_loops"]
+
+
 def test_several_times_stand_on_one_axis_with_their_floor(run: RunData) -> None:
     drawn = figure(run, "wakeup_late_cyclictest_histograms")
     assert [panel.title for panel in drawn.panels] == ["baseline", "load"]
