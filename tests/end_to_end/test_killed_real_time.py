@@ -120,6 +120,8 @@ def killed_again_and_again(run: Run, tmp_path: Path, kills: int, seed: int) -> N
             assert cleaned.returncode == 0, (victims, cleaned.stderr)
             assert limits_seen() == before, victims
             assert not kernel.abandoned(), victims
+            for got in (trial["watchdog"] for trial in traces.trials(out) if trial["watchdog"] is not None):
+                assert (got["policy"], got["priority"], last in got["cpus"]) == ("RR", 99, False)
             processes = [process for trial in traces.trials(out) for process in trial["processes"].values()]
             names = [name for process in processes for name in process["shared_memory"] or ()]
             assert not [name for name in names if Path("/dev/shm", name).exists()], victims

@@ -98,8 +98,3 @@ def test_threads_of_the_middleware_below_the_inhibitor_stall_the_loop(run: Run, 
         pytest.skip(f"the inhibitor did not have its CPU here: {trial['reason']}")
     assert trial["own_outcome"]["name"] in ("stalled", "hung"), (trial["reason"], done.stderr)
     assert "no loop was completed" in trial["reason"]
-    assert (trial["watchdog"]["policy"], trial["watchdog"]["priority"]) == ("RR", 99)
-    assert cpu not in trial["watchdog"]["cpus"]
-    limits = trial["machine"]["real_time_limits"]
-    assert limits["before"] is not None
-    assert limits["before"] == limits["begin"] == limits["end"] == limits["after"]
