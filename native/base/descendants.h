@@ -30,8 +30,8 @@ struct Process {
 // Nothing where there is no such process (any more).
 std::optional<Process> read_process(pid_t pid);
 
-// All living descendants of these processes, zombies and the processes themselves left out. Those whose parents have
-// ended are children of the nearest child subreaper (prctl(2)). Throws Failed without /proc.
+// All living descendants of these processes, zombies and the processes themselves left out. Those whose parents
+// have ended are children of the nearest child subreaper (prctl(2)). Throws Failed without /proc.
 std::vector<Process> living_descendants(std::vector<pid_t> of);
 
 // As pidfd_open(2); not open where there is no such process, errno says why.

@@ -72,7 +72,7 @@ class MachineWatch:
     def __init__(self, root: Path = Path("/"), ticks_per_s: int | None = None) -> None:
         self._files = Files(root)
         self._ticks_per_s = ticks_per_s or os.sysconf("SC_CLK_TCK")
-        self._before = self.limits()
+        self._before = limits_seen(root)
         self._after: LimitsSeen | None = None
         self._threads = kernel_threads(root)
         self._begin: _Reading | None = None
@@ -86,16 +86,7 @@ class MachineWatch:
         self._end = self._read(processes)
 
     def after(self) -> None:
-        self._after = self.limits()
-
-    def limits(self) -> LimitsSeen:
-        found = real_time_limits(self._files.root)
-        return LimitsSeen(
-            real_time_share=found.throttle,
-            fair_server_share=found.fair_server,
-            runtime_us=self._files.number(RUNTIME_US),
-            period_us=self._files.number(PERIOD_US),
-        )
+        self._after = limits_seen(self._files.root)
 
     @property
     def record(self) -> Machine:
@@ -136,7 +127,7 @@ class MachineWatch:
         threads = {t.tid: seen for t in self._threads if (seen := _waited(files.root, t.tid)) is not None}
         return _Reading(
             at_ns=time.monotonic_ns(),
-            limits=self.limits(),
+            limits=limits_seen(files.root),
             cpus=cpus or more,
             interrupts=interrupts,
             softirqs=softirqs,
@@ -199,6 +190,16 @@ class MachineWatch:
             throttled=_grown(begin.throttled, end.throttled),
             throttled_ns=_grown(begin.throttled_ns, end.throttled_ns),
         )
+
+
+def limits_seen(root: Path = Path("/")) -> LimitsSeen:
+    found, files = real_time_limits(root), Files(root)
+    return LimitsSeen(
+        real_time_share=found.throttle,
+        fair_server_share=found.fair_server,
+        runtime_us=files.number(RUNTIME_US),
+        period_us=files.number(PERIOD_US),
+    )
 
 
 def kernel_threads(root: Path = Path("/")) -> tuple[KernelThread, ...]:

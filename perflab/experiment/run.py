@@ -239,6 +239,10 @@ def _prepare(
     if monitored and any(t.variant.runtime != "virtual" for t in everything):
         native.program("perflab-monitor")
         native.program("perflab-guard")
+    threads = experiment.settings.threads
+    if any(t.variant.runtime != "virtual" and liveness.uses(t.graph, threads, t.conditions) for t in everything):
+        native.program(liveness.PROGRAM)
+        native.program("perflab-guard")
     context = _Context(
         experiment=experiment,
         native=native,

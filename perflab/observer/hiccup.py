@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from perflab.statistics.histogram import Histogram
 
 
+PARTS = ("hiccup_waited", "hiccup_woken_late")
+"""Of how much too long it slept, where the kernel tells: it was ready, and another thread had its CPU; and the rest, in
+which nobody had woken it yet: the timer came late, for interrupts were off, or hardware or a hypervisor had the CPU."""
+
+
 class Hiccup(Observer):
     """Adds `hiccup_ns` to the configuration of every perflab-node; the histogram is in its checkpoints."""
 
@@ -48,8 +53,10 @@ class Hiccup(Observer):
         from perflab.statistics import histogram as hg
 
         del directory
-        found = [h for checkpoint in checkpoints if (h := checkpoint.get(cls.name)) is not None]
-        return {cls.name: hg.merge(hg.from_records(found))} if found else {}
+        found = {name: [h for c in checkpoints if (h := c.get(name)) is not None] for name in (cls.name, *PARTS)}
+        # The parts of one process alone would be of fewer wake-ups than the whole.
+        whole = {name: of for name, of in found.items() if of and len(of) == len(found[cls.name])}
+        return {name: hg.merge(hg.from_records(of)) for name, of in whole.items()}
 
     @classmethod
     def recorded(cls, trial: results.Trial, artifact: Callable[[str], Path]) -> str:

@@ -124,9 +124,9 @@ def _round_trip(statistic: str, trial: Trial) -> Measured:
     return sum(map(operator.mul, counts, values), 0.0) / sum(counts)
 
 
-def _observed(observer: str, statistic: str, trial: Trial) -> Measured:
-    if (found := trial.observed_ns.get(observer)) is None:
-        return f"not measured: the observer {observer} was not on, or recorded nothing"
+def _observed(name: str, statistic: str, trial: Trial) -> Measured:
+    if (found := trial.observed_ns.get(name)) is None:
+        return f"not measured: the observer {_observer_of(name)} was not on, or recorded nothing"
     return _of(found, statistic)
 
 
@@ -224,11 +224,17 @@ def _allocations_per_message(trial: Trial) -> Measured:
     return _per_message(trial.allocations, received(trial))
 
 
-# Times that observers record, whose names they have.
+# Times that observers record: each is called like its observer, or NAME_PART.
 OBSERVED = {
     "hiccup": "how late a thread that only sleeps wakes up",
+    "hiccup_waited": "of `hiccup` the time in which the thread was ready and another one had its CPU",
+    "hiccup_woken_late": "of `hiccup` the rest, in which nobody had woken the thread yet",
     "cyclictest": "how late the kernel wakes a thread of high priority",
 }
+
+
+def _observer_of(name: str) -> str:
+    return name.partition("_")[0]
 
 
 # -- declarations ----------------------------------------------------------------------------------------------------
@@ -270,8 +276,8 @@ def _own() -> Iterator[Metric]:
     yield from _times("serialize", "how long encoding a message took; `--serialization every`")
     yield from _times("deserialize", "how long decoding a message took; `--serialization every`")
     yield from _times("round_trip", "from request to reply, of the slowest service (the mean: of all)", _round_trip)
-    for observer, help_ in OBSERVED.items():
-        yield from _times(observer, f"{help_}; observer `{observer}`", partial(_observed, observer))
+    for name, help_ in OBSERVED.items():
+        yield from _times(name, f"{help_}; observer `{_observer_of(name)}`", partial(_observed, name))
     of_received = "of the messages and replies that were received"
     yield _count("received", "messages and replies that were received", better=HIGHER)
     yield Metric(

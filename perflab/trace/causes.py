@@ -14,7 +14,7 @@ from typing import Any
 
 # perflab's own programs beside a workload, by the names that the kernel has of them, of 15 letters: what they hold up
 # is perflab's doing, and not the system's. Not perflab-node, which is the workload, nor the programs of conditions.
-OWN = frozenset({"perflab", "perflab-guard", "perflab-monitor", "perflab-schedul", "sched_recorder"})
+OWN = frozenset({"perflab", "perflab-guard", "perflab-monitor", "perflab-schedul", "perflab-watchdo", "sched_recorder"})
 ITSELF = "perflab itself"
 
 

@@ -18,9 +18,8 @@ from pathlib import Path
 import pytest
 
 from perflab.condition import kernel_settings as kernel
-from perflab.experiment.machine import MachineWatch
+from perflab.experiment.machine import limits_seen
 from perflab.host import Host
-from perflab.results.machine import LimitsSeen
 
 from . import traces
 from .conftest import TIMEOUT_S, Json, Run, kill, started
@@ -95,12 +94,8 @@ VICTIMS: dict[str, Callable[[Json], int | None]] = {
 }
 
 
-def limits() -> LimitsSeen:
-    return MachineWatch().limits()
-
-
 def killed_again_and_again(run: Run, tmp_path: Path, kills: int, seed: int) -> None:
-    generator, before = random.Random(seed), limits()
+    generator, before = random.Random(seed), limits_seen()
     last = CPUS[-1]
     threads = ("--thread", f"executors=RR:98@{last}", "--thread", f"middleware=OTHER@{last}", "--middleware", "shm")
     condition = f"realtime_limits:throttling=off+priority_inhibitor:policy=RR,priority=97,cpus={last}"
@@ -111,7 +106,7 @@ def killed_again_and_again(run: Run, tmp_path: Path, kills: int, seed: int) -> N
             seen: set[traces.Identity] = set()
             victims = generator.sample(list(VICTIMS), generator.choice((1, 1, 2, 3)))
             with started("run", "pingpong:loops=1500", *threads, *rest, "-o", out) as process:
-                traces.wait_for("the settings are held", lambda: limits() != before or None, process)
+                traces.wait_for("the settings are held", lambda: limits_seen() != before or None, process)
                 time.sleep(generator.uniform(0.0, 2.5))
                 seen |= traces.living_below(process.pid)
                 found = traces.trials(out)
@@ -123,8 +118,10 @@ def killed_again_and_again(run: Run, tmp_path: Path, kills: int, seed: int) -> N
             traces.nothing_is_left(out, seen)
             cleaned = run("clean", out)
             assert cleaned.returncode == 0, (victims, cleaned.stderr)
-            assert limits() == before, victims
+            assert limits_seen() == before, victims
             assert not kernel.abandoned(), victims
+            for got in (trial["watchdog"] for trial in traces.trials(out) if trial["watchdog"] is not None):
+                assert (got["policy"], got["priority"], last in got["cpus"]) == ("RR", 99, False)
             processes = [process for trial in traces.trials(out) for process in trial["processes"].values()]
             names = [name for process in processes for name in process["shared_memory"] or ()]
             assert not [name for name in names if Path("/dev/shm", name).exists()], victims
@@ -137,5 +134,6 @@ def test_whoever_is_killed_under_rr_98_the_machine_answers_and_is_as_before(run:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3600)
 def test_many_kills_under_rr_98(run: Run, tmp_path: Path) -> None:
     killed_again_and_again(run, tmp_path, MANY, seed=2)

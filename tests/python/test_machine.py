@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from test_real_time import GROUPS, NEW, SYSCTL
 
+from perflab.columns import Cell
 from perflab.experiment import machine as module
 from perflab.experiment.machine import MachineWatch
-from perflab.report.tables.machine import limit_in_words
-from perflab.results.machine import LimitsSeen, NetworkCounts
+from perflab.report.tables.machine import in_words, limit_in_words, of_results
+from perflab.report.tables.messages import Of
+from perflab.results.machine import CpuCounts, KernelThread, LimitsOverTrial, LimitsSeen, Machine, NetworkCounts
+from perflab.results.trial import Result, SystemCounts
 
 INTERRUPTS = """           CPU0       CPU2
  36:          {0}      10    PCI-MSIX-0000:00:02.0   1-edge      virtio1-req.0
@@ -161,6 +166,40 @@ def test_a_process_that_ended_makes_no_sum_of_packets(root: Path) -> None:
     watch.begin([7])
     watch.end([])
     assert watch.record.network is None
+
+
+def test_the_table_has_a_row_for_each_result_that_recorded_it() -> None:
+    held = LimitsSeen(real_time_share=1.0, fair_server_share=0.0, runtime_us=-1, period_us=1_000_000)
+    cpu = CpuCounts(cpu=1, interrupts=500, device_interrupts=20, timer_interrupts=480, softirqs=40, steal_ns=10_000_000)
+    waiting = KernelThread(name="ksoftirqd/1", tid=22, policy="OTHER", priority=None, cpus=(1,), ran_ns=0, waits=True)
+    machine = Machine(
+        real_time_limits=LimitsOverTrial(before=None, begin=held, end=held, after=None),
+        from_ns=0,
+        until_ns=2_000_000_000,
+        cpus=(cpu,),
+        kernel_threads=(waiting,),
+        network=NetworkCounts(loopback_packets=7, udp_received=1, udp_sent=1, udp_errors=0, udp_no_room=0),
+    )
+    system = SystemCounts(socket_drops=0, minor_faults=3, major_faults=0)
+    trial = SimpleNamespace(machine=machine, system=system)
+    other = SimpleNamespace(machine=None, system=None)
+    results = [cast(Result, SimpleNamespace(merged=[trial])), cast(Result, SimpleNamespace(merged=[other]))]
+    table = of_results([Of(result, name) for result, name in zip(results, ("one", "other"), strict=True)])
+    (row,) = table.rows
+    shown = {column.name: column.read(row) for column in table.columns if column.read is not None}
+    texts = {name: cell.text for name, cell in shown.items() if isinstance(cell, Cell)}
+    assert texts == {
+        "real_time_share": "all",
+        "fair_server_share": "none",
+        "kernel_thread": "ksoftirqd/1 (OTHER): did not run",
+    }
+    assert (shown["interrupts_per_s"], shown["device_interrupts_per_s"], shown["softirqs_per_s"]) == (250, 10, 20)
+    assert (shown["steal_percent"], shown["loopback_packets"], shown["throttled_ns"]) == (0.5, 7, None)
+    assert in_words(results[0]) == (
+        "real-time threads may use all of a CPU; others that wait get none of it; 7 packets on the loopback, "
+        "0 socket drops, 3 minor page faults, 0 major page faults; the hypervisor took 0.5 %"
+    )
+    assert in_words(results[1]) == ""
 
 
 def test_this_machine_says_something() -> None:

@@ -4,10 +4,22 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
+#include "base/descriptor.h"
+#include "base/proc.h"
 #include "realtime/thread.h"
 
 namespace perflab::node {
+namespace {
+
+std::optional<Nanoseconds> run_delay(const Descriptor& schedstat) {
+  const auto text = proc::read_again(schedstat);
+  const auto found = text ? proc::parse_schedstat(*text) : std::nullopt;
+  return found ? std::optional(found->run_delay_ns) : std::nullopt;
+}
+
+}  // namespace
 
 Hiccup::Hiccup(const measure::Clock& clock, Nanoseconds period_ns)
     : clock_(clock), period_ns_(period_ns), thread_([this] { run(); }) {
@@ -52,12 +64,24 @@ void Hiccup::run() {
   // The kernel's own latency is meant, not the 50 us by which it may put off the timers of ordinary threads.
   prctl(PR_SET_TIMERSLACK, 1UL);
   if (!await_start()) return;
+  const Descriptor schedstat = open_file(AT_FDCWD, "/proc/thread-self/schedstat");
+  std::optional<Nanoseconds> delay_before = run_delay(schedstat);
   Nanoseconds begin = std::max(from_, clock_.now());
   while (!stopping_.load(std::memory_order_relaxed) && begin + period_ns_ <= until_.load(std::memory_order_relaxed)) {
     const Nanoseconds due = begin + period_ns_;
     realtime::sleep_until(due);
     begin = clock_.now();
     histogram_.record(begin - due, begin);
+    const std::optional<Nanoseconds> delay = run_delay(schedstat);
+    if (delay && delay_before) {
+      // The kernel's clock of run delays is another one, and may be some microseconds ahead.
+      const Nanoseconds late = begin - due;
+      const Nanoseconds waited = std::clamp(*delay - *delay_before, Nanoseconds{0}, std::max(Nanoseconds{0}, late));
+      waited_.record(waited, begin);
+      woken_late_.record(late - waited, begin);
+      split_.store(true, std::memory_order_release);
+    }
+    delay_before = delay;
   }
 }
 

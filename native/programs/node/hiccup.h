@@ -1,7 +1,9 @@
 // A thread that sleeps for a while again and again and records how much longer it took: what the machine does
 // to any thread that is scheduled like this process, whatever the workload does.
 //
-// The next sleep begins when the one before has ended, so a stall of the machine is one value, its length.
+// The next sleep begins when the one before has ended, so a stall of the machine is one value, its length. Where the
+// kernel says how long the thread was ready and another one had its CPU (run delay, /proc/thread-self/schedstat), each
+// value is also split into that and the rest: then nobody had woken it yet, for the timer came late.
 #pragma once
 
 #include <atomic>
@@ -33,6 +35,9 @@ class Hiccup {
   // Ends the thread, after at most one period. Idempotent.
   void stop();
   [[nodiscard]] const measure::Histogram& histogram() const noexcept { return histogram_; }
+  // The two parts of each value; null where the kernel does not tell, or before the first.
+  [[nodiscard]] const measure::Histogram* waited() const noexcept { return split_ ? &waited_ : nullptr; }
+  [[nodiscard]] const measure::Histogram* woken_late() const noexcept { return split_ ? &woken_late_ : nullptr; }
 
  private:
   void run();
@@ -41,8 +46,11 @@ class Hiccup {
 
   const measure::Clock& clock_;
   const Nanoseconds period_ns_;
-  measure::HistogramMemory memory_{1};
+  measure::HistogramMemory memory_{3};
   measure::Histogram histogram_{memory_};
+  measure::Histogram waited_{memory_};
+  measure::Histogram woken_late_{memory_};
+  std::atomic<bool> split_{false};
   std::mutex mutex_;
   std::condition_variable wake_;
   bool registered_ = false;

@@ -546,10 +546,9 @@ void Node::send_progress(Nanoseconds measured_from, bool publishing) {
 }
 
 void Node::write_checkpoint(bool final) {
-  const measure::Histogram* hiccup = hiccup_ ? &hiccup_->histogram() : nullptr;
   const Nanoseconds now = runtime_->clock().now();
   loops_.write(records_, *live_, now);
-  write_checkpoint_record(records_, *live_, hiccup, now, final);
+  write_checkpoint_record(records_, *live_, hiccup_.get(), now, final);
 }
 
 void Node::crash() {

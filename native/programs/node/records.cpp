@@ -309,9 +309,13 @@ json waitable_record(const graph::WaitableView& view) {
   return record;
 }
 
+std::string text_or_null(const measure::Histogram* histogram) {
+  return histogram != nullptr ? histogram_record(*histogram).dump() : "null";
+}
+
 }  // namespace
 
-void write_checkpoint_record(RecordFile& file, const graph::LiveGraph& live, const measure::Histogram* hiccup,
+void write_checkpoint_record(RecordFile& file, const graph::LiveGraph& live, const Hiccup* hiccup,
                              Nanoseconds at_ns, bool final) {
   RecordFile::Line line(file);
   line << "{\"type\":\"checkpoint\",\"at_ns\":" << std::to_string(at_ns)
@@ -320,7 +324,9 @@ void write_checkpoint_record(RecordFile& file, const graph::LiveGraph& live, con
        << ",\"malformed_messages\":" << std::to_string(live.malformed_messages())
        << ",\"forgotten_messages\":" << std::to_string(live.forgotten_messages())
        << ",\"unwanted_messages\":" << std::to_string(live.unwanted_messages())
-       << ",\"hiccup\":" << (hiccup != nullptr ? histogram_record(*hiccup).dump() : "null");
+       << ",\"hiccup\":" << text_or_null(hiccup != nullptr ? &hiccup->histogram() : nullptr)
+       << ",\"hiccup_waited\":" << text_or_null(hiccup != nullptr ? hiccup->waited() : nullptr)
+       << ",\"hiccup_woken_late\":" << text_or_null(hiccup != nullptr ? hiccup->woken_late() : nullptr);
   const auto list = [&line](const char* name, const auto& views, auto record) {
     line << ",\"" << name << "\":[";
     const char* separator = "";

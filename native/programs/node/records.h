@@ -12,6 +12,7 @@
 #include "measure/allocation_counts.h"
 #include "measure/counter.h"
 #include "measure/resources.h"
+#include "programs/node/hiccup.h"
 
 namespace perflab::node {
 
@@ -61,7 +62,7 @@ nlohmann::json resource_record(const measure::ResourceSample& sample);
 nlohmann::json cost_record(const measure::CpuTimes& times, const measure::ProcessCounter& cycles,
                            const measure::ProcessCounter& instructions);
 // Writes the checkpoint of everything that the graph has recorded. `hiccup` may be null.
-void write_checkpoint_record(RecordFile& file, const graph::LiveGraph& live, const measure::Histogram* hiccup,
+void write_checkpoint_record(RecordFile& file, const graph::LiveGraph& live, const Hiccup* hiccup,
                              Nanoseconds at_ns, bool final);
 
 // Writes the rows of loops (docs/formats.md, section 4): each once it is complete; one that is not yet when it is first

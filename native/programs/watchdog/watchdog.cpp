@@ -31,7 +31,9 @@ constexpr int kMostKills = 25;
 
 std::string folder_of(pid_t pid) { return "/proc/" + std::to_string(pid) + "/"; }
 
-Descriptor file_of(pid_t pid, const char* name) { return open_file(AT_FDCWD, (folder_of(pid) + name).c_str()); }
+Descriptor file_of(pid_t pid, const std::string& name) {
+  return open_file(AT_FDCWD, (folder_of(pid) + name).c_str());
+}
 
 void take_priority() {
   rlimit limit{};
@@ -58,12 +60,14 @@ bool has_real_time_thread(pid_t pid) {
 
 }  // namespace
 
-Watchdog::Watchdog(const Settings& settings) : settings_(settings), perflab_(proc::open_process(settings.perflab)) {
-  if (!perflab_.open()) throw Failed("process " + std::to_string(settings.perflab) + ": " + reason_of(errno));
+Watchdog::Watchdog(const Settings& settings)
+    : settings_(settings), perflab_(proc::open_process(settings.perflab)) {
+  const std::string pid = std::to_string(settings.perflab);
+  if (!perflab_.open()) throw Failed("process " + pid + ": " + reason_of(errno));
   stat_ = file_of(settings.perflab, "stat");
   schedstat_ = file_of(settings.perflab, "schedstat");
-  children_ = file_of(settings.perflab, ("task/" + std::to_string(settings.perflab) + "/children").c_str());
-  if (!stat_.open() || !schedstat_.open() || !proc::parse_schedstat(proc::read_again(schedstat_).value_or("")))
+  children_ = file_of(settings.perflab, "task/" + pid + "/children");
+  if (!stat_.open() || !proc::parse_schedstat(proc::read_again(schedstat_).value_or("")))
     throw Unsupported("the kernel does not say what threads wait for (/proc/PID/schedstat: CONFIG_SCHED_INFO)");
   if (!settings.cpus.empty()) realtime::apply({.policy = {}, .priority = 0, .cpus = settings.cpus});
   // Nothing is read from disk when it matters; where memory must not be locked it works all the same.
@@ -161,7 +165,8 @@ json Watchdog::kill_real_time(const std::vector<pid_t>& of) const {
   }
   for (const proc::Process& process : processes) {
     const pid_t pid = process.identity.pid;
-    if (pid == getpid() || !has_real_time_thread(pid) || !proc::send_signal(process.identity, SIGKILL)) continue;
+    if (pid == getpid() || !has_real_time_thread(pid)) continue;
+    if (!proc::send_signal(process.identity, SIGKILL)) continue;  // it has just ended
     killed.push_back({{"pid", pid}, {"name", process.name}});
   }
   return killed;

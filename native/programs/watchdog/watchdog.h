@@ -1,9 +1,9 @@
 // Sees to it that real-time threads of a trial do not keep perflab from running.
 //
-// perflab is kept from running when it is ready (state R of proc(5)), or waits in the kernel (D), and its CPU time has
-// not grown for as long as the limit: sleeping is no such state. Then every process below perflab that has a thread with
-// FIFO or RR is killed, and nobody else: those that are left end the trial in order. The same is done to whoever of them
-// still lives a while after perflab has ended.
+// perflab is kept from running when it is ready (state R of proc(5)), or waits in the kernel (D), and its CPU
+// time has not grown for as long as the limit: sleeping is no such state. Then every process below perflab that
+// has a thread with FIFO or RR is killed, and nobody else: those that are left end the trial in order. The same
+// is done to whoever of them still lives a while after perflab has ended.
 #pragma once
 
 #include <sys/types.h>

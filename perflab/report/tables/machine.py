@@ -51,9 +51,9 @@ def in_words(result: Result) -> str:
     """ "real-time threads may use 95 % of a CPU; 3 259 packets on the loopback, 0 socket drops"; empty: not known."""
     parts = []
     for row in Of(result).parts(_measured):
-        limits = _real_time(row), _others(row)
-        named = zip(("real-time threads may use", "others get in spite of them"), limits, strict=True)
-        parts += [f"{what} {share.text} of a CPU" for what, share in named if share is not None]
+        real_time, others = _real_time(row), _others(row)
+        parts += [] if real_time is None else [f"real-time threads may use {real_time.text} of a CPU"]
+        parts += [] if others is None else [f"others that wait get {others.text} of it"]
         counts = {
             "packets on the loopback": _middle(_packets)(row),
             "socket drops": _of_trials("socket_drops")(row),

@@ -404,6 +404,14 @@ TEST(Node, HiccupRecordsHowMuchLongerASleepTakes) {
   EXPECT_LE(hiccup["count"], 1'000);  // each sleep takes a millisecond at least
   EXPECT_EQ(hiccup["negative"], 0);   // and never less
   EXPECT_GE(hiccup["max_at_ns"], start["measured_from_ns"].get<Nanoseconds>() + kMs);
+  // What it waited for a CPU and what it was woken late by are all of it, where the kernel tells.
+  const json waited = node.records("checkpoint").back()["hiccup_waited"];
+  const json woken_late = node.records("checkpoint").back()["hiccup_woken_late"];
+  ASSERT_EQ(waited.is_null(), !std::filesystem::exists("/proc/thread-self/schedstat"));
+  if (waited.is_null()) return;
+  EXPECT_EQ(waited["count"], hiccup["count"]);
+  EXPECT_EQ(waited["sum"].get<Nanoseconds>() + woken_late["sum"].get<Nanoseconds>(),
+            hiccup["sum"].get<Nanoseconds>());
   // All sleeps together last no longer than the measured part, but for the last one.
   const auto slept = hiccup["count"].get<Nanoseconds>() * kMs + hiccup["sum"].get<Nanoseconds>();
   EXPECT_LE(slept - hiccup["max"].get<Nanoseconds>(), kNanosecondsPerSecond);
