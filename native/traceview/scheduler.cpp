@@ -499,12 +499,13 @@ struct Scheduler::State {
   void waits_at_futex(const SchedulerEvent& event, std::int64_t time) {
     const std::int32_t about = life(event.host, event.tid, time);
     rename(about, event.name);
-    const std::int32_t named = event.owner > 0 ? life_by_tid.find(number_key(event.host, event.owner)) : kUnknown;
+    const std::int32_t named =
+        event.owner > 0 ? life_by_tid.find(number_key(event.host, event.owner)) : kUnknown;
     const std::int32_t owner = named >= 0 && !at(named).dead ? named : kUnknown;
     Life& self = at(about);
     self.futex = static_cast<std::int64_t>(rows.futex_waits.size());
-    rows.futex_waits.push_back({time, kNoTime, about, owner, event.priority.value_or(kNoNumber), event.address,
-                                event.operation, std::nullopt});
+    rows.futex_waits.push_back({time, kNoTime, about, owner, event.priority.value_or(kNoNumber),
+                                event.address, event.operation, std::nullopt});
   }
 
   void returns_from_futex(const SchedulerEvent& event, std::int64_t time) {
