@@ -166,7 +166,7 @@ def test_on_this_machine_a_planted_lock_holder_that_starves_is_named_with_who_wa
     if len(cpus) < 2:
         pytest.skip("one CPU: the program that starts the threads would starve with them")
     for _ in range(times):
-        command = [tool("lock_holder"), kind, str(cpus[-1]), "1", "wait"]
+        command = [str(tool("lock_holder")), kind, str(cpus[-1]), "1", "wait"]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
             assert program.stdin is not None and program.stdout is not None
             line = program.stdout.readline()
