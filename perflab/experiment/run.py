@@ -63,7 +63,7 @@ from perflab.results.files import (
 from perflab.results.outcome import FAILED, HARNESS_ERROR, SUCCESS
 from perflab.results.summary import Summary
 from perflab.results.trial import Asked
-from perflab.runs import rundir, traced
+from perflab.runs import delays, rundir, traced
 from perflab.runs.collect import Collected, as_designed, collect, expected_of, with_answers
 from perflab.runs.display import Display, FinishedTrial, LiveProgress, PlannedTrial, RunPlan
 from perflab.runs.rundir import RunDirectory, TrialDirectory
@@ -466,6 +466,8 @@ def _judged_by_kind(
         found_loops = [timer for p in collected.processes for timer in loops.of(p.name, p.loops)]
         lives = [loops.life(process) for process in collected.processes]
         starvation = traced.starvation(directory, collected.processes)
+        if starvation is None:
+            starvation = delays.starvation(directory, collected.processes)
         found, outcome = workload.at(data.factors).judged(figures_of(data), directory, found_loops, lives, starvation)
         times = {name: hg.to_record(histogram) for name, histogram in found.times.items()}
     except Exception as error:  # noqa: BLE001 - of a kind that may be anybody's

@@ -1,5 +1,5 @@
-"""Who starved whom in a trial that was traced: the long waits for a CPU, and the stretches in which callbacks did not
-come for them. On CLOCK_MONOTONIC, as the records of the trial."""
+"""Who starved whom in a trial: the long waits for a CPU, and the stretches in which callbacks did not come for them. On
+CLOCK_MONOTONIC, as the records of the trial."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from perflab.results.trial import StarvedThread
 
+LONG_WAIT_NS = 100_000_000  # twice the 50 ms that Linux takes from real-time threads in one piece
 _FITS = 0.5  # of two stretches of time what both have, of what one of them has, where they are said to be the same
 
 
@@ -16,6 +17,7 @@ class LongWait:
     begin_ns: int
     end_ns: int
     thread: StarvedThread  # `waiting_share` and `holders` are of this wait
+    waited_ns: int | None = None  # how much of that time it waited, where not all of it; when is not known then
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class Stretch:
 class Starvation:
     waits: Sequence[LongWait] = ()
     stretches: Sequence[Stretch] = ()
+    least_share: float = 0.0  # of a stretch of time that a thread must have waited to have starved in it
 
     def during(self, begin_ns: int, end_ns: int) -> tuple[StarvedThread, ...]:
         """The threads that starved then. First the one that stood between a callback and its last one in that stretch;
@@ -39,6 +42,8 @@ class Starvation:
         waits: dict[tuple[str | None, int], list[tuple[int, LongWait]]] = {}
         for wait in self.waits:
             overlap = min(wait.end_ns, end_ns) - max(wait.begin_ns, begin_ns)
+            if wait.waited_ns is not None:  # as if it waited evenly
+                overlap = overlap * wait.waited_ns // max(1, wait.end_ns - wait.begin_ns)
             if overlap > 0:
                 waits.setdefault((wait.thread.process, wait.thread.tid), []).append((overlap, wait))
         blamed = self._blamed(begin_ns, end_ns)
@@ -47,8 +52,11 @@ class Starvation:
         for (_, tid), mine in waits.items():
             longest, wait = max(mine, key=lambda part: part[0])
             together = sum(overlap for overlap, _ in mine)
-            thread = replace(wait.thread, longest_ns=longest, waiting_share=round(min(1.0, together / length), 3))
-            found.append((tid == blamed, tid in in_chains, together, thread))
+            share = min(1.0, together / length)
+            known_ns = longest if wait.waited_ns is None else None
+            thread = replace(wait.thread, longest_ns=known_ns, waiting_share=round(share, 3))
+            if share >= self.least_share:
+                found.append((tid == blamed, tid in in_chains, together, thread))
         return tuple(thread for *_, thread in sorted(found, key=lambda f: f[:3], reverse=True))
 
     def _blamed(self, begin_ns: int, end_ns: int) -> int | None:

@@ -644,7 +644,7 @@ class CpuHolder:
     """A thread that had the CPU while another one waited for it."""
 
     process: str | None
-    """Null of a thread of the kernel."""
+    """Null of a thread of the kernel, or where it is not known."""
     pid: Count | None = None
     tid: Count
     name: str
@@ -693,7 +693,7 @@ class StarvedThread:
     """A thread that was ready to run, and did not get a CPU for most of the time it was looked at, or for long."""
 
     process: str | None
-    """Null of a thread of the kernel."""
+    """Null of a thread of the kernel, or where it is not known."""
     tid: Count
     name: str
     role: str | None = None
@@ -716,7 +716,7 @@ class StarvedThread:
     def words(self) -> str:
         of_role = self.role if self.role in ("executor", "middleware") else ""
         how = ", ".join(filter(None, (of_role, _scheduled(self.policy, self.priority))))
-        place = f" of {self.process}" if self.process else " of the kernel"
+        place = f" of {self.process}" if self.process else " of the kernel" if self.role == "kernel" else ""
         if self.longest_ns is None:
             waited = f"which waited {100 * self.waiting_share:.0f} % of the time"
         else:

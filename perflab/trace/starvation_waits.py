@@ -14,7 +14,6 @@ from perflab.trace.scope import Scope
 from perflab.trace.source import Source
 from perflab.trace.why_threads import FOREVER, Layer, Threads, ints, of_rows
 
-LONGER_THAN_NS = 100_000_000  # twice the 50 ms that Linux takes from real-time threads in one piece
 WAITING = ("preempted", "woken")
 EXECUTOR, MIDDLEWARE, KERNEL, PROGRAM = "executor", "middleware", "kernel", "program"
 

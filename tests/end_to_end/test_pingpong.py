@@ -117,19 +117,19 @@ observers: [{tracing: {trials: all}}]
 
 @needs_root
 @pytest.mark.alone
-@pytest.mark.parametrize("times", long_but([[1]], [[1], [5, 5, 5, 5]]))
+@pytest.mark.parametrize("times", long_but([1], [1, 20]))
 def test_a_thread_that_is_starved_on_purpose_is_named_and_without_one_none_is(
-    run: Run, tmp_path: Path, times: list[int]
+    run: Run, tmp_path: Path, times: int
 ) -> None:
-    """Pong's executor below the inhibitor, or above it: who starves is known, and so is who has the CPU. In several
-    runs, as one of all would take longer than a command of the tests may."""
+    """Pong's executor below the inhibitor, or above it: who starves is known, and so is who has the CPU. Each
+    time in a run of its own: one of all would take longer than a command of the tests may."""
     experiment = tmp_path / "planted.yaml"
     experiment.write_text(PLANTED.replace("CPU", str(CPUS[-1])))
     every: list[Json] = []
-    for number, n in enumerate(times):
+    for number in range(times):
         out = tmp_path / f"run_{number}"
-        done = run("run", experiment, "--trials", str(n), "--cool-down", "0", "--output", out)
-        assert len(trials(out)) == 2 * n, done.stderr
+        done = run("run", experiment, "--trials", "1", "--cool-down", "0", "--output", out)
+        assert len(trials(out)) == 2, done.stderr
         every += trials(out)
     found = [t for t in every if t["outcome"] != "invalid"]
     if not found:
@@ -141,7 +141,7 @@ def test_a_thread_that_is_starved_on_purpose_is_named_and_without_one_none_is(
             "pong", "pong", "executor", "OTHER",
         )  # fmt: skip
         (holder,) = thread["holders"]
-        assert (holder["process"], holder["policy"], holder["priority"]) == ("perflab-burn", "RR", 90)
+        assert holder["name"] == "burn_1"
         assert (
             "starved meanwhile: thread pong (executor, OTHER) of pong, which could run and did not" in trial["reason"]
         )

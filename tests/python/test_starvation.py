@@ -14,7 +14,7 @@ from perflab.formats.records import ProcessRecords
 from perflab.report import stretch_lanes
 from perflab.results.starvation import LongWait, Starvation, Stretch
 from perflab.results.trial import CpuHolder, StarvedThread
-from perflab.runs import traced
+from perflab.runs import delays, traced
 
 MS = 1_000_000
 SHIFT = 7 * MS  # of the trace's time line
@@ -135,6 +135,50 @@ def test_on_another_clock_than_the_records_nothing_is_claimed(tmp_path: Path) ->
     assert traced.starvation(kept(tmp_path, row(), shift_ns=None)) is None
     assert traced.keep_stretch(tmp_path, None, []) == []
     assert traced.stretch(tmp_path) is None
+
+
+# -- without a trace -------------------------------------------------------------------------------------------------
+
+
+def recorded(name: str, tid: int, *delays_ms: int, cpus: tuple[int, ...] = (1,), ran_ms: int = 0) -> ProcessRecords:
+    """A process with one thread, read every 500 ms."""
+    thread = {"tid": tid, "name": f"t{tid}", "role": "executor", "policy": "OTHER", "priority": 0, "cpus": [*cpus]}
+    resources = [
+        {
+            "at_ns": 500 * MS * number,
+            "threads": [{"tid": tid, "run_delay_ns": delay * MS, "cpu_ns": number * ran_ms * MS}],
+        }
+        for number, delay in enumerate(delays_ms)
+    ]
+    return ProcessRecords(name, threads=[{"threads": [thread]}], resources=resources)
+
+
+def test_the_kernel_s_counts_of_waits_say_who_starved_and_its_cpu_time_who_ran(tmp_path: Path) -> None:
+    monitor = MadeMonitor(tmp_path / "monitor.jsonl")
+    monitor.thread("inhibitor", 9, pid=8, name="burn_1", policy="RR", priority=90, cpus=[1])
+    monitor.thread("elsewhere", 10, cpus=[0]).samples(30, cpu=lambda tid, i: 0.95).reader()
+    pong = recorded("pong", 21, 0, 0, 0, 950, 950)  # it was over before the reading at 1.5 s
+    found = delays.starvation(tmp_path, [pong, recorded("ping", 22, 0, 0, 30, 99, 120, ran_ms=10)])
+    assert found is not None
+    (starved,) = found.during(550 * MS, 1500 * MS)
+    assert (starved.process, starved.name, starved.waiting_share, starved.longest_ns) == ("pong", "t21", 1.0, None)
+    assert starved.words == (
+        "thread t21 (executor, OTHER) of pong, which waited 100 % of the time behind inhibitor (pid 8, RR 90) on CPU 1"
+    )
+    assert found.during(1500 * MS, 2000 * MS) == ()
+    assert found.during(0, 2000 * MS) == (), "not half of the time"
+
+
+def test_a_thread_of_the_workload_that_had_the_cpu_is_named_and_one_that_may_run_elsewhere_is_not(
+    tmp_path: Path,
+) -> None:
+    pong, ping = recorded("pong", 21, 0, 500, 1000), recorded("ping", 22, 0, 0, 0, ran_ms=480)
+    anywhere = recorded("other", 23, 0, 0, 0, cpus=(0, 1), ran_ms=400)
+    found = delays.starvation(tmp_path, [pong, ping, anywhere])
+    assert found is not None
+    (starved,) = found.during(0, 1000 * MS)
+    assert [(h.process, h.name, h.share) for h in starved.holders] == [("ping", "t22", 0.96)]
+    assert delays.starvation(tmp_path, [ProcessRecords("pong")]) is None
 
 
 # -- its picture -----------------------------------------------------------------------------------------------------
