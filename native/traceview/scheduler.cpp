@@ -829,6 +829,10 @@ struct Scheduler::State {
       if (concerned(row.life, false, row.cpu) && row.wakeup_ns < loss.end_ns && row.switch_ns > loss.begin_ns)
         row.switch_ns = kNoTime;
     }
+    for (FutexRow& row : rows.futex_waits) {
+      const bool reaches_in = row.start_ns < loss.end_ns && row.end_ns > loss.begin_ns;
+      if (reaches_in && !row.result && at(row.life).host == loss.host) row.end_ns = kNoTime;
+    }
     std::erase_if(rows.states, [](const StateRow& row) { return row.end_ns <= row.start_ns; });
   }
 
