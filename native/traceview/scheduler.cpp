@@ -499,12 +499,13 @@ struct Scheduler::State {
   void waits_at_futex(const SchedulerEvent& event, std::int64_t time) {
     const std::int32_t about = life(event.host, event.tid, time);
     rename(about, event.name);
-    const std::int32_t named = event.owner > 0 ? life_by_tid.find(number_key(event.host, event.owner)) : kUnknown;
+    const std::int32_t named =
+        event.owner > 0 ? life_by_tid.find(number_key(event.host, event.owner)) : kUnknown;
     const std::int32_t owner = named >= 0 && !at(named).dead ? named : kUnknown;
     Life& self = at(about);
     self.futex = static_cast<std::int64_t>(rows.futex_waits.size());
-    rows.futex_waits.push_back({time, kNoTime, about, owner, event.priority.value_or(kNoNumber), event.address,
-                                event.operation, std::nullopt});
+    rows.futex_waits.push_back({time, kNoTime, about, owner, event.priority.value_or(kNoNumber),
+                                event.address, event.operation, std::nullopt});
   }
 
   void returns_from_futex(const SchedulerEvent& event, std::int64_t time) {
@@ -827,6 +828,10 @@ struct Scheduler::State {
     for (WakeUpRow& row : rows.wake_ups) {
       if (concerned(row.life, false, row.cpu) && row.wakeup_ns < loss.end_ns && row.switch_ns > loss.begin_ns)
         row.switch_ns = kNoTime;
+    }
+    for (FutexRow& row : rows.futex_waits) {
+      const bool reaches_in = row.start_ns < loss.end_ns && row.end_ns > loss.begin_ns;
+      if (reaches_in && !row.result && at(row.life).host == loss.host) row.end_ns = kNoTime;
     }
     std::erase_if(rows.states, [](const StateRow& row) { return row.end_ns <= row.start_ns; });
   }

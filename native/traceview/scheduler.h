@@ -36,9 +36,9 @@
 //   a CPU is covered     while a thread of a tree runs or waits there. Who runs there otherwise is not known,
 //                        but where the recorder says it (cpu_held) of a thread that turns out to have waited.
 //   threads of no tree   have no states but running, and that only where their CPU is covered.
-// A wait at an address (futex) is from futex_wait to futex_return of the same thread and address. Its owner is
-// the thread that the lock's memory names, where that is known and of the same process: any number may stand
-// in memory. Waits that began before the events are not known.
+// A wait at an address (futex) is from futex_wait to futex_return of the same thread and address. Its owner
+// is the thread that the lock's memory names, where that is known and of the same process: any number may
+// stand in memory. Waits that began before the events are not known.
 // Tid 0 is the idle task: never a thread. A CPU that runs it has no holder.
 #pragma once
 

@@ -540,7 +540,8 @@ def _scheduled(policy: str | None, priority: int | None) -> str:
 class LockWaiter:
     """A thread that waits for a lock which a starved thread of its process holds."""
 
-    process: str
+    process: str | None
+    """Null where no event of a trace says its name."""
     tid: Count
     name: str
     policy: str | None
@@ -575,7 +576,8 @@ class StarvedThread:
     holders: tuple[CpuHolder, ...] = ()
     """Who had these CPUs meanwhile, the longest first."""
     lock_waiters: tuple[LockWaiter, ...] | None = None
-    """Who waited, at the end of the look, for a lock that it held; null where that cannot be told, and of a trace."""
+    """Who waited for a lock that it held: at the end of the look, or of a trace while it starved; null where that is
+    not known."""
 
     @property
     def words(self) -> str:

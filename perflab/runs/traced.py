@@ -17,7 +17,7 @@ from perflab.formats.monitor import MONITOR_FILE, MonitorReader
 from perflab.formats.records import ProcessRecords, RecordError
 from perflab.kernel import parse_cpu_list
 from perflab.results.starvation import LongWait, Starvation, Stretch
-from perflab.results.trial import CpuHolder, Phases, StarvedThread, Why
+from perflab.results.trial import CpuHolder, LockWaiter, Phases, StarvedThread, Why
 from perflab.statistics.executor_costs import phases_of
 from perflab.units import NS_PER_S
 
@@ -39,6 +39,7 @@ MONOTONIC = "monotonic"  # the clock of the records, as traces call it
 TOTALS_KEPT = 20  # causes that the summary has; the file has all
 AROUND = 0.03  # of a stretch, before and after it in its picture
 _ASKED = "asked"  # what was called late, and which processes are the trial's
+_LOCKS = "locks"  # whether waits for locks were recorded
 _SHIFT = "monotonic_shift_ns"  # of the trace's time line; null where its clock is another one
 _PARTS = "parts"  # of every late message; `perflab trace why` tells them again, and the slowest one has its own here
 _SLOWEST = "slowest"
@@ -181,11 +182,13 @@ def _executor(trace: Source, pids: AbstractSet[int]) -> Json:
 
 
 def _starvation(trace: Source, pids: AbstractSet[int]) -> Json:
+    from perflab.trace.locks import recorded
     from perflab.trace.starvation import starvation as ask
 
     clocks = [part for part in trace.facts["traces"] if (part.get("clock") or {}).get("name") == MONOTONIC]
     shift_ns = int(clocks[0].get("shift_ns") or 0) if clocks else None
-    return ask(trace, pids=pids).document() | {_ASKED: {"pids": sorted(pids), _SHIFT: shift_ns}}
+    asked = {"pids": sorted(pids), _SHIFT: shift_ns, _LOCKS: recorded(trace)}
+    return ask(trace, pids=pids).document() | {_ASKED: asked}
 
 
 def starvation(directory: Path, processes: Sequence[ProcessRecords] = ()) -> Starvation | None:
@@ -240,9 +243,17 @@ def _starvation_of(document: Json, records: _Records) -> Starvation | None:
     shift_ns = document[_ASKED][_SHIFT]
     if shift_ns is None:
         return None
+    has_locks = document[_ASKED].get(_LOCKS, False)
+    locked: dict[int, list[Json]] = {}
+    for row in document["lock_waiters"]["rows"] if has_locks else ():
+        locked.setdefault(row["for_wait"], []).append(row)
     return Starvation(
         waits=[
-            LongWait(row["begin_ns"] - shift_ns, row["end_ns"] - shift_ns, records.starved(row))
+            LongWait(
+                row["begin_ns"] - shift_ns,
+                row["end_ns"] - shift_ns,
+                records.starved(row, locked.get(row["wait"], ()) if has_locks else None),
+            )
             for row in document["waits"]["rows"]
         ],
         stretches=[
@@ -279,8 +290,8 @@ class _Records:
         process, name = known.get("process", thread["process"]), known.get("name") or thread["thread"]
         return {**thread, "process": process, "thread": name, "role": known.get("role", thread["role"])}
 
-    def starved(self, row: Json) -> StarvedThread:
-        """Of a row of the section `waits`."""
+    def starved(self, row: Json, locked: Sequence[Json] | None) -> StarvedThread:
+        """Of a row of the section `waits`, and those of `lock_waiters` that are of it."""
         known = self._known.get(row["tid"], {})
         by = row["by_tid"]
         holders = () if by is None else (self._holder(row),)
@@ -295,7 +306,24 @@ class _Records:
             waiting_share=1.0,
             longest_ns=row["waited_ns"],
             holders=holders,
+            lock_waiters=None if locked is None else self._waiters(locked),
         )
+
+    def _waiters(self, rows: Sequence[Json]) -> tuple[LockWaiter, ...]:
+        """Each thread once, that slept longest for the lock first."""
+        found: dict[int, LockWaiter] = {}
+        for row in rows:
+            known = self._known.get(row["tid"], {})
+            waiter = LockWaiter(
+                process=known.get("process", row["process"]),
+                tid=row["tid"],
+                name=known.get("name") or row["thread"] or "",
+                policy=known.get("policy", row["priority"]),
+                priority=known.get("priority") or None,
+                address=row["address"],
+            )
+            found.setdefault(waiter.tid, waiter)
+        return tuple(found.values())
 
     def _holder(self, row: Json) -> CpuHolder:
         known, cpus = self._known.get(row["by_tid"], {}), parse_cpu_list(row["cpus"] or "")

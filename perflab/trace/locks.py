@@ -11,7 +11,7 @@ Definitions (docs/tracing.md, Locks):
              was handed to. In between nobody knows
   meanwhile  what the owner did while the waiting thread slept: ran, could run and did not, slept
   inversion  while a thread waited, the owner could run and did not, and one that is less urgent than the waiting thread
-             had its CPU
+             had its CPU. Nice values are shares of a CPU and no urgency: threads without a real-time policy are alike
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from perflab.units import format_time, plural
 LONGER_THAN_NS = 1_000_000
 NO_LOCKS = "waits for locks were not recorded: record with --locks, or --observer tracing:locks=on"
 _NOT_WAITED = -11  # EAGAIN
+_FAIR = 100  # from this priority on threads have no real-time policy
 _INHERITING = ("lock_pi", "lock_pi2")
 _NOBODY = "who held the lock is not known"
 _DID = ("ran", "could_run", "slept", "unknown")
@@ -191,7 +192,7 @@ class LockWaits:
             behind.filter(pl.col("holder").is_not_null())
             .join(pieces.select("piece", "wait"), on="piece", how="left", maintain_order="left")
             .join(priorities, on="wait", how="left", maintain_order="left")
-            .with_columns(inverts=(pl.col("priority") > pl.col("waiter_priority")).fill_null(False))
+            .with_columns(inverts=less_urgent(pl.col("priority"), pl.col("waiter_priority")).fill_null(False))
         )
         return cls(trace, waits, pieces, behind)
 
@@ -210,10 +211,14 @@ class LockWaits:
         owner = _longest(pieces, by, "owner_row", "length_ns", "owner_priority_number")
         behind = self.held.join(keys, on="wait", how="left") if by != "wait" else self.held
         held_by = _longest(behind, by, "holder", "held_ns", "priority")
-        inverted = behind.filter("inverts").group_by(by).agg(inversion_ns=pl.col("held_ns").sum())
+        inverts = behind.filter("inverts")
+        inverted = inverts.group_by(by).agg(inversion_ns=pl.col("held_ns").sum())
+        inverter = _longest(inverts, by, "holder", "held_ns", "priority").select(
+            by, inverter_row="holder", inverter_priority="priority"
+        )
         named = names.threads(self.trace).select(owner_row="thread_row", owner="thread", owner_tid="tid")
         frame = total
-        for one in (did, owner.rename({"length_ns": "owner_ns"}), held_by.drop("held_ns"), inverted):
+        for one in (did, owner.rename({"length_ns": "owner_ns"}), held_by.drop("held_ns"), inverted, inverter):
             frame = frame.join(one, on=by, how="left", maintain_order="left")
         return (
             frame.with_columns(*(pl.col(f"{name}_ns").fill_null(0) for name in (*_DID[:3], "inversion")))
@@ -304,6 +309,11 @@ def _longest(frame: pl.DataFrame, by: str, who: str, length: str, priority: str)
     )
 
 
+def less_urgent(one: pl.Expr, than: pl.Expr) -> pl.Expr:
+    """By the kernel's priorities, of which lower ones are more urgent."""
+    return one.clip(upper_bound=_FAIR) > than.clip(upper_bound=_FAIR)
+
+
 def label(column: str) -> pl.Expr:
     return pl.col(column).map_elements(priority_label, return_dtype=pl.String)
 
@@ -329,7 +339,8 @@ def _verdict(found: LockWaits) -> Section:
 
 def _sentence(found: LockWaits, inverted: pl.DataFrame) -> str:
     """ "Priority inversion in 1 of 3 waits for locks: thread high (tid 9, RT 80) of robot (pid 7) waited 118 ms for a
-    lock that thread low (tid 8, nice 0) held, which could run and did not for 110 ms behind hog (pid 5, RT 50)"."""
+    lock that thread low (tid 8, nice 0) held, which could run and did not for 113 ms, for 112 ms of it behind less
+    urgent threads, the longest hog (tid 5, RT 50)"."""
     if not recorded(found.trace):
         return "Whether threads waited for locks is not known"
     if not found.waits.height:
@@ -339,21 +350,22 @@ def _sentence(found: LockWaits, inverted: pl.DataFrame) -> str:
         return f"No priority inversion in {plural(found.waits.height, 'wait')} for locks; the longest took {longest}"
     worst = inverted.sort("inversion_ns", descending=True).head(1).join(found.waits, on="wait")
     who = names.threads(found.trace).select("thread_row", "process", "pid", "thread", "tid")
-    (row,) = worst.join(who, on="thread_row", how="left").iter_rows(named=True)
+    inverter = who.select(inverter_row="thread_row", inverter="thread", inverter_tid="tid")
+    worst = worst.join(who, on="thread_row", how="left").join(inverter, on="inverter_row", how="left")
+    (row,) = worst.iter_rows(named=True)
     share = f"{inverted.height} of {plural(found.waits.height, 'wait')} for locks"
-    return f"Priority inversion in {share}: {wait_words(row)}"
+    return f"Priority inversion in {share}: {_wait_words(row)}"
 
 
-def wait_words(row: Mapping[str, Any]) -> str:
-    """What a wait for a lock was; of a row of `with_all("wait")` with who waited."""
-    urgency = None if row["priority_number"] is None else priority_label(row["priority_number"])
-    who = thread_words(row, urgency)
+def _wait_words(row: Mapping[str, Any]) -> str:
+    """The worst wait with who waited, held the lock, and was in the way."""
     holder = ", ".join(filter(None, (f"tid {row['owner_tid']}", row["owner_priority"])))
-    behind = ", ".join(filter(None, (f"tid {row['by_tid']}", row["by_priority"])))
+    inverter = f"{row['inverter']} (tid {row['inverter_tid']}, {priority_label(row['inverter_priority'])})"
     return (
-        f"{who} waited {format_time(row['waited_ns'])} for a lock that thread {row['owner']} ({holder}) held, which"
-        f" could run and did not for {format_time(row['could_run_ns'])} behind {row['by_process'] or row['by_thread']}"
-        f" ({behind})"
+        f"{thread_words(row, priority_label(row['priority_number']))} waited {format_time(row['waited_ns'])} for a lock"
+        f" that thread {row['owner']} ({holder}) held, which could run and did not for"
+        f" {format_time(row['could_run_ns'])}, for {format_time(row['inversion_ns'])} of it behind less urgent threads,"
+        f" the longest {inverter}"
     )
 
 

@@ -432,7 +432,7 @@ class _Found:
         rows = edges.join(waiting, on="lock_wait", how="left", maintain_order="left")
         inverted = (
             behind.join(rows.select("edge", "priority_number"), on="edge", how="left")
-            .filter(pl.col("priority") > pl.col("priority_number"))
+            .filter(locks.less_urgent(pl.col("priority"), pl.col("priority_number")))
             .group_by("edge")
             .agg(inversion_ns=pl.col("held_ns").sum())
         )

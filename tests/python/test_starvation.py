@@ -69,12 +69,15 @@ def row(**more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def kept(folder: Path, *waits: dict[str, Any], shift_ns: int | None = SHIFT) -> Path:
+def kept(
+    folder: Path, *waits: dict[str, Any], shift_ns: int | None = SHIFT, locks: list[dict[str, Any]] | None = None
+) -> Path:
     (folder / traced.FOLDER).mkdir()
     document = {
         "waits": {"rows": list(waits)},
         "stretches": {"rows": [{"begin_ns": 90 * MS + SHIFT, "end_ns": 950 * MS + SHIFT, "tid": 21}]},
-        "asked": {"pids": [20], "monotonic_shift_ns": shift_ns},
+        "lock_waiters": {"rows": locks or []},
+        "asked": {"pids": [20], "monotonic_shift_ns": shift_ns, "locks": locks is not None},
     }
     (folder / traced.FOLDER / traced.STARVATION).write_text(json.dumps(document))
     return folder
@@ -93,6 +96,33 @@ def test_threads_have_the_names_that_the_records_and_the_monitor_have(tmp_path: 
     (holder,) = wait.thread.holders
     assert (holder.process, holder.policy, holder.priority, holder.cpu) == ("perflab-burn", "RR", 90, 1)
     assert holder.share == pytest.approx(0.995)
+
+
+LOCKED = {
+    "for_wait": 3, "tid": 22, "process": "perflab-node", "thread": "perflab-node", "priority": "RT 98",
+    "address": "0x7f10",
+}  # fmt: skip
+
+
+def test_who_waited_for_a_lock_of_the_starved_thread_is_named(tmp_path: Path) -> None:
+    reading = {"tid": 22, "name": "executor", "role": "executor", "policy": "RR", "priority": 98}
+    process = ProcessRecords("pong", threads=[{"threads": [reading]}])
+    rows = [LOCKED, {**LOCKED, "address": "0x7f20"}, {**LOCKED, "tid": 23, "for_wait": 4}]
+    found = traced.starvation(kept(tmp_path, row(wait=3), locks=rows), [process])
+    assert found is not None
+    (thread,) = (wait.thread for wait in found.waits)
+    (waiter,) = thread.lock_waiters or ()
+    assert (waiter.process, waiter.tid, waiter.name, waiter.address) == ("pong", 22, "executor", "0x7f10")
+    assert thread.words.endswith("on CPU 1 and holds a lock that thread executor (tid 22, RR 98) waited for")
+
+
+@pytest.mark.parametrize(("locks", "known"), [([], ()), (None, None)])
+def test_that_nobody_waited_is_not_that_locks_were_not_recorded(
+    tmp_path: Path, locks: list[dict[str, Any]] | None, known: tuple[()] | None
+) -> None:
+    found = traced.starvation(kept(tmp_path, row(wait=3), locks=locks))
+    assert found is not None
+    assert found.waits[0].thread.lock_waiters == known
 
 
 def test_without_records_they_have_those_of_the_trace(tmp_path: Path) -> None:

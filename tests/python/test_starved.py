@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import platform
 import struct
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -146,3 +149,36 @@ def test_who_waits_for_a_lock_that_a_starved_thread_holds_is_named(
 def test_that_nobody_may_look_is_not_that_nobody_waits(tmp_path: Path) -> None:
     (thread,) = Machine(tmp_path).thread(7, "recv", "R", 0.0).starved()
     assert thread.lock_waiters is None
+
+
+def tool(name: str) -> Path:
+    path = Path(os.environ.get("PERFLAB_TEST_TOOLS", "")) / name
+    if not path.is_file():
+        pytest.skip(f"no {name} in PERFLAB_TEST_TOOLS; build it with `make test`")
+    return path
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("times", [pytest.param(1), pytest.param(20, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kind", ["normal", "none"])
+def test_on_this_machine_a_planted_lock_holder_that_starves_is_named_with_who_waits(kind: str, times: int) -> None:
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2:
+        pytest.skip("one CPU: the program that starts the threads would starve with them")
+    for _ in range(times):
+        command = [str(tool("lock_holder")), kind, str(cpus[-1]), "1", "wait"]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+            assert program.stdin is not None and program.stdout is not None
+            line = program.stdout.readline()
+            if not line and program.wait() == 3:
+                pytest.skip("threads cannot be scheduled as the test needs")
+            said = json.loads(line)
+            seen = {thread.tid: thread for thread in starved({"planted": program.pid})}
+            program.stdin.write("\n")
+            program.stdin.flush()
+            assert program.wait() == 0
+        holder = seen[said["holder"]]
+        if holder.lock_waiters is None:
+            pytest.skip("where threads wait cannot be read here")
+        waiters = [(waiter.tid, waiter.name, waiter.address) for waiter in holder.lock_waiters]
+        assert waiters == ([(said["waiter"], "high", said["mutex"])] if kind == "normal" else [])

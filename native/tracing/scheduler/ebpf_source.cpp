@@ -122,8 +122,9 @@ void require_kernel() {
 
 void require_futexes() {
   if (!kKnowsCalls)
-    throw Unsupported("eBPF: on this machine the programs do not know where a system call has its arguments, and so "
-                      "not of waits for locks; record without locks");
+    throw Unsupported(
+        "eBPF: on this machine the programs do not know where a system call has its arguments, and so not of "
+        "waits for locks; record without locks");
 }
 
 // Why the kernel refused `what` with this errno, and the command that helps. `verifier`: what its verifier
@@ -368,7 +369,8 @@ class EbpfSource final : public Source {
   template <typename Value>
   void set_constant(const char* section, const Value& value) {
     bpf_map* const constant = bpf_object__find_map_by_name(object_.get(), section);
-    if (bpf_map__set_initial_value(constant, &value, sizeof value) != 0) refuse("preparing the programs", errno);
+    if (bpf_map__set_initial_value(constant, &value, sizeof value) != 0)
+      refuse("preparing the programs", errno);
   }
 
   void share(std::size_t ring_bytes) {

@@ -822,7 +822,7 @@ TEST_F(EbpfSourceLive, NothingIsLeftInTheKernelOfAProcessThatWasKilled) {
   const Numbers programs = numbers_of(recorder.pid(), "prog_id:"),
                 maps = numbers_of(recorder.pid(), "map_id:");
   EXPECT_EQ(programs.size(), kernel_says_who_came() ? 10u : 9u);
-  EXPECT_EQ(maps.size(), 5 + open_ebpf_source({})->cpus().size());
+  EXPECT_EQ(maps.size(), 6 + open_ebpf_source({})->cpus().size());
   const Numbers all_programs = numbers_in_kernel(BPF_PROG_GET_NEXT_ID),
                 all_maps = numbers_in_kernel(BPF_MAP_GET_NEXT_ID);
   if (all_programs.empty())

@@ -4,10 +4,10 @@
 //   {"pid":7,"holder":8,"hog":9,"waiter":10,"mutex":"0x7ffc...","waited_ns":1}
 //
 // All three threads are on that CPU. The holder (OTHER) takes the mutex and works; the hog (RR 50) spins; the
-// waiter (RR 80) wants the mutex, and the hog goes on for HOG_MS of its own CPU time. With `inherit` the mutex hands the waiter's priority to the
-// holder. With `none` nobody takes the mutex, and the waiter waits for as long at a condition variable, to
-// which somebody signals. The first line is written when the waiter is about to wait, without waited_ns. With
-// `wait` a line from standard input ends the hog instead of its time.
+// waiter (RR 80) wants the mutex, and the hog goes on for HOG_MS of its own CPU time. With `inherit` the mutex
+// hands the waiter's priority to the holder. With `none` nobody takes the mutex, and the waiter waits for as
+// long at a condition variable, to which somebody signals. The first line is written when the waiter is about
+// to wait, without waited_ns. With `wait` a line from standard input ends hog and work instead.
 #include <pthread.h>
 #include <sched.h>
 #include <time.h>
@@ -58,7 +58,7 @@ void* hold(void*) {
   begin(holder_tid, "low");
   if (takes) pthread_mutex_lock(&mutex);
   held = true;
-  while (!about_to_wait) work();
+  while (!about_to_wait || (waits_to_be_told && !told_to_end)) work();
   work();
   if (takes) pthread_mutex_unlock(&mutex);
   return nullptr;

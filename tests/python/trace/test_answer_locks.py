@@ -17,7 +17,7 @@ from perflab.trace.starvation import starvation
 
 MUTEX = 0x7F00_0000_1000
 PRIVATE, LOCK_PI = 128, 128 | 6
-HIGH, MIDDLE, LOW = 19, 49, 120  # RT 80, RT 50, nice 0
+HIGH, MIDDLE, LOW, NICE = 19, 49, 120, 130  # RT 80, RT 50, nice 0, nice 10
 LIMIT_NS = 1_000
 INIT, ROBOT, HOLDER, WAITER, OTHER, HOG = (
     (1, "init"),
@@ -110,12 +110,12 @@ def test_a_wait_for_a_lock_is_found_with_its_owner_and_what_that_did(tmp_path: P
     assert (lock["total_ns"], lock["longest_ns"], lock["owner"], lock["inversion_ns"]) == (8_000, 8_000, "low", 6_000)
     assert answer.section("verdict").title == (
         "Priority inversion in 1 of 1 wait for locks: thread high (tid 52, RT 80) of robot (pid 50) waited 8.00 µs"
-        " for a lock that thread low (tid 51, nice 0) held, which could run and did not for 6.00 µs behind hog (tid 99,"
-        " RT 50)"
+        " for a lock that thread low (tid 51, nice 0) held, which could run and did not for 6.00 µs, for 6.00 µs of it"
+        " behind less urgent threads, the longest hog (tid 99, RT 50)"
     )
 
 
-@pytest.mark.parametrize(("waiter", "hog"), [(MIDDLE, MIDDLE), (LOW, MIDDLE), (LOW, LOW)])
+@pytest.mark.parametrize(("waiter", "hog"), [(MIDDLE, MIDDLE), (LOW, MIDDLE), (LOW, LOW), (LOW, NICE)])
 def test_one_that_is_as_urgent_as_who_waits_is_no_inversion(tmp_path: Path, waiter: int, hog: int) -> None:
     answer = inverted(waiter, hog).ask(tmp_path)
     (wait,) = rows(answer, "lock_waits")

@@ -51,7 +51,7 @@ def test_every_table_and_every_section_is_a_file_that_the_index_names(tmp_path: 
     assert files(tmp_path / "out") == sorted([*expected, "index.json"])
     assert told == [tmp_path / "out" / name for name in [*expected, "index.json"]]
     assert {e["answer"] for e in index["files"] if e["kind"] == "section"} == {
-        "summary", "callbacks", "messages", "executor", "scheduling", "starvation", "why", "paths",
+        "summary", "callbacks", "messages", "executor", "scheduling", "starvation", "locks", "why", "paths",
     }  # fmt: skip
     for entry in index["files"]:
         path = tmp_path / "out" / entry["file"]

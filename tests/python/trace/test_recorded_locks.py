@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from opened import needs_library
-from test_scheduler_recorder import recorder, run, tool
+from test_scheduler_recorder import program, recorder, run, tool
 
 from perflab.trace import open_trace
 from perflab.trace.locks import locks
@@ -28,6 +28,12 @@ def planted(kind: str, cpu: int) -> dict[str, Any]:
     assert done.returncode == 0, done.stderr
     said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return said
+
+
+def test_perf_event_says_that_it_cannot(tmp_path: Path) -> None:
+    done = run(program(), "--check", "--source", "perf_event", "--locks")
+    assert done.returncode == 3
+    assert "perf_event cannot read who holds a lock" in done.stderr
 
 
 @pytest.mark.alone

@@ -232,6 +232,10 @@ const Definition kDefinitions[] = {
      "1 cpu0 fork 7 in 70; lost all 30-40; 20 cpu0 futex 7 at 64 of 0; 50 cpu0 back 7 at 64 is 0; "
      "60 cpu0 futex 7 at 64 of 0; 70 cpu0 futex 7 at 80 of 0; 80 cpu0 back 7 at 80 is 0",
      {"futexes 7: 20 to - at 64 of - is -, 60 to - at 64 of - is -, 70 to 80 at 80 of - is 0"}},
+    {"Futexes_WhatALossThatIsSaidLaterMayHaveEndedHasNoEnd",
+     "1 cpu0 fork 7 in 70; 2 cpu0 fork 8 in 70; 20 cpu0 futex 7 at 64 of 0; 22 cpu0 futex 8 at 64 of 0; "
+     "60 cpu0 back 8 at 64 is 0; lost cpu0 30-40; 70 cpu0 wakeup 9 on 0",
+     {"futexes 7: 20 to - at 64 of - is -", "futexes 8: 22 to 60 at 64 of - is 0"}},
     {"Futexes_AWaitLastsUntilTheThreadOrTheTraceEnds",
      "1 cpu0 fork 7 in 70; 2 cpu0 fork 8 in 70; 10 cpu0 0 preempted > 7; 20 cpu0 futex 7 at 64 of 8; "
      "30 cpu0 exit 7; 35 cpu0 7 ended > 0; 40 cpu0 futex 8 at 64 of 7; 90 cpu0 wakeup 9 on 0",
