@@ -55,8 +55,8 @@ def _doubts(situation: Situation) -> Iterator[str]:
     if failed := sum(one.failed for one in without):
         of = sum(one.judged for one in without)
         yield (
-            f"Without {situation.treatment} {failed} of {of} trials failed too, so something else takes the CPU from "
-            "these threads at times; on a machine with nothing else to do the shares may be others."
+            f"Without {situation.treatment} {failed} of {of} trials failed too: it is not the only cause, and other "
+            "programs or the middleware itself may be another."
         )
 
 

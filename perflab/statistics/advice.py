@@ -195,7 +195,7 @@ def _outcomes(result: Result) -> str:
     """By the words of the kind of workload, as far as it has some: "3 stalled, 1 hung"."""
     own = [f"{one.trials} {one.words}" for one in result.outcomes.own]
     named = {of: sum(one.trials for one in result.outcomes.own if one.of == of) for of in (SUCCESS, FAILED)}
-    rest = [(n - named.get(outcome, 0), outcome.words) for outcome, n in result.outcomes]
+    rest = [(n - named.get(outcome, 0), outcome.counted) for outcome, n in result.outcomes]
     return ", ".join([*own, *(f"{n} {words}" for n, words in rest if n)])
 
 

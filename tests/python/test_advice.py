@@ -20,11 +20,11 @@ from perflab.experiment.advised import written
 from perflab.middleware import thread_settings
 from perflab.middleware.kind import ThreadsWanted
 from perflab.models import read
-from perflab.report.advice import sentences, snippets
+from perflab.report.advice import markdown, sentences, snippets
 from perflab.results import summary as summaries
 from perflab.results.advice import AVOIDS, FAILS, NOT_JUDGED, UNDECIDED, Advice, Counted, Situation
 from perflab.results.files import Manifest
-from perflab.statistics.advice import CONFIDENCE, advise, judged, more_trials
+from perflab.statistics.advice import CONFIDENCE, advise, judged, more_trials, proof
 from perflab.statistics.proportion import wilson
 
 Captured = pytest.CaptureFixture[str]
@@ -368,3 +368,14 @@ def test_the_report_has_the_same_advice(tmp_path: Path, capsys: Captured) -> Non
     assert "Which priorities avoid failures" in text
     assert "Take RR:91/RR:91" in text
     assert "--thread executors=RR:91@1" in text
+
+
+def test_what_was_tried_again_is_said_with_its_share() -> None:
+    found = advice(*SWEEP)
+    summary = summaries.read({"schema": 1, "run": "again", "valid": True, "results": [made("RR:91", "RR:91", 1, 20)]})
+    again = proof(found.situations[0], "RR:91/RR:91", summary, "runs/again", 0.5)
+    assert again.verdict == AVOIDS
+    said = "Run again: RR:91/RR:91, cyclonedds, beside priority_inhibitor RR 90: 1 of 20 [1, 24] % trials failed"
+    assert f"{said} (1 stalled, 19 successful)." in markdown(found, [again])
+    assert "--try" not in markdown(found, [again])
+    assert "--try" in markdown(found)
