@@ -589,7 +589,17 @@ def _run_plan(experiment: Experiment, finished: Mapping[int, TrialData]) -> RunP
         at_most=experiment.search is not None,
         quiet_limit_s=experiment.settings.quiet_limit_ns / NS_PER_S if real else 0.0,
         rough=experiment.document.quick,
-        adds=None if experiment.rule is None else format_duration(experiment.rule.at_most_s),
+        adds=_adds(experiment),
+    )
+
+
+def _adds(experiment: Experiment) -> str | None:
+    if experiment.rule is not None:
+        at_most = format_duration(experiment.rule.at_most_s)
+        return f"repetitions are added until every comparison is decided, for at most {at_most}"
+    most = experiment.document.until_clear
+    return (
+        None if most is None else f"treatments whose outcome is not clear have more repetitions, up to {most} of each"
     )
 
 

@@ -86,7 +86,7 @@ class RunProgress:
         """What will run and for how long, to be said before it does, with what the estimate rests on."""
         if self.plan.adds is None:
             return self._planned_in_words()
-        then = f"repetitions are added until every comparison is decided, for at most {self.plan.adds}."
+        then = f"{self.plan.adds}."
         return f"{self._planned_in_words()} Then {then}" if self.plan.entries else f"Plan: {then}"
 
     def _planned_in_words(self) -> str:

@@ -56,7 +56,7 @@ class RunPlan:
     at_most: bool = False  # a search: which trials there will be is not known, and it may end before the last
     quiet_limit_s: float = 0.0  # longest wait for a quiet machine before a trial
     rough: bool = False  # made to take a minute
-    adds: str | None = None  # for how long repetitions are added until every comparison is decided; None: none are
+    adds: str | None = None  # which repetitions are added to it, as a sentence without its end; None: none are
 
 
 @dataclass(frozen=True, kw_only=True)
