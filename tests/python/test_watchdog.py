@@ -120,9 +120,8 @@ if what != "alone":
     command = [burn, "--cpus", cpu, "--policy", "RR", "--priority", "98", "--limit-ns", "60000000000"]
     children.append(subprocess.Popen(command, stdout=subprocess.DEVNULL))
 print(*(child.pid for child in children), flush=True)
-os.sched_setaffinity(0, {int(cpu)})
 while what == "spins":
-    pass
+    os.sched_setaffinity(0, {int(cpu)})
 time.sleep(600)
 """
 
@@ -133,10 +132,12 @@ class Watched:
     def __init__(self, what: str) -> None:
         programs = native.find()
         burn = str(programs.program("perflab-burn"))
-        double: list[str] = [sys.executable, "-c", DOUBLE, burn, str(CPUS[-1]), what]
-        self.double = subprocess.Popen(double, stdout=subprocess.PIPE, text=True)
+        command: list[str] = [sys.executable, "-c", DOUBLE, burn, str(CPUS[-1]), what]
+        self.double = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.double.stdout is not None
         self.children = [int(word) for word in self.double.stdout.readline().split()]
+        while what != "spins" and (double := read_process(self.double.pid)) is not None and double.state != "S":
+            time.sleep(0.01)  # it waits for a CPU, as perflab might
         self.known = {process.identity for process in descendants(self.double.pid)}
         self.channel, theirs = socket.socketpair()
         with theirs:
