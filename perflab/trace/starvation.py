@@ -23,7 +23,6 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from perflab.kernel import cpu_list
-from perflab.results.starvation import LONG_WAIT_NS
 from perflab.trace import locks, names, starvation_gaps
 from perflab.trace.answer import Answer, Section
 from perflab.trace.columns import Table, because, count, flag, identity, percent, text, time
@@ -33,12 +32,12 @@ from perflab.trace.scheduling import covered_ns, priority_label
 from perflab.trace.scope import EVERYTHING, Scope, since_begin
 from perflab.trace.source import Source
 from perflab.trace.starvation_gaps import short_chain
-from perflab.trace.starvation_waits import KERNEL, behind_words, held, roles, thread_words, waits_of
+from perflab.trace.starvation_waits import KERNEL, LONGER_THAN_NS, behind_words, held, roles, thread_words, waits_of
 from perflab.trace.threads import OF_ANY, identities, in_words, part_of, section_of
 from perflab.trace.why_threads import Layer, Threads, ints
 from perflab.units import format_time, plural
 
-__all__ = ["LONG_WAIT_NS", "TABLES", "short_chain", "starvation"]
+__all__ = ["LONGER_THAN_NS", "TABLES", "short_chain", "starvation"]
 
 _NAMED = 3  # threads in the sentence
 _NOBODY = "no thread is known to have had the CPU"
@@ -185,7 +184,7 @@ TABLES = (VERDICT, STARVED, *starvation_gaps.TABLES, HOLDERS, WAITS, WAITERS, LO
 def starvation(
     trace: Source,
     scope: Scope = EVERYTHING,
-    longer_than_ns: int = LONG_WAIT_NS,
+    longer_than_ns: int = LONGER_THAN_NS,
     pids: Collection[int] = (),
 ) -> Answer:
     """Who starved whom. `pids`: threads of these processes, and of the kernel, alone; none: all."""

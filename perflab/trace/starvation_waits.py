@@ -9,11 +9,14 @@ import numpy as np
 import polars as pl
 
 from perflab.kernel import cpu_list
+from perflab.results.starvation import LONG_WAIT_NS
 from perflab.trace import names
 from perflab.trace.scope import Scope
 from perflab.trace.source import Source
 from perflab.trace.why_threads import FOREVER, Layer, Threads, ints, of_rows
 
+# What is called a long wait unless something else is asked.
+LONGER_THAN_NS = LONG_WAIT_NS
 WAITING = ("preempted", "woken")
 EXECUTOR, MIDDLEWARE, KERNEL, PROGRAM = "executor", "middleware", "kernel", "program"
 

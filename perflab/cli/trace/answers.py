@@ -233,10 +233,10 @@ def starvation(
         perflab trace starvation session
         perflab trace starvation session --longer-than 10ms --begin 2s --end 4s
     """
-    from perflab.trace.starvation import LONG_WAIT_NS, short_chain
+    from perflab.trace.starvation import LONGER_THAN_NS, short_chain
     from perflab.trace.starvation import starvation as answer
 
-    threshold_ns = LONG_WAIT_NS if longer_than is None else parse_duration(longer_than, "--longer-than")
+    threshold_ns = LONGER_THAN_NS if longer_than is None else parse_duration(longer_than, "--longer-than")
     asked = Asked(**options)
     trace = asked.open(paths)
     found = answer(trace, asked.scope(trace), threshold_ns)
