@@ -403,6 +403,7 @@ def _waits(found: LockWaits, longer_than_ns: int) -> Section:
         )
         .select("thread_row", *WAITS.names[len(OF_ANY) :])
     )
-    least = f"waits of {names.period(longer_than_ns)} and more"
-    notes = (least,) if found.waits.height else (why_none(found.trace),)
+    least = names.period(longer_than_ns)
+    said = f"waits of {least} and more" if rows.height else f"no wait took {least} or longer"
+    notes = (said,) if found.waits.height else (why_none(found.trace),)
     return section_of(found.trace, WAITS, rows, notes, longest="waited_ns")
