@@ -161,9 +161,9 @@ def _situation(
 
 
 def _name(result: Result, disturber: Disturber) -> str:
-    """ "cyclonedds, workload.pattern=2e, beside priority_inhibitor RR 90"."""
+    """ "cyclonedds, workload.pattern=2e, beside priority_inhibitor (RR 90)"."""
     levels = [f"{path}={level}" for path, level in _others(result).items()]
-    return f"{', '.join([variant_words(result), *levels])}, beside {result.label} {disturber.words}"
+    return f"{', '.join([variant_words(result), *levels])}, beside {result.label} ({disturber.words})"
 
 
 def _need(tried: Tried) -> tuple[object, ...]:
