@@ -268,8 +268,11 @@ void add_publisher(const Field& item, Reading& into) {
         static_cast<std::uint32_t>(instances->integer(1, std::numeric_limits<std::uint32_t>::max()));
     instances->require_none(instances_problem(into.messages, publisher.type, publisher.instances));
   }
-  if (const auto priority = fields.find(kPriority); priority && !fields.has("period") && !fields.has("frequency") && !fields.has("arrivals")) {
-    priority->fail("'priority' is that of a callback, and the publisher has none without 'period' or 'frequency'; move it to the timer or the subscription that publishes");
+  const bool own_timer = fields.has("period") || fields.has("frequency") || fields.has("arrivals");
+  if (const auto priority = fields.find(kPriority); priority && !own_timer) {
+    priority->fail(
+        "'priority' is that of a callback, and the publisher has none without 'period' or 'frequency'; move it to the "
+        "timer or the subscription that publishes");
   }
   into.add_own_timer(fields, "publisher", timer_name(fields.text("topic")), &Timer::publish,
                      into.node.publishers.size());

@@ -24,7 +24,8 @@ using middleware::Word;
 inline constexpr std::array kExecutorWords{
     Word{"inline", ExecutorKind::kInline}, Word{"single_threaded", ExecutorKind::kSingleThreaded},
     Word{"static_single_threaded", ExecutorKind::kStaticSingleThreaded},
-    Word{"events", ExecutorKind::kEvents}, Word{"polling", ExecutorKind::kPolling}, Word{"multi_threaded", ExecutorKind::kMultiThreaded},
+    Word{"events", ExecutorKind::kEvents}, Word{"polling", ExecutorKind::kPolling},
+    Word{"multi_threaded", ExecutorKind::kMultiThreaded},
     Word{"priority", ExecutorKind::kPriority}, Word{"let", ExecutorKind::kLet}};
 inline constexpr std::array kPolicyWords{Word{"OTHER", realtime::Policy::kOther},
                                          Word{"FIFO", realtime::Policy::kFifo},

@@ -36,7 +36,7 @@ FRAMINGS = ("rmw_fastrtps", "rmw_cyclonedds")
 
 @dataclass(frozen=True)
 class Executor:
-    """What replaces every executor of the graph; `threads`, `period_ns` None: as the graph says, or else the node."""
+    """What replaces every executor of the graph; `threads`, `period_ns` None: as the graph says or the node decides."""
 
     kind: str
     threads: int | None = None

@@ -20,8 +20,9 @@ TEST_P(ScriptedMessages, AreNotLostWhenTheyComeWhileTheExecutorLeaves) {
 // For a wait-set nothing is ever taken in vain, nor within the process.
 std::vector<Case> executors_that_take_in_vain() {
   std::vector<Case> cases = all_executors();
-  std::erase_if(
-      cases, [](const Case& one) { return one.kind == ExecutorKind::kSingleThreaded || one.kind == ExecutorKind::kLet || one.intra_process; });
+  std::erase_if(cases, [](const Case& one) {
+    return one.kind == ExecutorKind::kSingleThreaded || one.kind == ExecutorKind::kLet || one.intra_process;
+  });
   return cases;
 }
 INSTANTIATE_TEST_SUITE_P(, ScriptedMessages, testing::ValuesIn(executors_that_take_in_vain()), case_name);

@@ -30,6 +30,8 @@ class Ordered : public Lab {
   bool open_with(ExecutorKind kind) {
     const std::vector<ExecutorKind> known = subject().executors();
     if (std::ranges::count(known, kind) == 0) return false;
+    // Otherwise nobody could say when a message has become ready.
+    if (real_time() && !abilities().intra_process) return false;
     open({.intra_process = abilities().intra_process});
     try {
       on_ = node_on(executor(kind, 1, {}, {}, period_));
@@ -56,15 +58,19 @@ class Ordered : public Lab {
     };
     return made;
   }
-  // One callback that makes others ready, and ends when all of them are.
-  void first(std::function<void()> what, int priority = 0) {
-    Ticks& once = timer(with(priority), 1h, 1, 1, false, {}, 5ms - 1h);
+  // One callback that makes others ready, and ends when all of them are. Before all others, also where the machine was so
+  // busy that other timers were due by then.
+  void first(std::function<void()> what) {
+    Ticks& once = timer(with(1'000), 1h, 1, 1, false, {}, 5ms - 1h);
     once.on_each = [this, what = std::move(what)](Nanoseconds) {
       course_.add("first");
       what();
       if (!real_time()) runtime().work(5'000'000);
     };
   }
+
+  // Those that rclcpp leaves out included.
+  static std::uint64_t ticked(const Ticks& ticks) { return ticks.count() + ticks.skipped(); }
 
   Nanoseconds period_ = 0;
   Node on_{};
@@ -74,7 +80,7 @@ class Ordered : public Lab {
 class Priority : public Ordered {
  protected:
   void SetUp() override {
-    if (!open_with(ExecutorKind::kPriority)) GTEST_SKIP() << "there is no such executor";
+    if (!open_with(ExecutorKind::kPriority)) GTEST_SKIP() << "there is no such executor, or no delivery within the process";
   }
 };
 
@@ -127,7 +133,7 @@ TEST_F(Priority, WhatBecomesReadyMeanwhileGoesBeforeWhatWaitsWithLess) {
 // A load of lower priority that never ends holds up each tick by the callback that runs when it is due, and what has less
 // still does not run.
 TEST_F(Priority, UnderOverloadATickWaitsForOneCallbackOfLowerPriorityAtMost) {
-  constexpr std::int64_t kTicks = 30;
+  constexpr std::uint64_t kTicks = 30;
   const Guarded load = waitable("load", 0);
   const Guarded starved = waitable("starved", -1);
   Ticks& urgent = timer(with(1), 5ms, 1, kTicks);
@@ -135,27 +141,26 @@ TEST_F(Priority, UnderOverloadATickWaitsForOneCallbackOfLowerPriorityAtMost) {
   std::atomic<std::size_t> starved_before{0};
   load.answers->on_each = [&](Nanoseconds) {
     runtime().work(700'000);
-    if (urgent.count() < kTicks) {
+    if (ticked(urgent) < kTicks) {
       load.endpoint->trigger(1);
     } else {
       over = true;
     }
   };
   starved.answers->on_each = [&](Nanoseconds) { starved_before += over ? 0 : 1; };
-  first(
-      [&] {
-        load.endpoint->trigger(1);
-        starved.endpoint->trigger(1);
-      },
-      2);
+  first([&] {
+    load.endpoint->trigger(1);
+    starved.endpoint->trigger(1);
+  });
   start();
   EXPECT_TRUE(eventually([&] { return starved.answers->executed() == 1; }));
   runtime().stop();
   EXPECT_EQ(starved_before, 0u);
-  ASSERT_EQ(urgent.count(), static_cast<std::size_t>(kTicks));
+  ASSERT_EQ(ticked(urgent), kTicks);
   const auto spans = load.answers->all();
   Nanoseconds since = base();
   for (const Ticks::Tick& tick : urgent.all()) {
+    if (tick.skipped > 0) continue;
     // Ticks that are due together come together.
     const Nanoseconds from = std::max(tick.due_ns, since);
     const auto between = std::ranges::count_if(
@@ -168,23 +173,25 @@ TEST_F(Priority, UnderOverloadATickWaitsForOneCallbackOfLowerPriorityAtMost) {
 class Let : public Ordered {
  protected:
   void SetUp() override {
-    if (!open_with(ExecutorKind::kLet)) GTEST_SKIP() << "there is no such executor";
+    if (!open_with(ExecutorKind::kLet)) GTEST_SKIP() << "there is no such executor, or no delivery within the process";
   }
 };
 
 TEST_F(Let, WhatIsReadyAtOnceRunsInTheOrderOfCreation) {
+  std::function<void()> trigger;
+  first([&] { trigger(); });
   Ticks& tick = timer(on_, 1h, 1, 1, false, {}, 8ms - 1h);
   tick.on_each = [this](Nanoseconds) { course_.add("tick"); };
   const Guarded one = waitable("one");
   subscribe("message");
   const Guarded two = waitable("two");
   Publisher& writer = publisher("/message", kSmall);
-  first([&] {
+  trigger = [&] {
     two.endpoint->trigger(1);
     EXPECT_TRUE(send(writer, kSmall, 7));
     one.endpoint->trigger(2);
     hold(0ms, [&] { return now() >= base() + 8'000'000; });
-  });
+  };
   ASSERT_TRUE(matched());
   start();
   EXPECT_TRUE(eventually([&] { return course_.count() == 5; }));
@@ -222,27 +229,30 @@ class LetWithPeriod : public Ordered {
  protected:
   LetWithPeriod() { period_ = 10'000'000; }
   void SetUp() override {
-    if (!open_with(ExecutorKind::kLet)) GTEST_SKIP() << "there is no such executor";
+    if (!open_with(ExecutorKind::kLet)) GTEST_SKIP() << "there is no such executor, or no delivery within the process";
   }
 };
 
 // The timer was created first, so its tick begins each activation, after all has been taken.
 TEST_F(LetWithPeriod, MessagesAreThoseThatWereThereWhenThePeriodBegan) {
-  constexpr std::int64_t kPeriods = 30;
-  Ticks& ticks = timer(on_, 10ms, 1, kPeriods);
+  Ticks& ticks = timer(on_, 10ms, 1, 30);
   Inbox& inbox = Lab::subscribe(on_, "/a", kSmall, keep_last(1'000));
   inbox.on_each = [this](const Received&) { runtime().work(3'000'000); };
   Publisher& writer = publisher("/a", kSmall);
-  std::uint64_t sent = 0;
+  std::atomic<std::uint64_t> sent{0};
   Ticks& sender = timer(source(), 17ms, 1, 17);
   sender.on_each = [&](Nanoseconds) { EXPECT_TRUE(send(writer, kSmall, sent++)); };
   ASSERT_TRUE(matched());
   start();
-  EXPECT_TRUE(eventually([&] { return inbox.count() == 17 && ticks.count() == kPeriods; }));
+  EXPECT_TRUE(timers_done());
+  EXPECT_TRUE(eventually([&] { return inbox.count() == sent; }));
   runtime().stop();
-  EXPECT_EQ(inbox.numbers(), range(0, 17));
+  EXPECT_GT(sent, 0u);
+  EXPECT_EQ(inbox.numbers(), range(0, sent));
   std::vector<Nanoseconds> begins;
-  for (const Ticks::Tick& tick : ticks.all()) begins.push_back(tick.begin_ns);
+  for (const Ticks::Tick& tick : ticks.all()) {
+    if (tick.skipped == 0) begins.push_back(tick.begin_ns);
+  }
   for (const Received& one : inbox.messages()) {
     const auto after = std::ranges::upper_bound(begins, one.begin_ns);
     if (after == begins.begin()) continue;
@@ -259,7 +269,6 @@ TEST_F(LetWithPeriod, MessagesAreThoseThatWereThereWhenThePeriodBegan) {
 }
 
 TEST_F(LetWithPeriod, BetweenTwoPeriodsOneMessageOfASubscriptionIsTaken) {
-  Ticks& ticks = timer(on_, 10ms, 1, 20);
   Inbox& inbox = Lab::subscribe(on_, "/a", kSmall, keep_last(1'000));
   Publisher& writer = publisher("/a", kSmall);
   at(1ms, [&] {
@@ -267,7 +276,7 @@ TEST_F(LetWithPeriod, BetweenTwoPeriodsOneMessageOfASubscriptionIsTaken) {
   });
   ASSERT_TRUE(matched());
   start();
-  EXPECT_TRUE(eventually([&] { return inbox.count() == 10 && ticks.count() == 20; }));
+  EXPECT_TRUE(eventually([&] { return inbox.count() == 10; }));
   runtime().stop();
   EXPECT_EQ(inbox.numbers(), range(0, 10));
   const std::vector<Received> messages = inbox.messages();
