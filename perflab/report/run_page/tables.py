@@ -48,7 +48,10 @@ def _tables(runs: Sequence[ReportRun], *, extra: bool) -> Iterator[Block]:
         results(besides),
         *outcomes.tables(found),
         *floors.tables(found),
-        *key_figures.tables(found),
+        *key_figures.in_short(found, "below"),
+    ]
+    by_themselves = key_figures.tables(found) if key_figures.are_many(found) else []
+    more: list[AnyTable] = [
         messages.all_messages(found),
         messages.services(services),
         messages.edges(edges),
@@ -59,6 +62,10 @@ def _tables(runs: Sequence[ReportRun], *, extra: bool) -> Iterator[Block]:
     # Beside those of the same name a reader who hears the page can tell them apart.
     apart = ", extra trials" if extra and not all(chosen) else ""
     yield from (Sheet(table, f"{table.title}{apart}") for table in tables)
+    yield Fold(
+        f"Each key figure by itself{apart}", [Sheet(t, f"{t.title}{apart}") for t in by_themselves], on_paper=False
+    )
+    yield from (Sheet(table, f"{table.title}{apart}") for table in more)
 
 
 def rows_of(runs: Sequence[ReportRun]) -> list[Of[Result]]:

@@ -63,10 +63,15 @@ def tables(rows: Sequence[Of[Result]]) -> list[Table[Of[Result]]]:
     return [_table(name, rows) for name in dict.fromkeys(name for row in rows for name in row.record.key_figures)]
 
 
-def in_short(rows: Sequence[Of[Result]]) -> list[AnyTable]:
-    """Few figures as tables of their own; many as one table, with those that a kind of workload wants beside others."""
+def are_many(rows: Sequence[Of[Result]]) -> bool:
+    return len({name for row in rows for name in row.record.key_figures}) > MAX_TABLES
+
+
+def in_short(rows: Sequence[Of[Result]], others: str = "in the report, and in `--json`") -> list[AnyTable]:
+    """Few figures as tables of their own; many as one table, with those that a kind of workload wants beside others.
+    `others`: where the rest is."""
     names = list(dict.fromkeys(name for row in rows for name in row.record.key_figures))
-    if len(names) <= MAX_TABLES:
+    if not are_many(rows):
         return [*tables(rows)]
     having = [row for row in rows if row.record.key_figures]
     columns: list[Column[Of[Result]]] = [result_column(0), RUN]
@@ -86,7 +91,7 @@ def in_short(rows: Sequence[Of[Result]]) -> list[AnyTable]:
             columns.append(Column(metric.name, header, read, metric.quantity, rank=rank, group=group))
     notes = ["All messages of all trials together, of plain numbers the medians over trials."]
     if left:
-        notes.append(f"{', '.join(left)} are in the report, and in `--json`.")
+        notes.append(f"{', '.join(left)} are {others}.")
     return [Table("key_figures", "Key figures", columns, having, notes)]
 
 
