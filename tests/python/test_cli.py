@@ -331,9 +331,12 @@ def test_every_combination_runs_and_is_a_result(perflab: Perflab, graph_file: Pa
     assert perflab("show", out).stdout.startswith(done.stdout.partition("Run directory")[0].rstrip("\n"))
 
 
+@pytest.mark.native
 def test_what_was_asked_of_threads_reaches_the_nodes_and_comes_back(
-    perflab: Perflab, graph_file: Path, tmp_path: Path
+    perflab: Perflab, native_folder: Path, graph_file: Path, tmp_path: Path
 ) -> None:
+    if not (native_folder / "perflab-watchdog").is_file():
+        pytest.skip("no perflab-watchdog in PERFLAB_NATIVE; build it with `make` and set it")
     out = tmp_path / "run"
     threads = ["--thread", "executors=RR:9@1", "--thread", "pong.executors=FIFO:3", "--thread", "ping.middleware=OTHER"]
     more = ["--lock-memory", "on", "--name-threads", "off"]

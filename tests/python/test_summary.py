@@ -183,6 +183,7 @@ def test_threads_that_are_alike_are_one_entry() -> None:
         "priority": 5,
         "cpus": [0, 1],
         "tids": [9],
+        **dict.fromkeys(("runtime_ns", "deadline_ns", "period_ns")),  # of DEADLINE alone
     }
 
 
