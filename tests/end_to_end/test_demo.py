@@ -52,6 +52,7 @@ def unknown_percent(trace: Path) -> float | None:
     return 100.0 * int(unknown["part_ns"].sum()) / int(parts["part_ns"].sum())
 
 
+@pytest.mark.long
 def test_of_complete_recordings_the_demo_says_why(tmp_path: Path) -> None:
     tracer.check(tracer.RecordingSettings(scheduler=tracer.AUTO), native.find())
     run = tmp_path / "run"

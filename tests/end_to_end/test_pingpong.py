@@ -9,8 +9,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.marks import long_but
-
 from .conftest import NATIVE, Json, Run
 
 MS = 10**6
@@ -117,7 +115,8 @@ observers: [{tracing: {trials: all}}]
 
 @needs_root
 @pytest.mark.alone
-@pytest.mark.parametrize("times", long_but([1], [1, 20]))
+@pytest.mark.long
+@pytest.mark.parametrize("times", [1, 20])
 def test_a_thread_that_is_starved_on_purpose_is_named_and_without_one_none_is(
     run: Run, tmp_path: Path, times: int
 ) -> None:
