@@ -20,7 +20,7 @@ from perflab.profile import flamegraph
 
 from .conftest import PINGPONG, TIMEOUT_S, Run, command, environment
 
-TRIALS_OF_A_LONG_RUN = 40  # more than 30, of which 20 are shown before the rest is asked for
+TRIALS_OF_A_LONG_RUN = 60  # more than 50, of which 20 are shown before the rest is asked for
 MOST_BYTES = 1_500_000  # of the report of the demo
 
 READY = "document.readyState === 'complete' && document.documentElement.dataset.ready === 'true'"
