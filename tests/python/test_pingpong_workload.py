@@ -176,3 +176,7 @@ def test_the_wait_for_the_common_start_is_in_no_part_of_the_time() -> None:
 def test_what_is_no_pingpong(given: dict[str, Any]) -> None:
     with pytest.raises(BadInput):
         KIND.workload(given)
+
+
+def test_figures_have_names_that_can_stand_in_a_list() -> None:
+    assert [figure.words for figure in KIND.figures.values() if "," in figure.words] == []
