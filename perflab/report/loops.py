@@ -155,6 +155,13 @@ def _draw(plot: Plot, label: str, group: int, line: _Line, points: int, *, worst
         )
         hover.append("" if found is None else f"{name}<br>loop {found.loop}: {format_time(found.value_ns)}{at}")
     plot.line(name, group, x, y, hover=hover, weight="normal" if worst else "thin")
+    # A line that is no longer than a point cannot be seen, and in a stall these are what was left.
+    alone = [
+        (float(found.loop), float(found.value_ns), hover[place])
+        for place, found in sorted(most.items())
+        if place - 1 not in most and place + 1 not in most
+    ]
+    plot.points(f"{name}, single loops", group, alone, sign="dot")
     lost: dict[int, int] = {}
     for loop in line.missing:
         lost[loop // stretch] = lost.get(loop // stretch, 0) + 1
