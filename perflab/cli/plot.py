@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -112,8 +113,8 @@ def plot(
             beside = measured
         drawable = [k for k in kinds if measured or named is None or not made.BY_NAME[k].of_figures]
         pictures = made.build(
-            results, drawable, measured, limits, together=named is not None and len(named) <= 2, runs=runs,
-            own=beside,
+            results, drawable, measured, limits, together=named is not None and len(named) <= 2,
+            runs=runs if only is None else _narrowed(runs, results), own=beside,
         )  # fmt: skip
         # Of what nobody asked for nothing is said.
         missing += [str(one) for one in pictures.missing if kind != "all" or not made.BY_NAME[one.kind].special]
@@ -179,6 +180,17 @@ def _selected(results: list[Trials], only: str | None) -> list[Trials]:
             known = "; ".join(result.label for result in results)
             raise BadInput(f"--only {word!r} is in the name of no result; there are {known}")
     return [result for result in results if any(word in result.label for word in wanted)]
+
+
+def _narrowed(runs: Sequence[RunData], results: Sequence[Trials]) -> list[RunData]:
+    """The runs with these results alone."""
+    from perflab.report.results import summary_of
+
+    kept = {id(summary_of(result)) for result in results}
+    return [
+        replace(run, summary=replace(run.summary, results=tuple(r for r in run.summary.results if id(r) in kept)))
+        for run in runs
+    ]
 
 
 def _measured(

@@ -40,7 +40,7 @@ def _limit(value: Any) -> Any:
     except ValueError:
         share = 0.0
     if isinstance(value, bool) or not 0 < share <= 100:
-        raise ValueError(f"{value!r} is neither off nor a percentage above 0 like 50%")
+        raise ValueError(f"{value!r} is neither off nor a share above 0% and up to 100%, e.g. 50%")
     return share
 
 

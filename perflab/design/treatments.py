@@ -607,10 +607,20 @@ def _graphs(document: Document, workload: Workload) -> list[tuple[dict[str, Scal
         made = workload.at(chosen)
         graph = with_levels(made.graph, levels)
         if THREADS in levels:
-            name = str(levels[THREADS])
-            graph = scheduling.assigned(graph, document.assignments.get(name) or name.split())
+            graph = scheduling.assigned(graph, _assignment(document, str(levels[THREADS])))
         found.append((chosen, graph, made.pins))
     return found
+
+
+def _assignment(document: Document, level: str) -> Sequence[str]:
+    """The words of an assignment that has this name, or that is these words. Raises BadInput."""
+    if level in document.assignments or "=" in level:
+        return document.assignments.get(level) or level.split()
+    known = f"there are {', '.join(document.assignments)}" if document.assignments else "there is none"
+    raise BadInput(
+        f"factor {WORKLOAD}.{THREADS}: {level!r} is the name of no assignment; {known}. Declare it as `assignments` of "
+        "an experiment, or write its words, e.g. 'executors=RR:98@1 middleware=OTHER@1'"
+    )
 
 
 def with_levels(graph: Graph, levels: Mapping[str, Scalar]) -> Graph:

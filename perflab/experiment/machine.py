@@ -130,7 +130,7 @@ class MachineWatch:
             limits=limits_seen(files.root),
             cpus=cpus or more,
             interrupts=interrupts,
-            softirqs=softirqs,
+            softirqs=_of_cpus(softirqs, more, cpus) if cpus else softirqs,
             steal_ticks=_steal(files.text("proc/stat")),
             threads=threads,
             **self._throttled(),
@@ -256,6 +256,12 @@ def _table(text: str | None) -> tuple[tuple[int, ...], Lines]:
         what = f" {words[-1]}" if name.isdigit() and len(words) > len(cpus) else ""
         found[name + what] = tuple(map(int, counts))
     return cpus, found
+
+
+def _of_cpus(lines: Lines, cpus: tuple[int, ...], wanted: tuple[int, ...]) -> Lines:
+    """In the order of `wanted`: /proc/softirqs has CPUs that may come, /proc/interrupts those that are online."""
+    places = [cpus.index(cpu) for cpu in wanted] if set(wanted) <= set(cpus) else None
+    return {} if places is None else {line: tuple(counts[p] for p in places) for line, counts in lines.items()}
 
 
 def _happened(begin: Lines, end: Lines) -> dict[str, int]:

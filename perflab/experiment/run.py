@@ -598,9 +598,9 @@ def _adds(experiment: Experiment) -> str | None:
         at_most = format_duration(experiment.rule.at_most_s)
         return f"repetitions are added until every comparison is decided, for at most {at_most}"
     most = experiment.document.until_clear
-    return (
-        None if most is None else f"treatments whose outcome is not clear have more repetitions, up to {most} of each"
-    )
+    if most is None or most <= experiment.document.trials:
+        return None
+    return f"treatments whose outcome is not clear have more repetitions, up to {most} of each"
 
 
 def _planned_trial(experiment: Experiment, order: int, treatment: Treatment | None) -> PlannedTrial:

@@ -22,12 +22,11 @@ from perflab.experiment.lock_waits import LockWait, Thread, lock_waits
 from perflab.experiment.machine import POLICIES, POLICY, PRIORITY, STATE
 from perflab.kernel import Files, parse_cpu_list
 from perflab.processes import PROC, stat_fields
+from perflab.results.starvation import LEAST_HELD, LEAST_SHARE
 from perflab.results.trial import CpuHolder, LockWaiter, StarvedThread
 
 LOOKS = 20
 INTERVAL_S = 0.05  # 1 s in all: a period of the kernel's real-time throttling and of its fair server
-LEAST_SHARE = 0.5  # of the time; a thread that shares a busy CPU with one other waits half of it
-LEAST_HELD = 0.05  # of the time; who had a CPU for less is not told
 MOST_HOLDERS = 3
 READY = "R"
 OF_KERNEL = 0x00200000  # PF_KTHREAD of the kernel's sched.h

@@ -37,7 +37,9 @@ def thread_settings(wanted: ThreadsWanted) -> ThreadSettings:
             "thread that creates the participant.",
         )
     return ThreadSettings(
-        "Fast DDS: the profiles that FASTRTPS_DEFAULT_PROFILES_FILE names", "\n".join(lines), tuple(notes)
+        "Fast DDS: the profiles that FASTRTPS_DEFAULT_PROFILES_FILE names, from 3.0 on FASTDDS_DEFAULT_PROFILES_FILE",
+        "\n".join(lines),
+        tuple(notes),
     )
 
 

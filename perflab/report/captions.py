@@ -76,10 +76,10 @@ def left_out(results: Sequence[Trials], measured: Sequence[str] = ()) -> list[st
     bad = [result for result in results if not any(t.measured for t in result.trials)]
     missed = [(r, found) for r in results if r not in bad and (found := [t for t in r.trials if t.missed_criterion])]
     without = [(r, r.left_out) for r in results if r not in bad and r.left_out]
-    said = "was no success, but ran to its end and counts"
+    said = "did not succeed, and counts as measured"
     notes = [f"{r.label}: no trial succeeded ({_outcomes(r.trials)}); this is what was recorded." for r in bad]
     if len(missed) > MAX_NAMED:
-        notes.append(_of_many(missed, "were no successes, but ran to their end and count"))
+        notes.append(_of_many(missed, "did not succeed, and count as measured"))
     else:
         notes += [f"{result.label}: {_trials(trials)} {said}." for result, trials in missed]
     if len(without) > MAX_NAMED:

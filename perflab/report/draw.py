@@ -444,6 +444,7 @@ def _marks(figure: Figure) -> list[Spec]:
         y={"signal": "(scale('y', datum.y) + scale('y', datum.y2)) / 2"}, align={"value": "center"},
         baseline={"value": "middle"}, fontSize={"value": 10}, fill={"signal": "theme.background"},
         text={"signal": f"scale('x', datum.x2) - scale('x', datum.x) > {_WIDE_SPAN_PX} ? datum.label : ''"},
+        limit={"signal": "scale('x', datum.x2) - scale('x', datum.x)"},
     )  # fmt: skip
     return [
         {"type": "group", "clip": True, "encode": {"update": whole},

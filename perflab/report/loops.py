@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from perflab.formats import loops
 from perflab.report import axes
 from perflab.report.captions import durations, left_out, title_of, words, workloads
-from perflab.report.figures import AT_BOTTOM, Axis, Figure, Key, Plot, Weight, times
+from perflab.report.figures import AT_BOTTOM, Axis, Figure, Key, Plot, times
 from perflab.report.label import labels
 from perflab.report.multiples import Panel, panelled
 from perflab.report.results import Trials, evenly
@@ -154,10 +154,14 @@ def _draw(plot: Plot, label: str, group: int, line: _Line, points: int, *, worst
             else f", {format_time(max(0, found.at_ns - start_ns))} from the start"
         )
         hover.append("" if found is None else f"{name}<br>loop {found.loop}: {format_time(found.value_ns)}{at}")
-    # A line needs two values; one between loops that have none would not be seen.
-    alone = tuple(place for place in most if place - 1 not in most and place + 1 not in most)
-    weight: Weight = "normal" if worst else "thin"
-    plot.line(name, group, x, y, hover=hover, weight=weight, sign="full", signed=alone)
+    plot.line(name, group, x, y, hover=hover, weight="normal" if worst else "thin")
+    # A line that is no longer than a point cannot be seen, and in a stall these are what was left.
+    alone = [
+        (float(found.loop), float(found.value_ns), hover[place])
+        for place, found in sorted(most.items())
+        if place - 1 not in most and place + 1 not in most
+    ]
+    plot.points(f"{name}, single loops", group, alone, sign="dot")
     lost: dict[int, int] = {}
     for loop in line.missing:
         lost[loop // stretch] = lost.get(loop // stretch, 0) + 1

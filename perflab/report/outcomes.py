@@ -57,7 +57,8 @@ def outcomes(runs: Sequence[RunData]) -> Figure | None:
         plot.notes.append(f"{plural(rest, 'result')} not drawn; those with trials that failed are.")
     trials = sum(result.outcomes.judged for _, result in shown)
     if left := sum(result.outcomes.total - result.outcomes.judged for _, result in shown):
-        plot.notes.append(f"{plural(left, 'trial')} that say nothing of the system are in no share.")
+        told = "says nothing of the system, and is" if left == 1 else "say nothing of the system, and are"
+        plot.notes.append(f"{plural(left, 'trial')} {told} in no share.")
     return plot.figure(
         "outcomes",
         "What became of the trials",

@@ -344,7 +344,7 @@ def build(
     several = list({id(result.run): result.run for result in kept}.values()) if runs is None else runs
     subject = Subject(kept, shown, measured, several, target, together, results, own)
     notes = []
-    if len(shown) < len(kept):
+    if len(shown) < len(kept) and not all(BY_NAME[name].special for name in kinds):  # these say it themselves
         figure = f"p99 of {words(measured[0])}" if measured else "order"
         over = "levels" if chosen is not None else figure
         slowest = ", the slowest among them" if measured else ""

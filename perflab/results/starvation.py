@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from perflab.results.trial import StarvedThread
 
 LONG_WAIT_NS = 100_000_000  # twice the 50 ms that Linux takes from real-time threads in one piece
+LEAST_SHARE = 0.5  # of the time, where no trace tells; a thread that shares a busy CPU with one other waits half of it
+LEAST_HELD = 0.05  # of the time; who had a CPU for less is not told
 _FITS = 0.5  # of two stretches of time what both have, of what one of them has, where they are said to be the same
 
 

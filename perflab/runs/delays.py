@@ -16,12 +16,9 @@ from typing import Any
 
 from perflab.formats.monitor import MONITOR_FILE, MonitorReader
 from perflab.formats.records import ProcessRecords, RecordError
-from perflab.results.starvation import LONG_WAIT_NS, LongWait, Starvation
+from perflab.results.starvation import LEAST_HELD, LEAST_SHARE, LONG_WAIT_NS, LongWait, Starvation
 from perflab.results.trial import CpuHolder, StarvedThread
 from perflab.units import NS_PER_S
-
-LEAST_HELD = 0.05  # of the time; who had a CPU for less is not told
-LEAST_SHARE = 0.5  # of a stretch that a thread waited to have starved in it
 
 Json = Mapping[str, Any]
 

@@ -58,7 +58,7 @@ def waits_of(trace: Source, scope: Scope, longer_than_ns: int) -> pl.DataFrame:
         )
         .with_columns(ran=pl.col("end_ns") < pl.lit(last_ns, pl.Int64))
     )
-    cut = scope.cut(merged).with_columns(waited_ns=pl.col("end_ns") - pl.col("start_ns"))
+    cut = scope.cut(_within_recordings(trace, merged)).with_columns(waited_ns=pl.col("end_ns") - pl.col("start_ns"))
     return (
         cut.filter(pl.col("waited_ns") >= longer_than_ns)
         .sort("start_ns", "thread_row")
@@ -67,6 +67,36 @@ def waits_of(trace: Source, scope: Scope, longer_than_ns: int) -> pl.DataFrame:
         .rename({"start_ns": "begin_ns"})
         .drop("number")
     )
+
+
+def _within_recordings(trace: Source, waits: pl.DataFrame) -> pl.DataFrame:
+    """Waits end where the recording does in which they began: what a thread did until the next one, say of another
+    trial of a run, nobody knows."""
+    spans: dict[str, list[tuple[int, int]]] = {}
+    for part in trace.facts["traces"]:
+        if part["domain"] == "kernel" and part["first_ns"] is not None:
+            spans.setdefault(part["host"], []).append((part["first_ns"], part["last_ns"]))
+    hosts = names.threads(trace).select("thread_row", "host")
+    waits = waits.join(hosts, on="thread_row", how="left", maintain_order="left")
+    for host, recordings in spans.items():
+        for end_ns in _ends(recordings):
+            over = (pl.col("host") == host) & (pl.col("start_ns") <= end_ns) & (pl.col("end_ns") > end_ns)
+            over = over.fill_null(False)
+            waits = waits.with_columns(
+                end_ns=pl.when(over).then(pl.lit(end_ns, pl.Int64)).otherwise("end_ns"), ran=pl.col("ran") & ~over
+            )
+    return waits.drop("host")
+
+
+def _ends(recordings: list[tuple[int, int]]) -> list[int]:
+    """Where one ended and none went on, but for the last."""
+    ends: list[int] = []
+    for first, last in sorted(recordings):
+        if ends and first <= ends[-1]:
+            ends[-1] = max(ends[-1], last)
+        else:
+            ends.append(last)
+    return ends[:-1]
 
 
 def held(trace: Source, threads: Threads, waits: pl.DataFrame) -> pl.DataFrame:

@@ -190,20 +190,20 @@ def _words(stall: Stall, found: Sequence[Stall]) -> str:
 
 
 FIGURES: Mapping[str, OwnFigure | OwnTimes] = {
-    "time_total": OwnFigure(words="M1, time until the benchmark ends", unit=NS),
-    "time_start": OwnFigure(words="M1, of it start and matching", unit=NS),
-    "time_loops": OwnFigure(words="M1, of it the loops", unit=NS),
-    "time_closing": OwnFigure(words="M1, of it closing", unit=NS),
+    "time_total": OwnFigure(words="time until the benchmark ends (M1)", unit=NS),
+    "time_start": OwnFigure(words="start and matching (of M1)", unit=NS),
+    "time_loops": OwnFigure(words="loops (of M1)", unit=NS),
+    "time_closing": OwnFigure(words="closing (of M1)", unit=NS),
     "stalls": OwnFigure(words="stalls", scale="difference"),
     "longest_stall": OwnFigure(words="longest stall", unit=NS, scale="difference"),
-    "ping_sent": OwnTimes(words="M2, from wake-up to ping sent", drawn=True),
-    "ping_call": OwnTimes(words="M2, of it the call that publishes"),
-    "ping_pong": OwnTimes(words="M3, from ping published to pong received", drawn=True),
-    "ping_pong_restamped": OwnTimes(words="M3 as the original since July 2020, from pong published on"),
-    "ping_pong_due": OwnTimes(words="M3 corrected, from when the ping was due"),
-    "wakeup_interval": OwnTimes(words="M4 and the period, between wake-ups"),
-    "wakeup_jitter": OwnTimes(words="|M4|, between wake-ups and off the period"),
-    "wakeup_late": OwnTimes(words="M4 corrected, wake-up after it was due", drawn=True, floor="cyclictest"),
+    "ping_sent": OwnTimes(words="wake-up to ping sent (M2)", drawn=True),
+    "ping_call": OwnTimes(words="call that publishes (of M2)"),
+    "ping_pong": OwnTimes(words="ping published to pong received (M3)", drawn=True),
+    "ping_pong_restamped": OwnTimes(words="pong published to pong received (M3 of the original since July 2020)"),
+    "ping_pong_due": OwnTimes(words="ping due to pong received (M3 corrected)"),
+    "wakeup_interval": OwnTimes(words="between wake-ups (M4 and the period)"),
+    "wakeup_jitter": OwnTimes(words="distance from the period between wake-ups (|M4|)"),
+    "wakeup_late": OwnTimes(words="wake-up after it was due (M4 corrected)", drawn=True, floor="cyclictest"),
 }
 
 KIND = WorkloadKind(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # Where a loop can stand: from one instant to the next, in the order in which they happen.
 STAGES = (
-    ("due_ns", "woken_ns", "its ping was not due to a thread that ran"),
+    ("due_ns", "woken_ns", "its timer was due, and its callback did not begin"),
     ("woken_ns", "published_ns", "its callback did not get to publish"),
     ("published_ns", "sent_ns", "the call that publishes its ping did not come back"),
     ("sent_ns", "answered_ns", "no pong answered its ping"),

@@ -337,6 +337,13 @@ def test_exit_code_1_where_nothing_is_advised(tmp_path: Path, capsys: Captured) 
     assert "nothing is advised for cyclonedds, beside priority_inhibitor (RR 90)" in captured.err
 
 
+def test_several_situations_without_advice_are_counted(tmp_path: Path, capsys: Captured) -> None:
+    both = [made("RR:91", "RR:91", 0, 4, name=name) for name in NAMES]
+    run = run_of(tmp_path / "run", *both)
+    assert main(["advise", "realtime", str(run), "--below", "10%"]) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == "perflab: nothing is advised for 2 of 2 situations"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -106,7 +106,7 @@ def test_a_kernel_that_is_locked_down_is_said_so(tmp_path: Path, monkeypatch: py
 def test_what_is_no_limit_is_refused() -> None:
     for given, text in {
         (): "name what is limited: throttling=off, fair_server=off",
-        (("throttling", 0),): "throttling: 0 is neither off nor a percentage above 0 like 50%",
+        (("throttling", 0),): "throttling: 0 is neither off nor a share above 0% and up to 100%, e.g. 50%",
         (("throttling", True),): "throttling: True is neither off",
         (("fair_server", "120%"),): "fair_server: '120%' is neither off",
     }.items():

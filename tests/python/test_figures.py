@@ -261,7 +261,7 @@ def test_a_trial_that_missed_a_criterion_is_in_the_picture_and_named() -> None:
         figure = distributions.percentiles(one_result(*others, missed), ("latency",))
         assert figure is not None
         assert [note for note in figure.notes if "trial" in note and "lines" not in note] == [
-            "m: trial 2 was no success, but ran to its end and counts."
+            "m: trial 2 did not succeed, and counts as measured."
         ]
 
 

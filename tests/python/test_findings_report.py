@@ -9,8 +9,10 @@ from made_experiment import Effect, Made, with_findings
 
 from perflab.output import plain_console
 from perflab.report import answers
+from perflab.report.tables import results
 from perflab.results.comparison import Remark
 from perflab.results.summary import Summary, read
+from perflab.statistics import metrics
 
 
 def printed(summary: Summary, width: int = 100) -> list[str]:
@@ -128,3 +130,10 @@ def test_the_success_column_names_what_is_not_counted() -> None:
     disturbed["outcomes"] |= {"success": 1, "harness_error": 1}
     lines = printed(with_findings(made), 140)
     assert "1/1 (+1 invalid, +1 harness error)" in next(line for line in lines if line.startswith("cpu_load "))
+
+
+def test_metrics_beyond_the_usual_leave_one_by_one_before_the_number_of_trials_does() -> None:
+    shown = [metrics.named(name) for name in ("latency.max", "lost", "response.max", "wire_packets")]
+    rank = {column.name: column.rank or 0 for column in results.between("", [], shown).columns}
+    assert rank["lost"] < (results.SUCCESS.rank or 0) < (results.N.rank or 0) < rank["latency.max"]
+    assert rank["latency.max"] < rank["response.max"] < rank["wire_packets"]

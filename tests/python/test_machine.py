@@ -23,7 +23,8 @@ INTERRUPTS = """           CPU0       CPU2
 LOC:        100        {1}   Local timer interrupts
 ERR:          0
 """
-SOFTIRQS = "                    CPU0       CPU2\n      NET_RX:         {0}          7\n"
+# Of all CPUs that there may be; of those CPU 1 is offline.
+SOFTIRQS = "                    CPU0       CPU1       CPU2\n      NET_RX:         {0}         90          {0}\n"
 STAT = "cpu  0 0 0 0 0 0 0 {1} 0 0\ncpu0 0 0 0 0 0 0 0 {1} 0 0\ncpu2 0 0 0 0 0 0 0 5 0 0\n"
 SNMP = """Ip: Forwarding
 Ip: 1
@@ -109,9 +110,9 @@ def test_counts_are_those_between_the_readings(root: Path) -> None:
     first, second = found.cpus
     assert (first.cpu, first.interrupts, first.device_interrupts, first.timer_interrupts) == (0, 30, 30, 0)
     assert (first.softirqs, first.steal_ns) == (30, 300_000_000)
-    assert (second.cpu, second.interrupts, second.steal_ns) == (2, 30, 0)
+    assert (second.cpu, second.interrupts, second.softirqs, second.steal_ns) == (2, 30, 30, 0)
     assert found.interrupts == {"36 virtio1-req.0": 30, "LOC": 30}
-    assert found.softirqs == {"NET_RX": 30}
+    assert found.softirqs == {"NET_RX": 60}
     starved, rcu = found.kernel_threads
     assert (starved.name, starved.policy, starved.ran_ns, starved.waits) == ("ksoftirqd/0", "OTHER", 0, True)
     assert (rcu.name, rcu.policy, rcu.priority, rcu.ran_ns, rcu.waited_ns, rcu.waits) == (

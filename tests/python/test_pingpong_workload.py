@@ -105,7 +105,7 @@ def test_loops_that_come_back_in_time_are_unaffected() -> None:
 @pytest.mark.parametrize(
     ("stuck", "stage"),
     [
-        (loop(40, 300, woken=299, published=299, sent=299, answered=300), "a thread that ran"),
+        (loop(40, 300, woken=299, published=299, sent=299, answered=300), "its callback did not begin"),
         (loop(40, 300, sent=299, answered=300), "the call that publishes its ping did not come back"),
         (loop(40, 300, answered=300), "no pong answered its ping"),
         (loop(40, 300, answered=1), "its pong was published and did not come back"),
@@ -123,7 +123,7 @@ def test_a_loop_of_which_nothing_is_known_did_not_come_to_its_timer() -> None:
     nothing = Loop(loop=0, due_ns=None, woken_ns=None, published_ns=None, sent_ns=None, answered_ns=None, back_ns=None)
     loops = Loops(process="p", node="/ping", timer="ping", period_ns=10 * MS, beyond=0, rows=(nothing,))
     (stall,) = rounds.stalls(loops, 3, FROM, FROM + S, 100 * MS)
-    assert (stall.loop, stall.until_ns, stall.stage) == (0, None, "its ping was not due to a thread that ran")
+    assert (stall.loop, stall.until_ns, stall.stage) == (0, None, "its timer was due, and its callback did not begin")
 
 
 def test_lost_messages_are_no_stall_until_so_many_are_lost_that_nothing_comes_back() -> None:
@@ -176,3 +176,7 @@ def test_the_wait_for_the_common_start_is_in_no_part_of_the_time() -> None:
 def test_what_is_no_pingpong(given: dict[str, Any]) -> None:
     with pytest.raises(BadInput):
         KIND.workload(given)
+
+
+def test_figures_have_names_that_can_stand_in_a_list() -> None:
+    assert [figure.words for figure in KIND.figures.values() if "," in figure.words] == []

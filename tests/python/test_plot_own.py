@@ -10,10 +10,12 @@ import polars as pl
 import pytest
 from made_run import START_NS, MadeTrial, Stream, arrivals, make_run
 
+from perflab.cli import plot
 from perflab.report import histograms, pictures
 from perflab.report.draw import draw
 from perflab.report.figures import Figure, Series
 from perflab.report.latex import pictures as of_paper
+from perflab.report.results import results_of
 from perflab.report.tables import floors, key_figures
 from perflab.report.tables.messages import Of
 from perflab.results.figure import Distribution, OwnTimes
@@ -106,6 +108,14 @@ def test_loops_without_the_time_break_the_line_and_are_marked(run: RunData) -> N
     assert [line.y.index(None) for line in broken] == [3]
 
 
+def test_a_loop_between_two_without_the_time_is_a_point_as_no_line_shows_it(run: RunData) -> None:
+    trials = [replace(t, read_loops=lambda: loops_of(LATE["load"], {3, 5})) if t.number == 4 else t for t in run.trials]
+    drawn = figure(replace(run, trials=tuple(trials)), "ping_pong_loops")
+    (alone,) = only(drawn, sign="dot")
+    assert (alone.group, alone.x) == (1, (4.0,))
+    assert not only(figure(run, "ping_pong_loops"), sign="dot")
+
+
 def test_each_variant_has_a_small_picture_and_all_have_one_legend_and_the_same_axes(run: RunData) -> None:
     placed = [replace(t, factors={"workload.pattern": "2e" if t.number > 2 else "1e1n"}) for t in run.trials]
     found = [
@@ -159,6 +169,19 @@ def test_outcomes_are_shares_with_intervals_coloured_by_outcome(run: RunData) ->
     (stalled,) = only(drawn, group=1, shape="whiskers")
     assert stalled.x == (50.0,)
     assert (*stalled.low, *stalled.high) == pytest.approx((9.45, 90.55), abs=0.1)
+
+
+def test_outcomes_are_those_of_the_results_that_were_chosen(run: RunData) -> None:
+    chosen = [result for result in results_of([run]) if result.label == "load"]
+    (narrowed,) = plot._narrowed([run], chosen)
+    drawn = figure(narrowed, "outcomes")
+    assert [span.label for spans in drawn.spans for span in spans.spans] == ["1/2", "1/2"]
+
+
+def test_the_note_about_results_that_are_not_drawn_is_of_pictures_that_leave_some_out(run: RunData) -> None:
+    results = results_of([run]) * pictures.MAX_RESULTS
+    assert "results are drawn" in " ".join(pictures.build(results, ["percentiles"], ["latency"], runs=[run]).notes)
+    assert pictures.build(results, ["outcomes"], ["latency"], runs=[run]).notes == ()
 
 
 def test_the_paper_has_the_same_pictures(run: RunData) -> None:

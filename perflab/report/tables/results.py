@@ -41,7 +41,7 @@ _TONES: Mapping[Effect | None, Tone] = {WORSE: "bad", BETTER: "good", None: ""}
 _MARKS = {"higher": " *", "lower": " *", "equivalent": " ="}
 # Which metrics stay on a narrow terminal: the lower, the longer.
 _RANKS = {"latency.p99": 1, "response.p99": 2, "round_trip.p99": 2, "lost": 3, "latency.p50": 4, "cpu_percent": 5}
-_OTHER_RANK, _N_RANK, _SUCCESS_RANK = 6, 8, 7
+_N_RANK, _SUCCESS_RANK, _FIRST_OTHER_RANK = 7, 6, 8
 
 
 @dataclass(frozen=True)
@@ -113,32 +113,32 @@ def _median(metric: Metric) -> Column[Beside]:
 def of_place(title: str, rows: Sequence[Beside], metrics: Sequence[Metric]) -> Table[Beside]:
     """The median of what nothing disturbed; of others how they differ from the baseline."""
     measured = [m for m in metrics if any(m.name in row.record.intervals for row in rows)]
-    return Table("place", title, [_name(), N, SUCCESS, *map(_median_or_difference, measured)], rows)
+    return Table("place", title, [_name(), N, SUCCESS, *map(_median_or_difference, measured, _ranks(measured))], rows)
 
 
 def between(title: str, rows: Sequence[Between], metrics: Sequence[Metric]) -> Table[Between]:
     """How baselines differ from each other."""
-    return Table("baselines", title, [_name(), *map(_difference, metrics)], rows)
+    return Table("baselines", title, [_name(), *map(_difference, metrics, _ranks(metrics))], rows)
 
 
 def _name() -> Column[Any]:
     return Column("treatment", "", lambda row: row.result, rank=0)
 
 
-def _median_or_difference(metric: Metric) -> Column[Beside]:
+def _median_or_difference(metric: Metric, rank: int) -> Column[Beside]:
     def read(row: Beside) -> Read:
         finding, median = row.findings.get(metric.name), row.record.intervals.get(metric.name)
         return median if finding is None else _change(metric, finding)
 
-    return Column(metric.name, metric.words, read, metric.quantity, rank=_rank(metric))
+    return Column(metric.name, metric.words, read, metric.quantity, rank=rank)
 
 
-def _difference(metric: Metric) -> Column[Between]:
+def _difference(metric: Metric, rank: int) -> Column[Between]:
     def read(row: Between) -> Read:
         finding = row.findings.get(metric.name)
         return None if finding is None else _change(metric, finding)
 
-    return Column(metric.name, metric.words, read, metric.quantity, rank=_rank(metric))
+    return Column(metric.name, metric.words, read, metric.quantity, rank=rank)
 
 
 def _change(metric: Metric, finding: Finding) -> Cell:
@@ -147,8 +147,9 @@ def _change(metric: Metric, finding: Finding) -> Cell:
     return Cell(words, finding.estimate.value, _TONES[finding.effect])
 
 
-def _rank(metric: Metric) -> int:
-    return _RANKS.get(metric.name, _OTHER_RANK)
+def _ranks(metrics: Sequence[Metric]) -> list[int]:
+    """Others than those of `_RANKS` go one by one, the last of them first."""
+    return [_RANKS.get(metric.name, _FIRST_OTHER_RANK + place) for place, metric in enumerate(metrics)]
 
 
 # -- for papers ------------------------------------------------------------------------------------------------------

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from made_tables import MadeSource
-from made_trace import Task
-from opened import opened
+from made_trace import MadeTrace, Task
+from opened import needs_library, opened
 from why_system import BASE, HOG, System
 
+from perflab.trace import open_trace
 from perflab.trace.answer import Answer
 from perflab.trace.scope import EVERYTHING, Scope
 from perflab.trace.starvation import starvation
@@ -104,6 +106,24 @@ def test_a_thread_that_never_runs_again_starves_until_the_end(tmp_path: Path) ->
     (wait,) = rows(answer, "waits")
     assert (wait["thread"], wait["ran"], wait["waited_ns"], wait["by_thread"]) == ("recv", False, 50_000, "hog")
     assert rows(answer, "waiters") == []
+
+
+def test_of_recordings_one_after_the_other_nobody_starves_in_between(tmp_path: Path) -> None:
+    needs_library()
+    system = System()
+    system.switch(-500, 2, 0, HOG)
+    system.switch(-100, 0, 0, system.talking)
+    system.talk()
+    system.wake(600, system.receiving, by_cpu=0, cpu=2)
+    system.switch(50_600, 0, system.talking, 0)
+    system.trace.write(tmp_path / "first")
+    later = MadeTrace()
+    later.kernel().ctf.uuid = UUID(int=2)  # else both are parts of one recording
+    later.kernel().switch(BASE + 1_000_000_000, 2, HOG, (98, "other"))
+    later.kernel().switch(BASE + 1_000_000_500, 2, (98, "other"), 0)
+    later.write(tmp_path / "second")
+    (wait,) = rows(starvation(open_trace([tmp_path]), longer_than_ns=LIMIT_NS), "waits")
+    assert (wait["thread"], wait["ran"], wait["waited_ns"], wait["by_thread"]) == ("recv", False, 50_000, "hog")
 
 
 def test_several_who_had_the_cpu_have_their_shares_and_the_longest_is_named(tmp_path: Path) -> None:
