@@ -75,6 +75,7 @@ class ViewBuilder {
     find_hosts();
     note_filter();
     note_lost_scheduler_events();
+    note_between_recordings();
     note_missing_begins();
     note_missing_streams();
     find_breaks();
@@ -237,6 +238,35 @@ class ViewBuilder {
   void lose(const TraceFacts& trace, std::size_t index, std::int64_t begin_ns, std::int64_t end_ns) {
     view_->scheduler_.lost(trace.host, cpu_of(trace.trace->streams[index]), plus(begin_ns, trace.shift_ns),
                            plus(end_ns, trace.shift_ns));
+  }
+
+  // Between two recordings of a host, say those of two trials, nobody knows what its threads did. Of a recording
+  // whose packets do not say when they began and ended nobody knows that either.
+  void note_between_recordings() {
+    std::map<std::int32_t, std::vector<std::pair<std::int64_t, std::int64_t>>> recorded;
+    std::set<std::int32_t> undated;
+    for (const TraceFacts& trace : traces_) {
+      std::optional<std::pair<std::int64_t, std::int64_t>> span;
+      for (std::size_t i = 0; i < trace.streams.size(); ++i) {
+        const ctf::Stream& stream = trace.trace->streams[i];
+        if (!trace.streams[i].scheduler || stream.packets.empty()) continue;
+        const std::int64_t first = first_packet_ns(*trace.trace, stream);
+        const std::int64_t last = last_packet_ns(*trace.trace, stream);
+        if (first > last) undated.insert(trace.host);
+        if (!span) span = {first, last};
+        span = {std::min(span->first, first), std::max(span->second, last)};
+      }
+      if (span) recorded[trace.host].emplace_back(plus(span->first, trace.shift_ns), plus(span->second, trace.shift_ns));
+    }
+    for (auto& [host, spans] : recorded) {
+      if (undated.contains(host)) continue;
+      std::ranges::sort(spans);
+      std::int64_t end = spans.front().second;
+      for (const auto& [first, last] : spans) {
+        if (first > end) view_->scheduler_.lost(host, std::nullopt, end, first);
+        end = std::max(end, last);
+      }
+    }
   }
 
   // A stream is known from its first packet on. What the streams of other CPUs say of the time before is not all.

@@ -80,7 +80,7 @@ def _within_recordings(trace: Source, waits: pl.DataFrame) -> pl.DataFrame:
     waits = waits.join(hosts, on="thread_row", how="left", maintain_order="left")
     for host, recordings in spans.items():
         for end_ns in _ends(recordings):
-            over = (pl.col("host") == host) & (pl.col("start_ns") <= end_ns) & (pl.col("end_ns") > end_ns)
+            over = (pl.col("host") == host) & (pl.col("start_ns") <= end_ns) & (pl.col("end_ns") >= end_ns)
             over = over.fill_null(False)
             waits = waits.with_columns(
                 end_ns=pl.when(over).then(pl.lit(end_ns, pl.Int64)).otherwise("end_ns"), ran=pl.col("ran") & ~over

@@ -197,3 +197,18 @@ def test_without_the_scheduler_s_events_nothing_is_claimed(tmp_path: Path) -> No
     answer = ask(system, tmp_path)
     assert answer.section("starvation").title == "Whether threads starved is not known"
     assert answer.section("starved").notes == ("the trace has no scheduler events",)
+
+
+def test_what_threads_did_is_not_known_between_recordings(tmp_path: Path) -> None:
+    needs_library()
+    first = MadeTrace()
+    first.kernel().switch(BASE, 0, 0, BURN)
+    first.kernel().switch(BASE + 1_000, 1, 0, HOG)
+    first.write(tmp_path / "first")
+    later = MadeTrace()
+    later.kernel().ctf.uuid = UUID(int=2)
+    later.kernel().switch(BASE + 1_000_000_000, 0, HOG, 0)
+    later.kernel().switch(BASE + 1_000_000_500, 0, 0, HOG)
+    later.write(tmp_path / "second")
+    states = open_trace([tmp_path]).table("thread_states")
+    assert max((states["end_ns"] - states["start_ns"]).to_list()) < 1_000_000
