@@ -207,8 +207,8 @@ def test_what_threads_did_is_not_known_between_recordings(tmp_path: Path) -> Non
     first.write(tmp_path / "first")
     later = MadeTrace()
     later.kernel().ctf.uuid = UUID(int=2)
-    later.kernel().switch(BASE + 1_000_000_000, 0, HOG, 0)
+    later.kernel().switch(BASE + 1_000_000_000, 0, BURN, 0, "sleeping")
     later.kernel().switch(BASE + 1_000_000_500, 0, 0, HOG)
     later.write(tmp_path / "second")
     states = open_trace([tmp_path]).table("thread_states")
-    assert max((states["end_ns"] - states["start_ns"]).to_list()) < 1_000_000
+    assert (states["end_ns"] - states["start_ns"]).to_list() == [1_000, 500], "it ran, and then it slept"
