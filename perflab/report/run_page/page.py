@@ -28,7 +28,12 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 # Pictures that stand in front of a section of their own, by its name.
-PICTURES_OF = {"executors": "executor_costs", "curves": "curves", "breaking": "breaking_points"}
+PICTURES_OF = {
+    "outcomes": "outcomes",
+    "executors": "executor_costs",
+    "curves": "curves",
+    "breaking": "breaking_points",
+}
 
 
 MAX_FIRST = 4  # pictures on the first screen
@@ -46,8 +51,9 @@ Make = Callable[[Sequence[ReportRun]], Iterable[Block]]
 
 # Name, title, what it holds (said where it cannot be shown), and what makes it.
 SECTIONS: tuple[tuple[str, str, str, Make], ...] = (
-    ("findings", "Findings", "the findings", findings.section),
+    ("outcomes", "Outcomes", "the outcomes", tables.became),
     ("advice", "Which priorities avoid failures", "the advice", advice.section),
+    ("findings", "Findings", "the findings", findings.section),
     ("tables", "Tables", "the tables", tables.section),
     ("pictures", "Pictures", "the pictures", lambda _: ()),
     ("executors", "What executors cost", "what executors cost", tables.costs),

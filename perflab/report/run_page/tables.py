@@ -29,6 +29,12 @@ from perflab.units import format_confidence, plural
 MOST_WAITS = 12  # of the table of who it was, before the rest is asked for
 
 
+def became(runs: Sequence[ReportRun]) -> Iterator[Block]:
+    """The outcomes of a kind of workload that has some: of its trials they are the answer."""
+    measured = [row for row in rows_of(runs) if not row.record.is_extra]
+    yield from (Sheet(table, table.title) for table in outcomes.tables(measured))
+
+
 def section(runs: Sequence[ReportRun]) -> Iterator[Block]:
     """Of what no observer disturbed much; where there is nothing else, of that."""
     yield from _tables(runs, extra=not any(not result.is_extra for _, _, result in of_all(runs)))
@@ -46,7 +52,6 @@ def _tables(runs: Sequence[ReportRun], *, extra: bool) -> Iterator[Block]:
     besides = [Beside(row.record, row.result, own, row.run) for row, own in zip(found, compared, strict=True)]
     tables: list[AnyTable] = [
         results(besides),
-        *outcomes.tables(found),
         *floors.tables(found),
         *key_figures.in_short(found, "below"),
     ]
