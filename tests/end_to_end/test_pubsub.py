@@ -24,7 +24,7 @@ from .conftest import Run
 )
 def test_every_message_comes_in_every_layout(run: Run, tmp_path: Path, words: str, expected: int) -> None:
     folder = tmp_path / "made"
-    done = run("run", f"pubsub:rate=20,depth=1000,{words}", "--time", "2", "--output", str(folder))
+    done = run("run", f"pubsub:rate=20,depth=1000,{words}", "--time", "0.5", "--output", str(folder))
     assert done.returncode == 0, done.stderr
     trial = json.loads((folder / "summary.json").read_text())["results"][0]["trials_detail"][0]
     assert (trial["outcome"], trial["totals"]["received"], sum(trial["totals"]["lost"].values())) == (
