@@ -55,12 +55,14 @@ class Seconds:
         before = 0 if self._told is None else self._told[0].complete_ns
         if progress.phase != "measuring" or progress.complete_ns - before < NS_PER_S / 2:
             return None
-        try:
-            latency, response = (_merged(texts) for texts in (progress.histograms, progress.responses))
-        except hg.HistogramError:
-            return None
         empty = (LiveProgress("", 0, 0, 0, 0, published=0, received_bytes=0), hg.empty(), hg.empty())
         last, last_latency, last_response = self._told or empty
+        try:
+            latency, response = (_merged(texts) for texts in (progress.histograms, progress.responses))
+            passed_latency, passed_response = hg.since(latency, last_latency), hg.since(response, last_response)
+        except hg.HistogramError:
+            # A process that drains already, while a publisher is behind its schedule, no longer tells its times.
+            return None
         self._told = (progress, latency, response)
 
         def passed(name: str) -> int:
@@ -73,8 +75,8 @@ class Seconds:
             received=passed("received"),
             lost=passed("lost"),
             received_bytes=None if progress.received_bytes is None else passed("received_bytes"),
-            latency=hg.since(latency, last_latency),
-            response=hg.since(response, last_response),
+            latency=passed_latency,
+            response=passed_response,
         )
 
 

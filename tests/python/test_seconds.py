@@ -23,7 +23,8 @@ def told(at_s: float, latencies: list[int], phase: str = "measuring", **more: An
     texts = (hg.encode(hg.empty()), hg.encode(hg.from_values(latencies)))
     at_ns = round(at_s * SECOND)
     counts: dict[str, Any] = {"lost": 0, "published": n, "received_bytes": 1000 * n, "complete_ns": at_ns}
-    return LiveProgress(phase, at_ns, n, n, histograms=texts, responses=texts, **(counts | more))
+    counts |= {"histograms": texts, "responses": texts}
+    return LiveProgress(phase, at_ns, n, n, **(counts | more))
 
 
 def test_a_second_is_what_came_since_the_one_before() -> None:
@@ -88,6 +89,14 @@ def test_the_groups_stand_above_their_columns() -> None:
 def test_a_histogram_that_has_lost_values_is_no_later_one() -> None:
     with pytest.raises(hg.HistogramError):
         hg.since(hg.from_values([MS]), hg.from_values([MS, 2 * MS]))
+
+
+def test_a_process_that_drains_while_others_still_send_tells_no_times_and_ends_no_run() -> None:
+    cut = Seconds()
+    assert cut.next(told(1.0, [MS, MS])) is not None
+    assert cut.next(told(2.0, [MS, MS, MS], histograms=(), responses=())) is None
+    third = cut.next(told(3.0, [MS, MS, MS]))
+    assert third is not None and (third.length_ns, third.latency.count) == (2 * SECOND, 1)
 
 
 def test_each_trial_has_a_heading_and_its_seconds() -> None:
