@@ -87,7 +87,7 @@ class Quota:
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkCounts:
-    """Of the network namespaces of the workload's processes, whoever sent and received there."""
+    """All traffic in the network namespaces of the workload's processes, other programs' too."""
 
     loopback_packets: Count | None
     """Received on the loopback; each was sent once."""
