@@ -3,8 +3,11 @@
 
 #include <time.h>
 
+#include <array>
 #include <cstdint>
 #include <limits>
+#include <string>
+#include <utility>
 
 namespace perflab {
 
@@ -28,6 +31,16 @@ inline constexpr Nanoseconds kNanosecondsPerSecond = 1'000'000'000;
 [[nodiscard]] inline Nanoseconds read_clock(clockid_t clock) noexcept {
   timespec time{};
   return clock_gettime(clock, &time) == 0 ? to_nanoseconds(time) : kUnknownTime;
+}
+
+// The shortest exact form: 1'500'000 is "1500us", 10'000'000 "10ms".
+[[nodiscard]] inline std::string duration_text(Nanoseconds duration) {
+  constexpr std::array kUnits{std::pair{kNanosecondsPerSecond, "s"}, std::pair{Nanoseconds{1'000'000}, "ms"},
+                              std::pair{Nanoseconds{1'000}, "us"}};
+  for (const auto& [ns, name] : kUnits) {
+    if (duration != 0 && duration % ns == 0) return std::to_string(duration / ns) + name;
+  }
+  return std::to_string(duration) + "ns";
 }
 
 }  // namespace perflab

@@ -77,19 +77,6 @@ const typename Units::value_type* find_unit(const Units& units, std::string_view
 
 }  // namespace
 
-std::string duration_text(Nanoseconds duration) {
-  std::size_t best = 0;
-  std::int64_t divisor = 1;
-  std::int64_t power = 1;
-  for (std::size_t i = 1; i < kDurationUnits.size(); ++i) {
-    power *= 1'000;
-    if (duration == 0 || duration % power != 0) break;
-    best = i;
-    divisor = power;
-  }
-  return fmt::format("{}{}", duration / divisor, kDurationUnits[best].name);
-}
-
 Nanoseconds parse_duration(std::string_view text) {
   const Quantity quantity = trimmed(split(text, kDurationForm));
   if (quantity.unit.empty()) {

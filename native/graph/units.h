@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/time.h"
 #include "graph/model.h"
 
 namespace perflab::graph {
@@ -33,8 +34,8 @@ inline constexpr Nanoseconds kLongestDuration = 86'400'000'000'000;  // 1 day
 // refused. From 0 to one day.
 Nanoseconds parse_duration(std::string_view text);
 
-// The shortest exact form: 1'500'000 is "1500us", 10'000'000 "10ms".
-std::string duration_text(Nanoseconds duration);
+// The other way round, as exactly.
+using perflab::duration_text;
 
 // A decimal number and Hz or kHz: "64Hz". Hertz.
 double parse_frequency(std::string_view text);

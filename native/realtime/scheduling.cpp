@@ -45,15 +45,9 @@ std::vector<int> cpus_of_this_thread() {
   return cpus_of(scheduling.cpus);
 }
 
-// "2000us/10000us/10000us".
+// "2ms/10ms/10ms", as it is asked for.
 std::string deadline_text(Nanoseconds runtime_ns, Nanoseconds deadline_ns, Nanoseconds period_ns) {
-  const auto us = [](Nanoseconds value) {
-    std::string text = std::to_string(static_cast<double>(value) / 1000.0);
-    text.erase(text.find_last_not_of('0') + 1);
-    if (text.back() == '.') text.pop_back();
-    return text + "us";
-  };
-  return us(runtime_ns) + "/" + us(deadline_ns) + "/" + us(period_ns);
+  return duration_text(runtime_ns) + "/" + duration_text(deadline_ns) + "/" + duration_text(period_ns);
 }
 
 void apply_deadline(const ThreadSettings& settings) {
@@ -69,7 +63,7 @@ void apply_deadline(const ThreadSettings& settings) {
   if (reason != EPERM) throw SchedulingError(wanted + ": " + reason_of(reason));
   throw SchedulingError(wanted + " is not permitted: it needs CAP_SYS_NICE, whatever RLIMIT_RTPRIO says, and a thread "
                         "that may run on all CPUs, which has " + cpu_list(cpus_of_this_thread()) +
-                        "; run as root, and take away what pins it (taskset, a cpuset)");
+                        "; run as root, and take away what pins it (a condition cpu_pinning, taskset, a cpuset)");
 }
 
 void apply_policy(const ThreadSettings& settings) {

@@ -7,7 +7,7 @@ laboratory failed, tells a search nothing but that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -64,15 +64,28 @@ class Goal:
         return f"{level_words(self.factor, float(f'{number:.4g}'))}{unit}"
 
 
-def goal_of_document(document: Document, asked: Asked, cpus: int | None, figures: Mapping[str, str]) -> Goal:
+def goal_of_document(
+    document: Document,
+    asked: Asked,
+    cpus: int | None,
+    figures: Mapping[str, str],
+    observers: Collection[str] | None = None,
+) -> Goal:
     """The goal of a document that asks for a search; otherwise as `goal`."""
-    return goal(asked, is_whole(asked.factor, asked.low, asked.high, document.workload), cpus, figures)
+    return goal(asked, is_whole(asked.factor, asked.low, asked.high, document.workload), cpus, figures, observers)
 
 
-def goal(asked: Asked, integer: bool, cpus: int | None, figures: Mapping[str, str] | None = None) -> Goal:
+def goal(
+    asked: Asked,
+    integer: bool,
+    cpus: int | None,
+    figures: Mapping[str, str] | None = None,
+    observers: Collection[str] | None = None,
+) -> Goal:
     """The goal that a document asks for, on a machine of `cpus` CPUs. `integer`: levels are whole numbers.
 
-    `figures` are the key figures of the graph by name, with their kinds.
+    `figures` are the key figures of the graph by name, with their kinds; `observers` those of the
+    search's trials, where they are known.
 
     Raises BadInput.
     """
@@ -85,7 +98,7 @@ def goal(asked: Asked, integer: bool, cpus: int | None, figures: Mapping[str, st
     for option, end, number in (("--low", asked.low, low), ("--high", asked.high, high)):
         if integer and number != int(number):
             raise BadInput(f"{option} {_shown(end)}: {asked.factor} takes whole numbers alone")
-    judge, share = _judge(asked.criterion, cpus, figures)
+    judge, share = _judge(asked.criterion, cpus, figures, observers)
     return Goal(
         factor=asked.factor,
         criterion=asked.criterion.strip(),
@@ -118,7 +131,9 @@ def _shown(end: int | float | str) -> str:
     return end if isinstance(end, str) else f"{end:g}"
 
 
-def _judge(text: str, cpus: int | None, figures: Mapping[str, str] | None) -> tuple[Judge, float]:
+def _judge(
+    text: str, cpus: int | None, figures: Mapping[str, str] | None, observers: Collection[str] | None
+) -> tuple[Judge, float]:
     """What judges a trial, and the share of trials that has to meet it unless another is asked for."""
     word = text.strip()
     if word == SUCCESS:
@@ -127,7 +142,7 @@ def _judge(text: str, cpus: int | None, figures: Mapping[str, str] | None) -> tu
         target = targets.find(word.removeprefix(TARGET), "--criterion target:")
         return _Measured(partial(_within, target, cpus)), SHARE_OF_BOUND
     try:
-        return _Measured(partial(_meets, parse_criterion(word, "--criterion", figures))), SHARE_OF_BOUND
+        return _Measured(partial(_meets, parse_criterion(word, "--criterion", figures, observers))), SHARE_OF_BOUND
     except BadInput as error:
         if any(sign in word for sign in "<>="):
             raise

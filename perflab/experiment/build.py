@@ -23,6 +23,7 @@ from perflab.design.treatments import Treatment, planned_trials
 from perflab.design.variant import (
     OF_ROS,
     OWN,
+    WITH_PERIOD,
     Executor,
     Variant,
     parse_executors,
@@ -112,12 +113,12 @@ def build(
     with written.at("factors"):
         design.check_factors(document)
     with written.at("observers"):
-        design.observers(document)
+        observing = frozenset(observer.name for observer in design.observers(document) if not observer.extra)
     with written.at("workload"):
         figures = key_figures.kinds(key_figures.declared(loaded.graph.document))
     for number, text in enumerate(document.success):
         with written.at("success", number):
-            parse_criterion(text, figures=figures)
+            parse_criterion(text, figures=figures, observers=observing)
     metrics = "--metric" if written.file is None or "statistics" in written.given else "metrics"
     with written.at("statistics"):
         chosen(document.statistics.metrics, metrics, figures)
@@ -290,12 +291,15 @@ def _search(document: Document, asked: BreakingPoint, native: Native, workload: 
     from perflab.design import breaking_point  # scipy takes a second to import, and other experiments need none
 
     path = asked.factor
-    if apart := [o.name for o in design.observers(document) if o.extra]:
+    observers = design.observers(document)
+    if apart := [o.name for o in observers if o.extra]:
         raise BadInput(
             f"--observer {apart[0]} gets trials of its own, and a search has none; use {apart[0]}:trials=all"
         )
     figures = key_figures.kinds(key_figures.declared(workload.graph.document))
-    goal = breaking_point.goal_of_document(document, asked, machine_cpus(Host().facts()), figures)
+    goal = breaking_point.goal_of_document(
+        document, asked, machine_cpus(Host().facts()), figures, {o.name for o in observers}
+    )
 
     def at_level(level: Scalar) -> list[Treatment]:
         # Of the workload itself a level makes baselines, unless it is searched under conditions.
@@ -631,6 +635,7 @@ def _check_together(experiment: Experiment, written: Written) -> None:
             f"{written.where(('time',))} is shorter than the shortest period of {name!r}, "
             f"{format_duration(shortest_ns / 1e9)}: nothing would be sent"
         )
+    _check_activations(experiment, written)
     processes = len(graph.processes)
     for variant in experiment.variants:
         count = len(variant.middlewares)
@@ -656,6 +661,19 @@ def _check_together(experiment: Experiment, written: Written) -> None:
             )
         if first.runtime == "virtual" and (experiment.settings.threads or experiment.settings.lock_memory):
             raise Unavailable("--thread and --lock-memory: the virtual middleware has no threads and no memory to lock")
+
+
+def _check_activations(experiment: Experiment, written: Written) -> None:
+    """An executor that is active less than once in the measured part would handle nothing of it."""
+    for treatment in experiment.treatments:
+        measured_ns = experiment.settings.pinned(treatment.pins).duration_ns
+        replaced = treatment.variant.executor
+        every_ns = [replaced.period_ns] if replaced is not None else treatment.with_conditions.activations_ns
+        if 0 < measured_ns < (longest := max(filter(None, every_ns), default=0)):
+            raise BadInput(
+                f"executor {WITH_PERIOD} with a period of {format_duration(longest / NS_PER_S)} is not active once in "
+                f"the measured part; {written.where(('time',))} must be longer, or the period shorter"
+            )
 
 
 def _check_command_together(experiment: Experiment) -> None:

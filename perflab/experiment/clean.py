@@ -147,7 +147,7 @@ def _left_in(run: RunDirectory, manifest: Manifest, host: Host) -> Iterator[Left
                 yield from _of_daemons(run, trial, file)
         yield from _made(run, trial, left, this_boot)
         if file is not None and not file.finished:
-            what = f"trial {trial.path.name}, which was running"
+            what = f"trial {trial.path.name} of {run.path}, which was running"
             yield Leftover(TRIAL_LEFT, run.path, what, trial.path, functools.partial(_mark_trial, trial, file))
         written = [trial.trial_json, *(trial.path / f"{table}.parquet" for table in (*TABLES, "cost"))]
         written += [trial.config(name) for name in (file.processes if file else ())]

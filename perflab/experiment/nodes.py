@@ -41,6 +41,9 @@ from perflab.units import NS_PER_S, format_duration
 START_LEAD_NS = 400_000_000
 START_LEAD_PER_PROCESS_NS = 5_000_000
 START_LEAD_DISTURBED_NS = 400_000_000  # more, where something is about to make the machine busy
+# More, beside real-time threads of a condition: who starves behind them gets the CPU once in a period of the kernel's fair
+# server or throttling.
+START_LEAD_STARVED_NS = 1_100_000_000
 START_LEAD_PER_WAITING_NS = 50_000_000  # more, for each thread beyond the CPUs that wanted one in the last minute
 # And so many times as long as the slowest process took from its launch until it had its endpoints, which tells how fast
 # the machine is just now: on an idle one that is less than the above. Up to a limit, for graphs that are large.
@@ -249,6 +252,8 @@ class Nodes(System):
         lead_ns = START_LEAD_NS + START_LEAD_PER_PROCESS_NS * len(nodes)
         if self._plan.conditions:
             lead_ns += START_LEAD_DISTURBED_NS
+        if any(condition.real_time is not None for condition in self._plan.conditions):
+            lead_ns += START_LEAD_STARVED_NS
         lead_ns += round(START_LEAD_PER_WAITING_NS * max(0.0, os.getloadavg()[0] - (os.cpu_count() or 1)))
         lead_ns = max(lead_ns, min(START_LEAD_PER_CREATION * self._creation_ns, START_LEAD_MOST_NS))
         if not nodes:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
@@ -72,6 +72,8 @@ class Metric:
     help: str
     better: Literal["lower", "higher"] = LOWER
     compared: str = RATIO
+    observers: frozenset[str] = frozenset()
+    """Those without which a trial does not have it."""
 
     @property
     def unit(self) -> str:
@@ -94,7 +96,8 @@ def needed(statistic: str) -> int:
     return 1 if quantile is None else math.ceil(round(BEYOND / (1 - quantile), 6))
 
 
-def _of(distribution: Distribution | None, statistic: str) -> Measured:
+def of_distribution(distribution: Distribution | None, statistic: str) -> Measured:
+    """A statistic of times; why there is none where they are too few for it to mean something."""
     if distribution is None:
         return None
     count: int | None = distribution.count
@@ -110,7 +113,7 @@ def _of(distribution: Distribution | None, statistic: str) -> Measured:
 def _round_trip(statistic: str, trial: Trial) -> Measured:
     """The mean over all replies; otherwise that of the slowest service, for percentiles cannot be merged."""
     distributions = [s.round_trip_ns for s in trial.services if s.round_trip_ns is not None]
-    readings = [_of(d, statistic) for d in distributions]
+    readings = [of_distribution(d, statistic) for d in distributions]
     values = [r for r in readings if isinstance(r, float)]
     if not readings or len(values) < len(readings):
         return next((r for r in readings if not isinstance(r, float)), None)
@@ -127,7 +130,7 @@ def _round_trip(statistic: str, trial: Trial) -> Measured:
 def _observed(name: str, statistic: str, trial: Trial) -> Measured:
     if (found := trial.observed_ns.get(name)) is None:
         return f"not measured: the observer {_observer_of(name)} was not on, or recorded nothing"
-    return _of(found, statistic)
+    return of_distribution(found, statistic)
 
 
 def _lost(trial: Trial) -> Measured:
@@ -240,17 +243,19 @@ def _observer_of(name: str) -> str:
 # -- declarations ----------------------------------------------------------------------------------------------------
 
 
-def _times(name: str, help_: str, read: Callable[[str, Trial], Measured] | None = None) -> Iterator[Metric]:
+def _times(
+    name: str, help_: str, read: Callable[[str, Trial], Measured] | None = None, observers: frozenset[str] = frozenset()
+) -> Iterator[Metric]:
     """A metric for each statistic of a distribution, by default one of the totals."""
 
     def of_totals(statistic: str, trial: Trial) -> Measured:
-        return _of(getattr(trial.totals, f"{name}_ns"), statistic)
+        return of_distribution(getattr(trial.totals, f"{name}_ns"), statistic)
 
     own = read or of_totals
     for statistic in STATISTICS:
         words = f"{name} {statistic.replace('p99_', 'p99.')}".replace("_", " ")
         measure = partial(own, statistic)
-        yield Metric(f"{name}.{statistic}", words, quantity.TIME, measure, help_)
+        yield Metric(f"{name}.{statistic}", words, quantity.TIME, measure, help_, observers=observers)
 
 
 def _count(
@@ -277,7 +282,8 @@ def _own() -> Iterator[Metric]:
     yield from _times("deserialize", "how long decoding a message took; `--serialization every`")
     yield from _times("round_trip", "from request to reply, of the slowest service (the mean: of all)", _round_trip)
     for name, help_ in OBSERVED.items():
-        yield from _times(name, f"{help_}; observer `{_observer_of(name)}`", partial(_observed, name))
+        observer = _observer_of(name)
+        yield from _times(name, f"{help_}; observer `{observer}`", partial(_observed, name), frozenset({observer}))
     of_received = "of the messages and replies that were received"
     yield _count("received", "messages and replies that were received", better=HIGHER)
     yield Metric(
@@ -361,7 +367,7 @@ def _own() -> Iterator[Metric]:
     yield Metric(
         "allocations_per_message", "allocations per message", quantity.PER_MESSAGE, _allocations_per_message,
         "allocations for each message received, without those of perflab's own threads; observer `allocations`",
-        compared=DIFFERENCE,
+        compared=DIFFERENCE, observers=frozenset({"allocations"}),
     )  # fmt: skip
     yield from _system()
 
@@ -443,7 +449,7 @@ def _of_figure(trial: Trial, figure: str, statistic: str) -> Measured:
     if entry is None:
         return None
     if statistic in STATISTICS:
-        return _of(entry.times_ns, statistic)
+        return of_distribution(entry.times_ns, statistic)
     if not hasattr(entry, _FIELDS[statistic]):
         return None
     found: int | float | None = getattr(entry, _FIELDS[statistic])
@@ -478,7 +484,7 @@ def _ratio(name: str) -> Metric | None:
         return value.value / floor.value if floor.value else f"{over.words} is {over.format(floor.value)}"
 
     words, help_ = f"{of.words} {OVER} {over.words}", "one metric of a trial as a multiple of another one"
-    return Metric(name, words, quantity.FACTOR, measure, help_, of.better)
+    return Metric(name, words, quantity.FACTOR, measure, help_, of.better, observers=of.observers | over.observers)
 
 
 def over_floor(figure: str, floor: str, statistic: str) -> str:
@@ -596,14 +602,27 @@ class Criterion:
         return Judged(criterion=self.text, met=met, words=f"{wanted}: {'met' if met else 'not met'} with {value}")
 
 
-def parse_criterion(text: str, where: str = "--success", figures: Mapping[str, str] | None = None) -> Criterion:
-    """Of "latency.p99 <= 5ms", "lost == 0", "late_share < 1 %". Raises BadInput, which names `where`."""
+def parse_criterion(
+    text: str,
+    where: str = "--success",
+    figures: Mapping[str, str] | None = None,
+    observers: Collection[str] | None = None,
+) -> Criterion:
+    """Of "latency.p99 <= 5ms", "lost == 0", "late_share < 1 %". `observers` are those of the trials that it is
+    for, where they are known.
+
+    Raises BadInput, which names `where`.
+    """
     example = "write it like 'latency.p99 <= 5ms' or 'lost == 0'"
     match = _CRITERION.fullmatch(text)
     if match is None:
         raise BadInput(f"{where}: {text.strip()!r} is no criterion; {example}")
     name, sign, number, unit = match.groups()
     metric = parse(name, where, figures)
+    for missing in sorted(metric.observers.difference(observers or ())) if observers is not None else ():
+        raise BadInput(
+            f"{where}: {metric.name} is what the observer {missing} records, in every trial; add --observer {missing}"
+        )
     if sign in ("=", "!="):
         raise BadInput(f"{where}: {text.strip()!r} has {sign}; use one of {' '.join(_OPERATORS)}")
     value, units = float(number), metric.quantity.units

@@ -71,6 +71,12 @@ class Graph:
         return sorted({e["kind"] for p in self.document["processes"] for e in p["executors"]})
 
     @property
+    def activations_ns(self) -> list[int]:
+        """The periods of its executors that run what is ready at multiples of one."""
+        executors = [e for p in self.document["processes"] for e in p["executors"]]
+        return [period_ns for e in executors if (period_ns := e.get("period_ns"))]
+
+    @property
     def phase(self) -> str | None:
         """Where in their periods timers tick: one word, or several as "aligned+random"; None without such timers."""
         periodic = [entry for entry in self._cyclic() if entry.get("arrivals", PERIODIC) == PERIODIC]

@@ -256,3 +256,11 @@ def test_the_documents_list_every_metric() -> None:
     text = (Path(__file__).parents[2] / "docs/findings.md").read_text()
     table = text[text.index("| metric | meaning |") :]
     assert table[: table.index("\n\n")].splitlines()[2:] == documented()
+
+
+@pytest.mark.parametrize("text", ["hiccup.p99 < 1ms", "latency.p99/hiccup_waited.p99 < 20"])
+def test_a_criterion_needs_the_observers_that_record_its_metric(text: str) -> None:
+    with pytest.raises(BadInput, match=r"--success: \S+ is what the observer hiccup records.*add --observer hiccup$"):
+        parse_criterion(text, observers=["monitor"])
+    assert parse_criterion(text, observers=["hiccup"]).text == text
+    assert parse_criterion(text).text == text  # of trials whose observers nobody knows yet

@@ -10,7 +10,7 @@ from perflab.report.tables.messages import RUN, Of, result_column
 from perflab.results.figure import JitterFigure, KeyFigureResult, LostFigure, OwnFigure, OwnTimes, PathFigure
 from perflab.results.trial import Result
 from perflab.statistics.key_figures import JITTER, PATH, SHOWN, TIMES
-from perflab.statistics.metrics import COUNT, LOWER, PERCENT, find, named
+from perflab.statistics.metrics import COUNT, LOWER, PERCENT, Reading, find, named, of_distribution
 from perflab.units import format_count, format_time
 
 MAX_TABLES = 4  # of a terminal
@@ -148,7 +148,7 @@ def _of_results(name: str, statistic: str, kind: str, over_trials: bool) -> Colu
 
 
 def _together(entry: KeyFigureResult, statistic: str) -> float | None:
-    """Over all messages of all trials."""
+    """Over all messages of all trials; a percentile for which they are too few is unknown."""
     match entry:
         case OwnFigure():
             return entry.value
@@ -156,7 +156,7 @@ def _together(entry: KeyFigureResult, statistic: str) -> float | None:
             return entry.share_percent if statistic else entry.lost
         case PathFigure() if statistic == "missed":
             return entry.missed
-    return None if entry.times_ns is None else getattr(entry.times_ns, statistic)
+    return Reading.of(of_distribution(entry.times_ns, statistic)).value
 
 
 def explained(entries: Sequence[KeyFigureResult]) -> str:
