@@ -288,6 +288,13 @@ using GoalId = std::array<std::uint8_t, 16>;
 // How a goal ended, as action_msgs/msg/GoalStatus says it; kUnknown also: the server does not know the goal.
 enum class GoalStatus : std::int8_t { kUnknown = 0, kSucceeded = 4, kCanceled = 5, kAborted = 6 };
 
+// What a server says of a goal that it is given.
+enum class GoalResponse {
+  kReject,
+  kAcceptAndExecute,  // it is executing when on_accepted is called
+  kAcceptAndDefer     // it is accepted until Goal::execute()
+};
+
 template <typename Action>
 struct GoalHandlers {
   // The answer of the server, and when it accepted by its own clock (wall time, ns).
@@ -310,7 +317,7 @@ std::optional<GoalId> send_goal(ActionClientEnd& end, const void* goal, Nanoseco
 bool cancel_goal(ActionClientEnd& end, const GoalId& goal);
 
 struct ServerCallbacks {
-  std::function<bool(const GoalId&, const void*)> on_goal;
+  std::function<GoalResponse(const GoalId&, const void*)> on_goal;
   std::function<void(std::shared_ptr<ActionServerGoal>)> on_accepted;
   std::function<bool(const GoalId&)> on_cancel;
 };
@@ -369,6 +376,7 @@ class Goal {
   // Somebody has asked for its end, and the server has agreed.
   [[nodiscard]] bool canceling() const noexcept { return detail::canceling(*goal_); }
 
+  // Of one that was deferred.
   bool execute() const noexcept { return detail::execute(*goal_); }
   bool feedback(const typename Action::Feedback& feedback) const noexcept { return detail::feedback(*goal_, &feedback); }
   bool succeed(const typename Action::Result& result) const noexcept {
@@ -387,9 +395,9 @@ class Goal {
 
 template <typename Action>
 struct ActionServerHandlers {
-  // Whether a goal is accepted.
-  std::function<bool(const GoalId&, const typename Action::Goal&)> on_goal;
-  // It was; the answer has been sent. To be executed here or elsewhere.
+  std::function<GoalResponse(const GoalId&, const typename Action::Goal&)> on_goal;
+  // It was accepted, and the client has been told. To be worked on here or elsewhere; a goal that nobody keeps before it has
+  // ended is cancelled.
   std::function<void(Goal<Action>)> on_accepted;
   // Whether it may be cancelled; absent: no.
   std::function<bool(const GoalId&)> on_cancel;
