@@ -42,6 +42,7 @@ double Tracking::rms() const noexcept {
 
 TrajectoryGoal::TrajectoryGoal(Spline spline, Tolerances tolerances)
     : spline_(std::move(spline)), tolerances_(std::move(tolerances)) {
+  from_.resize(spline_.joints());
   stop_.from.resize(spline_.joints());
   stop_.until.resize(spline_.joints());
 }
@@ -163,6 +164,7 @@ void TrajectoryController::take_over(TrajectoryGoal& goal, Nanoseconds now_ns) n
   copy(state_.positions, start_.positions);
   copy(state_.velocities, start_.velocities);
   goal.started_ns_ = now_ns;
+  copy(state_.positions, goal.from_);
   copy(state_.positions, before_);
   goal.status_.store(Status::kActive, std::memory_order_release);
 }
