@@ -290,15 +290,14 @@ void TrajectoryController::watch_the_stop(Nanoseconds now_ns) noexcept {
 // As ros2_control's joint limits do with what a controller commands: cut to the range, and to as far as the limit of velocity
 // goes in one cycle.
 void TrajectoryController::limit(Nanoseconds now_ns) noexcept {
-  const double period = last_update_ns_ == kUnknownTime
-                            ? 0.0
-                            : static_cast<double>(now_ns - last_update_ns_) * kSecondsPerNanosecond;
+  const bool first = last_update_ns_ == kUnknownTime;
+  const double period = first ? 0.0 : static_cast<double>(now_ns - last_update_ns_) * kSecondsPerNanosecond;
   bool cut = false;
   for (std::size_t joint = 0; joint < settings_.limits.size(); ++joint) {
     const Limits& limits = settings_.limits[joint];
     const double asked = state_.desired.positions[joint];
     double given = std::clamp(asked, limits.lower, limits.upper);
-    if (period > 0.0) {
+    if (!first) {
       const double furthest = limits.velocity * period;
       given = std::clamp(given, output_before_[joint] - furthest, output_before_[joint] + furthest);
     }

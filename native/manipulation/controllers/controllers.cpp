@@ -61,6 +61,10 @@ double distance(std::span<const double> first, std::span<const double> second) n
 
 }  // namespace
 
+std::string link_name(const program::Context& context) {
+  return "perflab-hardware-" + std::to_string(context.domain());
+}
+
 Controllers::Snapshot::Snapshot(std::size_t joints) : efforts(joints) {
   state.desired = JointState(joints);
   for (auto* each : {&state.positions, &state.velocities, &state.position_errors, &state.velocity_errors, &state.output}) {
@@ -163,7 +167,6 @@ void Controllers::cycle(const Measured& measured, Nanoseconds due_ns, Nanosecond
   std::copy(measured.efforts.begin(), measured.efforts.end(), snapshot_.efforts.begin());
   snapshot_.hand = measured.hand;
   snapshot_.hand_velocity = measured.hand_velocity;
-  snapshot_.holding = measured.holding;
   latest_.offer(snapshot_);
   for (const auto& publisher : publishers_) publisher->offer(snapshot_);
 

@@ -38,8 +38,10 @@ struct Measured {
   Nanoseconds time_ns = 0;  // the robot's
   std::span<const double> positions, velocities, efforts;
   double hand = 0.0, hand_velocity = 0.0;
-  bool holding = false;  // the hand has grasped something
 };
+
+// By which the two sides of HardwareLink find each other: one pair in a trial's domain.
+[[nodiscard]] std::string link_name(const program::Context& context);
 
 class Controllers {
  public:
@@ -75,7 +77,6 @@ class Controllers {
     TrajectoryController::State state;
     std::vector<double> efforts;
     double hand = 0.0, hand_velocity = 0.0;
-    bool holding = false;
   };
 
   void advertise(program::Context& context);

@@ -1,5 +1,7 @@
 #include "manipulation/simulator/simulator.h"
 
+#include <algorithm>
+
 #include "manipulation/controllers/messages.h"
 
 namespace perflab::manipulation {
@@ -53,29 +55,36 @@ Simulator::Simulator(program::Context& context)
       clock_publisher_(context, "clock", Tick{0, 0}, [this](const Tick& tick) { publish_clock(tick); }) {
   const Positions& begin = model_->named_state(context.options().text("state", "home"));
   world_.reset(begin);
-  controllers_ = std::make_unique<Controllers>(context, model_);
-  controllers_->reset(begin);
+  const bool embedded = context.options().word("controller", {"embedded", "split"}, "embedded") == "embedded";
+  if (embedded) {
+    controllers_ = std::make_unique<Controllers>(context, model_);
+    controllers_->reset(begin);
+  } else {
+    if (begin.size() > HardwareLink::kMostJoints) throw BadInput("controller: split: the arm has too many joints");
+    std::copy(begin.begin(), begin.end(), command_.positions.begin());
+    command_.hand = model_->hand_open();
+  }
   for (const SceneObject& object : model_->scene().objects) {
     if (!object.movable()) continue;
     movable_.push_back(object.name);
     for (const char* const link : {"panda_hand", "panda_leftfinger", "panda_rightfinger"}) world_.allow(link, object.name);
   }
-  context.thread("control", [this](const program::Running& running) { run(running); });
+  context.thread(embedded ? "control" : "physics", [this](const program::Running& running) { run(running); });
 }
 
 void Simulator::run(const program::Running& running) {
+  if (!controllers_) link_ = HardwareLink::offer(link_name(context_), [&] { return running.stopped(); });
   loop_->run(running.start().at_ns, PacedLoop::Machine{}, [&] { return running.stopped(); },
              [this](Nanoseconds due_ns, Nanoseconds woken_ns) { step(due_ns, woken_ns); });
 }
 
 void Simulator::step(Nanoseconds due_ns, Nanoseconds woken_ns) noexcept {
-  if (steps_ % kStepsPerCycle == 0) {
-    controllers_->cycle({world_.now_ns(), world_.positions(), world_.velocities(), world_.efforts(), world_.hand(),
-                         world_.hand_velocity(), held_.has_value()},
-                        due_ns, woken_ns);
+  if (controllers_) {
+    control(due_ns, woken_ns);
+  } else {
+    exchange();
   }
   ++steps_;
-  drives_.update(controllers_->command(), controllers_->command_velocities(), world_);
   move_hand();
   const Nanoseconds from_ns = context_.clock().now();
   world_.step();
@@ -84,8 +93,32 @@ void Simulator::step(Nanoseconds due_ns, Nanoseconds woken_ns) noexcept {
   clock_publisher_.offer({world_.now_ns(), due_ns});
 }
 
+void Simulator::control(Nanoseconds due_ns, Nanoseconds woken_ns) noexcept {
+  if (steps_ % kStepsPerCycle == 0) {
+    controllers_->cycle({world_.now_ns(), world_.positions(), world_.velocities(), world_.efforts(), world_.hand(),
+                         world_.hand_velocity()},
+                        due_ns, woken_ns);
+  }
+  drives_.update(controllers_->command(), controllers_->command_velocities(), world_);
+}
+
+void Simulator::exchange() noexcept {
+  const std::size_t joints = world_.positions().size();
+  sample_.time_ns = world_.now_ns();
+  std::copy_n(world_.positions().begin(), joints, sample_.positions.begin());
+  std::copy_n(world_.velocities().begin(), joints, sample_.velocities.begin());
+  std::copy_n(world_.efforts().begin(), joints, sample_.efforts.begin());
+  sample_.hand = world_.hand();
+  sample_.hand_velocity = world_.hand_velocity();
+  link_->write(sample_);
+  link_->read(command_);  // else: as before
+  drives_.update(std::span(command_.positions).first(joints), std::span(command_.velocities).first(joints), world_);
+}
+
+double Simulator::hand_asked() const noexcept { return controllers_ ? controllers_->hand_command() : command_.hand; }
+
 void Simulator::move_hand() noexcept {
-  const double asked = controllers_->hand_command();
+  const double asked = hand_asked();
   world_.command_hand(asked);
   if (held_) {
     if (asked > world_.hand() + kOpening) {
@@ -126,17 +159,17 @@ void Simulator::publish_clock(const Tick& tick) {
 
 void Simulator::start(const program::Start& start) {
   loop_.emplace(PacedLoop::Options{.period_ns = kStep, .most_behind_ns = kMostBehind}, start.measured_from_ns);
-  controllers_->start(start);
+  if (controllers_) controllers_->start(start);
 }
 
 void Simulator::end(Nanoseconds at_ns) {
   loop_->measure_until(at_ns);
-  controllers_->end(at_ns);
+  if (controllers_) controllers_->end(at_ns);
 }
 
 void Simulator::stop() {
   clock_publisher_.stop();
-  controllers_->stop();
+  if (controllers_) controllers_->stop();
   const PacedLoop::Counts counts = loop_->counts();
   context_.figure("late_steps", static_cast<double>(counts.late));
   if (counts.cycles < 2) return;

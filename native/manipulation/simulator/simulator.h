@@ -1,9 +1,11 @@
 // Gazebo's place in the stack: the physics at 1 kHz of wall time, and with `controller: embedded` the controllers in the same
-// thread, in every second step (gz_ros2_control).
+// thread, in every second step (gz_ros2_control). With `controller: split` commands come from perflab-controller-manager,
+// a process of the same graph, through shared memory (hardware/link.h), as a real robot's drives get them.
 //
 // Options: robot (a name of the catalog or a path), scene (likewise), state (a named state in which the arm begins), drive
-// (velocity: gz's servo; torque), and with an embedded controller those of Controllers.
-// Threads: control (physics and controllers), clock, and those of Controllers: joint_states, dynamic_states, arm_state.
+// (velocity: gz's servo; torque), controller (embedded, split), and with an embedded one those of Controllers.
+// Threads: clock, and physics (split) or control (embedded: physics and controllers) with those of Controllers:
+// joint_states, dynamic_states, arm_state.
 // Topics: /world/clock (rosgraph_msgs/Clock, by node /simulator), one message a step, for the clock bridge.
 // Figures: real_time_factor, late_steps. Times: step_execution. Outcome: collision.
 #pragma once
@@ -16,6 +18,7 @@
 
 #include "manipulation/control/servo.h"
 #include "manipulation/controllers/controllers.h"
+#include "manipulation/hardware/link.h"
 #include "manipulation/physics/paced_loop.h"
 #include "manipulation/physics/world.h"
 #include "messages/rosgraph_msgs/msg/clock.h"
@@ -51,6 +54,10 @@ class Simulator final : public program::Application {
 
   void run(const program::Running& running);
   void step(Nanoseconds due_ns, Nanoseconds woken_ns) noexcept;
+  // What the drives shall do from now on, by whoever controls them.
+  void control(Nanoseconds due_ns, Nanoseconds woken_ns) noexcept;
+  void exchange() noexcept;
+  [[nodiscard]] double hand_asked() const noexcept;
   void move_hand() noexcept;
   void look_for_collisions() noexcept;
   void publish_clock(const Tick& tick);
@@ -60,7 +67,10 @@ class Simulator final : public program::Application {
   const World::Drive drive_;
   World world_;
   Drives drives_;
-  std::unique_ptr<Controllers> controllers_;
+  std::unique_ptr<Controllers> controllers_;  // where they are embedded; else:
+  std::optional<HardwareLink> link_;
+  HardwareLink::Sample sample_{};
+  HardwareLink::Command command_{};
   std::vector<std::string> movable_;
   std::optional<std::size_t> held_;  // of movable_
 

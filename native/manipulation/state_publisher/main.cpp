@@ -38,8 +38,9 @@ class StatePublisher final : public program::Application {
         tf_static_(context.publisher<TFMessage>(kNode, "/tf_static")),
         description_(context.publisher<String>(kNode, "/robot_description")) {
     for (const Model::Frame& frame : model_->frames()) {
-      auto& message = frame.fixed ? tf_static_.message() : tf_.message();
-      TransformStamped& transform = message.transforms.emplace_back();
+      auto& transforms = (frame.fixed ? tf_static_ : tf_).message().transforms;
+      transforms.resize(transforms.size() + 1);
+      TransformStamped& transform = transforms.back();
       transform.header.frame_id = frame.parent;
       transform.child_frame_id = frame.child;
     }
@@ -62,9 +63,9 @@ class StatePublisher final : public program::Application {
     last_ns_ = time_ns;
     const std::size_t known = std::min(joints.name.size(), joints.position.size());
     for (std::size_t each = 0; each < known; ++each) {
-      if (joints.name[each] == model_->hand_joint()) state_.set_hand(joints.position[each]);
+      if (joints.name[each].view() == model_->hand_joint()) state_.set_hand(joints.position[each]);
       for (std::size_t joint = 0; joint < positions_.size(); ++joint) {
-        if (joints.name[each] == model_->joints()[joint]) positions_[joint] = joints.position[each];
+        if (joints.name[each].view() == model_->joints()[joint]) positions_[joint] = joints.position[each];
       }
     }
     state_.set(positions_);
