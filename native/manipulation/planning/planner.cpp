@@ -1,0 +1,400 @@
+#include "manipulation/planning/planner.h"
+
+#include <ompl/base/goals/GoalStates.h>
+#include <ompl/base/spaces/RealVectorStateSpace.h>
+#include <ompl/geometric/SimpleSetup.h>
+#include <ompl/tools/multiplan/ParallelPlan.h>
+#include <ompl/util/Console.h>
+#include <ompl/util/RandomNumbers.h>
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+#include <utility>
+
+#include "base/error.h"
+#include "manipulation/planning/error_codes.h"
+#include "manipulation/planning/planners.h"
+
+namespace perflab::manipulation::planning {
+namespace {
+
+namespace ob = ompl::base;
+namespace og = ompl::geometric;
+using JointState = ob::RealVectorStateSpace::StateType;
+
+// MoveIt's space of an arm: distance and extent are sums over the joints (JointModelGroup::distance).
+class JointSpace final : public ob::RealVectorStateSpace {
+ public:
+  explicit JointSpace(const Model& model) : RealVectorStateSpace(static_cast<unsigned>(model.joints().size())) {
+    ob::RealVectorBounds bounds(dimension_);
+    for (unsigned i = 0; i < dimension_; ++i) {
+      bounds.setLow(i, model.limits()[i].lower);
+      bounds.setHigh(i, model.limits()[i].upper);
+    }
+    setBounds(bounds);
+  }
+  double getMaximumExtent() const override {
+    double sum = 0.0;
+    for (unsigned i = 0; i < dimension_; ++i) sum += bounds_.high[i] - bounds_.low[i];
+    return sum;
+  }
+  double distance(const ob::State* first, const ob::State* second) const override {
+    double sum = 0.0;
+    for (unsigned i = 0; i < dimension_; ++i) {
+      sum += std::abs(first->as<StateType>()->values[i] - second->as<StateType>()->values[i]);
+    }
+    return sum;
+  }
+};
+
+// Copies of the scene for the threads that check states: a thread takes one for each check and gives it back.
+class Scenes {
+ public:
+  Scenes(const State& scene, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) free_.push_back(std::make_unique<State>(scene));
+  }
+  [[nodiscard]] std::unique_ptr<State> take() {
+    const std::scoped_lock lock(mutex_);
+    if (free_.empty()) throw Failed("planner: more threads check states than there are copies of the scene");
+    std::unique_ptr<State> state = std::move(free_.back());
+    free_.pop_back();
+    return state;
+  }
+  void give(std::unique_ptr<State> state) {
+    const std::scoped_lock lock(mutex_);
+    free_.push_back(std::move(state));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<State>> free_;
+};
+
+class NoCollision final : public ob::StateValidityChecker {
+ public:
+  NoCollision(const ob::SpaceInformationPtr& space, Scenes& scenes, std::atomic<std::uint64_t>& checked)
+      : StateValidityChecker(space), scenes_(scenes), checked_(checked) {}
+  bool isValid(const ob::State* state) const override {
+    checked_.fetch_add(1, std::memory_order_relaxed);
+    if (!si_->satisfiesBounds(state)) return false;
+    std::unique_ptr<State> scene = scenes_.take();
+    scene->set({state->as<JointState>()->values, si_->getStateDimension()});
+    const bool valid = !scene->collides();
+    scenes_.give(std::move(scene));
+    return valid;
+  }
+
+ private:
+  Scenes& scenes_;
+  std::atomic<std::uint64_t>& checked_;
+};
+
+// A failure on the way, with MoveIt's code.
+struct Refused {
+  std::string label;
+  std::string message;
+};
+
+// Measures a part from here to where it is destroyed.
+class Part {
+ public:
+  explicit Part(Nanoseconds& took) : took_(took), from_(read_clock(CLOCK_MONOTONIC)) {}
+  ~Part() { took_ = read_clock(CLOCK_MONOTONIC) - from_; }
+  Part(const Part&) = delete;
+  Part& operator=(const Part&) = delete;
+
+ private:
+  Nanoseconds& took_;
+  Nanoseconds from_;
+};
+
+// OMPL takes the seed of each of its generators from one source for the process.
+std::mutex& source_of_seeds() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+std::vector<Joints> joints_of(const og::PathGeometric& path, std::size_t count) {
+  std::vector<Joints> points;
+  for (std::size_t i = 0; i < path.getStateCount(); ++i) {
+    points.push_back(Joints::Map(path.getState(static_cast<unsigned>(i))->as<JointState>()->values,
+                                 static_cast<Eigen::Index>(count)));
+  }
+  return points;
+}
+
+void check_numbers(const Model& model, const Request& request) {
+  const std::size_t count = model.joints().size();
+  const auto finite = [](const Positions& all) {
+    return std::all_of(all.begin(), all.end(), [](double each) { return std::isfinite(each); });
+  };
+  if (request.start.size() != count || !finite(request.start)) {
+    throw Refused{"START_STATE_INVALID", "the start does not say where each of " + std::to_string(count) + " joints is"};
+  }
+  if (request.goals.empty()) throw Refused{"INVALID_GOAL_CONSTRAINTS", "there is no goal"};
+  for (const Goal& goal : request.goals) {
+    if (const auto* const joints = std::get_if<JointGoal>(&goal)) {
+      if (joints->positions.size() != count || !finite(joints->positions) || !(joints->tolerance >= 0.0)) {
+        throw Refused{"INVALID_GOAL_CONSTRAINTS", "a joint goal does not say where each joint shall be"};
+      }
+      continue;
+    }
+    const PoseGoal& pose = std::get<PoseGoal>(goal);
+    if (!pose.position.allFinite() || !pose.orientation.coeffs().allFinite() || !(pose.orientation.norm() > 0.0) ||
+        !(pose.radius >= 0.0) || !(pose.tolerance.array() >= 0.0).all()) {
+      throw Refused{"INVALID_GOAL_CONSTRAINTS", "a pose goal is not finite, or has a tolerance below 0"};
+    }
+    if (!request.workspace) continue;
+    const Workspace& workspace = *request.workspace;
+    if (!((workspace.lowest.array() < workspace.highest.array()).all())) {
+      throw Refused{"INVALID_GOAL_CONSTRAINTS", "the workspace has no volume"};
+    }
+    const Eigen::Vector3d nearest = pose.position.cwiseMax(workspace.lowest).cwiseMin(workspace.highest);
+    if ((nearest - pose.position).norm() > pose.radius) {
+      throw Refused{"INVALID_GOAL_CONSTRAINTS", "the goal's position is outside of the workspace"};
+    }
+  }
+  for (const double scaling : {request.velocity_scaling, request.acceleration_scaling}) {
+    if (!(scaling > 0.0) || scaling > 1.0) {
+      throw Refused{"INVALID_MOTION_PLAN", "a scaling of velocity or acceleration is not above 0 and at most 1"};
+    }
+  }
+  if (request.attempts == 0) throw Refused{"PLANNING_FAILED", "no attempt is to be made"};
+  if (!(request.allowed_time > 0.0)) throw Refused{"TIMED_OUT", "the allowed planning time is not above 0 s"};
+  if (!(request.segment_fraction > 0.0) || request.segment_fraction > 1.0) {
+    throw Refused{"PLANNING_FAILED", "the longest valid segment is not above 0 and at most 1 of the space's extent"};
+  }
+}
+
+// One run of the pipeline.
+class Pipeline {
+ public:
+  Pipeline(const std::shared_ptr<const Model>& model, const Request& request, const State& scene,
+           const std::atomic<bool>& cancelled, Result& result)
+      : model_(model),
+        request_(request),
+        cancelled_(cancelled),
+        result_(result),
+        deadline_(read_clock(CLOCK_MONOTONIC) +
+                  static_cast<Nanoseconds>(std::min(request.allowed_time, 1e6) * static_cast<double>(kNanosecondsPerSecond))),
+        threads_(std::min(request.attempts, kMostThreads)),
+        scenes_(scene, threads_ + 1),
+        setup_(std::make_shared<JointSpace>(*model)) {
+    setup_.getStateSpace()->setLongestValidSegmentFraction(request.segment_fraction);
+    setup_.setStateValidityChecker(std::make_shared<NoCollision>(setup_.getSpaceInformation(), scenes_, checked_));
+  }
+
+  void run() {
+    const ob::PlannerAllocator planner = [&] {
+      try {
+        return planner_named(request_.planner);
+      } catch (const BadInput& error) {
+        throw Refused{"PLANNING_FAILED", error.what()};
+      }
+    }();
+    setup_.setPlannerAllocator(planner);
+    check_start();
+    sample_goal();
+    solve();
+    simplify();
+    parameterize();
+    validate();
+  }
+  [[nodiscard]] std::uint64_t checked() const noexcept { return checked_.load(); }
+
+ private:
+  [[nodiscard]] bool over() const { return cancelled_.load() || read_clock(CLOCK_MONOTONIC) >= deadline_; }
+  [[nodiscard]] ob::PlannerTerminationCondition until_over() const {
+    return ob::PlannerTerminationCondition([this] { return over(); });
+  }
+  void give_up_if_cancelled() const {
+    if (cancelled_.load()) throw Refused{"PREEMPTED", "planning was cancelled"};
+  }
+
+  void check_start() {
+    if (!within_limits(*model_, request_.start, kStartMargin)) {
+      throw Refused{"START_STATE_INVALID", "the start is outside of the joints' limits"};
+    }
+    std::unique_ptr<State> scene = scenes_.take();
+    scene->set(request_.start);
+    if (const auto contact = scene->contact()) {
+      throw Refused{"START_STATE_IN_COLLISION", "at the start " + contact->first + " touches " + contact->second};
+    }
+    scenes_.give(std::move(scene));
+  }
+
+  void sample_goal() {
+    const Part part(result_.times.ik);
+    auto goals = std::make_shared<ob::GoalStates>(setup_.getSpaceInformation());
+    std::unique_ptr<State> scene = scenes_.take();
+    SplitMix64 random(mixed(request_.seed));
+    const GoalSearch search{.stop = [this] { return over(); }};
+    std::size_t reached = 0;
+    for (const Goal& goal : request_.goals) {
+      const GoalSamples samples = sample_goals(model_, goal, *scene, request_.start, search, random);
+      reached += samples.reached;
+      for (const Positions& positions : samples.valid) {
+        ob::ScopedState<> state(setup_.getStateSpace());
+        std::copy(positions.begin(), positions.end(), state->as<JointState>()->values);
+        goals->addState(state);
+      }
+      checked_.fetch_add(samples.reached);
+    }
+    scenes_.give(std::move(scene));
+    result_.goal_samples = goals->getStateCount();
+    give_up_if_cancelled();
+    if (!goals->hasStates()) {
+      if (reached > 0) throw Refused{"GOAL_IN_COLLISION", "wherever the goal is met something collides"};
+      const bool pose = std::any_of(request_.goals.begin(), request_.goals.end(),
+                                    [](const Goal& goal) { return std::holds_alternative<PoseGoal>(goal); });
+      if (pose && over()) throw Refused{"TIMED_OUT", "no joint positions that meet the goal were found in time"};
+      if (pose) throw Refused{"NO_IK_SOLUTION", "no joint positions meet the goal"};
+      throw Refused{"GOAL_STATE_INVALID", "the goal is outside of the joints' limits"};
+    }
+    setup_.setGoal(goals);
+  }
+
+  void solve() {
+    const Part part(result_.times.solve);
+    ob::ScopedState<> start(setup_.getStateSpace());
+    for (std::size_t i = 0; i < request_.start.size(); ++i) {
+      const JointLimits& limit = model_->limits()[i];
+      start->as<JointState>()->values[i] = std::clamp(request_.start[i], limit.lower, limit.upper);
+    }
+    setup_.setStartState(start);
+    const bool solved = request_.attempts == 1 ? solve_once() : solve_together();
+    give_up_if_cancelled();
+    if (solved && setup_.haveExactSolutionPath()) return;
+    if (over()) throw Refused{"TIMED_OUT", "no path was found within the allowed planning time"};
+    throw Refused{"PLANNING_FAILED", "the planner gave up without a path to the goal"};
+  }
+
+  bool solve_once() {
+    return setup_.solve(until_over()) == ob::PlannerStatus::EXACT_SOLUTION;
+  }
+
+  // As MoveIt does: up to four at a time, until all attempts are made.
+  bool solve_together() {
+    setup_.setup();
+    ompl::tools::ParallelPlan parallel(setup_.getProblemDefinition());
+    const ob::PlannerTerminationCondition condition = until_over();
+    bool all = true;
+    for (std::size_t left = request_.attempts; left > 0 && !condition();) {
+      const std::size_t now = std::min(left, kMostThreads);
+      parallel.clearPlanners();
+      for (std::size_t i = 0; i < now; ++i) parallel.addPlannerAllocator(setup_.getPlannerAllocator());
+      all = parallel.solve(condition, 1, now, true) == ob::PlannerStatus::EXACT_SOLUTION && all;
+      left -= now;
+    }
+    return all;
+  }
+
+  void simplify() {
+    const Part part(result_.times.simplify);
+    setup_.simplifySolution(until_over());
+    give_up_if_cancelled();
+    og::PathGeometric& path = setup_.getSolutionPath();
+    const std::vector<Joints> points = joints_of(path, model_->joints().size());
+    for (std::size_t i = 1; i < points.size(); ++i) result_.path_length += (points[i] - points[i - 1]).norm();
+    path.interpolate();
+  }
+
+  void parameterize() {
+    const Part part(result_.times.parameterize);
+    const auto count = static_cast<Eigen::Index>(model_->joints().size());
+    Joints velocity(count);
+    Joints acceleration(count);
+    for (Eigen::Index i = 0; i < count; ++i) {
+      velocity[i] = model_->limits()[static_cast<std::size_t>(i)].velocity;
+      acceleration[i] = model_->limits()[static_cast<std::size_t>(i)].acceleration;
+    }
+    result_.trajectory =
+        planning::parameterize(joints_of(setup_.getSolutionPath(), model_->joints().size()), velocity, acceleration,
+                               request_.velocity_scaling, request_.acceleration_scaling);
+  }
+
+  void validate() {
+    const Part part(result_.times.validate);
+    const std::unique_ptr<State> scene = scenes_.take();
+    std::uint64_t checked = 0;
+    const std::optional<std::string> invalid = invalid_at(result_.trajectory, *scene, kValidationStep, checked);
+    checked_.fetch_add(checked);
+    if (invalid) throw Refused{"INVALID_MOTION_PLAN", *invalid};
+  }
+
+  const std::shared_ptr<const Model>& model_;
+  const Request& request_;
+  const std::atomic<bool>& cancelled_;
+  Result& result_;
+  const Nanoseconds deadline_;
+  const std::size_t threads_;
+  std::atomic<std::uint64_t> checked_{0};
+  Scenes scenes_;
+  og::SimpleSetup setup_;
+};
+
+}  // namespace
+
+bool Result::succeeded() const noexcept { return code == code_of("SUCCESS"); }
+
+Planner::Planner(std::shared_ptr<const Model> model) : model_(std::move(model)) {
+  ompl::msg::noOutputHandler();  // what it would say is in codes and messages
+}
+
+Result Planner::plan(const Request& request, const State& scene) {
+  const std::scoped_lock lock(source_of_seeds());
+  cancelled_.store(false);
+  Result result;
+  try {
+    check_numbers(*model_, request);
+    ompl::RNG::setSeed(std::max<std::uint32_t>(request.seed, 1));
+    Pipeline pipeline(model_, request, scene, cancelled_, result);
+    try {
+      pipeline.run();
+      result.code = code_of("SUCCESS");
+    } catch (...) {
+      result.checked_states = pipeline.checked();
+      throw;
+    }
+    result.checked_states = pipeline.checked();
+  } catch (const Refused& refused) {
+    result.code = code_of(refused.label);
+    result.message = refused.message;
+    result.trajectory = {};
+  }
+  return result;
+}
+
+std::optional<std::string> invalid_at(const Trajectory& trajectory, State& state, double step, std::uint64_t& checked) {
+  // The polynomial between two points may be beyond them by that, where the last one is at a limit.
+  constexpr double kMargin = 1e-3;
+  const Model& model = state.model();
+  const auto wrong = [&](const TrajectoryPoint& point) -> std::optional<std::string> {
+    ++checked;
+    const Positions positions = positions_of(point.position);
+    if (!within_limits(model, positions, kMargin)) {
+      return "at " + std::to_string(point.time) + " s a joint is beyond its limits";
+    }
+    state.set(positions);
+    if (!state.collides()) return std::nullopt;
+    const std::optional<Contact> contact = state.contact();
+    return "at " + std::to_string(point.time) + " s " +
+           (contact ? contact->first + " touches " + contact->second : std::string("something collides"));
+  };
+  for (std::size_t i = 0; i < trajectory.points.size(); ++i) {
+    const TrajectoryPoint& to = trajectory.points[i];
+    if (i > 0) {
+      const TrajectoryPoint& from = trajectory.points[i - 1];
+      // Within an interval speed is at most about twice its mean, where the arm starts or stops.
+      const double parts = std::ceil(2.0 * (to.position - from.position).lpNorm<1>() / step);
+      for (double part = 1.0; part < parts; part += 1.0) {
+        if (auto text = wrong(trajectory.at(from.time + (to.time - from.time) * part / parts))) return text;
+      }
+    }
+    if (auto text = wrong(to)) return text;
+  }
+  return std::nullopt;
+}
+
+}  // namespace perflab::manipulation::planning
