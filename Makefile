@@ -11,7 +11,7 @@ BUILD  := build
 BIN    := $(VENV)/bin
 CMAKE_FLAGS ?=
 
-.PHONY: all bytecode demo plugins test test-all test-ros2 test-native test-python lint test-sanitizers fuzz benchmarks clean dependencies
+.PHONY: all bytecode demo plugins manipulation test test-all test-ros2 test-native test-python lint test-sanitizers fuzz benchmarks clean dependencies
 
 all: bytecode native ## Installs what is missing and builds perflab into .venv
 
@@ -25,7 +25,11 @@ $(VENV)/.perflab: pyproject.toml | dependencies
 	@touch $@
 
 $(VENV)/.test: pyproject.toml | $(VENV)/.perflab
-	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test,manipulation]'
+	@touch $@
+
+$(VENV)/.manipulation: pyproject.toml | $(VENV)/.perflab
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[manipulation]'
 	@touch $@
 
 # Where Python may not write it (PYTHONDONTWRITEBYTECODE, a folder of another user) each start would compile all anew,
@@ -41,6 +45,10 @@ native: | dependencies $(VENV)/.perflab
 
 plugins: all ## The middlewares in Rust, zenoh and iceoryx2; takes a few minutes, once
 	@JOBS=$(JOBS) scripts/plugins $(VENV)
+
+manipulation: $(VENV)/.manipulation ## The robot arm: physics, controller and planner
+	@scripts/install-dependencies --manipulation
+	@$(MAKE) --no-print-directory all CMAKE_FLAGS='-DPERFLAB_MANIPULATION=ON $(CMAKE_FLAGS)'
 
 demo: all ## A small experiment: a robot of ten nodes on each DDS, at rest, under load, flooded, on one CPU
 	@scripts/demo $(BIN)

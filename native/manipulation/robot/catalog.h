@@ -1,0 +1,51 @@
+// Where the data of robots and scenes lies, and reading it.
+//
+// Example:
+//   const std::filesystem::path file = scene_file("table");
+//   Fields fields(parse_json(file), "table.json");
+//   const double mass = fields.number("mass");
+//   fields.end();   // no other keys
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace perflab::manipulation {
+
+// A robot's folder, and a scene's file, by its name (in robots/ and scenes/ beside the running program, or in the folder
+// above it, as for tests) or by a path, which has a '/'. Throws BadInput that names those known.
+[[nodiscard]] std::filesystem::path robot_folder(const std::string& name);
+[[nodiscard]] std::filesystem::path scene_file(const std::string& name);
+
+// Throws BadInput with the file and where in it.
+[[nodiscard]] nlohmann::json read_json_file(const std::filesystem::path& file);
+[[nodiscard]] std::string read_text_file(const std::filesystem::path& file);
+
+// An object of which every key must be known. `where` begins each error. Throws BadInput.
+class Fields {
+ public:
+  Fields(const nlohmann::json& object, std::string where);
+
+  [[nodiscard]] bool has(const std::string& key) const { return object_.contains(key); }
+  [[nodiscard]] const nlohmann::json& at(const std::string& key);
+  [[nodiscard]] std::string text(const std::string& key);
+  [[nodiscard]] std::string text(const std::string& key, const std::string& otherwise);
+  [[nodiscard]] double number(const std::string& key);
+  [[nodiscard]] double positive(const std::string& key);
+  [[nodiscard]] std::vector<double> numbers(const std::string& key, std::size_t count);
+  [[nodiscard]] std::vector<std::string> texts(const std::string& key);
+  // Call it when all is read: refuses the keys that nothing asked for.
+  void end() const;
+
+  [[nodiscard]] const std::string& where() const noexcept { return where_; }
+
+ private:
+  const nlohmann::json& object_;
+  const std::string where_;
+  std::set<std::string> asked_;
+};
+
+}  // namespace perflab::manipulation

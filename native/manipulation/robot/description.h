@@ -1,0 +1,54 @@
+// A robot's files, read: robot.json, what of the SRDF perflab uses, and URDF and scene as a model that MuJoCo compiles.
+// For the parts of perflab that simulate it; who asks where links are uses robot.h.
+#pragma once
+
+#include <mujoco/mujoco.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "manipulation/robot/scene.h"
+
+namespace perflab::manipulation {
+
+struct RobotDescription {
+  std::string name;
+  std::filesystem::path urdf_file;
+  std::string urdf, srdf;  // their texts
+  std::string group;       // of the arm
+  std::string base, flange, tip;
+  std::vector<std::string> joints;                           // of the arm
+  std::vector<std::string> hand_joints;                      // that are driven
+  std::vector<std::string> touch_links;                      // which may touch what the hand holds
+  std::map<std::string, double> velocity, acceleration;       // limits by joint; MuJoCo has no place for them
+  std::map<std::string, std::vector<double>> states;         // of the arm, by name
+  std::map<std::string, std::vector<double>> hand_states;    // of the hand, by name
+  std::vector<std::pair<std::string, std::string>> excepted;  // links that are not checked against each other
+
+  // By a name of the catalog or a path. Throws BadInput with the file and what is wrong.
+  [[nodiscard]] static RobotDescription load(const std::string& name);
+};
+
+struct SpecDeleter {
+  void operator()(mjSpec* spec) const noexcept { mj_deleteSpec(spec); }
+};
+struct ModelDeleter {
+  void operator()(mjModel* model) const noexcept { mj_deleteModel(model); }
+};
+struct DataDeleter {
+  void operator()(mjData* data) const noexcept { mj_deleteData(data); }
+};
+using SpecPointer = std::unique_ptr<mjSpec, SpecDeleter>;
+using ModelPointer = std::unique_ptr<mjModel, ModelDeleter>;
+using DataPointer = std::unique_ptr<mjData, DataDeleter>;
+
+// The robot with its links as bodies, the pairs of the SRDF excepted, and each object as a body of its name: fixed to the
+// world, or with a free joint of that name. Throws BadInput where MuJoCo refuses it.
+[[nodiscard]] SpecPointer make_spec(const RobotDescription& robot, const Scene& scene);
+[[nodiscard]] ModelPointer compile(mjSpec& spec, const std::string& what);
+
+}  // namespace perflab::manipulation

@@ -1,0 +1,34 @@
+// What Model keeps.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "manipulation/robot/description.h"
+#include "manipulation/robot/robot.h"
+
+namespace perflab::manipulation {
+
+struct Model::Parts {
+  RobotDescription robot;
+  Scene scene;
+  ModelPointer model;
+  std::vector<std::string> links;  // by body; the world is ""
+  std::vector<JointLimits> limits;
+  std::vector<int> position_of, velocity_of;  // each joint's place in qpos and qvel
+  struct Finger {
+    int position;  // its place in qpos
+    double offset, factor;  // of what follows the driven joint
+  };
+  std::vector<Finger> fingers;
+  double open = 0.0, closed = 0.0;
+  enum class Kind { kLink, kFixed, kMovable };
+  std::vector<Kind> kinds;             // by body
+  std::vector<bool> touches;           // by body: may touch what the hand holds
+  std::vector<int> free_joint;         // by body: its place in qpos, or -1
+  std::vector<std::pair<int, int>> pairs;  // geoms that MuJoCo checks
+  std::vector<Frame> frames;
+  Link base{}, flange{}, tip{};
+};
+
+}  // namespace perflab::manipulation

@@ -1,0 +1,38 @@
+// What stands around a robot: boxes and cylinders at poses in the frame of the robot's base link. Data: catalog/scenes.
+#pragma once
+
+#include <Eigen/Geometry>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace perflab::manipulation {
+
+using Pose = Eigen::Isometry3d;
+
+// From a position and a quaternion in the order of ROS, which need not have length 1 but must not be 0 (then: none).
+[[nodiscard]] Pose pose_of(const Eigen::Vector3d& position, double x, double y, double z, double w);
+
+// The angle between two orientations, in [0, pi] rad.
+[[nodiscard]] double angle_between(const Pose& first, const Pose& second);
+
+struct SceneObject {
+  enum class Shape { kBox, kCylinder };
+  std::string name;
+  Shape shape = Shape::kBox;
+  Eigen::Vector3d size = Eigen::Vector3d::Zero();  // m; a box's edges; a cylinder's radius, height and 0
+  Pose pose = Pose::Identity();                    // of its centre; a cylinder is along z
+  double mass = 0.0;                               // kg; 0: fixed. Others move and can be grasped
+  [[nodiscard]] bool movable() const noexcept { return mass > 0.0; }
+};
+
+struct Scene {
+  std::string name;  // of the file, without its ending
+  std::string description;
+  std::vector<SceneObject> objects;
+
+  // By a name of the catalog or a path. Throws BadInput with the file and what is wrong.
+  [[nodiscard]] static Scene load(const std::string& name);
+};
+
+}  // namespace perflab::manipulation
