@@ -48,15 +48,14 @@ class JointSpace final : public ob::RealVectorStateSpace {
   }
 };
 
-// Copies of the scene for the threads that check states: a thread takes one for each check and gives it back.
+// Copies of the scene for the threads that check states: a thread takes one for each check and gives it back. Some planners
+// have more threads than they are attempts; for those a further copy is made.
 class Scenes {
  public:
-  Scenes(const State& scene, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) free_.push_back(std::make_unique<State>(scene));
-  }
+  explicit Scenes(const State& scene) : scene_(scene) {}
   [[nodiscard]] std::unique_ptr<State> take() {
     const std::scoped_lock lock(mutex_);
-    if (free_.empty()) throw Failed("planner: more threads check states than there are copies of the scene");
+    if (free_.empty()) return std::make_unique<State>(scene_);
     std::unique_ptr<State> state = std::move(free_.back());
     free_.pop_back();
     return state;
@@ -67,6 +66,7 @@ class Scenes {
   }
 
  private:
+  const State& scene_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<State>> free_;
 };
@@ -178,8 +178,7 @@ class Pipeline {
         result_(result),
         deadline_(read_clock(CLOCK_MONOTONIC) +
                   static_cast<Nanoseconds>(std::min(request.allowed_time, 1e6) * static_cast<double>(kNanosecondsPerSecond))),
-        threads_(std::min(request.attempts, kMostThreads)),
-        scenes_(scene, threads_ + 1),
+        scenes_(scene),
         setup_(std::make_shared<JointSpace>(*model)) {
     setup_.getStateSpace()->setLongestValidSegmentFraction(request.segment_fraction);
     setup_.setStateValidityChecker(std::make_shared<NoCollision>(setup_.getSpaceInformation(), scenes_, checked_));
@@ -328,7 +327,6 @@ class Pipeline {
   const std::atomic<bool>& cancelled_;
   Result& result_;
   const Nanoseconds deadline_;
-  const std::size_t threads_;
   std::atomic<std::uint64_t> checked_{0};
   Scenes scenes_;
   og::SimpleSetup setup_;
