@@ -120,9 +120,11 @@ void check_publisher(const Publisher& publisher, message::Formats& messages, con
   reporter.require_none(item, qualified_topic_problem(publisher.topic));
   reporter.require_none(item, type_problem(messages, publisher.type));
   const message::Format& format = *messages.find(publisher.type);
-  reporter.require_none(item, size_problem(messages, publisher.type, publisher.length));
+  const bool sized = publisher.sized;
+  if (sized) reporter.require_none(item, size_problem(messages, publisher.type, publisher.length));
+  if (!sized && !format.variable) reporter.fail(item, "messages of {} are of one size; right would be that", publisher.type);
   if (!format.variable) reporter.require_none(item, size_problem(messages, publisher.type, publisher.size_bytes));
-  if (const std::size_t bytes = format.payload_bytes(publisher.length); bytes != publisher.size_bytes)
+  if (const std::size_t bytes = format.payload_bytes(publisher.length); sized && bytes != publisher.size_bytes)
     reporter.fail(item, "size_bytes is {}; messages of {} with a length of {} have {} bytes", publisher.size_bytes,
                   publisher.type, publisher.length, bytes);
   if (publisher.pass_by == PassBy::kLoaned) reporter.require_none(item, loan_problem(messages, publisher.type));
@@ -202,9 +204,20 @@ class Drivers {
     }
   }
 
-  void finish() const {
+  // `program`: one of the process's own drives what nothing else does.
+  void finish(bool program) const {
     each(ends_, item_, words_.part, [&](const End& end, const Item& here) {
       const std::optional<Item>& driver = drivers_[here.index];
+      if (!driver && program) {
+        if (end.frequency_hz != 0.0)
+          reporter_.fail(here, "frequency_hz of {} is {}; by its program, it is 0", end.*words_.name, end.frequency_hz);
+        return;
+      }
+      if constexpr (requires { end.sized; }) {
+        if (driver && !end.sized)
+          reporter_.fail(here, "{} misses the key 'size', which messages of {} need unless the program publishes them",
+                         end.*words_.name, end.type);
+      }
       if (!driver) {
         reporter_.fail(here, "nothing {} {}; give it a period, or name it in {}", words_.verb,
                        end.*words_.name, words_.where);
@@ -334,9 +347,38 @@ void check_reactions(const Node& node, const Item& item, Drivers<Publisher>& pub
   });
 }
 
+void check_program(const Process& process, const Item& here, const Reporter& reporter) {
+  if (!process.program.empty()) reporter.require_none(here, program_problem(process.program));
+  for (const auto& [name, settings] : process.threads.program) {
+    if (process.program.empty())
+      reporter.fail(here, "thread {} is that of a program, and process {} has none; right would be {} or {}", name,
+                    process.name, kExecutorThreads, kMiddlewareThreads);
+    reporter.require_none(here, thread_name_problem(name));
+    reporter.require_none(here, thread_problem(settings));
+  }
+  if (process.ends && process.program.empty())
+    reporter.fail(here, "process {} shall end the measured part, and has no program that could", process.name);
+}
+
+// Who ends the measured part, and within what, go together.
+void check_end(const Graph& graph, const Reporter& reporter) {
+  const auto ender = std::ranges::find_if(graph.processes, &Process::ends);
+  const bool ends = ender != graph.processes.end();
+  if (ends && graph.limit_ns <= 0)
+    reporter.fail({Part::kProcess, static_cast<std::size_t>(ender - graph.processes.begin()), 0, 0},
+                  "process {} ends the measured part, and the graph says no 'limit' after which it has failed; add one, like "
+                  "limit: 60s",
+                  ender->name);
+  if (!ends && graph.limit_ns != 0)
+    reporter.fail({}, "'limit' is for graphs one of whose processes ends the measured part; add 'ends: true' to it, or remove "
+                      "'limit'");
+  if (graph.limit_ns > kLongestDuration) reporter.fail({}, "limit is {}; it must be at most one day", duration_text(graph.limit_ns));
+}
+
 void check_process(const Process& process, std::size_t index, const Reporter& reporter) {
   const Item here{Part::kProcess, index, 0, 0};
   reporter.require_none(here, file_name_problem(process.name));
+  check_program(process, here, reporter);
   if (process.nodes.empty()) {
     reporter.fail(here, "process {} has no nodes; give it at least one", process.name);
   }
@@ -640,6 +682,23 @@ std::string loan_problem(message::Formats& messages, std::string_view type) {
                      type);
 }
 
+std::string thread_name_problem(std::string_view name) {
+  constexpr std::size_t kKernelKeeps = 15;
+  const bool fits = !name.empty() && name.size() <= kKernelKeeps && std::ranges::all_of(name, [](char c) {
+    return is_digit(c) || c == '_' || (c >= 'a' && c <= 'z');
+  });
+  if (!fits || is_digit(name.front()) || name.front() == '_')
+    return fmt::format("thread name {} is not fit; use 1 to {} of a-z, 0-9 and '_', beginning with a letter", quote(name),
+                       kKernelKeeps);
+  return {};
+}
+
+std::string program_problem(std::string_view program) {
+  if (program.empty()) return "program is empty; name one, like perflab-simulator or ./build/my_node";
+  if (program.size() > 4096 || one_line(program) != program) return "program is no path of one printable line";
+  return {};
+}
+
 std::string thread_problem(const realtime::ThreadSettings& settings) {
   const int priority = settings.priority;
   if (!settings.policy) {
@@ -731,8 +790,11 @@ std::string size_problem(message::Formats& messages, std::string_view type, std:
   return {};
 }
 
-void check_node(const Node& node, message::Formats& messages, const Item& item, const Locate& locate) {
+void check_node(const Process& process, const Node& node, message::Formats& messages, const Item& item,
+                const Locate& locate) {
   const Reporter reporter(locate);
+  const bool program = !process.program.empty();
+
   reporter.require_none(item, node_name_problem(node.name));
   reporter.require_none(item, namespace_problem(node.node_namespace));
   each(node.publishers, item, Part::kPublisher,
@@ -757,8 +819,8 @@ void check_node(const Node& node, message::Formats& messages, const Item& item, 
   Drivers<Client> clients(node, node.clients, item, kClientWords, reporter);
   check_timers(node, item, publishers, clients, reporter);
   check_reactions(node, item, publishers, reporter);
-  publishers.finish();
-  clients.finish();
+  publishers.finish(program);
+  clients.finish(program);
 }
 
 void check(const Graph& graph, const Locate& locate) {
@@ -769,9 +831,10 @@ void check(const Graph& graph, const Locate& locate) {
   for (std::size_t p = 0; p < graph.processes.size(); ++p) {
     check_process(graph.processes[p], p, reporter);
     for (std::size_t n = 0; n < graph.processes[p].nodes.size(); ++n) {
-      check_node(graph.processes[p].nodes[n], *graph.messages, {Part::kNode, p, n, 0}, locate);
+      check_node(graph.processes[p], graph.processes[p].nodes[n], *graph.messages, {Part::kNode, p, n, 0}, locate);
     }
   }
+  check_end(graph, reporter);
   check_names_unique(graph, reporter);
   check_topics(graph, reporter);
   check_keys(graph, reporter);

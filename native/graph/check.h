@@ -80,8 +80,9 @@ void check(const Graph& graph, const Locate& locate);
 // check() includes it.
 void check_circulation(const Graph& graph, const Locate& locate);
 
-// The rules that need nothing but the node itself and its types; check() includes them.
-void check_node(const Node& node, message::Formats& messages, const Item& item, const Locate& locate);
+// The rules that need nothing but the node itself, its types, and whether its process has a program; check() includes them.
+void check_node(const Process& process, const Node& node, message::Formats& messages, const Item& item,
+                const Locate& locate);
 
 // What a node counts towards kMaxParts.
 std::size_t count_parts(const Node& node);
@@ -110,6 +111,14 @@ inline constexpr std::string_view kLoanedSubscription =
 
 // "" where a timer can tick like that.
 std::string pace_problem(const Timer& timer);
+
+// The threads that every process has, as its `threads` call them; others are those of its program.
+inline constexpr std::string_view kExecutorThreads = "executors";
+inline constexpr std::string_view kMiddlewareThreads = "middleware";
+// "" where a thread of a program may be called so.
+std::string thread_name_problem(std::string_view name);
+// "" where a program may be called so: by its name, or with a path.
+std::string program_problem(std::string_view program);
 
 // "" where policy, priority and CPUs go together.
 std::string thread_problem(const realtime::ThreadSettings& settings);

@@ -36,6 +36,7 @@ struct Draft {
   std::string name;
   Serialization serialization = Serialization::kUnspecified;
   bool keyed = false;
+  Nanoseconds limit_ns = 0;
   std::vector<Process> processes;
   std::vector<ProcessOrigin> origins;  // of the processes
   std::vector<WrittenKeyFigure> key_figures;
@@ -64,7 +65,7 @@ class NodeAdder {
       Node node = make(fields.has("number") ? "_" + std::to_string(copy) : std::string(), written);
       if (copy == 1) {
         origin.nodes.back() = std::move(written);
-        first_copy(node, origin, fields, copies);
+        first_copy(process, node, origin, fields, copies);
       }
       origin.node_of.push_back(origin.nodes.size() - 1);
       process.nodes.push_back(std::move(node));
@@ -72,7 +73,8 @@ class NodeAdder {
   }
 
  private:
-  void first_copy(const Node& node, const ProcessOrigin& origin, const Field& field, std::size_t copies);
+  void first_copy(const Process& process, const Node& node, const ProcessOrigin& origin, const Field& field,
+                  std::size_t copies);
 
   message::Formats& messages_;
   std::size_t nodes_ = 0;
@@ -87,8 +89,8 @@ std::string read_type(const Field& field, message::Formats& messages, std::strin
 std::string read_service_type(const Field& field, message::Formats& messages, std::string_view written);
 
 // The size of a publisher's messages, as the key says. Without the key: that of its type; a type of variable size then
-// fails.
-void read_size(const Fields& fields, std::string_view key, message::Formats& messages, Sizes written,
+// fails, unless a program may publish them (`program`), which says it with each message.
+void read_size(const Fields& fields, std::string_view key, message::Formats& messages, Sizes written, bool program,
                Publisher& publisher);
 
 // Lists executors by the ids that nodes name, in the order of their first use.

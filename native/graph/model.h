@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,6 +39,7 @@ struct Executor {
 struct Threads {
   realtime::ThreadSettings executors{};
   realtime::ThreadSettings middleware{};
+  std::map<std::string, realtime::ThreadSettings> program{};  // those that its program calls so
 };
 
 struct Publisher {
@@ -46,6 +48,7 @@ struct Publisher {
   std::uint32_t length = 0;      // elements of the bulk of a message of variable size (message/object.h); of others
                                  // as size_bytes
   std::uint32_t size_bytes = 0;  // payload without header, as irobot_benchmark counts it
+  bool sized = true;             // false: a program publishes, and nobody knows before how long a message is
   double frequency_hz = 0.0;     // of the timer that publishes; 0 where that is unthrottled, or a reaction publishes
   PassBy pass_by = PassBy::kUnspecified;
   perflab_qos qos = default_qos();  // depth is PERFLAB_DEPTH_UNLIMITED with keep_all
@@ -145,7 +148,7 @@ struct Node {
   std::vector<Client> clients;
   std::vector<Server> servers;
   std::vector<Waitable> waitables;
-  std::vector<Timer> timers;        // a publisher has one timer, or else one or more reactions
+  std::vector<Timer> timers;        // a publisher has one timer, or else one or more reactions, or a program
   std::vector<Reaction> reactions;  // a subscription has at most one; without, it is a sink without work
   std::string condition;            // label of the condition that added the node; empty: the workload's own
 
@@ -206,6 +209,9 @@ struct Process {
   Threads threads{};
   bool lock_memory = false;  // mlockall: no page of the process is ever fetched from disk
   std::vector<Node> nodes;
+  std::string program;          // what runs in the place of perflab-node, and may drive its nodes; empty: perflab-node does
+  std::string options = "{}";   // of the program: an object as JSON
+  bool ends = false;            // it says when the measured part ends
 };
 
 // How often a message is encoded.
@@ -220,6 +226,7 @@ struct Graph {
   std::string name;
   Serialization serialization = Serialization::kUnspecified;
   bool keyed = false;  // topics whose types declare keys have them; otherwise, as in ROS 2, none has
+  Nanoseconds limit_ns = 0;  // within which a process ends the measured part; 0: none does
   std::vector<Process> processes;
   std::vector<KeyFigure> key_figures;
   // Never null. The types that the graph may use: what perflab brings, unless its reader was given more.

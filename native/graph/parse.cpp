@@ -109,6 +109,7 @@ Graph parse_graph(const std::vector<Input>& inputs, const std::shared_ptr<messag
   for (Draft& draft : drafts) {
     if (draft.serialization != Serialization::kUnspecified) graph.serialization = draft.serialization;
     graph.keyed = graph.keyed || draft.keyed;
+    graph.limit_ns = std::max(graph.limit_ns, draft.limit_ns);
     std::ranges::move(draft.processes, std::back_inserter(graph.processes));
     std::ranges::move(draft.origins, std::back_inserter(all.origins));
     std::ranges::move(draft.key_figures, std::back_inserter(all.key_figures));

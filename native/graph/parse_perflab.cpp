@@ -1,11 +1,15 @@
 // perflab's own format; docs/schema/graph.schema.json is its published description.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <unordered_set>
 
 #include "graph/draft.h"
@@ -19,7 +23,8 @@ namespace perflab::graph {
 namespace {
 
 // What a process has beside its name and nodes; a graph of one process has it at the top level.
-constexpr std::array<std::string_view, 4> kProcessKeys{"executors", "participants", "threads", "lock_memory"};
+constexpr std::array<std::string_view, 7> kProcessKeys{"executors",   "participants", "threads", "lock_memory",
+                                                       "program", "options",      "ends"};
 
 // "infinite" is PERFLAB_DURATION_INFINITE where it is allowed.
 Nanoseconds read_duration(const Field& field, Nanoseconds shortest, bool may_be_infinite = false) {
@@ -234,6 +239,7 @@ struct Reading {
   message::Formats& messages;
   Phase usual;
   int priority;
+  bool program;  // one may drive what nothing else does
 
   void add(Timer timer, const Fields& fields) {
     node.timers.push_back(std::move(timer));
@@ -262,7 +268,7 @@ struct Reading {
 void add_publisher(const Field& item, Reading& into) {
   const Fields fields(item, "publisher", with_pace({"topic", "type", "size", "instances", "pass_by", "qos", kPriority}));
   auto publisher = read_endpoint<Publisher>(fields, into.node, into.messages, true);
-  read_size(fields, "size", into.messages, Sizes::kNumbersOrText, publisher);
+  read_size(fields, "size", into.messages, Sizes::kNumbersOrText, into.program, publisher);
   if (const auto instances = fields.find("instances")) {
     publisher.instances =
         static_cast<std::uint32_t>(instances->integer(1, std::numeric_limits<std::uint32_t>::max()));
@@ -489,7 +495,7 @@ void set_frequencies(Node& node) {
   }
 }
 
-Node read_node(const Fields& fields, const std::string& suffix, int default_executor,
+Node read_node(const Fields& fields, const std::string& suffix, const Process& process,
                const UsualPhase& phases, message::Formats& messages, NodeOrigin& origin) {
   Node node;
   node.name = fields.text("name") + suffix;
@@ -498,8 +504,9 @@ Node read_node(const Fields& fields, const std::string& suffix, int default_exec
     node.node_namespace = qualify_namespace(given->text());
     given->require_none(namespace_problem(node.node_namespace));
   }
+  const int default_executor = process.executors.empty() ? 0 : process.executors.front().id;
   node.executor = static_cast<int>(fields.integer("executor", 0, kMaxInt, default_executor));
-  Reading into{node, origin, messages, phases.of(node.executor), read_priority(fields, 0)};
+  Reading into{node, origin, messages, phases.of(node.executor), read_priority(fields, 0), !process.program.empty()};
   for (const Field& item : fields.list("publishers")) add_publisher(item, into);
   for (const Field& item : fields.list("subscriptions")) add_subscription(item, into);
   for (const Field& item : fields.list("clients")) add_client(item, into);
@@ -535,12 +542,10 @@ std::vector<int> read_cpus(const Field& field) {
   return field.parsed([&] { return ordered_cpus(std::move(cpus)); });
 }
 
-// Settings of threads; empty where the key is absent.
-realtime::ThreadSettings read_thread(const Fields& around, std::string_view key) {
+// Settings of threads.
+realtime::ThreadSettings read_settings(const Field& field, bool may_be_empty) {
   realtime::ThreadSettings settings;
-  const auto field = around.find(key);
-  if (!field) return settings;
-  const Fields fields(*field, "thread setting", {"policy", "priority", "cpus", "runtime", "deadline", "period"});
+  const Fields fields(field, "thread setting", {"policy", "priority", "cpus", "runtime", "deadline", "period"});
   if (const auto policy = fields.find("policy")) settings.policy = policy->word("policy", kPolicyWords);
   settings.priority = static_cast<int>(fields.integer("priority", 0, realtime::kHighestPriority, 0));
   if (const auto cpus = fields.find("cpus")) settings.cpus = read_cpus(*cpus);
@@ -552,21 +557,88 @@ realtime::ThreadSettings read_thread(const Fields& around, std::string_view key)
   if (const std::string problem = thread_problem(settings); !problem.empty()) {
     fields.at(fields.has("priority") ? "priority" : "policy").fail("{}", problem);
   }
-  if (settings.empty()) {
-    fields.fail("'{}' has neither 'policy' nor 'cpus'; add one, or remove it", key);
+  if (settings.empty() && !may_be_empty) {
+    fields.fail("{} has neither 'policy' nor 'cpus'; add one, or remove it", field.name());
   }
   return settings;
 }
 
-Threads read_threads(const Field& field) {
-  const Fields fields(field, "thread setting", {"executors", "middleware"});
-  if (!fields.has("executors") && !fields.has("middleware")) {
+// Likewise; empty where the key is absent.
+realtime::ThreadSettings read_thread(const Fields& around, std::string_view key) {
+  const auto field = around.find(key);
+  return field ? read_settings(*field, false) : realtime::ThreadSettings{};
+}
+
+// Those of a program have names of its own, beside the two that every process has.
+Threads read_threads(const Field& field, bool program) {
+  std::vector<std::string_view> known{kExecutorThreads, kMiddlewareThreads};
+  field.require(Kind::kMapping);
+  for (const Key& key : field.value().keys) {
+    if (program && std::ranges::find(known, key.text) == known.end()) known.emplace_back(key.text);
+  }
+  const Fields fields(field, "thread setting", known);
+  if (field.value().keys.empty()) {
     fields.fail("'threads' has neither 'executors' nor 'middleware'; add one, or remove it");
   }
-  Threads threads{read_thread(fields, "executors"), read_thread(fields, "middleware")};
+  Threads threads{read_thread(fields, kExecutorThreads), read_thread(fields, kMiddlewareThreads), {}};
   if (threads.middleware.policy == realtime::Policy::kDeadline)
-    fields.at("middleware").fail("DEADLINE is not inherited, and threads of the middleware inherit; use FIFO or RR");
+    fields.at(kMiddlewareThreads).fail("DEADLINE is not inherited, and threads of the middleware inherit; use FIFO or RR");
+  for (const std::string_view name : std::span(known).subspan(2)) {
+    const Field own = fields.at(name);
+    own.require_none(thread_name_problem(name));
+    threads.program[std::string(name)] = own.kind() == Kind::kNull ? realtime::ThreadSettings{} : read_settings(own, true);
+  }
   return threads;
+}
+
+// Any value as JSON.
+nlohmann::json to_json(const Field& field) {
+  nlohmann::json json;
+  switch (field.kind()) {
+    case Kind::kNull:
+      break;
+    case Kind::kBoolean:
+      json = field.boolean();
+      break;
+    case Kind::kNumber:
+      json = field.number();
+      if (std::int64_t whole = 0; std::from_chars(field.written().data(), field.written().data() + field.written().size(), whole).ptr ==
+                                  field.written().data() + field.written().size())
+        json = whole;
+      break;
+    case Kind::kString:
+      json = field.text();
+      break;
+    case Kind::kList:
+      json = nlohmann::json::array();
+      for (const Field& item : field.items(field.name())) json.push_back(to_json(item));
+      break;
+    case Kind::kMapping:
+      json = nlohmann::json::object();
+      for (std::size_t i = 0; i < field.value().keys.size(); ++i) {
+        const std::string& key = field.value().keys[i].text;
+        json[key] = to_json(Field(field.document(), field.value().items[i], fmt::format("'{}'", key)));
+      }
+      break;
+  }
+  return json;
+}
+
+// What a process has of a program; without one it has nothing of it.
+void read_program(const Fields& fields, Process& process) {
+  if (const auto program = fields.find("program")) {
+    process.program = program->text();
+    program->require_none(program_problem(process.program));
+  }
+  if (const auto options = fields.find("options")) {
+    options->require(Kind::kMapping);
+    process.options = to_json(*options).dump();
+  }
+  if (const auto ends = fields.find("ends")) process.ends = ends->boolean();
+  for (const char* const key : {"options", "ends"}) {
+    if (const auto field = fields.find(key); field && process.program.empty())
+      field->fail("'{}' is that of a program, and the process has none; add 'program', or remove it", key);
+  }
 }
 
 void read_executors(const Fields& fields, Process& process, UsualPhase& phases, ProcessOrigin& origin) {
@@ -592,14 +664,13 @@ void read_executors(const Fields& fields, Process& process, UsualPhase& phases, 
 
 void read_nodes(const Fields& fields, NodeAdder& adder, const UsualPhase& phases, Process& process,
                 ProcessOrigin& origin) {
-  const int default_executor = process.executors.empty() ? 0 : process.executors.front().id;
   fields.require_key("nodes");
   for (const Field& item : fields.list("nodes")) {
     const Fields node(item, "node",
                       {"name", "namespace", "executor", kPriority, "number", "publishers", "subscriptions", "clients",
                        "servers", "waitables", "timers", "reactions"});
     adder.add(process, origin, node, [&](const std::string& suffix, NodeOrigin& written) {
-      return read_node(node, suffix, default_executor, phases, adder.messages(), written);
+      return read_node(node, suffix, process, phases, adder.messages(), written);
     });
   }
   if (!fields.has("executors")) process.executors = executors_in_use(process.nodes);
@@ -611,9 +682,10 @@ void add_process(const Fields& fields, std::string name, NodeAdder& adder, Usual
   ProcessOrigin origin;
   origin.label = fields.document().label();
   origin.process = fields.position();
+  read_program(fields, process);
   read_executors(fields, process, phases, origin);
   process.participants = static_cast<int>(fields.integer("participants", 1, kMaxParticipants, 1));
-  if (const auto threads = fields.find("threads")) process.threads = read_threads(*threads);
+  if (const auto threads = fields.find("threads")) process.threads = read_threads(*threads, !process.program.empty());
   if (const auto lock = fields.find("lock_memory")) process.lock_memory = lock->boolean();
   read_nodes(fields, adder, phases, process, origin);
   draft.processes.push_back(std::move(process));
@@ -632,7 +704,8 @@ std::string read_name(const Field& name, std::string_view what) {
 Draft parse_perflab(const Document& document, std::string_view default_name, message::Formats& messages) {
   const Fields root(document, document.root(), "graph",
                     {"name", "processes", "nodes", "executors", "participants", "threads", "lock_memory",
-                     "key_figures", "work", "phase", "serialization", "keyed", "$schema"});
+                     "key_figures", "work", "phase", "serialization", "keyed", "program", "options", "ends", "limit",
+                     "$schema"});
   if (const auto schema = root.find("$schema")) schema->require(Kind::kString);
   Draft draft;
   const auto name = root.find("name");
@@ -640,6 +713,7 @@ Draft parse_perflab(const Document& document, std::string_view default_name, mes
   if (const auto serialization = root.find("serialization"))
     draft.serialization = serialization->word("serialization", kSerializationWords);
   if (const auto keyed = root.find("keyed")) draft.keyed = keyed->boolean();
+  if (const auto limit = root.find("limit")) draft.limit_ns = read_duration(*limit, kShortestPeriod);
   if (const auto work = root.find("work")) check_works(*work);
   if (const auto figures = root.find("key_figures")) draft.key_figures = read_key_figures(*figures);
   const UsualPhase phases{read_phase(root, Phase::kAligned), {}};
@@ -659,7 +733,8 @@ Draft parse_perflab(const Document& document, std::string_view default_name, mes
   for (const std::string_view key : kProcessKeys) refuse_beside(key);
   for (const Field& item : root.list("processes")) {
     const Fields fields(item, "process",
-                        {"name", "executors", "participants", "threads", "lock_memory", "nodes"});
+                        {"name", "executors", "participants", "threads", "lock_memory", "program", "options", "ends",
+                         "nodes"});
     add_process(fields, read_name(fields.at("name"), "process"), adder, phases, draft);
   }
   if (draft.processes.empty()) processes->fail("'processes' is empty; the graph needs at least one");

@@ -71,6 +71,11 @@ class Cursor {
     return *value;
   }
   [[nodiscard]] bool is_object() const { return value_.is_object(); }
+  // An object as it is.
+  [[nodiscard]] std::string object_text() const {
+    if (!is_object()) fail("must be an object");
+    return value_.dump();
+  }
   template <typename Visit>
   void each_key(Visit visit) const {
     for (const auto& [name, value] : value_.items()) visit(name, Cursor(value, fmt::format("{}.{}", path_, name)));
@@ -282,22 +287,25 @@ using PassByWord = OrNull<OneOf<kPassByWords>, PassBy::kUnspecified>;
 constexpr auto keys_of(Tag<Publisher> /*of*/) {
   return std::tuple{key("topic", &Publisher::topic, Text{}),
                     key("type", &Publisher::type, Text{}),
-                    key("size_bytes", &Publisher::size_bytes, Whole<0, kMaxUnsigned>{}),
+                    key("size_bytes", &Publisher::size_bytes, OrNull<Whole<0, kMaxUnsigned>, -1>{}),
                     key("frequency_hz", &Publisher::frequency_hz, Number{}),
                     key("pass_by", &Publisher::pass_by, PassByWord{}),
                     key("qos", &Publisher::qos, QosObject{}),
                     key("instances", &Publisher::instances, Whole<1, kMaxUnsigned>{}, Absent::kOmitted)};
 }
 
-// A length that is the size is not said.
+// A length that is the size is not said. A size that nobody knows is null.
 struct PublisherObject : Object {
   static ordered_json write(const Publisher& publisher) {
     ordered_json json = Object::write(publisher);
+    if (!publisher.sized) json["size_bytes"] = nullptr;
     if (publisher.length != publisher.size_bytes) json["length"] = publisher.length;
     return json;
   }
   static void read(const Cursor& json, Publisher& publisher) {
     Object::read(json, publisher);
+    publisher.sized = json.gives("size_bytes");
+    if (!publisher.sized) publisher.size_bytes = 0;
     publisher.length = publisher.size_bytes;
     if (json.gives("length"))
       publisher.length = static_cast<std::uint32_t>(json.at("length").integer(0, kMaxUnsigned));
@@ -374,9 +382,32 @@ struct ThreadOrNull : Object {
 };
 
 constexpr auto keys_of(Tag<Threads> /*of*/) {
-  return std::tuple{key("executors", &Threads::executors, ThreadOrNull{}, Absent::kNullDefault),
-                    key("middleware", &Threads::middleware, ThreadOrNull{}, Absent::kNullDefault)};
+  return std::tuple{key(kExecutorThreads.data(), &Threads::executors, ThreadOrNull{}, Absent::kNullDefault),
+                    key(kMiddlewareThreads.data(), &Threads::middleware, ThreadOrNull{}, Absent::kNullDefault)};
 }
+
+// Beside those that every process has stand those of its program, by their names.
+struct ThreadsObject : Object {
+  static ordered_json write(const Threads& threads) {
+    ordered_json json = Object::write(threads);
+    for (const auto& [name, settings] : threads.program) json[name] = ThreadOrNull::write(settings);
+    return json;
+  }
+  static void read(const Cursor& json, Threads& threads) {
+    Object::read(json, threads);
+    json.each_key([&](const std::string& name, const Cursor& settings) {
+      if (name == kExecutorThreads || name == kMiddlewareThreads) return;
+      realtime::ThreadSettings& own = threads.program[name];
+      if (!settings.is_null()) ThreadOrNull::read(settings, own);
+    });
+  }
+};
+
+// An object of anything.
+struct AnyObject {
+  static ordered_json write(const std::string& text) { return ordered_json::parse(text); }
+  static void read(const Cursor& json, std::string& text) { text = json.object_text(); }
+};
 
 constexpr auto keys_of(Tag<Executor> /*of*/) {
   return std::tuple{
@@ -425,8 +456,11 @@ constexpr auto keys_of(Tag<Process> /*of*/) {
       key("name", &Process::name, Text{}),
       key("executors", &Process::executors, List<Object>{}),
       key("participants", &Process::participants, Whole<1, kMaxParticipants>{}, Absent::kDefault),
-      key("threads", &Process::threads, Object{}, Absent::kDefault),
+      key("threads", &Process::threads, ThreadsObject{}, Absent::kDefault),
       key("lock_memory", &Process::lock_memory, Boolean{}, Absent::kDefault),
+      key("program", &Process::program, Text{}, Absent::kNullOmitted),
+      key("options", &Process::options, AnyObject{}, Absent::kNullOmitted),
+      key("ends", &Process::ends, Boolean{}, Absent::kOmitted),
       key("nodes", &Process::nodes, List<NodeObject>{})};
 }
 
@@ -478,6 +512,7 @@ constexpr auto keys_of(Tag<Graph> /*of*/) {
                     key("serialization", &Graph::serialization,
                         OrNull<OneOf<kSerializationWords>, Serialization::kUnspecified>{}, Absent::kNullOmitted),
                     key("keyed", &Graph::keyed, Boolean{}, Absent::kOmitted),
+                    key("limit_ns", &Graph::limit_ns, Duration{}, Absent::kOmitted),
                     key("processes", &Graph::processes, List<Object>{}),
                     key("key_figures", &Graph::key_figures, List<Object>{}, Absent::kNullOmitted)};
 }
