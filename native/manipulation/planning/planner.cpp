@@ -2,17 +2,22 @@
 
 #include <ompl/base/goals/GoalStates.h>
 #include <ompl/base/spaces/RealVectorStateSpace.h>
+#include <ompl/geometric/PathHybridization.h>
 #include <ompl/geometric/SimpleSetup.h>
-#include <ompl/tools/multiplan/ParallelPlan.h>
 #include <ompl/util/Console.h>
+#include <ompl/util/Exception.h>
 #include <ompl/util/RandomNumbers.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <exception>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "manipulation/planning/error_codes.h"
 #include "manipulation/planning/planners.h"
 
@@ -170,11 +175,9 @@ void check_numbers(const Model& model, const Request& request) {
 // One run of the pipeline.
 class Pipeline {
  public:
-  Pipeline(const std::shared_ptr<const Model>& model, const Request& request, const State& scene,
-           const std::atomic<bool>& cancelled, Result& result)
+  Pipeline(const std::shared_ptr<const Model>& model, const Request& request, const State& scene, Result& result)
       : model_(model),
         request_(request),
-        cancelled_(cancelled),
         result_(result),
         deadline_(read_clock(CLOCK_MONOTONIC) +
                   static_cast<Nanoseconds>(std::min(request.allowed_time, 1e6) * static_cast<double>(kNanosecondsPerSecond))),
@@ -203,12 +206,13 @@ class Pipeline {
   [[nodiscard]] std::uint64_t checked() const noexcept { return checked_.load(); }
 
  private:
-  [[nodiscard]] bool over() const { return cancelled_.load() || read_clock(CLOCK_MONOTONIC) >= deadline_; }
+  [[nodiscard]] bool cancelled() const { return request_.cancelled && request_.cancelled(); }
+  [[nodiscard]] bool over() const { return cancelled() || read_clock(CLOCK_MONOTONIC) >= deadline_; }
   [[nodiscard]] ob::PlannerTerminationCondition until_over() const {
     return ob::PlannerTerminationCondition([this] { return over(); });
   }
   void give_up_if_cancelled() const {
-    if (cancelled_.load()) throw Refused{"PREEMPTED", "planning was cancelled"};
+    if (cancelled()) throw Refused{"PREEMPTED", "planning was cancelled"};
   }
 
   void check_start() {
@@ -273,18 +277,54 @@ class Pipeline {
     return setup_.solve(until_over()) == ob::PlannerStatus::EXACT_SOLUTION;
   }
 
-  // As MoveIt does: up to four at a time, until all attempts are made.
+  // OMPL's ParallelPlan with hybridization, as MoveIt uses it, but for the threads, which have a name: up to four attempts at
+  // a time, until all are made; those of a batch that found a path go on until all of it have one.
   bool solve_together() {
     setup_.setup();
-    ompl::tools::ParallelPlan parallel(setup_.getProblemDefinition());
-    const ob::PlannerTerminationCondition condition = until_over();
+    const ob::ProblemDefinitionPtr& problem = setup_.getProblemDefinition();
+    og::PathHybridization hybrid(setup_.getSpaceInformation());
+    std::exception_ptr thrown;
     bool all = true;
-    for (std::size_t left = request_.attempts; left > 0 && !condition();) {
-      const std::size_t now = std::min(left, kMostThreads);
-      parallel.clearPlanners();
-      for (std::size_t i = 0; i < now; ++i) parallel.addPlannerAllocator(setup_.getPlannerAllocator());
-      all = parallel.solve(condition, 1, now, true) == ob::PlannerStatus::EXACT_SOLUTION && all;
-      left -= now;
+    for (std::size_t left = request_.attempts; left > 0 && !over();) {
+      const std::size_t count = std::min(left, kMostThreads);
+      std::vector<ob::PlannerPtr> planners;
+      for (std::size_t i = 0; i < count; ++i) {
+        planners.push_back(setup_.getPlannerAllocator()(setup_.getSpaceInformation()));
+        planners.back()->setProblemDefinition(problem);
+        planners.back()->setup();
+      }
+      const ob::PlannerTerminationCondition condition = until_over();
+      std::mutex mutex;
+      std::size_t found = 0;
+      const auto attempt = [&](ob::Planner& planner) {
+        try {
+          if (request_.begin_thread) request_.begin_thread();
+          if (!planner.solve(condition)) return;
+          const std::scoped_lock lock(mutex);
+          if (++found == count) condition.terminate();
+          for (const ob::PlannerSolution& solution : problem->getSolutions()) {
+            hybrid.recordPath(std::static_pointer_cast<og::PathGeometric>(solution.path_), false);
+          }
+          hybrid.computeHybridPath();
+        } catch (...) {
+          const std::scoped_lock lock(mutex);
+          thrown = std::current_exception();
+          condition.terminate();
+        }
+      };
+      {
+        std::vector<std::jthread> threads;
+        for (const ob::PlannerPtr& planner : planners) threads.emplace_back([&attempt, &planner] { attempt(*planner); });
+      }
+      if (thrown) std::rethrow_exception(thrown);
+      all = all && found > 0;
+      left -= count;
+    }
+    if (hybrid.pathCount() > 1 && hybrid.getHybridPath()) {
+      const auto path = std::static_pointer_cast<og::PathGeometric>(hybrid.getHybridPath());
+      double difference = 0.0;
+      const bool approximate = !problem->getGoal()->isSatisfied(path->getStates().back(), &difference);
+      problem->addSolutionPath(path, approximate, difference, hybrid.getName());
     }
     return all;
   }
@@ -324,7 +364,6 @@ class Pipeline {
 
   const std::shared_ptr<const Model>& model_;
   const Request& request_;
-  const std::atomic<bool>& cancelled_;
   Result& result_;
   const Nanoseconds deadline_;
   std::atomic<std::uint64_t> checked_{0};
@@ -336,18 +375,14 @@ class Pipeline {
 
 bool Result::succeeded() const noexcept { return code == code_of("SUCCESS"); }
 
-Planner::Planner(std::shared_ptr<const Model> model) : model_(std::move(model)) {
-  ompl::msg::noOutputHandler();  // what it would say is in codes and messages
-}
-
-Result Planner::plan(const Request& request, const State& scene) {
+Result plan(const std::shared_ptr<const Model>& model, const Request& request, const State& scene) {
   const std::scoped_lock lock(source_of_seeds());
-  cancelled_.store(false);
+  ompl::msg::noOutputHandler();  // what it would say is in codes and messages
   Result result;
   try {
-    check_numbers(*model_, request);
+    check_numbers(*model, request);
     ompl::RNG::setSeed(std::max<std::uint32_t>(request.seed, 1));
-    Pipeline pipeline(model_, request, scene, cancelled_, result);
+    Pipeline pipeline(model, request, scene, result);
     try {
       pipeline.run();
       result.code = code_of("SUCCESS");
@@ -359,6 +394,10 @@ Result Planner::plan(const Request& request, const State& scene) {
   } catch (const Refused& refused) {
     result.code = code_of(refused.label);
     result.message = refused.message;
+    result.trajectory = {};
+  } catch (const ompl::Exception& error) {
+    result.code = code_of("PLANNING_FAILED");
+    result.message = one_line(error.what());
     result.trajectory = {};
   }
   return result;

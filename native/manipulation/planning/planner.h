@@ -12,17 +12,16 @@
 // ParallelPlan did not solve is TIMED_OUT or PLANNING_FAILED, not FAILURE.
 //
 // Example:
-//   Planner planner(model);
 //   Request request;
 //   request.start = state.positions();
 //   request.goals = {JointGoal{model->named_state("ready")}};
-//   const Result result = planner.plan(request, state);
+//   const Result result = plan(model, request, state);
 //   if (result.succeeded()) send(result.trajectory); else say(label_of(result.code), result.message);
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -62,6 +61,10 @@ struct Request {
   // Of all randomness. With one attempt the same seed gives the same trajectory, unless time runs out: more than one
   // attempt share OMPL's source of seeds.
   std::uint32_t seed = 1;
+  // Asked again and again, by several threads; true ends the plan soon, with PREEMPTED. May be empty.
+  std::function<bool()> cancelled;
+  // Called first by each thread that is made for an attempt, where there are several; may be empty.
+  std::function<void()> begin_thread;
 };
 
 // kUnknownTime: it did not come to that.
@@ -85,20 +88,9 @@ struct Result {
   [[nodiscard]] bool succeeded() const noexcept;
 };
 
-class Planner {
- public:
-  explicit Planner(std::shared_ptr<const Model> model);
-
-  // `scene` says where everything else is: objects, what is attached, the hand. One thread at a time; plans of several
-  // planners of a process wait for one another, since OMPL has one source of seeds.
-  [[nodiscard]] Result plan(const Request& request, const State& scene);
-  // Ends plan() soon, with PREEMPTED; from any thread. Without effect where none runs.
-  void cancel() noexcept { cancelled_.store(true); }
-
- private:
-  std::shared_ptr<const Model> model_;
-  std::atomic<bool> cancelled_{false};
-};
+// `scene` is of that model, and says where everything else is: objects, what is attached, the hand. Plans of several threads
+// of a process wait for one another, since OMPL has one source of seeds.
+[[nodiscard]] Result plan(const std::shared_ptr<const Model>& model, const Request& request, const State& scene);
 
 // Whether a trajectory, as its controller interpolates it, stays within the limits of position and collides nowhere, at
 // steps of at most `step` (as kValidationStep). The state is left anywhere; `checked` is raised by the states looked at.
