@@ -176,6 +176,7 @@ void LiveGraph::build_process(std::size_t index, const Process& process) {
     Place place = places.at(node.executor);
     place.group = groups_++;
     place.participant = nodes_placed++ % static_cast<std::size_t>(process.participants);
+    if (!process.program.empty()) program_nodes_.emplace_back(&node, place);
     build_node(place, node);
   }
 }
@@ -223,7 +224,7 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
     const PassBy pass_by = settings_.pass_by.value_or(publisher.pass_by);
     runtime::Publisher& endpoint = runtime_.create_publisher(
         settings_of(publisher, pass_by, shared_->index.filters_of(publisher), 0));
-    publishers_.push_back(std::make_unique<LivePublisher>(*shared_, node, publisher, pass_by, endpoint,
+    publishers_.push_back(std::make_unique<LivePublisher>(*shared_, node, publisher, pass_by, endpoint, triggers[i] > 0,
                                                           concurrent && triggers[i] > 1));
     publishers_made.push_back(runtime_.clock().now());
   }
@@ -346,7 +347,7 @@ std::vector<Nanoseconds> LiveGraph::build_services(const Place& place, const Nod
     if (shared_->index.services.at(client.service).server == nullptr)
       throw BadInput("graph: service " + client.service + " has no server");
     clients_.push_back(std::make_unique<LiveClient>(
-        *shared_, node, client, settings_, runtime::concurrent_callbacks(place.kind) && triggers[i] > 1));
+        *shared_, node, client, settings_, triggers[i] > 0, runtime::concurrent_callbacks(place.kind) && triggers[i] > 1));
     clients_.back()->attach(runtime_.create_client(
         place.executor, settings(client.service, client.type, client.qos, client.priority), *clients_.back()));
     made.push_back(runtime_.clock().now());

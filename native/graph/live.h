@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/ends.h"
 #include "graph/model.h"
 #include "graph/phase.h"
 #include "measure/loops.h"
@@ -189,7 +190,21 @@ class LiveGraph {
   // names of types differ, and does where only what they stand for differs. Asks the middleware for all that it knows.
   [[nodiscard]] std::vector<std::string> type_differences();
 
-  // Messages with an intended time after `measured_from` count.
+  // The ends of a process that has a program, by qualified node and name; what nothing else in the graph drives. Each throws
+  // BadInput, with what there is, where there is none. Before the start.
+  PublisherEnd& publisher_end(const std::string& node, const std::string& topic);
+  SubscriptionEnd& subscription_end(const std::string& node, const std::string& topic);
+  ClientEnd& client_end(const std::string& node, const std::string& service);
+  ServerEnd& server_end(const std::string& node, const std::string& service);
+  // RIHS01 of a type of the graph.
+  [[nodiscard]] std::string type_hash(const message::Type& type) const;
+  // A timer of a program in the executor of a node, which calls `on_tick` with when it was due; it throws nothing.
+  void add_timer(const std::string& node, const std::string& name, Nanoseconds period_ns, bool skip_missed,
+                 std::function<void(Nanoseconds due_ns)> on_tick);
+
+  // Messages with an intended time after that instant count. From here on a program may publish.
+  void measure_from(Nanoseconds instant);
+  // Likewise, where that has not been said; and handlers run.
   void start(Nanoseconds measured_from);
   // Nothing is due later than that, where the measured part has no end by itself. Once, after start().
   void end_at(Nanoseconds at_ns) noexcept;
@@ -229,6 +244,7 @@ class LiveGraph {
   class LiveClient;
   class LiveServer;
   class LiveWaitable;
+  class ProgramTimer;
   struct Shared;
   // Where a node's callbacks run.
   struct Place {
@@ -239,6 +255,8 @@ class LiveGraph {
     runtime::ExecutorKind kind;
   };
 
+  // Of a program, by the name of its node. Throws BadInput.
+  [[nodiscard]] std::pair<const Node*, Place> node_of(const std::string& name) const;
   std::vector<std::string> differing(bool too_many_only);
   void build_process(std::size_t index, const Process& process);
   void build_node(const Place& place, const Node& node);
@@ -267,6 +285,8 @@ class LiveGraph {
   std::vector<std::unique_ptr<LiveServer>> servers_;
   std::vector<std::unique_ptr<LiveWaitable>> waitables_;
   std::vector<std::unique_ptr<LiveTimer>> timers_;
+  std::vector<std::unique_ptr<ProgramTimer>> program_timers_;
+  std::vector<std::pair<const Node*, Place>> program_nodes_;
   std::vector<std::unique_ptr<runtime::TimerEnd>> timer_ends_;  // where the measured part has none by itself
   bool ended_ = false;                                          // end_at()
   Nanoseconds measured_from_ = 0;

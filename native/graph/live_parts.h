@@ -12,6 +12,7 @@
 #include <new>
 #include <set>
 
+#include "graph/ends.h"
 #include "graph/live.h"
 #include "graph/schedule.h"
 #include "message/format.h"
@@ -185,6 +186,15 @@ struct LiveGraph::Shared {
   std::atomic<std::uint64_t> malformed{0};
   std::atomic<std::uint64_t> forgotten{0};
   std::atomic<std::uint64_t> unwanted{0};
+  std::atomic<std::uint64_t> forgotten_requests{0};  // of servers of programs
+
+  // What a program may send: from measure_from() on, and what is due no later than the end of the measured part. A due time
+  // that has not come yet becomes now.
+  [[nodiscard]] bool may_send(Nanoseconds& due_ns) const noexcept {
+    due_ns = std::min(due_ns, clock.now());
+    return due_ns <= sent_until.load(std::memory_order_acquire);
+  }
+  std::atomic<Nanoseconds> sent_until{kUnknownTime};
 };
 
 // The bytes of a message that change from one to the next: its stamp and, where that stands in front, what is before it.
@@ -263,6 +273,7 @@ class Sender {
     Schedule* schedule = nullptr;  // where messages leave behind when they were due; null: they say so themselves
     std::size_t scheduled = 0;     // where in it
     bool tells_current = false;    // current() holds while `publish` runs
+    bool filled = true;            // its own message has content; of a program's it has none yet
   };
 
   Sender(measure::RecorderMemory& memory, const measure::Clock& clock, const message::Format& format,
@@ -281,7 +292,7 @@ class Sender {
     }
     if (!settings.structs) return;
     object_.emplace(*format.type);
-    message::fill(*object_, settings.length);
+    if (settings.filled) message::fill(*object_, settings.length);
   }
 
   // Sends the sender's own message. `prepare(message)` and `publish(message)` are those of the endpoint.
@@ -296,23 +307,25 @@ class Sender {
   // The same as a struct. `prepare(object)` and `publish(codec, object, source_timestamp_ns,
   // serialize_ns)` are those of the endpoint.
   template <typename Prepare, typename Publish>
-  void send_object(Nanoseconds intended_ns, const Prepare& prepare, const Publish& publish) noexcept {
+  bool send_object(Nanoseconds intended_ns, const Prepare& prepare, const Publish& publish) noexcept {
     const auto lock = guard_.lock();
     if (key_at_ > 0) [[unlikely]] {
       const message::Key::Number& number = *format_.key->number();
       number.write(next_instance(), static_cast<std::byte*>(object_->data()) + number.offset);
     }
-    send_prepared(intended_ns, prepare, publish);
+    return send_prepared(intended_ns, prepare, publish);
   }
 
-  // Sends a struct of this type that was received. False if there is no memory for a copy of it.
+  // Sends a struct of this type that was received. False if there is no memory for a copy of it, or it was not sent.
   template <typename Prepare, typename Publish>
   bool relay_object(const message::Header& header, const void* received, const Prepare& prepare,
                     const Publish& publish) noexcept {
     const auto lock = guard_.lock();
-    if (!message::assign(*format_.type, received, object_->data())) return false;
-    send_prepared(header.intended_ns, prepare, publish);
-    return true;
+    if (!message::assign(*format_.type, received, object_->data())) {
+      recorder_.record_write_error(header.intended_ns);
+      return false;
+    }
+    return send_prepared(header.intended_ns, prepare, publish);
   }
 
   // Sends a message of this type that was received, with a stamp of its own. False if the bytes are none.
@@ -342,6 +355,8 @@ class Sender {
   [[nodiscard]] const std::vector<Wanted>& wanted() const noexcept { return wanted_; }
   [[nodiscard]] measure::PublisherRecorder& recorder() noexcept { return recorder_; }
   [[nodiscard]] const measure::PublisherRecorder& recorder() const noexcept { return recorder_; }
+  // Its own message as a struct.
+  [[nodiscard]] void* object() noexcept { return object_->data(); }
   void record_loops(measure::LoopRecorder& loops) noexcept { loops_ = &loops; }
   // What is known of the message that is being sent.
   [[nodiscard]] const Schedule::Entry& current() const noexcept { return current_; }
@@ -378,13 +393,13 @@ class Sender {
   }
 
   template <typename Prepare, typename Publish>
-  void send_prepared(Nanoseconds intended_ns, const Prepare& prepare, const Publish& publish) noexcept {
+  bool send_prepared(Nanoseconds intended_ns, const Prepare& prepare, const Publish& publish) noexcept {
     const std::uint64_t sequence = recorder_.next_sequence(intended_ns);
     message::Header header = next_header(intended_ns, settings_.size_bytes, sequence);
     void* const object = prepare(*object_);
     if (object == nullptr) {
       recorder_.record_write_error(intended_ns);
-      return;
+      return false;
     }
     if (!wanted_.empty()) [[unlikely]] {
       format_.stamp_object(header, object);
@@ -396,12 +411,13 @@ class Sender {
     Nanoseconds serialize_ns = kUnknownTime;
     if (!publish(format_.codec, object, source_timestamp_ns, serialize_ns)) {
       recorder_.record_write_error(intended_ns);
-      return;
+      return false;
     }
     const Nanoseconds returned_ns = clock_.now();
     recorder_.record_sent({intended_ns, header.published_ns, sequence}, returned_ns, serialize_ns);
     count_wanted(intended_ns);
     if (loops_ != nullptr) loops_->record_sent(intended_ns, header.published_ns, returned_ns);
+    return true;
   }
 
   // Before the instant of publication is taken: what filters cost is in no latency.
@@ -461,7 +477,7 @@ class Sender {
   Guard guard_;
 };
 
-class LiveGraph::LivePublisher {
+class LiveGraph::LivePublisher final : public PublisherEnd {
   // What the endpoint does with a message of the sender's.
   auto prepare() noexcept {
     return [this](const runtime::Outgoing& message) { return endpoint_.prepare(message); };
@@ -480,14 +496,17 @@ class LiveGraph::LivePublisher {
   }
 
  public:
+  // `driven`: by a timer or reaction of the graph, else by a program.
   LivePublisher(Shared& shared, const Node& node, const Publisher& publisher, PassBy asked,
-                runtime::Publisher& endpoint, bool concurrent)
-      : shared_(shared),
+                runtime::Publisher& endpoint, bool driven, bool concurrent)
+      : driven_(driven),
+        shared_(shared),
         node_(node),
         publisher_(publisher),
+        format_(*shared.messages.find(publisher.type)),
         asked_(asked),
         endpoint_(endpoint),
-        sender_(shared.memory, shared.clock, *shared.messages.find(publisher.type),
+        sender_(shared.memory, shared.clock, format_,
                 {.length = publisher.length,
                  .instances = publisher.instances,
                  .size_bytes = publisher.size_bytes,
@@ -499,10 +518,10 @@ class LiveGraph::LivePublisher {
                  .times_encoding = shared.times_encoding,
                  .source_timestamps = shared.source_timestamps,
                  .schedule = shared.index.schedule_of(publisher) ? &shared.schedule : nullptr,
-                 .scheduled = shared.index.schedule_of(publisher).value_or(0)}) {
-    const message::Format& format = *shared.messages.find(publisher.type);
+                 .scheduled = shared.index.schedule_of(publisher).value_or(0),
+                 .filled = driven}) {
     for (const std::string& filter : shared.index.filters_of(publisher))
-      sender_.add_filter(shared.messages.filter(format, filter), shared.schedule,
+      sender_.add_filter(shared.messages.filter(format_, filter), shared.schedule,
                          shared.index.filtered.at({&publisher, filter}));
   }
 
@@ -518,16 +537,28 @@ class LiveGraph::LivePublisher {
   // Sends another message of the same type.
   void relay(const message::Header& header, const runtime::Delivery& delivery) noexcept {
     if (shared_.structs) {
-      if (!sender_.relay_object(header, delivery.object, prepare_object(), send_object()))
-        sender_.recorder().record_write_error(header.intended_ns);
+      static_cast<void>(sender_.relay_object(header, delivery.object, prepare_object(), send_object()));
     } else if (!sender_.relay(header, delivery.bytes, prepare(), send())) {
       shared_.malformed.fetch_add(1, std::memory_order_relaxed);
     }
   }
 
+  // Those of a program; it has structs alone.
+  [[nodiscard]] void* message() noexcept override { return sender_.object(); }
+  bool publish_due(Nanoseconds due_ns) noexcept override {
+    return shared_.may_send(due_ns) && sender_.send_object(due_ns, prepare_object(), send_object());
+  }
+  bool publish_copy(const void* message, Nanoseconds due_ns) noexcept override {
+    return shared_.may_send(due_ns) &&
+           sender_.relay_object({.intended_ns = due_ns}, message, prepare_object(), send_object());
+  }
+  [[nodiscard]] const message::Format& format() const noexcept override { return format_; }
+  [[nodiscard]] bool driven() const noexcept { return driven_; }
+
   [[nodiscard]] WriterName name() const {
     return {node_.qualified_name(), publisher_.topic, endpoint_.identity()};
   }
+  [[nodiscard]] const std::string& end_name() const noexcept { return publisher_.topic; }
   [[nodiscard]] const Node& node() const noexcept { return node_; }
   [[nodiscard]] const TopicEnds& ends() const { return shared_.index.topics.at(publisher_.topic); }
   [[nodiscard]] std::size_t expected() const { return ends().subscriptions; }
@@ -554,9 +585,11 @@ class LiveGraph::LivePublisher {
   void record_loops(measure::LoopRecorder& loops) noexcept { sender_.record_loops(loops); }
 
  private:
+  const bool driven_;
   Shared& shared_;
   const Node& node_;
   const Publisher& publisher_;
+  const message::Format& format_;
   PassBy asked_;
   runtime::Publisher& endpoint_;
   Sender sender_;
@@ -627,7 +660,7 @@ class LiveGraph::LiveReaction final : public runtime::TimerHandler {
   Guard guard_;
 };
 
-class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
+class LiveGraph::LiveSubscription final : public runtime::MessageHandler, public SubscriptionEnd {
  public:
   LiveSubscription(Shared& shared, const Node& node, const Subscription& subscription,
                    const LiveSettings& settings)
@@ -639,7 +672,8 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
           end, condition_between(*end.node, node).empty(), shared.index.schedule_of(*end.publisher), {},
           filter_ == nullptr ? 0 : shared.index.filtered.at({end.publisher, filter}),
           measure::EdgeRecorder(shared.memory, shared.events, shared.edges++, settings.thresholds,
-                                end.publisher->frequency_hz, figures_of(settings, *end.node, node, true))}));
+                                end.publisher->frequency_hz, figures_of(settings, *end.node, node, true)),
+          end.node->qualified_name()}));
     }
     if (shared.structs) object_.emplace(*format_.type);
   }
@@ -681,6 +715,13 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
     if (shared_.read(format_, delivery, header)) on_header(header, delivery, callback_ns, kUnknownTime);
   }
 
+  void set_handler(OnMessage on_message) override { handler_ = std::move(on_message); }
+  [[nodiscard]] const message::Format& format() const noexcept override { return format_; }
+  // The graph has something for its messages.
+  [[nodiscard]] bool driven() const noexcept { return !reactions_.empty(); }
+  [[nodiscard]] const Node& node() const noexcept { return node_; }
+  [[nodiscard]] const std::string& end_name() const noexcept { return subscription_.topic; }
+
   [[nodiscard]] std::size_t expected() const { return edges_.size(); }
   [[nodiscard]] std::size_t matched() { return endpoint_->matched(); }
   [[nodiscard]] std::string name() const {
@@ -701,8 +742,10 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
       shared_.foreign.fetch_add(1, std::memory_order_relaxed);
       return;
     }
-    if (!shared_.look_up(format_, shared_.schedule, edge->scheduled, delivery.source_timestamp_ns, edge->cursor, header))
+    if (!shared_.look_up(format_, shared_.schedule, edge->scheduled, delivery.source_timestamp_ns, edge->cursor, header)) {
+      hand_over(*edge, nullptr, delivery, callback_ns);  // a program gets what cannot be recorded, too
       return;
+    }
     std::uint64_t sequence = message::sequence_of(header);
     if (filter_ != nullptr && !find_wanted(*edge, header.intended_ns, delivery, sequence)) return;
     const bool recorded = edge->recorder.record_callback({header.intended_ns, header.published_ns, sequence}, callback_ns,
@@ -712,6 +755,7 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
       for (measure::LoopRecorder* loops : loops_) loops->record_back(header.intended_ns, header.published_ns, callback_ns);
     }
     for (const Input& input : reactions_) input.reaction->on_input(input.index, header, delivery);
+    hand_over(*edge, &header, delivery, callback_ns);
     if (recorded && edge->recorder.wants_done()) edge->recorder.record_done(callback_ns, shared_.clock.now());
     if (recorded && edge->own) measure::detail::add<std::uint64_t>(completed_, 1);
   }
@@ -723,7 +767,19 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
     Schedule::Cursor cursor;
     std::size_t wanted;  // where its publisher leaves behind what the filter wants
     measure::EdgeRecorder recorder;
+    std::string from;  // the publisher's node
   };
+  // To the program, whose messages are structs. `header` is null where it is not known.
+  void hand_over(const Edge& edge, const message::Header* header, const runtime::Delivery& delivery,
+                 Nanoseconds callback_ns) const noexcept {
+    if (!handler_) return;
+    handler_(delivery.object, {.due_ns = header != nullptr ? header->intended_ns : kUnknownTime,
+                               .published_ns = header != nullptr ? header->published_ns : kUnknownTime,
+                               .arrived_ns = delivery.arrived_ns,
+                               .callback_ns = callback_ns,
+                               .from = edge.from});
+  }
+
   // Puts the number of the message among those that the filter wants. False, and counted, where it has none: the filter does
   // not want it, or its publisher has sent too many others meanwhile.
   bool find_wanted(const Edge& edge, Nanoseconds intended_ns, const runtime::Delivery& delivery,
@@ -778,15 +834,17 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
   const Known* last_ = nullptr;
   std::vector<Input> reactions_;
   std::vector<measure::LoopRecorder*> loops_;  // that end here
+  OnMessage handler_;                          // of a program
   std::uint64_t completed_ = 0;  // of the workload's own edges
 };
 
 // Sends requests and measures their round trips.
-class LiveGraph::LiveClient final : public runtime::MessageHandler {
+class LiveGraph::LiveClient final : public runtime::MessageHandler, public ClientEnd {
  public:
   LiveClient(Shared& shared, const Node& node, const Client& client, const LiveSettings& settings,
-             bool concurrent)
-      : shared_(shared),
+             bool driven, bool concurrent)
+      : driven_(driven),
+        shared_(shared),
         node_(node),
         client_(client),
         request_(*shared.messages.find_request(client.type)),
@@ -829,12 +887,38 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler {
         });
   }
 
+  // Of a program; it has structs alone. The reply may come before this returns.
+  bool call(const void* request, Nanoseconds due_ns, OnReply on_reply) override {
+    if (!shared_.may_send(due_ns)) return false;
+    const std::uint64_t key = by_number() ? static_cast<std::uint64_t>(endpoint_->next_number())
+                                          : key_of(due_ns, sender_.recorder().next_sequence(due_ns));
+    {
+      const std::lock_guard lock(waiting_mutex_);
+      waiting_[key] = std::move(on_reply);
+    }
+    const bool sent = sender_.relay_object(
+        {.intended_ns = due_ns}, request, [](message::Object& own) { return own.data(); },
+        [this](const message::Codec& codec, const void* object, std::int64_t /*source_timestamp_ns*/,
+               Nanoseconds& serialize_ns) {
+          return ask([&] { return endpoint_->request_object(codec, object, serialize_ns); });
+        });
+    if (!sent) static_cast<void>(take(key));
+    return sent;
+  }
+  [[nodiscard]] const message::Format& request_format() const noexcept override { return request_; }
+  [[nodiscard]] const message::Format& response_format() const noexcept override { return reply_; }
+  [[nodiscard]] bool driven() const noexcept { return driven_; }
+  [[nodiscard]] const Node& node() const noexcept { return node_; }
+  [[nodiscard]] const std::string& end_name() const noexcept { return client_.service; }
+
   void on_message(const runtime::Delivery& reply) noexcept override {
     Nanoseconds deserialize_ns = kUnknownTime;
     message::Header header;
+    const void* response = nullptr;
     if (object_) {
       runtime::Delivery decoded = reply;
       if (!shared_.decode(reply_, *object_, decoded, deserialize_ns)) return;
+      response = decoded.object;
       header = reply_.stamp_in(decoded.object);
     } else if (!shared_.read(reply_, reply, header)) {
       return;
@@ -850,6 +934,11 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler {
         replies_.record_callback({header.intended_ns, header.published_ns, message::sequence_of(header)},
                                  callback_ns, reply.arrived_ns);
     if (recorded && deserialize_ns != kUnknownTime) replies_.record_deserialized(deserialize_ns, callback_ns);
+    if (!driven_) {
+      const std::uint64_t key = by_number() ? static_cast<std::uint64_t>(reply.related.sequence)
+                                            : key_of(header.intended_ns, message::sequence_of(header));
+      if (const OnReply then = take(key)) then(response, header.published_ns, callback_ns);
+    }
     if (recorded) measure::detail::add<std::uint64_t>(completed_, 1);
   }
 
@@ -898,6 +987,20 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler {
     return false;
   }
 
+  // Under which who waits for a reply is found, where requests have no numbers of the middleware.
+  [[nodiscard]] std::uint64_t key_of(Nanoseconds intended_ns, std::uint64_t sequence) noexcept {
+    return Wanted::key(sequence, sender_.recorder().measures(intended_ns));
+  }
+  OnReply take(std::uint64_t key) noexcept {
+    const std::lock_guard lock(waiting_mutex_);
+    const auto found = waiting_.find(key);
+    if (found == waiting_.end()) return {};
+    OnReply then = std::move(found->second);
+    waiting_.erase(found);
+    return then;
+  }
+
+  const bool driven_;  // by a timer of the graph, else by a program
   Shared& shared_;
   const Node& node_;
   const Client& client_;
@@ -909,10 +1012,12 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler {
   Sender sender_;
   measure::EdgeRecorder replies_;
   std::uint64_t completed_ = 0;
+  std::mutex waiting_mutex_;  // of a program
+  std::map<std::uint64_t, OnReply> waiting_;
 };
 
 // Works and replies with the header of the request, where there is one, by which the client knows which one it was.
-class LiveGraph::LiveServer final : public runtime::RequestHandler {
+class LiveGraph::LiveServer final : public runtime::RequestHandler, public runtime::Forgotten, public ServerEnd {
  public:
   LiveServer(Shared& shared, const Node& node, const Server& server, runtime::Runtime& runtime)
       : shared_(shared),
@@ -930,7 +1035,21 @@ class LiveGraph::LiveServer final : public runtime::RequestHandler {
 
   void attach(runtime::Server& endpoint) noexcept { endpoint_ = &endpoint; }
 
+  // Of a program; it has structs alone.
+  void set_handler(OnRequest on_request) override { handler_ = std::move(on_request); }
+  [[nodiscard]] const message::Format& request_format() const noexcept override { return request_; }
+  [[nodiscard]] const message::Format& response_format() const noexcept override { return reply_; }
+  [[nodiscard]] const Node& node() const noexcept { return node_; }
+  [[nodiscard]] const std::string& end_name() const noexcept { return server_.service; }
+  void on_forgotten(Nanoseconds /*at_ns*/) noexcept override {
+    shared_.forgotten_requests.fetch_add(1, std::memory_order_relaxed);
+  }
+
   void on_request(const runtime::Delivery& request, runtime::Reply& reply) noexcept override {
+    if (handler_) {
+      hand_over(request, reply);
+      return;
+    }
     if (object_) {
       answer_struct(request, reply);
       return;
@@ -953,6 +1072,44 @@ class LiveGraph::LiveServer final : public runtime::RequestHandler {
   [[nodiscard]] std::string name() const { return node_.qualified_name() + " server " + server_.service; }
 
  private:
+  // What a program answers when it likes. The response repeats what the request said of the measurement.
+  class Open final : public OpenRequest {
+   public:
+    Open(LiveServer& server, const message::Header& header, std::unique_ptr<runtime::LateReply> reply)
+        : server_(server), header_(header), reply_(std::move(reply)) {}
+
+    bool reply(const void* response) noexcept override {
+      const message::Format& format = server_.reply_;
+      if (format.stamp == message::Stamp::kNone) return reply_->send_object(format.codec, response);
+      try {
+        message::Object stamped(*format.type, response);
+        format.stamp_object(header_, stamped.data());
+        return reply_->send_object(format.codec, stamped.data());
+      } catch (const std::bad_alloc&) {
+        return false;
+      }
+    }
+
+   private:
+    LiveServer& server_;
+    const message::Header header_;
+    const std::unique_ptr<runtime::LateReply> reply_;
+  };
+
+  void hand_over(const runtime::Delivery& request, runtime::Reply& reply) noexcept {
+    try {
+      message::Object asked(*request_.type);
+      runtime::Delivery decoded = request;
+      Nanoseconds deserialize_ns = kUnknownTime;
+      if (!shared_.decode(request_, asked, decoded, deserialize_ns)) return;
+      std::unique_ptr<runtime::LateReply> later = reply.later(*this);
+      if (later == nullptr) throw std::bad_alloc();
+      handler_(decoded.object, std::make_shared<Open>(*this, request_.stamp_in(decoded.object), std::move(later)));
+    } catch (const std::bad_alloc&) {
+      shared_.malformed.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+
   // Callbacks of a server may run at the same time; each has a request and a response of its own, as in an application.
   void answer_struct(const runtime::Delivery& request, runtime::Reply& reply) noexcept {
     try {
@@ -978,6 +1135,7 @@ class LiveGraph::LiveServer final : public runtime::RequestHandler {
   message::Encoded message_;
   StampRegion region_;
   std::optional<message::Object> object_;  // the response as a struct
+  OnRequest handler_;
 };
 
 // Counts its triggers and what came of them, each once.
@@ -1032,6 +1190,17 @@ class LiveGraph::LiveWaitable final : public runtime::WaitableHandler {
   Nanoseconds measured_from_ = kUnknownTime;
   std::atomic<std::int64_t> unanswered_{0};
   Count triggers_{0}, executed_{0}, coalesced_{0}, not_triggered_{0}, warmup_triggers_{0};
+};
+
+// A timer of a program.
+class LiveGraph::ProgramTimer final : public runtime::TimerHandler {
+ public:
+  explicit ProgramTimer(std::function<void(Nanoseconds)> on_tick) : on_tick_(std::move(on_tick)) {}
+  void on_tick(Nanoseconds due_ns) noexcept override { on_tick_(due_ns); }
+  void on_skipped(Nanoseconds /*first_due_ns*/, std::uint64_t /*count*/) noexcept override {}
+
+ private:
+  const std::function<void(Nanoseconds)> on_tick_;
 };
 
 class LiveGraph::LiveTimer final : public runtime::TimerHandler {

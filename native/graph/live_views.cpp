@@ -87,17 +87,24 @@ std::vector<std::string> LiveGraph::differing(bool too_many_only) {
   return lines;
 }
 
-void LiveGraph::start(Nanoseconds measured_from) {
+void LiveGraph::measure_from(Nanoseconds measured_from) {
   for (const auto& publisher : publishers_) publisher->recorder().measure_from(measured_from);
   for (const auto& subscription : subscriptions_) subscription->measure_from(measured_from);
   for (const auto& client : clients_) client->measure_from(measured_from);
   for (const auto& waitable : waitables_) waitable->measure_from(measured_from);
   for (const auto& timer : timers_) timer->measure_from(measured_from);
   measured_from_ = measured_from;
+  const Nanoseconds until = settings_.ends_by_itself() ? measured_from + settings_.duration_ns : LiveSettings::kUntilEnded;
+  shared_->sent_until.store(until, std::memory_order_release);
+}
+
+void LiveGraph::start(Nanoseconds measured_from) {
+  measure_from(measured_from);
   runtime_.start(measured_from);
 }
 
 void LiveGraph::end_at(Nanoseconds at_ns) noexcept {
+  shared_->sent_until.store(at_ns, std::memory_order_release);
   for (const auto& end : timer_ends_) end->until_ns.store(at_ns - measured_from_, std::memory_order_relaxed);
   ended_ = true;
 }

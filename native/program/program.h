@@ -76,6 +76,11 @@
 #include "base/error.h"  // BadInput (exit 2), Unsupported (exit 3), Failed (exit 1): what an application may throw
 #include "base/time.h"   // Nanoseconds, kUnknownTime
 
+namespace perflab::graph {
+class PublisherEnd;
+class OpenRequest;
+}  // namespace perflab::graph
+
 namespace perflab::program {
 
 // Of a message that is published: due now.
@@ -136,7 +141,7 @@ class Options {
   // The objects of the list at the key; none where it is absent. Likewise.
   std::vector<Options*> objects(const std::string& key);
   // What stands at the key, as it is: what is right of it is for the caller to say (refuse()). Null where it is absent.
-  const nlohmann::json& json(const std::string& key);
+  const nlohmann::json& any(const std::string& key);
 
   // Throws BadInput: "process simulator, options.scene: 'tabel' is unknown; right would be table or shelf".
   [[noreturn]] void refuse(const std::string& key, const std::string& what) const;
@@ -180,9 +185,9 @@ struct Received {
 
 namespace detail {
 
-class PublisherEnd;
+using graph::PublisherEnd;
+using ServerRequest = graph::OpenRequest;
 class ClientEnd;
-class ServerRequest;
 class ActionClientEnd;
 class ActionServerGoal;
 
@@ -472,7 +477,7 @@ class Context {
     return Client<Service>(client_end(node, service, detail::type_of<typename Service::Request>(),
                                       detail::type_of<typename Service::Response>()));
   }
-  // Every server of the process has a handler.
+  // One handler each; a server without one answers at once, as those of perflab-node do.
   template <typename Service>
   void on_request(const std::string& node, const std::string& service,
                   std::function<void(const typename Service::Request&, Request<Service>)> handler) {
@@ -509,8 +514,10 @@ class Context {
   // scheduled as these say, read back from the kernel before anything is measured; where the kernel refuses, the process ends
   // with exit 3. `function` is called shortly before the start, and returns soon once Running::stopped().
   virtual void thread(const std::string& name, std::function<void(const Running&)> function) = 0;
-  // At any time, by a thread that the program or a library of its has started itself: from now on it is called so and
-  // scheduled as `threads` say. Throws Unsupported where the kernel refuses.
+  // Likewise of threads that the program or a library of its will start itself, and that call enter_thread().
+  virtual void thread_name(const std::string& name) = 0;
+  // At any time, by such a thread: from now on it is called so and scheduled as `threads` say. Throws Unsupported where the
+  // kernel refuses.
   virtual void enter_thread(const std::string& name) = 0;
 
   // A recorder of its own for the caller, under a name that the workload has declared; see Times.
@@ -550,6 +557,7 @@ class Context {
 
 // What main() returns. `name` is the program's, for its errors; options are those of perflab-node: --config FILE
 // [--control-fd N] [--check]. `make` makes the application, and may throw BadInput, Unsupported and Failed.
-int run(const std::string& name, int argc, char** argv, const std::function<std::unique_ptr<Application>(Context&)>& make);
+using Make = std::function<std::unique_ptr<Application>(Context&)>;
+int run(const std::string& name, int argc, char** argv, const Make& make);
 
 }  // namespace perflab::program

@@ -12,7 +12,7 @@
 #include "measure/allocation_counts.h"
 #include "measure/counter.h"
 #include "measure/resources.h"
-#include "programs/node/hiccup.h"
+#include "program/hiccup.h"
 
 namespace perflab::node {
 

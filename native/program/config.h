@@ -8,7 +8,7 @@
 
 #include "graph/live.h"
 #include "graph/model.h"
-#include "programs/node/runtimes.h"
+#include "program/runtimes.h"
 
 namespace perflab::node {
 

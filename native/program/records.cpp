@@ -1,4 +1,4 @@
-#include "programs/node/records.h"
+#include "program/records.h"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "measure/histogram_codec.h"
-#include "programs/node/symbols.h"
+#include "program/symbols.h"
 
 namespace perflab::node {
 namespace {

@@ -1,4 +1,4 @@
-#include "programs/node/node.h"
+#include "program/node.h"
 
 #include <malloc.h>
 #include <signal.h>
@@ -53,8 +53,7 @@ std::vector<WatchedThread> watched_threads(const graph::Process& process, const 
     } else if (known == own.end()) {
       threads.push_back({std::move(state), "middleware", process.threads.middleware});
     } else {
-      const bool executor = known->role == realtime::Role::kExecutor;
-      threads.push_back({std::move(state), executor ? "executor" : "perflab", known->asked});
+      threads.push_back({std::move(state), realtime::to_text(known->role), known->asked});
     }
   }
   return threads;
@@ -74,6 +73,7 @@ void try_executors(const graph::Process& process) {
     }
   };
   attempt("threads of executors", process.threads.executors);
+  for (const auto& [name, settings] : process.threads.program) attempt("thread " + name, settings);
   for (const graph::Executor& executor : process.executors) {
     attempt("executor " + std::to_string(executor.id), executor.thread);
   }
@@ -95,14 +95,32 @@ json writer_list(const std::vector<graph::WriterName>& writers) {
 
 }  // namespace
 
-Node::Node(const Config& config, Control& control)
+Node::Node(const Config& config, Control& control, const program::Make& make)
     : config_(config), control_(control), records_(config.records) {
+  require_program(make != nullptr);
   events_.note(clock_.now(), "process_started");
   realtime::register_this_thread(realtime::Role::kPerflab);
   start_runtime();
+  if (make) {
+    const Nanoseconds duration_ns = config_.live.ends_by_itself() ? config_.live.duration_ns : config_.graph.limit_ns;
+    host_ = std::make_unique<program::Host>(*processes().front(), *live_, config_.seed, duration_ns);
+    host_->make(make);
+  }
   write_process_record();
   // Parsing the graph left much more free heap than the run needs.
   malloc_trim(0);
+}
+
+void Node::require_program(bool has_application) const {
+  for (const graph::Process* process : processes()) {
+    if (!process->program.empty() && !real_time())
+      refuse(process->name, "program: a program has no virtual time; use a real middleware");
+    if (!process->program.empty() && !has_application)
+      throw BadInput("process " + process->name + ", program: it is perflab-node that runs, which has none; right would be " +
+                     process->program);
+    if (process->program.empty() && has_application)
+      throw BadInput("process " + process->name + ": has no 'program' in the graph, and one runs; right would be perflab-node");
+  }
 }
 
 std::vector<const graph::Process*> Node::processes() const {
@@ -145,7 +163,9 @@ void Node::refuse_what_it_cannot() const {
 // what the thread that creates them has at that moment; executors see to themselves when they start.
 void Node::start_runtime() {
   refuse_what_it_cannot();
-  if (!config_.live.ends_by_itself() && !control_.attached())
+  // A program that ends the measured part does, where nobody else is there.
+  const bool ends = std::ranges::any_of(processes(), [](const graph::Process* process) { return process->ends; });
+  if (!config_.live.ends_by_itself() && !control_.attached() && !ends)
     throw BadInput("duration_ns: null needs somebody who ends it, over --control; right would be a number");
   if (config_.tracing_library) tracing_ = tracing::Library::load(*config_.tracing_library);
   if (real_time()) {
@@ -355,6 +375,7 @@ void Node::run() {
   if (const std::string failure = events_.failure(); !failure.empty()) {
     throw Failed(failure);
   }
+  if (host_ && !host_->failure().empty()) throw Failed(host_->failure());
   if (matched && !config_.peers_change) check_strangers();
   send_done();
 }
@@ -444,7 +465,10 @@ void Node::measure(Nanoseconds start_ns, Nanoseconds measured_from) {
   if (hiccup_) hiccup_->start(measured_from, measured_until_);
   if (sampler_ && config_.allocation_sites) sampler_->watch_allocations();
   if (sampler_) sampler_->measure_cost(measured_from, measured_until_, tracer_threads());
+  live_->measure_from(measured_from);
+  if (host_) host_->begin({start_ns, measured_from});
   live_->start(measured_from);
+  if (host_) host_->release();
   const Nanoseconds started = clock_.now();
   events_.note(started, "started");
   if (real_time()) {
@@ -471,7 +495,12 @@ void Node::measure(Nanoseconds start_ns, Nanoseconds measured_from) {
     const Nanoseconds patience = nothing_to_wait_for ? kMillisecond
                                  : publishing        ? 100 * kMillisecond
                                                      : kDrainProgressPeriod;
-    const auto message = control_.receive(std::max<Nanoseconds>(0, std::min(wake - clock_.now(), patience)));
+    const Nanoseconds wait = std::max<Nanoseconds>(0, std::min(wake - clock_.now(), patience));
+    const auto message = host_ ? control_.receive(wait, {host_->news()}) : control_.receive(wait);
+    if (host_) {
+      pass_on(false);
+      if (!host_->failure().empty()) break;
+    }
     if (message && message->at("type") == "stop") break;
     if (message && message->at("type") == "end") end_at(message->at("at_ns").get<Nanoseconds>());
     if (message && message->at("type") == "crash") crash();
@@ -506,9 +535,19 @@ void Node::end_at(Nanoseconds at_ns) {
   if (config_.live.ends_by_itself()) throw Failed("the measured part ends by itself, and was asked to end");
   measured_until_ = at_ns;
   live_->end_at(at_ns);
+  if (host_) host_->end_at(at_ns);
   if (hiccup_) hiccup_->end_at(at_ns);
   if (sampler_) sampler_->end_at(at_ns);
   records_.write({{"type", "end"}, {"at_ns", clock_.now()}, {"measured_until_ns", at_ns}});
+}
+
+void Node::pass_on(bool with_times) {
+  host_->clear_news();
+  if (const json record = host_->take_record(clock_.now(), with_times); !record.is_null()) records_.write(record);
+  const std::optional<Nanoseconds> ended = host_->take_end();
+  if (!ended) return;
+  control_.send({{"type", "ended"}, {"at_ns", *ended}});
+  if (!control_.attached() && !config_.live.ends_by_itself()) end_at(*ended);
 }
 
 void Node::send_progress(Nanoseconds measured_from, bool publishing) {
@@ -548,6 +587,7 @@ void Node::send_progress(Nanoseconds measured_from, bool publishing) {
 void Node::write_checkpoint(bool final) {
   const Nanoseconds now = runtime_->clock().now();
   loops_.write(records_, *live_, now);
+  if (host_) pass_on(true);
   write_checkpoint_record(records_, *live_, hiccup_.get(), now, final);
 }
 
@@ -563,6 +603,7 @@ void Node::crash() {
 void Node::finish() {
   if (sampler_) sampler_->end_cost();
   if (real_time()) write_thread_record("end");
+  if (host_) host_->stop();
   runtime_->stop();
   events_.note(clock_.now(), "stopped");
   events_.flush(records_, message_events_);

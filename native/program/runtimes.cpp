@@ -1,11 +1,11 @@
-#include "programs/node/runtimes.h"
+#include "program/runtimes.h"
 
 #include <array>
 #include <stdexcept>
 #include <string>
 
 #include "middleware/host/plugin.h"
-#include "programs/node/config.h"
+#include "program/config.h"
 #include "runtime/dds/dds_runtime.h"
 #include "runtime/virtual/virtual_runtime.h"
 

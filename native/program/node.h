@@ -8,11 +8,12 @@
 
 #include "base/control.h"
 #include "measure/event_queue.h"
-#include "programs/node/config.h"
-#include "programs/node/events.h"
-#include "programs/node/hiccup.h"
-#include "programs/node/records.h"
-#include "programs/node/sampler.h"
+#include "program/config.h"
+#include "program/events.h"
+#include "program/hiccup.h"
+#include "program/host.h"
+#include "program/records.h"
+#include "program/sampler.h"
 #include "runtime/plugin.h"
 #include "tracing/ros/library.h"
 
@@ -20,8 +21,9 @@ namespace perflab::node {
 
 class Node {
  public:
-  // `config` and `control` outlive the node. Throws Error.
-  Node(const Config& config, Control& control);
+  // `config` and `control` outlive the node. `make`: what makes the application of a program; empty: it is perflab-node,
+  // which has none. Throws Error.
+  Node(const Config& config, Control& control, const program::Make& make);
   ~Node();
 
   // From the endpoints to the last line of the records. Returns early, with what was measured so far written,
@@ -51,6 +53,8 @@ class Node {
   void adopt_threads() const;
   // Throws Error (kUnsupported) if a thread is not scheduled as asked.
   void check_threads() const;
+  // Throws BadInput where a graph's process and this program are not made for each other.
+  void require_program(bool has_application) const;
   // False if the discovery timed out.
   bool await_discovery();
   std::optional<Start> await_start(bool matched);
@@ -58,6 +62,8 @@ class Node {
   [[nodiscard]] bool publishing_ended() const;
   // Of the measured part, where it does not end by itself.
   void end_at(Nanoseconds at_ns);
+  // What a program has said, to the records and to perflab.
+  void pass_on(bool with_times);
   // Writes what was measured so far, and kills the process as a crash would: nothing is closed, nobody is told.
   [[noreturn]] void crash();
   void send_progress(Nanoseconds measured_from, bool publishing);
@@ -82,6 +88,7 @@ class Node {
   std::unique_ptr<Hiccup> hiccup_;
   std::unique_ptr<runtime::Runtime> runtime_;
   std::unique_ptr<graph::LiveGraph> live_;
+  std::unique_ptr<program::Host> host_;  // of a program
   LoopWriter loops_;
 };
 

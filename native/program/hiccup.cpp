@@ -1,4 +1,4 @@
-#include "programs/node/hiccup.h"
+#include "program/hiccup.h"
 
 #include <sys/prctl.h>
 

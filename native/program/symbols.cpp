@@ -1,4 +1,4 @@
-#include "programs/node/symbols.h"
+#include "program/symbols.h"
 
 #include <cxxabi.h>
 #include <dlfcn.h>

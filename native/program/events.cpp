@@ -1,4 +1,4 @@
-#include "programs/node/events.h"
+#include "program/events.h"
 
 #include <cstdio>
 #include <new>

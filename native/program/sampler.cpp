@@ -1,4 +1,4 @@
-#include "programs/node/sampler.h"
+#include "program/sampler.h"
 
 #include <dlfcn.h>
 
@@ -102,7 +102,7 @@ void Sampler::add_roles(nlohmann::json& of_threads) const {
     if (std::ranges::find(tracer_, tid) != tracer_.end()) return "tracer";
     const auto known = std::ranges::find(own, tid, &realtime::OwnThread::tid);
     if (known == own.end()) return "middleware";
-    return known->role == realtime::Role::kExecutor ? "executor" : "perflab";
+    return realtime::to_text(known->role);
   };
   for (nlohmann::json& one : of_threads) one["role"] = role(one["tid"].get<int>());
 }

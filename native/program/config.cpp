@@ -1,4 +1,4 @@
-#include "programs/node/config.h"
+#include "program/config.h"
 
 #include <algorithm>
 #include <fstream>
@@ -9,7 +9,7 @@
 #include "graph/check.h"
 #include "graph/resolved.h"
 #include "graph/vocabulary.h"
-#include "programs/node/hiccup.h"
+#include "program/hiccup.h"
 
 namespace perflab::node {
 namespace {
@@ -58,6 +58,10 @@ void read_overrides(const json& config, Config& result) {
       if (threads.contains("executors") && !threads.at("executors").is_null()) {
         process.threads.executors = graph::thread_settings_from_json(threads.at("executors"));
         for (graph::Executor& executor : process.executors) executor.thread = {};
+      }
+      for (auto& [name, settings] : process.threads.program) {
+        if (threads.contains(name) && !threads.at(name).is_null())
+          settings = graph::thread_settings_from_json(threads.at(name));
       }
       if (threads.contains("middleware") && !threads.at("middleware").is_null()) {
         process.threads.middleware = graph::thread_settings_from_json(threads.at("middleware"));
@@ -191,6 +195,16 @@ bool every_message_is_encoded(graph::Serialization asked, const RuntimeKind& run
   return every || (can.structs_unless_asked && asked != graph::Serialization::kOnce);
 }
 
+// A program's messages are structs, each encoded for itself.
+graph::Serialization asked_of(const Config& config) {
+  const graph::Serialization asked = config.graph.serialization;
+  if (!config.process || config.graph.processes[*config.process].program.empty()) return asked;
+  if (asked == graph::Serialization::kOnce)
+    throw std::invalid_argument("serialization: once, and process " + config.process_name +
+                                " is a program, each of whose messages is another one; right would be every");
+  return graph::Serialization::kEvery;
+}
+
 Config parse(const json& config) {
   Config result;
   if (config.at("schema").get<int>() != 1)
@@ -261,7 +275,7 @@ Config parse(const json& config) {
                       " has no instances; right would be no keys");
   if (!can.filters) refuse_filters(result.graph, *result.runtime);
   result.live.source_timestamps = can.source_timestamps;
-  result.live.structs = every_message_is_encoded(result.graph.serialization, *result.runtime);
+  result.live.structs = every_message_is_encoded(asked_of(result), *result.runtime);
   result.live.times_encoding = can.times_encoding;
   for (const json& name : config.value("measure", json::array())) {
     if (name == "dispatch") {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "measure/event_queue.h"
-#include "programs/node/records.h"
+#include "program/records.h"
 #include "runtime/runtime.h"
 
 namespace perflab::node {

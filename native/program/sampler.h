@@ -10,7 +10,7 @@
 #include "measure/allocation_counts.h"
 #include "measure/counter.h"
 #include "measure/resources.h"
-#include "programs/node/records.h"
+#include "program/records.h"
 
 namespace perflab::node {
 

@@ -1,0 +1,112 @@
+// A program for tests: says /ping to itself or somebody else, counts what comes back on /pong, asks a service that it may
+// answer late itself, and does what its options say in between.
+#include <chrono>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "messages/std_msgs/msg/string.h"
+#include "messages/std_srvs/srv/set_bool.h"
+#include "program/program.h"
+
+namespace {
+
+using namespace perflab;
+using messages::std_msgs::msg::String;
+using messages::std_srvs::srv::SetBool;
+
+class Probe final : public program::Application {
+ public:
+  explicit Probe(program::Context& context) : context_(context), round_trip_(context.times("round_trip")) {
+    program::Options& options = context.options();
+    period_ns_ = options.duration("period", 2'000'000, 100'000);
+    turns_ = options.integer("turns", 0, 0, 1'000'000);
+    does_ = options.word("does", {"end", "nothing", "fail", "throw", "throw_in_thread", "undeclared", "outcome"}, "end");
+    text_ = options.text("text", "ping");
+    const bool threaded = options.flag("threaded", false);
+    const bool serves = options.flag("serves", false);
+    ping_ = context.publisher<String>("/probe", "/ping");
+    context.on_message<String>("/probe", "/pong", [this](const String& pong, const program::Received& how) { back(pong, how); });
+    if (threaded) {
+      context.thread("control", [this](const program::Running& running) { control(running); });
+    } else {
+      context.timer("/probe", "say", period_ns_, [this](Nanoseconds due_ns) { say(due_ns); });
+    }
+    if (!serves) return;
+    ask_ = context.client<SetBool>("/probe", "/switch");
+    context.on_request<SetBool>("/probe", "/switch", [this](const SetBool::Request& request, program::Request<SetBool> open) {
+      SetBool::Response response;
+      response.success = request.data;
+      response.message = "late";
+      const std::lock_guard lock(mutex_);
+      waiting_.push_back([open, response] { open.reply(response); });
+    });
+  }
+
+  void start(const program::Start& start) override { context_.figure("started", start.measured_from_ns > 0 ? 1.0 : 0.0); }
+  void end(Nanoseconds) override { context_.figure("said_after_end", ping_.publish() ? 1.0 : 0.0); }
+  void stop() override { context_.figure("stopped", 1.0); }
+
+ private:
+  void say(Nanoseconds due_ns) {
+    ping_.message().data = text_ + " " + std::to_string(said_);
+    if (ping_.publish(due_ns)) ++said_;
+    std::vector<std::function<void()>> waiting;
+    {
+      const std::lock_guard lock(mutex_);
+      waiting.swap(waiting_);
+    }
+    for (const auto& reply : waiting) reply();  // one turn later, and from another callback
+  }
+
+  void control(const program::Running& running) {
+    if (does_ == "throw_in_thread") throw std::runtime_error("the control loop is gone");
+    for (Nanoseconds due_ns = running.start().at_ns; !running.stopped(); due_ns += period_ns_) {
+      program::Clock::sleep_until(due_ns);
+      say(due_ns);
+    }
+  }
+
+  void back(const String& pong, const program::Received& how) {
+    round_trip_.record(how.callback_ns - how.due_ns, how.callback_ns);
+    if (pong.data.view().substr(0, text_.size()) != text_) context_.fail("what came back is " + pong.data.string());
+    ++back_;
+    if (back_ % 10 == 0) context_.figure("tens", static_cast<double>(back_));
+    if (back_ == 1 && does_ == "throw") throw std::runtime_error("a handler that throws");
+    if (back_ == turns_) finish();
+  }
+
+  void finish() {
+    context_.figure("turns", static_cast<double>(back_));
+    if (does_ == "fail") context_.fail("as it was told to");
+    if (does_ == "outcome") context_.outcome("gave_up", "it was told to");
+    if (does_ == "undeclared") context_.figure("unheard_of", 1.0);
+    if (does_ == "nothing") return;
+    SetBool::Request request;
+    request.data = true;
+    const auto on_reply = [this](const SetBool::Response& response, const program::Replied& how) {
+      context_.figure("answered", response.success && response.message == "late" ? 1.0 : 0.0);
+      context_.figure("answered_after", static_cast<double>(how.callback_ns - how.requested_ns) / 1e9);
+      context_.end();
+    };
+    if (!ask_ || !ask_->call(request, on_reply)) context_.end();
+  }
+
+  program::Context& context_;
+  program::Times& round_trip_;
+  Nanoseconds period_ns_ = 0;
+  std::int64_t turns_ = 0;
+  std::string does_, text_;
+  program::Publisher<String> ping_;
+  std::optional<program::Client<SetBool>> ask_;
+  std::int64_t said_ = 0, back_ = 0;
+  std::mutex mutex_;
+  std::vector<std::function<void()>> waiting_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return perflab::program::run("perflab-probe", argc, argv,
+                               [](perflab::program::Context& context) { return std::make_unique<Probe>(context); });
+}
