@@ -104,6 +104,7 @@ RobotDescription RobotDescription::load(const std::string& name) {
   robot.name = fields.text("name");
   robot.urdf_file = folder / fields.text("urdf");
   const std::filesystem::path srdf_file = folder / fields.text("srdf");
+  robot.armature = fields.positive("armature");
   robot.group = fields.text("arm");
   const std::string hand = fields.text("hand", "");
   robot.base = fields.text("base");
@@ -111,6 +112,7 @@ RobotDescription RobotDescription::load(const std::string& name) {
   robot.tip = fields.text("tip");
   robot.touch_links = fields.texts("touch_links");
   Fields acceleration(fields.at("acceleration"), file.string() + ": acceleration");
+  Fields impedance(fields.at("impedance"), file.string() + ": impedance");
   fields.end();
 
   robot.urdf = read_text_file(robot.urdf_file);
@@ -130,9 +132,13 @@ RobotDescription RobotDescription::load(const std::string& name) {
   });
   for (const std::string& joint : robot.joints) {
     robot.acceleration[joint] = acceleration.positive(joint);
+    const std::vector<double> drive = impedance.numbers(joint, 2);
+    robot.stiffness.push_back(drive[0]);
+    robot.damping.push_back(drive[1]);
     robot.velocity[joint] = velocity_limit(urdf, joint, robot.urdf_file.string());
   }
   acceleration.end();
+  impedance.end();
   return robot;
 }
 

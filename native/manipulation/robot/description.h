@@ -25,6 +25,8 @@ struct RobotDescription {
   std::vector<std::string> hand_joints;                      // that are driven
   std::vector<std::string> touch_links;                      // which may touch what the hand holds
   std::map<std::string, double> velocity, acceleration;       // limits by joint; MuJoCo has no place for them
+  double armature = 0.0;                                     // kg m^2: of each joint's motor, at the joint
+  std::vector<double> stiffness, damping;                    // by joint: of a drive that is given torques
   std::map<std::string, std::vector<double>> states;         // of the arm, by name
   std::map<std::string, std::vector<double>> hand_states;    // of the hand, by name
   std::vector<std::pair<std::string, std::string>> excepted;  // links that are not checked against each other

@@ -191,7 +191,7 @@ class InverseKinematics {
   struct Options {
     double position_tolerance = 1e-6;     // m
     double orientation_tolerance = 1e-5;  // rad
-    int iterations = 200;
+    int iterations = 60;
   };
 
   InverseKinematics(std::shared_ptr<const Model> model, Link link);

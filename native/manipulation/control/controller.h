@@ -1,0 +1,194 @@
+// A controller that makes joints follow trajectories, as ros2_controllers' joint_trajectory_controller does it with position
+// commands (Jazzy): a goal starts in the cycle after it was accepted and takes the place of the one before it; it has reached
+// its end once the last point is past and each joint is within the tolerances of the goal; joints that leave the tolerance of
+// the path, or do not come to an end in time, abort it, and the arm holds where it is.
+//
+// Nothing here knows DDS or a clock: update() is told the time, which is the robot's (simulated) time.
+//
+// Threads: update() and reset() are for the control loop; they never wait, allocate or throw. accept() and cancel() are for
+// others, one at a time each (they exclude each other), as is reading a goal. A goal stays valid as long as somebody holds it.
+//
+// Example:
+//   TrajectoryController controller(settings);
+//   controller.reset(positions);                                          // holds there
+//   auto goal = controller.accept(trajectory, controller.tolerances());   // by the action server
+//   controller.update(now_ns, positions, velocities);                     // 500 times a second
+//   drive(controller.state().output);
+//   if (goal->ended()) answer(goal->status(), goal->error());             // by a timer of 20 Hz
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "manipulation/control/trajectory.h"
+
+namespace perflab::manipulation {
+
+// Per joint, in the controller's order. 0: not checked. Positions in rad, velocities in rad/s.
+struct Tolerances {
+  std::vector<double> path_positions, path_velocities;
+  std::vector<double> goal_positions, goal_velocities;
+  Nanoseconds goal_time_ns = 0;  // so long after the last point the end may be reached; 0: however long
+};
+
+// What a FollowJointTrajectory goal says of one joint: 0 takes the controller's own, -1 none, else the value.
+struct JointTolerance {
+  std::string joint;
+  double position = 0.0, velocity = 0.0;
+};
+
+// Of one goal in the end; of positions measured by the controller against those that it asked for at the same instant.
+struct Tracking {
+  double square_sum = 0.0;  // rad^2, over joints and cycles
+  double most = 0.0;        // rad
+  std::uint64_t samples = 0;  // joints times cycles
+  double path_length = 0.0;  // rad: the way of the measured positions in the space of joints
+  [[nodiscard]] double rms() const noexcept;
+};
+
+class TrajectoryGoal {
+ public:
+  enum class Status { kPending, kActive, kSucceeded, kAborted, kCanceled };
+
+  [[nodiscard]] Status status() const noexcept { return status_.load(std::memory_order_acquire); }
+  [[nodiscard]] bool ended() const noexcept { return status() > Status::kActive; }
+
+  // The nominal duration.
+  [[nodiscard]] Nanoseconds duration() const noexcept { return spline_.duration(); }
+  [[nodiscard]] const Spline& spline() const noexcept { return spline_; }
+
+  // Once it has ended:
+  [[nodiscard]] TrajectoryError error() const noexcept { return error_; }
+  // Which joint left which tolerance, or why it was cancelled; "" of success.
+  [[nodiscard]] std::string reason(std::span<const std::string> joints) const;
+  // When it was first sampled and when it ended, by the times that update() was told; kUnknownTime where it never started.
+  [[nodiscard]] Nanoseconds started_ns() const noexcept { return started_ns_; }
+  [[nodiscard]] Nanoseconds ended_ns() const noexcept { return ended_ns_; }
+  // From the last point's time until it ended in success.
+  [[nodiscard]] Nanoseconds settling_ns() const noexcept { return ended_ns_ - started_ns_ - spline_.duration(); }
+  [[nodiscard]] const Tracking& tracking() const noexcept { return tracking_; }
+
+  // Of a goal that was cancelled or aborted while the arm moved, once it stands still (stopped() is true).
+  [[nodiscard]] bool stopped() const noexcept { return stopped_.load(std::memory_order_acquire); }
+  struct Stop {
+    Nanoseconds from_ns = kUnknownTime;    // the cycle in which the controller began to stop
+    Nanoseconds until_ns = kUnknownTime;   // all joints below the velocity of standstill
+    std::vector<double> from, until;       // positions then
+  };
+  [[nodiscard]] const Stop& stop() const noexcept { return stop_; }
+
+ private:
+  friend class TrajectoryController;
+  TrajectoryGoal(Spline spline, Tolerances tolerances);
+
+  const Spline spline_;
+  const Tolerances tolerances_;
+  std::atomic<Status> status_{Status::kPending};
+  std::atomic<bool> cancel_{false};
+  std::atomic<bool> stopped_{false};
+  std::atomic<bool> retired_{false};  // the control loop knows it no more
+  TrajectoryError error_ = TrajectoryError::kSuccessful;
+  std::size_t joint_ = 0;  // that left a tolerance
+  double deviation_ = 0.0;
+  Nanoseconds started_ns_ = kUnknownTime, ended_ns_ = kUnknownTime;
+  Tracking tracking_;
+  Stop stop_;
+};
+
+class TrajectoryController {
+ public:
+  enum class OnCancel {
+    kHold,       // the command is where the joints are (joint_trajectory_controller)
+    kDecelerate  // all joints slow down together within their limits of acceleration
+  };
+  struct Limits {
+    double lower, upper, velocity, acceleration;
+  };
+  struct Settings {
+    std::vector<std::string> joints;
+    std::vector<Limits> limits;  // by joint
+    double stopped_velocity_tolerance = 0.01;  // rad/s, of each joint at the end
+    Nanoseconds goal_time_ns = 10 * kNanosecondsPerSecond;
+    double path_tolerance = 0.0, goal_tolerance = 0.0;  // rad, of each joint; 0: none
+    OnCancel on_cancel = OnCancel::kHold;
+  };
+
+  // What was asked for and found in the last cycle.
+  struct State {
+    Nanoseconds time_ns = 0;
+    JointState desired;
+    std::vector<double> positions, velocities;               // measured
+    std::vector<double> position_errors, velocity_errors;    // desired minus measured
+    std::vector<double> output;                              // commanded positions
+  };
+
+  explicit TrajectoryController(Settings settings);
+
+  [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
+  // Those of a goal that asks for none.
+  [[nodiscard]] const Tolerances& tolerances() const noexcept { return tolerances_; }
+  // With what a goal asks for; `goal_time_ns` likewise: 0 takes the controller's own, below 0 is none. A text says what is
+  // wrong, of a joint that is not one, or a tolerance below 0 that is not -1.
+  [[nodiscard]] std::optional<std::string> apply(const std::vector<JointTolerance>& path,
+                                                 const std::vector<JointTolerance>& goal, Nanoseconds goal_time_ns,
+                                                 Tolerances& tolerances) const;
+
+  // Of a trajectory that has passed check() for these joints. A goal before it that has not ended becomes kCanceled.
+  std::shared_ptr<TrajectoryGoal> accept(const Trajectory& trajectory, const Tolerances& tolerances);
+  // In the next cycle. False if it has ended.
+  bool cancel(TrajectoryGoal& goal) noexcept;
+
+  // Holds the arm there; before the first update().
+  void reset(std::span<const double> positions) noexcept;
+  // One cycle; `now_ns` increases. Afterwards state().output is what the joints shall do.
+  void update(Nanoseconds now_ns, std::span<const double> positions, std::span<const double> velocities) noexcept;
+  [[nodiscard]] const State& state() const noexcept { return state_; }
+  // In how many cycles a command was cut back to the limits of position or velocity of a joint.
+  [[nodiscard]] std::uint64_t limited() const noexcept { return limited_; }
+  [[nodiscard]] bool active() const noexcept { return active_ != nullptr; }
+
+ private:
+  using Status = TrajectoryGoal::Status;
+  enum class Mode { kHold, kFollow, kDecelerate };
+
+  void take_over(TrajectoryGoal& goal, Nanoseconds now_ns) noexcept;
+  void follow(Nanoseconds now_ns) noexcept;
+  void end(Status status, TrajectoryError error, Nanoseconds now_ns) noexcept;
+  void begin_to_stop(Nanoseconds now_ns, OnCancel how) noexcept;
+  void watch_the_stop(Nanoseconds now_ns) noexcept;
+  void decelerate(Nanoseconds now_ns) noexcept;
+  void find_errors() noexcept;
+  void limit(Nanoseconds now_ns) noexcept;
+  [[nodiscard]] bool within(std::span<const double> errors, std::span<const double> tolerances) noexcept;
+
+  const Settings settings_;
+  Tolerances tolerances_;
+
+  std::mutex accepting_;
+  std::vector<std::shared_ptr<TrajectoryGoal>> goals_;  // that the loop may know
+  std::atomic<TrajectoryGoal*> incoming_{nullptr};
+
+  // Of the control loop.
+  State state_;
+  Mode mode_ = Mode::kHold;
+  TrajectoryGoal* active_ = nullptr;
+  TrajectoryGoal* stopping_ = nullptr;  // of which the stop is watched
+  bool first_sample_ = false;
+  JointState start_;
+  std::vector<double> hold_, before_, output_before_, slowing_from_, slowing_velocity_;
+  Nanoseconds slowing_since_ns_ = 0;
+  double slowing_for_ = 0.0;  // s
+  Nanoseconds last_update_ns_ = kUnknownTime;
+  std::size_t outside_ = 0;  // the joint that within() found
+  double deviation_ = 0.0;
+  std::uint64_t limited_ = 0;
+};
+
+}  // namespace perflab::manipulation

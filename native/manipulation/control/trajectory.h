@@ -1,0 +1,95 @@
+// Trajectories of joints: what a FollowJointTrajectory goal has to be like, and where the joints shall be at an instant.
+//
+// Sampling is that of ros2_controllers' joint_trajectory_controller (trajectory.cpp, Jazzy): between two points that both
+// have positions, velocities and accelerations a quintic, with positions and velocities a cubic, with positions alone a
+// straight line. Before the first point it begins where the joints are; after the last it stays there.
+//
+// Units: rad, rad/s, rad/s^2; times are ns from the trajectory's start.
+//
+// Example:
+//   if (const auto refusal = check(trajectory, joints)) return refusal->text;
+//   const Spline spline(sorted(trajectory, joints));
+//   JointState desired(joints.size());
+//   spline.sample(12'000'000, start, desired);
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+
+namespace perflab::manipulation {
+
+// control_msgs/action/FollowJointTrajectory's error_code.
+enum class TrajectoryError : std::int32_t {
+  kSuccessful = 0,
+  kInvalidGoal = -1,
+  kInvalidJoints = -2,
+  kOldHeaderTimestamp = -3,
+  kPathToleranceViolated = -4,
+  kGoalToleranceViolated = -5
+};
+[[nodiscard]] const char* to_text(TrajectoryError error) noexcept;  // "PATH_TOLERANCE_VIOLATED"
+
+struct TrajectoryPoint {
+  Nanoseconds time_ns = 0;
+  std::vector<double> positions;
+  std::vector<double> velocities, accelerations;  // each may be empty
+};
+
+struct Trajectory {
+  std::vector<std::string> joints;
+  std::vector<TrajectoryPoint> points;
+};
+
+struct Refusal {
+  TrajectoryError error;
+  std::string text;
+};
+
+// Why a trajectory for these joints has to be refused, if it has: other joints, no point, a size or a number that cannot be,
+// times that do not increase, a velocity at the end. Any order of joints will do.
+[[nodiscard]] std::optional<Refusal> check(const Trajectory& trajectory, std::span<const std::string> joints);
+
+// The same with the joints in that order; the trajectory has passed check().
+[[nodiscard]] Trajectory sorted(const Trajectory& trajectory, std::span<const std::string> joints);
+
+// Of all joints at one instant.
+struct JointState {
+  JointState() = default;
+  explicit JointState(std::size_t joints) : positions(joints), velocities(joints), accelerations(joints) {}
+  std::vector<double> positions, velocities, accelerations;
+};
+
+class Spline {
+ public:
+  // Of a trajectory that has passed check().
+  explicit Spline(const Trajectory& trajectory);
+
+  [[nodiscard]] std::size_t joints() const noexcept { return joints_; }
+  [[nodiscard]] std::size_t points() const noexcept { return times_.size(); }
+  // The last point's time.
+  [[nodiscard]] Nanoseconds duration() const noexcept { return times_.back(); }
+  // Of the last point.
+  [[nodiscard]] std::span<const double> goal() const noexcept { return row(positions_, times_.size() - 1); }
+
+  // `start` is the state at time 0, for the time before the first point. Neither allocates nor throws; `desired` has been
+  // made for as many joints. Returns whether the last point is still to come.
+  bool sample(Nanoseconds time_ns, const JointState& start, JointState& desired) const noexcept;
+
+ private:
+  [[nodiscard]] std::span<const double> row(const std::vector<double>& of, std::size_t point) const noexcept {
+    return std::span<const double>(of).subspan(point * joints_, joints_);
+  }
+
+  std::size_t joints_;
+  std::vector<Nanoseconds> times_;
+  std::vector<double> positions_, velocities_, accelerations_;  // by point, then joint; 0 where the point has none
+  std::vector<int> orders_;  // by point: how many of position, velocity and acceleration it has
+};
+
+}  // namespace perflab::manipulation
