@@ -312,7 +312,7 @@ class MoveGroup final : public program::Application {
     planning::Request request;
     try {
       request = request_of((*goal).request, *scene.model(), current->positions);
-    } catch (const Refusal& refusal) {
+    } catch (const RefusedRequest& refusal) {
       return {refusal.label, "planning_failed", refusal.message};
     }
     if (PlanningScene::empty(options.planning_scene_diff) && !options.plan_only && already_there(request, scene)) return {};

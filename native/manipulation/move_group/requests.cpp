@@ -18,7 +18,7 @@ using messages::shape_msgs::msg::SolidPrimitive;
 // Each pose is said in the frame of the base; a scene has no other that stands still.
 void check_frame(std::string_view frame, const Model& model) {
   if (frame.empty() || frame == "world" || frame == model.name_of(model.base())) return;
-  throw Refusal{"FRAME_TRANSFORM_FAILURE",
+  throw RefusedRequest{"FRAME_TRANSFORM_FAILURE",
                 "the frame " + quote(frame) + " is not known; right would be " + model.name_of(model.base())};
 }
 
@@ -26,7 +26,7 @@ Link link_of(std::string_view name, const Model& model) {
   try {
     return model.link(name);
   } catch (const BadInput& error) {
-    throw Refusal{"INVALID_LINK_NAME", error.what()};
+    throw RefusedRequest{"INVALID_LINK_NAME", error.what()};
   }
 }
 
@@ -38,7 +38,7 @@ planning::Goal joints_of(const msg::Constraints& constraints, const Model& model
   for (const msg::JointConstraint& constraint : constraints.joint_constraints) {
     const auto joint = std::find(model.joints().begin(), model.joints().end(), constraint.joint_name.view());
     if (joint == model.joints().end()) {
-      throw Refusal{"INVALID_GOAL_CONSTRAINTS", "the arm has no joint " + quote(constraint.joint_name.view())};
+      throw RefusedRequest{"INVALID_GOAL_CONSTRAINTS", "the arm has no joint " + quote(constraint.joint_name.view())};
     }
     const auto at = static_cast<std::size_t>(joint - model.joints().begin());
     goal.positions[at] = constraint.position;
@@ -46,14 +46,14 @@ planning::Goal joints_of(const msg::Constraints& constraints, const Model& model
     said[at] = true;
   }
   if (std::find(said.begin(), said.end(), false) != said.end()) {
-    throw Refusal{"INVALID_GOAL_CONSTRAINTS", "a joint goal does not say where each joint shall be"};
+    throw RefusedRequest{"INVALID_GOAL_CONSTRAINTS", "a joint goal does not say where each joint shall be"};
   }
   return goal;
 }
 
 planning::Goal pose_of(const msg::Constraints& constraints, const Model& model) {
   if (constraints.position_constraints.size() != 1 || constraints.orientation_constraints.size() > 1) {
-    throw Refusal{"INVALID_GOAL_CONSTRAINTS", "a pose goal has one position and at most one orientation"};
+    throw RefusedRequest{"INVALID_GOAL_CONSTRAINTS", "a pose goal has one position and at most one orientation"};
   }
   planning::PoseGoal goal;
   const msg::PositionConstraint& position = constraints.position_constraints.front();
@@ -61,12 +61,12 @@ planning::Goal pose_of(const msg::Constraints& constraints, const Model& model) 
   goal.link = link_of(position.link_name, model);
   const auto& offset = position.target_point_offset;
   if (offset.x != 0.0 || offset.y != 0.0 || offset.z != 0.0) {
-    throw Refusal{"INVALID_GOAL_CONSTRAINTS", "the position is of a point beside the link's origin"};
+    throw RefusedRequest{"INVALID_GOAL_CONSTRAINTS", "the position is of a point beside the link's origin"};
   }
   const auto& region = position.constraint_region;
   if (region.primitives.size() != 1 || region.primitive_poses.size() != 1 || !region.meshes.empty() ||
       region.primitives.front().type != SolidPrimitive::SPHERE || region.primitives.front().dimensions.empty()) {
-    throw Refusal{"INVALID_GOAL_CONSTRAINTS", "the region of the position is not one sphere"};
+    throw RefusedRequest{"INVALID_GOAL_CONSTRAINTS", "the region of the position is not one sphere"};
   }
   goal.radius = region.primitives.front().dimensions.front();
   const auto& centre = region.primitive_poses.front().position;
@@ -78,7 +78,7 @@ planning::Goal pose_of(const msg::Constraints& constraints, const Model& model) 
   const msg::OrientationConstraint& orientation = constraints.orientation_constraints.front();
   check_frame(orientation.header.frame_id, model);
   if (orientation.link_name.view() != position.link_name.view()) {
-    throw Refusal{"INVALID_GOAL_CONSTRAINTS", "position and orientation are of different links"};
+    throw RefusedRequest{"INVALID_GOAL_CONSTRAINTS", "position and orientation are of different links"};
   }
   goal.orientation = {orientation.orientation.w, orientation.orientation.x, orientation.orientation.y,
                       orientation.orientation.z};
@@ -92,11 +92,11 @@ planning::Goal pose_of(const msg::Constraints& constraints, const Model& model) 
 
 planning::Goal goal_of(const msg::Constraints& constraints, const Model& model) {
   if (!constraints.visibility_constraints.empty()) {
-    throw Refusal{"INVALID_GOAL_CONSTRAINTS", "visibility is no goal that is known"};
+    throw RefusedRequest{"INVALID_GOAL_CONSTRAINTS", "visibility is no goal that is known"};
   }
   const bool joints = !constraints.joint_constraints.empty();
   const bool pose = !constraints.position_constraints.empty() || !constraints.orientation_constraints.empty();
-  if (joints == pose) throw Refusal{"INVALID_GOAL_CONSTRAINTS", "a goal is either of joints or of a link's pose"};
+  if (joints == pose) throw RefusedRequest{"INVALID_GOAL_CONSTRAINTS", "a goal is either of joints or of a link's pose"};
   return joints ? joints_of(constraints, model) : pose_of(constraints, model);
 }
 
@@ -109,7 +109,7 @@ Positions start_of(const msg::RobotState& message, const Model& model, const Pos
   Positions start = current;
   const auto& state = message.joint_state;
   if (state.name.size() != state.position.size()) {
-    throw Refusal{"INVALID_ROBOT_STATE", "the start has another number of names than of positions"};
+    throw RefusedRequest{"INVALID_ROBOT_STATE", "the start has another number of names than of positions"};
   }
   for (std::size_t i = 0; i < state.name.size(); ++i) {
     const auto joint = std::find(model.joints().begin(), model.joints().end(), state.name[i].view());
@@ -131,11 +131,11 @@ std::optional<planning::Workspace> workspace_of(const msg::WorkspaceParameters& 
 
 planning::Request request_of(const msg::MotionPlanRequest& message, const Model& model, const Positions& current) {
   if (message.group_name.view() != model.group()) {
-    throw Refusal{"INVALID_GROUP_NAME",
+    throw RefusedRequest{"INVALID_GROUP_NAME",
                   "there is no group " + quote(message.group_name.view()) + "; right would be " + model.group()};
   }
   if (!empty(message.path_constraints) || !message.trajectory_constraints.constraints.empty()) {
-    throw Refusal{"INVALID_MOTION_PLAN", "constraints of the path are not known to this planner"};
+    throw RefusedRequest{"INVALID_MOTION_PLAN", "constraints of the path are not known to this planner"};
   }
   planning::Request request;
   request.start = start_of(message.start_state, model, current);

@@ -12,13 +12,14 @@
 namespace perflab::manipulation {
 
 // A request that cannot be taken: MoveIt's label (planning/error_codes.h) and what is wrong.
-struct Refusal {
+struct RefusedRequest {
   std::string label;
   std::string message;
 };
 
 // What the message asks for, of an arm that is at `current`. As MoveIt reads it: a scaling of 0 is 1, no attempts are one, no
-// allowed time is 1 s, a workspace of zeros is none. `seed` and `begin_thread` of the result are the caller's. Throws Refusal.
+// allowed time is 1 s, a workspace of zeros is none. `seed` and `begin_thread` of the result are the caller's. Throws
+// RefusedRequest.
 [[nodiscard]] planning::Request request_of(const messages::moveit_msgs::msg::MotionPlanRequest& message,
                                            const Model& model, const Positions& current);
 

@@ -26,7 +26,7 @@ namespace {
 
 namespace ob = ompl::base;
 namespace og = ompl::geometric;
-using JointState = ob::RealVectorStateSpace::StateType;
+using SpaceState = ob::RealVectorStateSpace::StateType;
 
 // MoveIt's space of an arm: distance and extent are sums over the joints (JointModelGroup::distance).
 class JointSpace final : public ob::RealVectorStateSpace {
@@ -84,7 +84,7 @@ class NoCollision final : public ob::StateValidityChecker {
     checked_.fetch_add(1, std::memory_order_relaxed);
     if (!si_->satisfiesBounds(state)) return false;
     std::unique_ptr<State> scene = scenes_.take();
-    scene->set({state->as<JointState>()->values, si_->getStateDimension()});
+    scene->set({state->as<SpaceState>()->values, si_->getStateDimension()});
     const bool valid = !scene->collides();
     scenes_.give(std::move(scene));
     return valid;
@@ -123,7 +123,7 @@ std::mutex& source_of_seeds() {
 std::vector<Joints> joints_of(const og::PathGeometric& path, std::size_t count) {
   std::vector<Joints> points;
   for (std::size_t i = 0; i < path.getStateCount(); ++i) {
-    points.push_back(Joints::Map(path.getState(static_cast<unsigned>(i))->as<JointState>()->values,
+    points.push_back(Joints::Map(path.getState(static_cast<unsigned>(i))->as<SpaceState>()->values,
                                  static_cast<Eigen::Index>(count)));
   }
   return points;
@@ -239,7 +239,7 @@ class Pipeline {
       reached += samples.reached;
       for (const Positions& positions : samples.valid) {
         ob::ScopedState<> state(setup_.getStateSpace());
-        std::copy(positions.begin(), positions.end(), state->as<JointState>()->values);
+        std::copy(positions.begin(), positions.end(), state->as<SpaceState>()->values);
         goals->addState(state);
       }
       checked_.fetch_add(samples.reached);
@@ -263,7 +263,7 @@ class Pipeline {
     ob::ScopedState<> start(setup_.getStateSpace());
     for (std::size_t i = 0; i < request_.start.size(); ++i) {
       const JointLimits& limit = model_->limits()[i];
-      start->as<JointState>()->values[i] = std::clamp(request_.start[i], limit.lower, limit.upper);
+      start->as<SpaceState>()->values[i] = std::clamp(request_.start[i], limit.lower, limit.upper);
     }
     setup_.setStartState(start);
     const bool solved = request_.attempts == 1 ? solve_once() : solve_together();
@@ -403,30 +403,47 @@ Result plan(const std::shared_ptr<const Model>& model, const Request& request, c
   return result;
 }
 
+manipulation::Trajectory commanded(const Trajectory& trajectory, const std::vector<std::string>& joints) {
+  manipulation::Trajectory commands;
+  commands.joints = joints;
+  for (const TrajectoryPoint& point : trajectory.points) {
+    commands.points.push_back(
+        {static_cast<Nanoseconds>(std::llround(point.time * static_cast<double>(kNanosecondsPerSecond))),
+         positions_of(point.position), positions_of(point.velocity), positions_of(point.acceleration)});
+  }
+  return commands;
+}
+
 std::optional<std::string> invalid_at(const Trajectory& trajectory, State& state, double step, std::uint64_t& checked) {
   // The polynomial between two points may be beyond them by that, where the last one is at a limit.
   constexpr double kMargin = 1e-3;
   const Model& model = state.model();
-  const auto wrong = [&](const TrajectoryPoint& point) -> std::optional<std::string> {
+  if (trajectory.points.empty()) return std::nullopt;
+  const manipulation::Trajectory commands = commanded(trajectory, model.joints());
+  const Spline spline(commands);
+  const manipulation::JointState start(model.joints().size());
+  manipulation::JointState desired(model.joints().size());
+  const auto wrong = [&](Nanoseconds time) -> std::optional<std::string> {
     ++checked;
-    const Positions positions = positions_of(point.position);
-    if (!within_limits(model, positions, kMargin)) {
-      return "at " + std::to_string(point.time) + " s a joint is beyond its limits";
-    }
-    state.set(positions);
+    spline.sample(time, start, desired);
+    const auto at = [time] {
+      return "at " + std::to_string(static_cast<double>(time) / static_cast<double>(kNanosecondsPerSecond)) + " s ";
+    };
+    if (!within_limits(model, desired.positions, kMargin)) return at() + "a joint is beyond its limits";
+    state.set(desired.positions);
     if (!state.collides()) return std::nullopt;
     const std::optional<Contact> contact = state.contact();
-    return "at " + std::to_string(point.time) + " s " +
-           (contact ? contact->first + " touches " + contact->second : std::string("something collides"));
+    return at() + (contact ? contact->first + " touches " + contact->second : std::string("something collides"));
   };
-  for (std::size_t i = 0; i < trajectory.points.size(); ++i) {
-    const TrajectoryPoint& to = trajectory.points[i];
+  for (std::size_t i = 0; i < commands.points.size(); ++i) {
+    const Nanoseconds to = commands.points[i].time_ns;
     if (i > 0) {
-      const TrajectoryPoint& from = trajectory.points[i - 1];
+      const Nanoseconds from = commands.points[i - 1].time_ns;
+      const double moved = (trajectory.points[i].position - trajectory.points[i - 1].position).lpNorm<1>();
       // Within an interval speed is at most about twice its mean, where the arm starts or stops.
-      const double parts = std::ceil(2.0 * (to.position - from.position).lpNorm<1>() / step);
-      for (double part = 1.0; part < parts; part += 1.0) {
-        if (auto text = wrong(trajectory.at(from.time + (to.time - from.time) * part / parts))) return text;
+      const auto parts = static_cast<Nanoseconds>(std::ceil(2.0 * moved / step));
+      for (Nanoseconds part = 1; part < parts; ++part) {
+        if (auto text = wrong(from + (to - from) * part / parts)) return text;
       }
     }
     if (auto text = wrong(to)) return text;

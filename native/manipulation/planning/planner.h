@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "manipulation/control/trajectory.h"
 #include "manipulation/planning/goal.h"
 #include "manipulation/planning/time_optimal.h"
 #include "manipulation/robot/robot.h"
@@ -92,8 +93,11 @@ struct Result {
 // of a process wait for one another, since OMPL has one source of seeds.
 [[nodiscard]] Result plan(const std::shared_ptr<const Model>& model, const Request& request, const State& scene);
 
-// Whether a trajectory, as its controller interpolates it, stays within the limits of position and collides nowhere, at
-// steps of at most `step` (as kValidationStep). The state is left anywhere; `checked` is raised by the states looked at.
+// As the controller is sent it (control/trajectory.h, whose Spline says where it then drives).
+[[nodiscard]] manipulation::Trajectory commanded(const Trajectory& trajectory, const std::vector<std::string>& joints);
+
+// Where a trajectory, as the controller drives it, leaves the limits of position or collides, at steps of at most `step` (as
+// kValidationStep); nothing where it does not. The state is left anywhere; `checked` is raised by the states looked at.
 [[nodiscard]] std::optional<std::string> invalid_at(const Trajectory& trajectory, State& state, double step,
                                                     std::uint64_t& checked);
 

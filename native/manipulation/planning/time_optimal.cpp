@@ -104,39 +104,6 @@ double Trajectory::length() const {
   return sum;
 }
 
-TrajectoryPoint Trajectory::at(double time) const {
-  const auto still = [time](const TrajectoryPoint& point) {
-    const Joints zero = Joints::Zero(point.position.size());
-    return TrajectoryPoint{time, point.position, zero, zero};
-  };
-  if (time < points.front().time) return still(points.front());
-  if (time > points.back().time) return still(points.back());
-  const auto after = std::upper_bound(points.begin(), points.end(), time,
-                                      [](double value, const TrajectoryPoint& point) { return value < point.time; });
-  if (after == points.begin() || after == points.end()) {
-    TrajectoryPoint point = after == points.end() ? points.back() : points.front();
-    point.time = time;
-    return point;
-  }
-  const TrajectoryPoint& a = *(after - 1);
-  const TrajectoryPoint& b = *after;
-  const double h = b.time - a.time;
-  const double t = time - a.time;
-  // The coefficients of degree 3 to 5 by the end's position, velocity and acceleration.
-  const Joints p = b.position - a.position - a.velocity * h - 0.5 * a.acceleration * h * h;
-  const Joints v = (b.velocity - a.velocity - a.acceleration * h) * h;
-  const Joints w = (b.acceleration - a.acceleration) * h * h;
-  const Joints c3 = (10.0 * p - 4.0 * v + 0.5 * w) / (h * h * h);
-  const Joints c4 = (-15.0 * p + 7.0 * v - w) / (h * h * h * h);
-  const Joints c5 = (6.0 * p - 3.0 * v + 0.5 * w) / (h * h * h * h * h);
-  TrajectoryPoint point;
-  point.time = time;
-  point.position = a.position + t * (a.velocity + t * (0.5 * a.acceleration + t * (c3 + t * (c4 + t * c5))));
-  point.velocity = a.velocity + t * (a.acceleration + t * (3.0 * c3 + t * (4.0 * c4 + t * 5.0 * c5)));
-  point.acceleration = a.acceleration + t * (6.0 * c3 + t * (12.0 * c4 + t * 20.0 * c5));
-  return point;
-}
-
 TimeOptimal::TimeOptimal(Path path, const Joints& velocity, const Joints& acceleration) : path_(std::move(path)) {
   check_limits(path_, velocity, acceleration);
   const double usual = path_.length() * kPart;
@@ -245,11 +212,13 @@ TrajectoryPoint TimeOptimal::at(double time) const {
 Trajectory TimeOptimal::resampled(double interval) const {
   if (!(interval > 0.0)) throw BadInput("time-optimal motion: the interval of samples has to be above 0 s");
   Trajectory trajectory;
-  const auto count = static_cast<std::size_t>(std::ceil(duration() / interval));
-  trajectory.points.reserve(count + 1);
-  for (std::size_t i = 0; i <= count; ++i) {
-    trajectory.points.push_back(at(std::min(duration(), interval * static_cast<double>(i))));
+  constexpr double kLeast = 1e-6;
+  for (std::size_t i = 0; interval * static_cast<double>(i) < duration() - kLeast; ++i) {
+    trajectory.points.push_back(at(interval * static_cast<double>(i)));
   }
+  trajectory.points.push_back(at(duration()));
+  // What rounding leaves of the speed, a controller would refuse.
+  trajectory.points.back().velocity.setZero();
   return trajectory;
 }
 

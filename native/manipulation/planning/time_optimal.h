@@ -35,10 +35,6 @@ struct Trajectory {
   [[nodiscard]] double duration() const noexcept { return points.empty() ? 0.0 : points.back().time; }
   // Sum over the points of the Euclidean distance between neighbours, rad.
   [[nodiscard]] double length() const;
-  // As a joint trajectory controller interpolates: between two points the polynomial of fifth degree that has their
-  // positions, velocities and accelerations. Before the first point and behind the last one it stands still there.
-  // Needs a point.
-  [[nodiscard]] TrajectoryPoint at(double time) const;
 };
 
 // MoveIt's defaults (time_optimal_trajectory_generation.h).
@@ -55,7 +51,7 @@ class TimeOptimal {
   [[nodiscard]] double duration() const noexcept { return times_.back(); }  // s
   // `time` is cut to [0, duration()].
   [[nodiscard]] TrajectoryPoint at(double time) const;
-  // One point each `interval` seconds, and the end. Throws BadInput where the interval is not above 0.
+  // One point each `interval` seconds, and the end, where it stands still; times increase by 1 us at least. Throws BadInput where the interval is not above 0.
   [[nodiscard]] Trajectory resampled(double interval) const;
 
  private:
