@@ -644,7 +644,7 @@ std::string service_type_problem(message::Formats& messages, std::string_view ty
   const message::Format* const request = messages.find_request(type);
   if (request == nullptr && messages.find(type) != nullptr)
     return fmt::format("type {} is no service; use one, like stamped1kb", type);
-  return request == nullptr ? unknown("service type", type, "srv", messages.names(true)) : std::string();
+  return request == nullptr ? unknown("service type", type, "srv", messages.names("srv")) : std::string();
 }
 
 std::string filter_problem(message::Formats& messages, std::string_view type, const std::string& filter) {

@@ -278,7 +278,7 @@ json edge_record(const graph::EdgeView& view) {
   record["publisher"] = view.publisher_node->qualified_name();
   record["topic"] = view.publisher->topic;
   record["subscription"] = view.subscription_node->name_of(*view.subscription);
-  record["size_bytes"] = view.publisher->size_bytes;
+  record["size_bytes"] = view.publisher->sized ? json(view.publisher->size_bytes) : json(nullptr);
   record["frequency_hz"] = view.publisher->frequency_hz;
   name_condition(record, graph::condition_between(*view.publisher_node, *view.subscription_node));
   return record;

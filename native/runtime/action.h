@@ -110,7 +110,6 @@ struct ActionSettings {
   const message::ActionTypes* types = nullptr;  // outlive the runtime
   ActionQos qos{};
   Nanoseconds result_timeout_ns = kResultTimeout;  // of a server: how long a goal that has ended is known; < 0: for good
-  bool status = false;  // of a client: it wants on_status()
   int priority = 0;     // of all its callbacks, as TimerSettings::priority
 };
 
@@ -119,7 +118,7 @@ struct ActionSettings {
 struct GoalAnswer {
   GoalId id{};
   bool accepted = false;
-  std::int64_t stamp_ns = 0;  // when it was accepted, by the server's clock: ns of the wall clock
+  std::int64_t stamp_ns = 0;  // when it was accepted: ns of the server's wall clock; 0 where it does not say it, as rclcpp_action
   Nanoseconds arrived_ns = kUnknownTime;  // as in Delivery, likewise below
 };
 
@@ -162,7 +161,7 @@ class ActionClientHandler {
   virtual void on_result(const GoalResult& result) noexcept = 0;
   // Once for each cancel that was answered. `canceling` are not done yet: their result tells when they are.
   virtual void on_cancel_answer(const CancelAnswer& answer) noexcept = 0;
-  // All goals that the server knows, of other clients as well, whenever one of them changes; with ActionSettings::status.
+  // All goals that the server knows, of other clients as well, whenever one of them changes.
   virtual void on_status(std::span<const GoalState> goals) noexcept { static_cast<void>(goals); }
 };
 
@@ -170,7 +169,7 @@ class ActionClientHandler {
 // stamp those that were accepted no later; with both the ones and the other.
 struct CancelWhich {
   GoalId id{};
-  std::int64_t stamp_ns = 0;  // ns of the wall clock of the server, as GoalAnswer::stamp_ns
+  std::int64_t stamp_ns = 0;  // ns of the server's wall clock, as GoalState::stamp_ns
 };
 
 // Whether its calls say false: what was to be sent was not, and the reason has been reported.
@@ -208,8 +207,9 @@ struct GoalRequest {
 };
 
 // An accepted goal, to be kept as long as somebody works on it. Where the last of those who keep it lets go of it before it
-// has ended, it is CANCELED with the defaults of its result, as rclcpp_action does it, and the handler is told. It may be
-// kept until the runtime is destroyed; after its stop() nothing is sent any more.
+// has ended, it is CANCELED with the defaults of its result, as rclcpp_action does it, and the handler is told. From the
+// runtime's stop() on nothing changes any more; it may be kept for longer than the runtime, but no call may be under way while
+// that is destroyed.
 //
 // Calls that would lead to no state say false, and change nothing; so does one whose message was not sent, which has been
 // reported, but then the goal has ended all the same.

@@ -166,6 +166,8 @@ struct EndpointSettings {
   // is delivered. Of a publisher those of its topic's subscriptions, for a middleware that can leave messages out.
   std::vector<const message::Filter*> filters{};
   int priority = 0;  // of a subscription's callback, as TimerSettings::priority
+  // A topic of an action. Within the process it is delivered whatever its durability: nobody there comes late.
+  bool of_action = false;
 };
 
 // How the messages of a publisher really go, once everything is matched.
@@ -281,8 +283,8 @@ class Client {
 };
 
 // A request that somebody will answer after its handler has returned, from any thread; in virtual time from any handler.
-// Whoever destroys it unanswered while the runtime runs has forgotten it, and Forgotten is told. It may be kept until the
-// runtime is destroyed; after its stop() nothing is sent any more.
+// Whoever destroys it unanswered while the runtime runs has forgotten it, and Forgotten is told. From stop() on nothing is
+// sent any more; it may be kept for longer than the runtime, but no call may be under way while that is destroyed.
 class LateReply {
  public:
   LateReply() = default;
@@ -311,8 +313,8 @@ class Reply {
     static_cast<void>(codec), static_cast<void>(object);
     return false;
   }
-  // Answers later: from here on this one is empty, and what is returned has the request. Null if there is no memory, or it was
-  // answered already.
+  // Answers later: from here on this one is empty, and what is returned has the request. Null if there is no memory, or it is
+  // empty.
   virtual std::unique_ptr<LateReply> later(Forgotten& told) noexcept {
     static_cast<void>(told);
     return nullptr;

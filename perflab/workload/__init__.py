@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import statistics
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
@@ -13,16 +14,20 @@ from perflab.registry import Kind
 from perflab.results.outcome import OwnOutcome
 from perflab.results.phase import ALIGNED
 from perflab.results.source import Source as Source  # what a workload is made of
+from perflab.units import format_duration
 
 if TYPE_CHECKING:
     from perflab.results.figure import OwnFigure, OwnTimes
     from perflab.results.loops import Life, Loops
+    from perflab.results.said import Said
     from perflab.results.starvation import Starvation
     from perflab.results.trial import StarvedThread, Trial
     from perflab.statistics.histogram import Histogram
     from perflab.workload.command import Command
 
 FACTOR = "workload."  # factors of a workload begin so
+
+THREAD_ROLES = ("executors", "middleware")  # of the threads of a process; others are those of its program
 
 PERIODIC = "periodic"  # arrivals of a timer that says nothing of them
 
@@ -50,6 +55,26 @@ class Graph:
     def with_nodes(self) -> Graph:
         """Without the processes of which no node is known: a command is one, and runs no perflab-node."""
         return Graph({**self.document, "processes": [p for p in self.document["processes"] if p["nodes"]]})
+
+    @property
+    def programs(self) -> dict[str, str]:
+        """The processes that have a program in the place of perflab-node, with what that is: a name, or a path."""
+        return {p["name"]: p["program"] for p in self.document["processes"] if p.get("program")}
+
+    def threads_of_program(self, process: str) -> tuple[str, ...]:
+        """What the program of a process calls its threads."""
+        of = next((p.get("threads") or {} for p in self.document["processes"] if p["name"] == process), {})
+        return tuple(name for name in of if name not in THREAD_ROLES)
+
+    @property
+    def limit_ns(self) -> int | None:
+        """Within which one of its processes ends the measured part; None where none does."""
+        return self.document.get("limit_ns")
+
+    @property
+    def enders(self) -> list[str]:
+        """The processes that end the measured part."""
+        return [p["name"] for p in self.document["processes"] if p.get("ends")]
 
     @property
     def own_processes(self) -> list[str]:
@@ -175,6 +200,15 @@ class Ended:
     loops: tuple[Loops, ...] = ()  # of each timer of which they were measured
     lives: tuple[Life, ...] = ()  # of each process that wrote records
     starvation: Starvation | None = None  # who starved whom by the trial's trace; None without one
+    figures: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # that programs said, all values of each
+    times: Mapping[str, Histogram] = field(default_factory=dict)  # likewise, of all processes
+    outcome: str | None = None  # that a program said first
+    reason: str | None = None  # of it
+
+    def passed_on(self) -> Judgement:
+        """What the programs said, as it is; of several values of a figure the median."""
+        medians = {name: statistics.median(values) for name, values in self.figures.items() if values}
+        return Judgement(figures=medians, times=self.times, outcome=self.outcome, reason=self.reason)
 
 
 @dataclass(frozen=True)
@@ -302,13 +336,22 @@ class Workload:
         loops: Sequence[Loops] = (),
         lives: Sequence[Life] = (),
         starvation: Starvation | None = None,
+        said: Said | None = None,
     ) -> tuple[Judgement, OwnOutcome | None]:
         """What its kind says of a trial, and the outcome that this names. Raises whatever the kind raises, and
-        ValueError where it says what it has not declared."""
+        ValueError where it, or a program (`said`), says what it has not declared."""
         if self.origin is None:
             return Judgement(), None
         kind = self.origin.kind
         ended = Ended(self.origin.parameters, trial, directory, tuple(loops), tuple(lives), starvation)
+        if said is not None:
+            if strange := [name for name in said.names if name not in kind.figures]:
+                raise ValueError(f"a program says the figure {strange[0]!r}, which is not declared")
+            if said.outcome is not None and said.outcome not in {own.name for own in kind.outcomes}:
+                raise ValueError(f"a program says the outcome {said.outcome!r}, which is not declared")
+            ended = replace(
+                ended, figures=said.figures, times=said.times, outcome=said.outcome, reason=said.reason
+            )
         found = kind.judge(ended)
         if strange := [name for name in (*found.figures, *found.times) if name not in kind.figures]:
             raise ValueError(f"it has no figure {strange[0]!r}")
@@ -323,9 +366,18 @@ class Made(Workload):
     """A graph that perflab's own nodes run."""
 
     drawn: Graph
-    pins: Pins = Pins()
+    demands: Pins = Pins()
     called: str | None = None  # other than the graph
     plain_kind: ClassVar[str] = "topology"
+
+    @property
+    def pins(self) -> Pins:
+        """A graph one of whose processes ends the measured part has no duration but that limit."""
+        limit_ns = self.drawn.limit_ns
+        if limit_ns is None:
+            return self.demands
+        why = f"{self.drawn.enders[0]} of {self.name} ends the measured part, within {format_duration(limit_ns / 1e9)}"
+        return replace(self.demands, duration_ns=limit_ns, why=why)
 
     @property
     def name(self) -> str:
