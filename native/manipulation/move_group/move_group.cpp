@@ -372,14 +372,6 @@ class MoveGroup final : public program::Application {
     figure(measured, "planning_simplify", times.simplify);
     figure(measured, "planning_parameterize", times.parameterize);
     figure(measured, "planning_validate", times.validate);
-    if (measured && plan.result.succeeded()) {
-      const planning::Trajectory& trajectory = plan.result.trajectory;
-      context_.figure("execution_nominal", trajectory.duration());
-      const double length = trajectory.length();
-      context_.figure("path_length", length);
-      const double straight = (trajectory.points.back().position - trajectory.points.front().position).norm();
-      if (straight > 0.0) context_.figure("path_ratio", length / straight);
-    }
     return plan;
   }
 

@@ -150,6 +150,56 @@ planning::Request request_of(const msg::MotionPlanRequest& message, const Model&
   return request;
 }
 
+namespace {
+
+void write(const planning::JointGoal& goal, const Model& model, msg::Constraints& to) {
+  for (std::size_t i = 0; i < goal.positions.size(); ++i) {
+    msg::JointConstraint& joint = to.joint_constraints.emplace_back();
+    joint.joint_name = model.joints()[i];
+    joint.position = goal.positions[i];
+    joint.tolerance_above = goal.tolerance;
+    joint.tolerance_below = goal.tolerance;
+    joint.weight = 1.0;
+  }
+}
+
+void write(const planning::PoseGoal& goal, const Model& model, msg::Constraints& to) {
+  msg::PositionConstraint& position = to.position_constraints.emplace_back();
+  position.header.frame_id = model.name_of(model.base());
+  position.link_name = model.name_of(goal.link);
+  position.weight = 1.0;
+  SolidPrimitive& sphere = position.constraint_region.primitives.emplace_back();
+  sphere.type = SolidPrimitive::SPHERE;
+  sphere.dimensions = {goal.radius};
+  auto& centre = position.constraint_region.primitive_poses.emplace_back();
+  centre.position.x = goal.position.x();
+  centre.position.y = goal.position.y();
+  centre.position.z = goal.position.z();
+  centre.orientation.w = 1.0;
+  msg::OrientationConstraint& orientation = to.orientation_constraints.emplace_back();
+  orientation.header.frame_id = model.name_of(model.base());
+  orientation.link_name = model.name_of(goal.link);
+  orientation.orientation.x = goal.orientation.x();
+  orientation.orientation.y = goal.orientation.y();
+  orientation.orientation.z = goal.orientation.z();
+  orientation.orientation.w = goal.orientation.w();
+  orientation.absolute_x_axis_tolerance = goal.tolerance.x();
+  orientation.absolute_y_axis_tolerance = goal.tolerance.y();
+  orientation.absolute_z_axis_tolerance = goal.tolerance.z();
+  orientation.parameterization = goal.angles == planning::PoseGoal::Angles::kRotationVector
+                                     ? msg::OrientationConstraint::ROTATION_VECTOR
+                                     : msg::OrientationConstraint::XYZ_EULER_ANGLES;
+  orientation.weight = 1.0;
+}
+
+}  // namespace
+
+msg::Constraints message_of(const planning::Goal& goal, const Model& model) {
+  msg::Constraints message;
+  std::visit([&](const auto& each) { write(each, model, message); }, goal);
+  return message;
+}
+
 messages::trajectory_msgs::msg::JointTrajectory message_of(const planning::Trajectory& trajectory, const Model& model) {
   messages::trajectory_msgs::msg::JointTrajectory message;
   message.header.frame_id = model.name_of(model.base());

@@ -5,6 +5,7 @@
 
 #include "manipulation/planning/planner.h"
 #include "manipulation/robot/robot.h"
+#include "messages/moveit_msgs/msg/constraints.h"
 #include "messages/moveit_msgs/msg/motion_plan_request.h"
 #include "messages/moveit_msgs/msg/robot_state.h"
 #include "messages/trajectory_msgs/msg/joint_trajectory.h"
@@ -22,6 +23,9 @@ struct RefusedRequest {
 // RefusedRequest.
 [[nodiscard]] planning::Request request_of(const messages::moveit_msgs::msg::MotionPlanRequest& message,
                                            const Model& model, const Positions& current);
+
+// A goal as constraints, which request_of() reads as the same goal.
+[[nodiscard]] messages::moveit_msgs::msg::Constraints message_of(const planning::Goal& goal, const Model& model);
 
 // Of the arm's joints, its positions, velocities and accelerations.
 [[nodiscard]] messages::trajectory_msgs::msg::JointTrajectory message_of(const planning::Trajectory& trajectory,
