@@ -40,10 +40,12 @@ bool ClientEnd::call(const void* request, Nanoseconds due_ns, OnReply on_reply) 
 
 // ---- life ----
 
-Host::Host(const graph::Process& process, graph::LiveGraph& live, std::uint64_t seed, Nanoseconds duration_ns)
+Host::Host(const graph::Process& process, graph::LiveGraph& live, std::uint64_t seed, std::uint32_t domain,
+           Nanoseconds duration_ns)
     : process_(process),
       live_(live),
       seed_(seed),
+      domain_(domain),
       duration_ns_(duration_ns),
       options_(json::parse(process.options), "process " + process.name + ", options") {}
 

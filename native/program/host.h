@@ -65,7 +65,8 @@ class detail::ClientEnd {
 class Host final : public Context {
  public:
   // All outlive the host. Throws BadInput where the process's options are no object.
-  Host(const graph::Process& process, graph::LiveGraph& live, std::uint64_t seed, Nanoseconds duration_ns);
+  Host(const graph::Process& process, graph::LiveGraph& live, std::uint64_t seed, std::uint32_t domain,
+       Nanoseconds duration_ns);
   ~Host() override;
 
   // Makes the application. Throws what it throws, and BadInput where options, or threads of the graph, are none of its.
@@ -105,6 +106,7 @@ class Host final : public Context {
   [[nodiscard]] Options& options() noexcept override { return options_; }
   [[nodiscard]] std::uint64_t seed() const noexcept override { return seed_; }
   [[nodiscard]] const std::string& process() const noexcept override { return process_.name; }
+  [[nodiscard]] std::uint32_t domain() const noexcept override { return domain_; }
   void timer(const std::string& node, const std::string& name, Nanoseconds period_ns,
              std::function<void(Nanoseconds)> handler, bool skip_missed) override;
   void thread(const std::string& name, std::function<void(const Running&)> function) override;
@@ -156,6 +158,7 @@ class Host final : public Context {
   const graph::Process& process_;
   graph::LiveGraph& live_;
   const std::uint64_t seed_;
+  const std::uint32_t domain_;
   const Nanoseconds duration_ns_;
   Options options_;
   std::unique_ptr<Application> application_;

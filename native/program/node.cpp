@@ -103,7 +103,7 @@ Node::Node(const Config& config, Control& control, const program::Make& make)
   start_runtime();
   if (make) {
     const Nanoseconds duration_ns = config_.live.ends_by_itself() ? config_.live.duration_ns : config_.graph.limit_ns;
-    host_ = std::make_unique<program::Host>(*processes().front(), *live_, config_.seed, duration_ns);
+    host_ = std::make_unique<program::Host>(*processes().front(), *live_, config_.seed, config_.domain, duration_ns);
     host_->make(make);
   }
   write_process_record();

@@ -457,6 +457,8 @@ class Context {
   [[nodiscard]] const Clock& clock() const noexcept { return clock_; }
   // The process's name in the graph.
   [[nodiscard]] virtual const std::string& process() const noexcept = 0;
+  // The DDS domain of the trial: nobody else on this machine has it meanwhile.
+  [[nodiscard]] virtual std::uint32_t domain() const noexcept = 0;
 
   template <typename Message>
   [[nodiscard]] Publisher<Message> publisher(const std::string& node, const std::string& topic) {

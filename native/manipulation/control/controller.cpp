@@ -42,6 +42,7 @@ double Tracking::rms() const noexcept {
 
 TrajectoryGoal::TrajectoryGoal(Spline spline, Tolerances tolerances)
     : spline_(std::move(spline)), tolerances_(std::move(tolerances)) {
+  from_.resize(spline_.joints());
   stop_.from.resize(spline_.joints());
   stop_.until.resize(spline_.joints());
 }
@@ -163,6 +164,7 @@ void TrajectoryController::take_over(TrajectoryGoal& goal, Nanoseconds now_ns) n
   copy(state_.positions, start_.positions);
   copy(state_.velocities, start_.velocities);
   goal.started_ns_ = now_ns;
+  copy(state_.positions, goal.from_);
   copy(state_.positions, before_);
   goal.status_.store(Status::kActive, std::memory_order_release);
 }
@@ -288,15 +290,14 @@ void TrajectoryController::watch_the_stop(Nanoseconds now_ns) noexcept {
 // As ros2_control's joint limits do with what a controller commands: cut to the range, and to as far as the limit of velocity
 // goes in one cycle.
 void TrajectoryController::limit(Nanoseconds now_ns) noexcept {
-  const double period = last_update_ns_ == kUnknownTime
-                            ? 0.0
-                            : static_cast<double>(now_ns - last_update_ns_) * kSecondsPerNanosecond;
+  const bool first = last_update_ns_ == kUnknownTime;
+  const double period = first ? 0.0 : static_cast<double>(now_ns - last_update_ns_) * kSecondsPerNanosecond;
   bool cut = false;
   for (std::size_t joint = 0; joint < settings_.limits.size(); ++joint) {
     const Limits& limits = settings_.limits[joint];
     const double asked = state_.desired.positions[joint];
     double given = std::clamp(asked, limits.lower, limits.upper);
-    if (period > 0.0) {
+    if (!first) {
       const double furthest = limits.velocity * period;
       given = std::clamp(given, output_before_[joint] - furthest, output_before_[joint] + furthest);
     }

@@ -74,6 +74,8 @@ class TrajectoryGoal {
   // From the last point's time until it ended in success.
   [[nodiscard]] Nanoseconds settling_ns() const noexcept { return ended_ns_ - started_ns_ - spline_.duration(); }
   [[nodiscard]] const Tracking& tracking() const noexcept { return tracking_; }
+  // Where the joints were when it started.
+  [[nodiscard]] std::span<const double> from() const noexcept { return from_; }
 
   // Of a goal that was cancelled or aborted while the arm moved, once it stands still (stopped() is true).
   [[nodiscard]] bool stopped() const noexcept { return stopped_.load(std::memory_order_acquire); }
@@ -99,6 +101,7 @@ class TrajectoryGoal {
   double deviation_ = 0.0;
   Nanoseconds started_ns_ = kUnknownTime, ended_ns_ = kUnknownTime;
   Tracking tracking_;
+  std::vector<double> from_;
   Stop stop_;
 };
 

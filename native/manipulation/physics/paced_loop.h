@@ -2,12 +2,13 @@
 // follow. What is missed is made up for at once, up to a limit; beyond that whole periods are left out.
 //
 // Example:
-//   PacedLoop loop({.period_ns = 1'000'000, .most_behind_ns = 100'000'000}, recorder);
+//   PacedLoop loop({.period_ns = 1'000'000, .most_behind_ns = 100'000'000}, measured_from_ns);
 //   loop.run(start_ns, PacedLoop::Machine{}, [&] { return stopped; }, [&](Nanoseconds due_ns, Nanoseconds woken_ns) { step(); });
 #pragma once
 
+#include <atomic>
 #include <cstdint>
-#include <utility>
+#include <limits>
 
 #include "base/time.h"
 #include "realtime/thread.h"
@@ -22,7 +23,7 @@ class PacedLoop {
     Nanoseconds most_behind_ns = 100'000'000;
   };
 
-  // Of the cycles that were due from `measured_from_ns` on.
+  // Of the cycles that were due from `measured_from_ns` on, and not after measure_until().
   struct Counts {
     std::uint64_t cycles = 0;
     std::uint64_t late = 0;      // began when the next one was due, or later
@@ -48,11 +49,11 @@ class PacedLoop {
       const Nanoseconds woken_ns = time.now();
       if (woken_ns - due_ns > options_.most_behind_ns) {
         const Nanoseconds missed = (woken_ns - due_ns) / options_.period_ns;
-        if (due_ns >= measured_from_ns_) counts_.skipped += static_cast<std::uint64_t>(missed);
+        if (measures(due_ns)) counts_.skipped += static_cast<std::uint64_t>(missed);
         due_ns += missed * options_.period_ns;
       }
       body(due_ns, woken_ns);
-      if (due_ns < measured_from_ns_) continue;
+      if (!measures(due_ns)) continue;
       if (counts_.cycles == 0) {
         counts_.first_due_ns = due_ns;
         counts_.first_woken_ns = woken_ns;
@@ -65,12 +66,19 @@ class PacedLoop {
     }
   }
 
+  // From any thread.
+  void measure_until(Nanoseconds instant) noexcept { measured_until_ns_.store(instant, std::memory_order_relaxed); }
+  [[nodiscard]] bool measures(Nanoseconds due_ns) const noexcept {
+    return due_ns >= measured_from_ns_ && due_ns <= measured_until_ns_.load(std::memory_order_relaxed);
+  }
+
   // For the loop's own thread, or once it has ended.
   [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
 
  private:
   const Options options_;
   const Nanoseconds measured_from_ns_;
+  std::atomic<Nanoseconds> measured_until_ns_{std::numeric_limits<Nanoseconds>::max()};
   Counts counts_;
 };
 

@@ -97,6 +97,8 @@ struct World::Parts {
   std::vector<int> hand_position_of, hand_velocity_of, hand_actuator_of;
   std::vector<double> hand_open;
   std::vector<char> is_object, is_grasped, is_touch_link;  // by body
+  std::vector<int> welds;  // by body; -1: it cannot be grasped
+  int tip = 0;
   std::vector<std::pair<int, int>> allowed;
 
   [[nodiscard]] int body(const std::string& name) const {
@@ -105,7 +107,7 @@ struct World::Parts {
     return found;
   }
   [[nodiscard]] int weld(const std::string& object) const {
-    const int found = mj_name2id(model.get(), mjOBJ_EQUALITY, (object + kWeld).c_str());
+    const int found = welds[static_cast<std::size_t>(body(object))];
     if (found < 0) throw BadInput(quote(object) + " cannot be grasped: it has no mass in its scene");
     return found;
   }
@@ -134,7 +136,13 @@ World::World(const std::string& robot, const Scene& scene, const Options& option
   }
   const auto bodies = static_cast<std::size_t>(model.nbody);
   for (auto* each : {&parts.is_object, &parts.is_grasped, &parts.is_touch_link}) each->resize(bodies);
-  for (const SceneObject& object : scene.objects) parts.is_object[static_cast<std::size_t>(parts.body(object.name))] = 1;
+  parts.welds.assign(bodies, -1);
+  parts.tip = parts.body(parts.robot.tip);
+  for (const SceneObject& object : scene.objects) {
+    const auto body = static_cast<std::size_t>(parts.body(object.name));
+    parts.is_object[body] = 1;
+    parts.welds[body] = mj_name2id(&model, mjOBJ_EQUALITY, (object.name + kWeld).c_str());
+  }
   for (const std::string& link : parts.robot.touch_links) {
     parts.is_touch_link[static_cast<std::size_t>(parts.body(link))] = 1;
   }
@@ -215,6 +223,21 @@ Pose World::pose(Link link) const {
 
 Pose World::object(const std::string& name) const { return pose(Link{parts_->body(name)}); }
 
+bool World::holds(const std::string& object) const noexcept {
+  const Parts& parts = *parts_;
+  const mjData& data = *parts.data;
+  const int body = mj_name2id(parts.model.get(), mjOBJ_BODY, object.c_str());
+  int first = -1;
+  for (int each = 0; each < data.ncon; ++each) {
+    int link = parts.model->geom_bodyid[data.contact[each].geom[0]], other = parts.model->geom_bodyid[data.contact[each].geom[1]];
+    if (link == body) std::swap(link, other);
+    if (other != body || !parts.is_touch_link[static_cast<std::size_t>(link)]) continue;
+    if (first >= 0 && first != link) return true;
+    first = link;
+  }
+  return false;
+}
+
 std::optional<World::Touch> World::touch() const noexcept {
   const Parts& parts = *parts_;
   const mjData& data = *parts.data;
@@ -244,8 +267,7 @@ void World::allow(const std::string& first, const std::string& second) {
 void World::grasp(const std::string& object) {
   Parts& parts = *parts_;
   const int weld = parts.weld(object);
-  const Link tip{mj_name2id(parts.model.get(), mjOBJ_BODY, parts.robot.tip.c_str())};
-  const Pose relative = pose(tip).inverse() * this->object(object);
+  const Pose relative = pose(Link{parts.tip}).inverse() * this->object(object);
   const Eigen::Quaterniond turned(relative.linear());
   mjtNum* const data = parts.model->eq_data + weld * mjNEQDATA;
   for (int axis = 0; axis < 3; ++axis) data[axis] = 0.0;

@@ -2,7 +2,7 @@
 // have, gravity compensated as the robot's own controller does, contacts. Deterministic: the same commands from the same
 // start give the same states, bit by bit.
 //
-// Units and frames as in robot.h. One thread at a time. Nothing allocates after construction but energy() and copies.
+// Units and frames as in robot.h. One thread at a time. Nothing but snapshot() and allow() allocates after construction.
 // Errors: BadInput at construction and for names; a simulation that diverges says so in diverged().
 //
 // Example:
@@ -79,6 +79,8 @@ class World {
   // From now on the two may touch without that being a collision, e.g. fingers and the box that they take.
   void allow(const std::string& first, const std::string& second);
 
+  // Whether two links that may touch what the hand holds (fingers) touch the object.
+  [[nodiscard]] bool holds(const std::string& object) const noexcept;
   // Fixes an object to the link as they are now, as a firm grasp does. Throws BadInput for what cannot move.
   void grasp(const std::string& object);
   void release(const std::string& object);

@@ -1,7 +1,6 @@
 #include "manipulation/planning/planner.h"
 
 #include <ompl/base/goals/GoalStates.h>
-#include <ompl/base/spaces/RealVectorStateSpace.h>
 #include <ompl/geometric/PathHybridization.h>
 #include <ompl/geometric/SimpleSetup.h>
 #include <ompl/util/Console.h>
@@ -19,6 +18,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "manipulation/planning/error_codes.h"
+#include "manipulation/planning/joint_space.h"
 #include "manipulation/planning/planners.h"
 
 namespace perflab::manipulation::planning {
@@ -26,32 +26,7 @@ namespace {
 
 namespace ob = ompl::base;
 namespace og = ompl::geometric;
-using SpaceState = ob::RealVectorStateSpace::StateType;
-
-// MoveIt's space of an arm: distance and extent are sums over the joints (JointModelGroup::distance).
-class JointSpace final : public ob::RealVectorStateSpace {
- public:
-  explicit JointSpace(const Model& model) : RealVectorStateSpace(static_cast<unsigned>(model.joints().size())) {
-    ob::RealVectorBounds bounds(dimension_);
-    for (unsigned i = 0; i < dimension_; ++i) {
-      bounds.setLow(i, model.limits()[i].lower);
-      bounds.setHigh(i, model.limits()[i].upper);
-    }
-    setBounds(bounds);
-  }
-  double getMaximumExtent() const override {
-    double sum = 0.0;
-    for (unsigned i = 0; i < dimension_; ++i) sum += bounds_.high[i] - bounds_.low[i];
-    return sum;
-  }
-  double distance(const ob::State* first, const ob::State* second) const override {
-    double sum = 0.0;
-    for (unsigned i = 0; i < dimension_; ++i) {
-      sum += std::abs(first->as<StateType>()->values[i] - second->as<StateType>()->values[i]);
-    }
-    return sum;
-  }
-};
+using SpaceState = JointSpace::StateType;
 
 // Copies of the scene for the threads that check states: a thread takes one for each check and gives it back. Some planners
 // have more threads than they are attempts; for those a further copy is made.

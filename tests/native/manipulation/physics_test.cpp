@@ -226,11 +226,13 @@ TEST(World, AGraspedBoxGoesAlong) {
   simulation.reset(*at);
   const auto first = simulation.world.touch();
   EXPECT_FALSE(first.has_value()) << first->link << " " << first->other;
+  EXPECT_FALSE(simulation.world.holds("workpiece"));
   simulation.world.command_hand(0.02);
   simulation.world.allow("workpiece", "panda_leftfinger");
   simulation.world.allow("panda_rightfinger", "workpiece");
   simulation.run_for(300 * kMs);
   EXPECT_LT(simulation.world.hand(), 0.03);
+  EXPECT_TRUE(simulation.world.holds("workpiece"));
   EXPECT_THROW(simulation.world.grasp("table"), BadInput);
   simulation.world.grasp("workpiece");
   Positions up = *at;

@@ -1,0 +1,350 @@
+#include "manipulation/controllers/controllers.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "manipulation/controllers/messages.h"
+
+namespace perflab::manipulation {
+namespace {
+
+constexpr Nanoseconds kMonitorPeriod = 50'000'000;  // action_monitor_rate 20
+constexpr double kSecondsPerNanosecond = 1e-9;
+// A gripper has reached what it was told within this (goal_tolerance), or stands still below this velocity for three looks.
+constexpr double kHandTolerance = 0.001, kHandStandstill = 0.001;
+constexpr int kHandQuiet = 3;
+
+const char* const kBroadcaster = "/joint_state_broadcaster";
+const char* const kHandNode = "/panda_hand_controller";
+
+double seconds(Nanoseconds time_ns) noexcept { return static_cast<double>(time_ns) * kSecondsPerNanosecond; }
+
+TrajectoryController::Settings settings_of(program::Options& options, const Model& model) {
+  TrajectoryController::Settings settings;
+  settings.joints = model.joints();
+  for (const JointLimits& each : model.limits()) {
+    settings.limits.push_back({each.lower, each.upper, each.velocity, each.acceleration});
+  }
+  settings.path_tolerance = options.number("path_tolerance", 0.0, 0.0, 10.0);
+  settings.goal_tolerance = options.number("goal_tolerance", 0.0, 0.0, 10.0);
+  settings.goal_time_ns = options.duration("goal_time", settings.goal_time_ns);
+  settings.on_cancel = options.word("on_cancel", {"hold", "decelerate"}, "hold") == "hold"
+                           ? TrajectoryController::OnCancel::kHold
+                           : TrajectoryController::OnCancel::kDecelerate;
+  return settings;
+}
+
+template <typename Numbers>
+std::vector<double> vector_of(const Numbers& numbers) {
+  return {numbers.begin(), numbers.end()};
+}
+
+template <typename Point>
+void write_point(const JointState& from, Point& to) {
+  write_numbers(from.positions, to.positions);
+  write_numbers(from.velocities, to.velocities);
+  write_numbers(from.accelerations, to.accelerations);
+}
+
+template <typename Point>
+void write_point(std::span<const double> positions, std::span<const double> velocities, Point& to) {
+  write_numbers(positions, to.positions);
+  write_numbers(velocities, to.velocities);
+}
+
+double distance(std::span<const double> first, std::span<const double> second) noexcept {
+  double sum = 0.0;
+  for (std::size_t each = 0; each < first.size(); ++each) sum += (first[each] - second[each]) * (first[each] - second[each]);
+  return std::sqrt(sum);
+}
+
+}  // namespace
+
+std::string link_name(const program::Context& context) {
+  return "perflab-hardware-" + std::to_string(context.domain());
+}
+
+Controllers::Snapshot::Snapshot(std::size_t joints) : efforts(joints) {
+  state.desired = JointState(joints);
+  for (auto* each : {&state.positions, &state.velocities, &state.position_errors, &state.velocity_errors, &state.output}) {
+    each->resize(joints);
+  }
+}
+
+Controllers::Controllers(program::Context& context, std::shared_ptr<const Model> model)
+    : context_(context),
+      model_(std::move(model)),
+      controller_(settings_of(context.options(), *model_)),
+      arm_node_("/" + model_->group() + "_controller"),
+      snapshot_(model_->joints().size()),
+      control_period_(context.times("control_period")),
+      control_lateness_(context.times("control_lateness")),
+      control_execution_(context.times("control_execution")),
+      measured_until_ns_(std::numeric_limits<Nanoseconds>::max()),
+      latest_(snapshot_),
+      joint_states_(context.publisher<messages::sensor_msgs::msg::JointState>(kBroadcaster, "/joint_states")),
+      dynamic_joint_states_(
+          context.publisher<messages::control_msgs::msg::DynamicJointState>(kBroadcaster, "/dynamic_joint_states")),
+      controller_state_(context.publisher<messages::control_msgs::msg::JointTrajectoryControllerState>(
+          arm_node_, arm_node_ + "/controller_state")),
+      seen_(snapshot_),
+      hand_seen_(snapshot_),
+      hand_command_(model_->hand_open()) {
+  advertise(context);
+  const auto publish_by = [&](const char* thread, void (Controllers::*publish)(const Snapshot&)) {
+    publishers_.push_back(std::make_unique<RealtimePublisher<Snapshot>>(
+        context, thread, snapshot_, [this, publish](const Snapshot& at) { (this->*publish)(at); }));
+  };
+  publish_by("joint_states", &Controllers::publish_joint_states);
+  publish_by("dynamic_states", &Controllers::publish_dynamic_joint_states);
+  publish_by("arm_state", &Controllers::publish_controller_state);
+
+  program::ActionServerHandlers<FollowJointTrajectory> arm;
+  arm.on_goal = [this](const program::GoalId&, const FollowJointTrajectory::Goal& goal) {
+    Trajectory trajectory;
+    Tolerances tolerances;
+    const std::optional<Refusal> refusal = plan(goal, trajectory, tolerances);
+    if (!refusal) return program::GoalResponse::kAcceptAndExecute;
+    context_.outcome("goal_rejected", std::string(to_text(refusal->error)) + ": the trajectory " + refusal->text);
+    return program::GoalResponse::kReject;
+  };
+  arm.on_accepted = [this](program::Goal<FollowJointTrajectory> goal) { accept(std::move(goal)); };
+  arm.on_cancel = [this](const program::GoalId& id) {
+    const std::scoped_lock lock(goals_mutex_);
+    for (Open& each : open_) {
+      if (each.answer.id() == id) return controller_.cancel(*each.goal);
+    }
+    return false;
+  };
+  context.on_goals<FollowJointTrajectory>(arm_node_, arm_node_ + "/follow_joint_trajectory", std::move(arm));
+  context.timer(arm_node_, "action_monitor", kMonitorPeriod, [this](Nanoseconds) { monitor(); });
+
+  if (!context.options().flag("gripper", false)) return;
+  program::ActionServerHandlers<GripperCommand> hand;
+  hand.on_goal = [this](const program::GoalId&, const GripperCommand::Goal& goal) {
+    const double asked = goal.command.position;
+    const bool can = asked >= model_->hand_closed() - 1e-9 && asked <= model_->hand_open() + 1e-9;
+    return can ? program::GoalResponse::kAcceptAndExecute : program::GoalResponse::kReject;
+  };
+  hand.on_accepted = [this](program::Goal<GripperCommand> goal) {
+    const std::scoped_lock lock(hand_mutex_);
+    if (grip_) grip_->answer.abort({});
+    const double position = (*goal).command.position;
+    hand_command_.store(position, std::memory_order_relaxed);
+    grip_.emplace(OpenGrip{std::move(goal), position});
+  };
+  context.on_goals<GripperCommand>(kHandNode, std::string(kHandNode) + "/gripper_cmd", std::move(hand));
+  context.timer(kHandNode, "action_monitor", kMonitorPeriod, [this](Nanoseconds) { monitor_hand(); });
+}
+
+// What never changes of messages, and the memory of the rest.
+void Controllers::advertise(program::Context&) {
+  const std::vector<std::string>& joints = model_->joints();
+  std::vector<std::string> all = joints;
+  if (!model_->hand_joint().empty()) all.push_back(model_->hand_joint());
+  joint_states_.message().name = all;
+  auto& dynamic = dynamic_joint_states_.message();
+  dynamic.joint_names = all;
+  dynamic.interface_values.resize(all.size());
+  for (std::size_t each = 0; each < all.size(); ++each) {
+    dynamic.interface_values[each].interface_names = {"position", "velocity", "effort"};
+    dynamic.interface_values[each].values.resize(3);
+  }
+  auto& state = controller_state_.message();
+  state.joint_names = joints;
+  state.speed_scaling_factor = 1.0;
+  feedback_.joint_names = joints;
+  publish_joint_states(snapshot_);
+}
+
+void Controllers::reset(std::span<const double> positions) { controller_.reset(positions); }
+
+void Controllers::cycle(const Measured& measured, Nanoseconds due_ns, Nanoseconds woken_ns) noexcept {
+  controller_.update(measured.time_ns, measured.positions, measured.velocities);
+  snapshot_.due_ns = due_ns;
+  snapshot_.state = controller_.state();
+  std::copy(measured.efforts.begin(), measured.efforts.end(), snapshot_.efforts.begin());
+  snapshot_.hand = measured.hand;
+  snapshot_.hand_velocity = measured.hand_velocity;
+  latest_.offer(snapshot_);
+  for (const auto& publisher : publishers_) publisher->offer(snapshot_);
+
+  const Nanoseconds done_ns = context_.clock().now();
+  if (last_woken_ns_ != kUnknownTime) control_period_.record(woken_ns - last_woken_ns_, woken_ns);
+  last_woken_ns_ = woken_ns;
+  control_lateness_.record(woken_ns - due_ns, woken_ns);
+  control_execution_.record(done_ns - woken_ns, woken_ns);
+  const bool measures = due_ns > measured_from_ns_ && due_ns <= measured_until_ns_.load(std::memory_order_relaxed);
+  if (measures && done_ns - due_ns >= kPeriod) overruns_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Controllers::publish_joint_states(const Snapshot& at) {
+  auto& message = joint_states_.message();
+  const bool hand = !model_->hand_joint().empty();
+  const std::size_t arm = at.state.positions.size(), all = arm + (hand ? 1 : 0);
+  for (auto* each : {&message.position, &message.velocity, &message.effort}) {
+    if (each->size() != all) each->resize(all);
+  }
+  for (std::size_t joint = 0; joint < arm; ++joint) {
+    message.position[joint] = at.state.positions[joint];
+    message.velocity[joint] = at.state.velocities[joint];
+    message.effort[joint] = at.efforts[joint];
+  }
+  if (hand) {
+    message.position[arm] = at.hand;
+    message.velocity[arm] = at.hand_velocity;
+  }
+  if (at.due_ns == 0) return;  // of advertise()
+  write_stamp(at.state.time_ns, message.header.stamp);
+  joint_states_.publish(at.due_ns);
+}
+
+void Controllers::publish_dynamic_joint_states(const Snapshot& at) {
+  auto& message = dynamic_joint_states_.message();
+  for (std::size_t joint = 0; joint < at.state.positions.size(); ++joint) {
+    auto& values = message.interface_values[joint].values;
+    values[0] = at.state.positions[joint];
+    values[1] = at.state.velocities[joint];
+    values[2] = at.efforts[joint];
+  }
+  if (message.interface_values.size() > at.state.positions.size()) {
+    auto& values = message.interface_values.back().values;
+    values[0] = at.hand;
+    values[1] = at.hand_velocity;
+  }
+  write_stamp(at.state.time_ns, message.header.stamp);
+  dynamic_joint_states_.publish(at.due_ns);
+}
+
+void Controllers::publish_controller_state(const Snapshot& at) {
+  auto& message = controller_state_.message();
+  write_point(at.state.desired, message.reference);
+  write_point(at.state.positions, at.state.velocities, message.feedback);
+  write_point(at.state.position_errors, at.state.velocity_errors, message.error);
+  write_numbers(at.state.output, message.output.positions);
+  write_stamp(at.state.time_ns, message.header.stamp);
+  controller_state_.publish(at.due_ns);
+}
+
+std::optional<Refusal> Controllers::plan(const FollowJointTrajectory::Goal& goal, Trajectory& trajectory,
+                                         Tolerances& tolerances) const {
+  for (const auto& each : goal.trajectory.joint_names) trajectory.joints.push_back(each.string());
+  for (const auto& point : goal.trajectory.points) {
+    trajectory.points.push_back({read_stamp(point.time_from_start), vector_of(point.positions),
+                                 vector_of(point.velocities), vector_of(point.accelerations)});
+  }
+  if (auto refusal = check(trajectory, model_->joints())) return refusal;
+  const auto read = [](const auto& asked) {
+    std::vector<JointTolerance> all;
+    for (const auto& each : asked) all.push_back({each.name.string(), each.position, each.velocity});
+    return all;
+  };
+  if (auto wrong = controller_.apply(read(goal.path_tolerance), read(goal.goal_tolerance),
+                                     read_stamp(goal.goal_time_tolerance), tolerances)) {
+    return Refusal{TrajectoryError::kInvalidGoal, "has a " + *wrong};
+  }
+  return std::nullopt;
+}
+
+void Controllers::accept(program::Goal<FollowJointTrajectory> goal) {
+  Trajectory trajectory;
+  Tolerances tolerances;
+  if (plan(*goal, trajectory, tolerances)) return;  // it was looked at before
+  const std::scoped_lock lock(goals_mutex_);
+  open_.push_back({controller_.accept(trajectory, tolerances), std::move(goal)});
+}
+
+void Controllers::monitor() {
+  const std::scoped_lock lock(goals_mutex_);
+  report_stops();
+  for (Open& each : open_) {
+    if (each.goal->ended()) {
+      finish(*each.goal, each.answer);
+      report(*each.goal);
+      if (each.goal->status() != TrajectoryGoal::Status::kSucceeded) stopping_.push_back(each.goal);
+    } else if (each.goal->status() == TrajectoryGoal::Status::kActive) {
+      latest_.read(seen_);
+      write_stamp(seen_.state.time_ns, feedback_.header.stamp);
+      write_point(seen_.state.desired, feedback_.desired);
+      write_point(seen_.state.positions, seen_.state.velocities, feedback_.actual);
+      write_point(seen_.state.position_errors, seen_.state.velocity_errors, feedback_.error);
+      each.answer.feedback(feedback_);
+    }
+  }
+  std::erase_if(open_, [](const Open& each) { return each.goal->ended(); });
+}
+
+void Controllers::finish(const TrajectoryGoal& goal, const program::Goal<FollowJointTrajectory>& open) {
+  FollowJointTrajectory::Result result;
+  result.error_code = static_cast<std::int32_t>(goal.error());
+  const std::string reason = goal.reason(model_->joints());
+  result.error_string = reason;
+  switch (goal.status()) {
+    case TrajectoryGoal::Status::kSucceeded:
+      open.succeed(result);
+      return;
+    case TrajectoryGoal::Status::kCanceled:
+      // One that another goal replaced was never asked to be cancelled, and can end by being aborted alone.
+      if (!open.canceled(result)) open.abort(result);
+      return;
+    default:
+      open.abort(result);
+      context_.outcome(goal.error() == TrajectoryError::kPathToleranceViolated ? "path_tolerance" : "goal_tolerance",
+                       reason);
+  }
+}
+
+void Controllers::report(const TrajectoryGoal& goal) {
+  if (goal.started_ns() == kUnknownTime) return;
+  context_.figure("execution_controller", seconds(goal.ended_ns() - goal.started_ns()));
+  context_.figure("tracking_rms", goal.tracking().rms());
+  context_.figure("tracking_max", goal.tracking().most);
+  if (goal.status() != TrajectoryGoal::Status::kSucceeded) return;
+  context_.figure("settling", seconds(goal.settling_ns()));
+  context_.figure("path_length", goal.tracking().path_length);
+  // Of a motion to where the arm was already there is none.
+  const double straight = distance(goal.from(), goal.spline().goal());
+  if (straight > 1e-3) context_.figure("path_ratio", goal.tracking().path_length / straight);
+}
+
+void Controllers::report_stops() {
+  for (const std::shared_ptr<TrajectoryGoal>& goal : stopping_) {
+    if (!goal->stopped()) continue;
+    State state(model_);
+    state.set(goal->stop().from);
+    const Eigen::Vector3d from = state.pose(model_->tip()).translation();
+    state.set(goal->stop().until);
+    context_.figure("stop_latency", seconds(goal->stop().until_ns - goal->stop().from_ns));
+    context_.figure("stopping_distance", (state.pose(model_->tip()).translation() - from).norm());
+  }
+  std::erase_if(stopping_, [](const auto& goal) { return goal->stopped(); });
+}
+
+void Controllers::monitor_hand() {
+  const std::scoped_lock lock(hand_mutex_);
+  if (!grip_) return;
+  latest_.read(hand_seen_);
+  GripperCommand::Result result;
+  result.position = hand_seen_.hand;
+  result.reached_goal = std::abs(hand_seen_.hand - grip_->position) <= kHandTolerance;
+  grip_->quiet = std::abs(hand_seen_.hand_velocity) <= kHandStandstill ? grip_->quiet + 1 : 0;
+  result.stalled = !result.reached_goal && grip_->quiet >= kHandQuiet;
+  if (!result.reached_goal && !result.stalled) return;
+  grip_->answer.succeed(result);
+  grip_.reset();
+}
+
+void Controllers::start(const program::Start& start) noexcept { measured_from_ns_ = start.measured_from_ns; }
+void Controllers::end(Nanoseconds at_ns) noexcept { measured_until_ns_.store(at_ns, std::memory_order_relaxed); }
+
+void Controllers::stop() {
+  for (const auto& publisher : publishers_) publisher->stop();
+  {
+    const std::scoped_lock lock(goals_mutex_);
+    report_stops();
+  }
+  context_.figure("overruns", static_cast<double>(overruns_.load(std::memory_order_relaxed)));
+}
+
+}  // namespace perflab::manipulation

@@ -1,0 +1,138 @@
+// The controllers of the arm as ros2_control runs them: a trajectory controller with its action server, a broadcaster of joint
+// states, and a gripper. Whoever owns the control loop calls cycle(); messages leave by threads of their own.
+//
+// Names, types and rates are those of ros2_control (Jazzy):
+//   /joint_states, /dynamic_joint_states                   each cycle, by node /joint_state_broadcaster
+//   /panda_arm_controller/controller_state                 each cycle, by node /panda_arm_controller
+//   /panda_arm_controller/follow_joint_trajectory          results and feedback by a timer of 20 Hz (action_monitor_rate)
+//   /panda_hand_controller/gripper_cmd                     likewise, where the graph has the node /panda_hand_controller
+// The arm's controller is named by the robot's group.
+//
+// Figures, one for each goal that was executed: execution_controller (from its start to its end by the robot's time),
+// tracking_rms, tracking_max, settling, path_length, path_ratio; of one that was cancelled or aborted in motion stop_latency
+// and stopping_distance.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "manipulation/control/controller.h"
+#include "manipulation/controllers/realtime_publisher.h"
+#include "manipulation/robot/robot.h"
+#include "messages/control_msgs/action/follow_joint_trajectory.h"
+#include "messages/control_msgs/action/gripper_command.h"
+#include "messages/control_msgs/msg/dynamic_joint_state.h"
+#include "messages/control_msgs/msg/joint_trajectory_controller_state.h"
+#include "messages/sensor_msgs/msg/joint_state.h"
+#include "program/program.h"
+
+namespace perflab::manipulation {
+
+// What the hardware says.
+struct Measured {
+  Nanoseconds time_ns = 0;  // the robot's
+  std::span<const double> positions, velocities, efforts;
+  double hand = 0.0, hand_velocity = 0.0;
+};
+
+// By which the two sides of HardwareLink find each other: one pair in a trial's domain.
+[[nodiscard]] std::string link_name(const program::Context& context);
+
+class Controllers {
+ public:
+  static constexpr Nanoseconds kPeriod = 2'000'000;  // update_rate 500
+
+  // Reads options: path_tolerance and goal_tolerance (rad, 0: none), goal_time, on_cancel (hold or decelerate).
+  Controllers(program::Context& context, std::shared_ptr<const Model> model);
+
+  // Where the arm is before the first cycle.
+  void reset(std::span<const double> positions);
+
+  // By the control loop, which began the cycle at `woken_ns` that was due at `due_ns`. Neither waits nor allocates.
+  void cycle(const Measured& measured, Nanoseconds due_ns, Nanoseconds woken_ns) noexcept;
+  // What the joints shall do: positions, and the velocities that belong to them.
+  [[nodiscard]] std::span<const double> command() const noexcept { return controller_.state().output; }
+  [[nodiscard]] std::span<const double> command_velocities() const noexcept { return controller_.state().desired.velocities; }
+  // The opening of a finger that was asked for last.
+  [[nodiscard]] double hand_command() const noexcept { return hand_command_.load(std::memory_order_relaxed); }
+
+  // Application's.
+  void start(const program::Start& start) noexcept;
+  void end(Nanoseconds at_ns) noexcept;
+  void stop();
+
+ private:
+  using FollowJointTrajectory = messages::control_msgs::action::FollowJointTrajectory;
+  using GripperCommand = messages::control_msgs::action::GripperCommand;
+
+  // Of one cycle.
+  struct Snapshot {
+    explicit Snapshot(std::size_t joints);
+    Nanoseconds due_ns = 0;
+    TrajectoryController::State state;
+    std::vector<double> efforts;
+    double hand = 0.0, hand_velocity = 0.0;
+  };
+
+  void advertise(program::Context& context);
+  void publish_joint_states(const Snapshot& at);
+  void publish_dynamic_joint_states(const Snapshot& at);
+  void publish_controller_state(const Snapshot& at);
+  [[nodiscard]] std::optional<Refusal> plan(const FollowJointTrajectory::Goal& goal, Trajectory& trajectory,
+                                            Tolerances& tolerances) const;
+  void accept(program::Goal<FollowJointTrajectory> goal);
+  void monitor();
+  void finish(const TrajectoryGoal& goal, const program::Goal<FollowJointTrajectory>& open);
+  void report(const TrajectoryGoal& goal);
+  void report_stops();
+  void monitor_hand();
+
+  program::Context& context_;
+  const std::shared_ptr<const Model> model_;
+  TrajectoryController controller_;
+  std::string arm_node_;
+
+  // Of the control loop.
+  Snapshot snapshot_;
+  program::Times& control_period_;
+  program::Times& control_lateness_;
+  program::Times& control_execution_;
+  Nanoseconds last_woken_ns_ = kUnknownTime;
+  Nanoseconds measured_from_ns_ = 0;
+  std::atomic<Nanoseconds> measured_until_ns_;
+  std::atomic<std::uint64_t> overruns_{0};
+
+  Latest<Snapshot> latest_;
+  program::Publisher<messages::sensor_msgs::msg::JointState> joint_states_;
+  program::Publisher<messages::control_msgs::msg::DynamicJointState> dynamic_joint_states_;
+  program::Publisher<messages::control_msgs::msg::JointTrajectoryControllerState> controller_state_;
+  std::vector<std::unique_ptr<RealtimePublisher<Snapshot>>> publishers_;
+
+  // Of the action servers; the timer and the handlers of a node may run at once.
+  struct Open {
+    std::shared_ptr<TrajectoryGoal> goal;
+    program::Goal<FollowJointTrajectory> answer;
+  };
+  std::mutex goals_mutex_;
+  std::vector<Open> open_;  // in the order in which they were accepted
+  std::vector<std::shared_ptr<TrajectoryGoal>> stopping_;
+  Snapshot seen_;
+  FollowJointTrajectory::Feedback feedback_;
+
+  struct OpenGrip {
+    program::Goal<GripperCommand> answer;
+    double position;
+    int quiet = 0;  // looks at which the fingers stood still
+  };
+  std::mutex hand_mutex_;
+  std::optional<OpenGrip> grip_;
+  Snapshot hand_seen_;
+  std::atomic<double> hand_command_;
+};
+
+}  // namespace perflab::manipulation

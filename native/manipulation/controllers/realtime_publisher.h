@@ -1,0 +1,85 @@
+// What a control loop hands to other threads without ever waiting for one: its latest value, and a publisher with a thread of
+// its own, as realtime_tools::RealtimePublisher is in ros2_control.
+//
+// Example:
+//   RealtimePublisher<Snapshot> publisher(context, "joint_states", Snapshot(joints), [&](const Snapshot& at) { publish(at); });
+//   publisher.offer(now);   // by the control loop
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "program/program.h"
+
+namespace perflab::manipulation {
+
+// The copy must not allocate: a value's vectors have their size from the beginning.
+template <typename Value>
+class Latest {
+ public:
+  explicit Latest(Value first) : value_(std::move(first)) {}
+
+  // By one thread. False where the reader is looking at that moment; then nothing happens.
+  bool offer(const Value& value) noexcept {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) return false;
+    value_ = value;
+    return true;
+  }
+  void read(Value& into) const {
+    const std::scoped_lock lock(mutex_);
+    into = value_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  Value value_;
+};
+
+// Its thread has to be among the process's `threads` in the graph. One that is slower than the loop leaves values out.
+template <typename Value>
+class RealtimePublisher {
+ public:
+  RealtimePublisher(program::Context& context, const std::string& thread, const Value& first,
+                    std::function<void(const Value&)> publish)
+      : latest_(first), taken_(first), publish_(std::move(publish)) {
+    context.thread(thread, [this](const program::Running& running) { run(running); });
+  }
+
+  void offer(const Value& value) noexcept {
+    if (!latest_.offer(value)) return;
+    number_.fetch_add(1, std::memory_order_release);
+    number_.notify_one();
+  }
+  // Lets the thread see that it shall end.
+  void stop() noexcept {
+    ending_.store(true, std::memory_order_release);
+    number_.fetch_add(1, std::memory_order_release);
+    number_.notify_one();
+  }
+
+ private:
+  void run(const program::Running& running) {
+    std::uint32_t seen = 0;
+    while (!running.stopped() && !ending_.load(std::memory_order_acquire)) {
+      number_.wait(seen, std::memory_order_acquire);
+      const std::uint32_t number = number_.load(std::memory_order_acquire);
+      if (number == seen || ending_.load(std::memory_order_acquire)) continue;
+      seen = number;
+      latest_.read(taken_);
+      publish_(taken_);
+    }
+  }
+
+  Latest<Value> latest_;
+  Value taken_;
+  std::function<void(const Value&)> publish_;
+  std::atomic<std::uint32_t> number_{0};
+  std::atomic<bool> ending_{false};
+};
+
+}  // namespace perflab::manipulation
