@@ -40,7 +40,16 @@ class BasicText {
   BasicText(const std::basic_string<Character>& text) { assign(text); }
   BasicText(const BasicText& other) { assign(other.view()); }
   BasicText(BasicText&& other) : BasicText() { swap(other); }
+// GCC 12 takes memory of a struct that an exception left half made, or that was swapped away, for what is freed here.
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuse-after-free"
+#endif
   ~BasicText() { std::free(data_); }
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
+#pragma GCC diagnostic pop
+#endif
   BasicText& operator=(const BasicText& other) {
     if (this != &other) assign(other.view());
     return *this;

@@ -1,0 +1,464 @@
+#include "manipulation/move_group/move_group.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <list>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/random.h"
+#include "manipulation/move_group/execution.h"
+#include "manipulation/move_group/planning_scene.h"
+#include "manipulation/move_group/requests.h"
+#include "manipulation/move_group/sim_clock.h"
+#include "manipulation/move_group/state_monitor.h"
+#include "manipulation/planning/error_codes.h"
+#include "manipulation/planning/planner.h"
+#include "messages/control_msgs/action/follow_joint_trajectory.h"
+#include "messages/moveit_msgs/action/move_group.h"
+#include "messages/moveit_msgs/msg/display_trajectory.h"
+#include "messages/moveit_msgs/msg/planning_scene.h"
+#include "messages/rosgraph_msgs/msg/clock.h"
+#include "messages/sensor_msgs/msg/joint_state.h"
+
+namespace perflab::manipulation {
+namespace {
+
+using messages::control_msgs::action::FollowJointTrajectory;
+using messages::moveit_msgs::msg::DisplayTrajectory;
+using messages::rosgraph_msgs::msg::Clock;
+using messages::sensor_msgs::msg::JointState;
+using MoveGroupAction = messages::moveit_msgs::action::MoveGroup;
+using SceneMessage = messages::moveit_msgs::msg::PlanningScene;
+
+constexpr const char* kNode = "/move_group";
+constexpr const char* kMonitorNode = "/move_group_private";
+constexpr const char* kClockNode = "/move_group_clock";
+
+double seconds(Nanoseconds time) { return static_cast<double>(time) / static_cast<double>(kNanosecondsPerSecond); }
+
+// The controller behind its action.
+class ActionController final : public Controller {
+ public:
+  ActionController(program::ActionClient<FollowJointTrajectory> client, const PlanningScene& scene)
+      : client_(client), scene_(scene) {}
+
+  bool send(const planning::Trajectory& trajectory, Handlers handlers) override {
+    FollowJointTrajectory::Goal goal;
+    goal.trajectory = message_of(trajectory, *scene_.model());
+    program::GoalHandlers<FollowJointTrajectory> to;
+    to.on_response = [answer = handlers.on_answer](bool accepted, std::int64_t) { answer(accepted); };
+    to.on_result = [then = handlers.on_result](program::GoalStatus status, const FollowJointTrajectory::Result& result) {
+      then({status_of(status), result.error_code, result.error_string.string()});
+    };
+    const std::scoped_lock lock(mutex_);
+    goal_ = client_.send(goal, std::move(to));
+    return goal_.has_value();
+  }
+  void cancel() override {
+    const std::scoped_lock lock(mutex_);
+    if (goal_) client_.cancel(*goal_);
+  }
+
+ private:
+  static Status status_of(program::GoalStatus status) {
+    switch (status) {
+      case program::GoalStatus::kSucceeded: return Status::kSucceeded;
+      case program::GoalStatus::kCanceled: return Status::kCanceled;
+      case program::GoalStatus::kAborted: return Status::kAborted;
+      case program::GoalStatus::kUnknown: break;
+    }
+    return Status::kUnknown;
+  }
+
+  std::mutex mutex_;
+  program::ActionClient<FollowJointTrajectory> client_;
+  const PlanningScene& scene_;
+  std::optional<program::GoalId> goal_;
+};
+
+struct Settings {
+  std::string robot;
+  std::string scene;
+  std::string controller;
+  bool sim_time;
+  Nanoseconds state_update_ns;
+  Nanoseconds publish_scene_ns;
+  double segment_fraction;
+  std::uint64_t seed;
+  std::vector<std::string> unmeasured;  // goals by the name of their constraints, of which no figure is kept
+  ExecutionSettings execution;
+};
+
+Settings settings_of(program::Context& context) {
+  program::Options& options = context.options();
+  Settings settings{};
+  settings.robot = options.text("robot", "panda");
+  settings.scene = options.text("scene", "table");
+  settings.controller = options.text("controller", "/panda_arm_controller/follow_joint_trajectory");
+  settings.sim_time = options.flag("sim_time", true);
+  settings.state_update_ns = options.duration("state_update", 30'000'000, 1'000'000);
+  settings.publish_scene_ns = options.duration("scene_interval", 250'000'000, 1'000'000);
+  settings.segment_fraction = options.number("segment_fraction", planning::kSegmentFraction, 1e-6, 1.0);
+  settings.seed = static_cast<std::uint64_t>(options.integer("seed", static_cast<std::int64_t>(context.seed() >> 1U), 0));
+  settings.unmeasured = options.texts("unmeasured", std::vector<std::string>{"home"});
+  settings.execution.start_tolerance = options.number("start_tolerance", 0.01, 0.0);
+  settings.execution.duration_scaling = options.number("duration_scaling", 1.2, 0.0);
+  settings.execution.duration_margin = options.number("duration_margin", 0.5, 0.0);
+  return settings;
+}
+
+class MoveGroup final : public program::Application {
+ public:
+  explicit MoveGroup(program::Context& context)
+      : context_(context),
+        settings_(settings_of(context)),
+        clock_(settings_.sim_time),
+        scene_(settings_.robot, Scene::load(settings_.scene)),
+        model_(scene_.model()),
+        monitor_(model_, clock_),
+        controller_(context.action_client<FollowJointTrajectory>(kNode, settings_.controller), scene_),
+        execution_(model_, clock_, monitor_, controller_, settings_.execution),
+        display_(context.publisher<DisplayTrajectory>(kNode, "/display_planned_path")),
+        publisher_(context.publisher<SceneMessage>(kMonitorNode, "/monitored_planning_scene")) {
+    if (settings_.sim_time) {
+      context.on_message<Clock>(kClockNode, "/clock", [this](const Clock& clock, const program::Received& how) {
+        clock_.set(nanoseconds_of(clock.clock), how.published_ns);
+      });
+    }
+    context.on_message<JointState>(kMonitorNode, "/joint_states",
+                                   [this](const JointState& state, const program::Received& how) {
+                                     monitor_.take(state, how.published_ns);
+                                     state_pending_.store(true);
+                                     if (context_.clock().now() - state_updated_.load() >= settings_.state_update_ns) {
+                                       update_state();
+                                     }
+                                   });
+    context.on_message<SceneMessage>(kMonitorNode, "/planning_scene",
+                                     [this](const SceneMessage& message, const program::Received&) { apply(message); });
+    context.timer(kMonitorNode, "state_update", settings_.state_update_ns, [this](Nanoseconds) {
+      if (state_pending_.load()) update_state();
+    }, true);
+    program::ActionServerHandlers<MoveGroupAction> handlers;
+    handlers.on_goal = [this](const program::GoalId&, const MoveGroupAction::Goal&) {
+      arrived_.store(context_.clock().now());
+      if (stopping_.load() || busy_.exchange(true)) return program::GoalResponse::kReject;
+      preempted_.store(false);
+      return program::GoalResponse::kAcceptAndExecute;
+    };
+    handlers.on_accepted = [this](program::Goal<MoveGroupAction> goal) { begin(std::move(goal)); };
+    handlers.on_cancel = [this](const program::GoalId&) {
+      preempted_.store(true);
+      execution_.stop();
+      return true;
+    };
+    context.on_goals<MoveGroupAction>(kNode, "/move_action", std::move(handlers));
+    context.thread("scene_publisher", [this](const program::Running& running) { publish_scenes(running); });
+  }
+
+  ~MoveGroup() override { finish(); }
+  void stop() override { finish(); }
+
+ private:
+  struct Plan {
+    planning::Result result;
+    Positions start;
+    double hand = 0.0;
+  };
+
+  // ---- planning scene monitor ----
+
+  void update_state() {
+    const std::optional<ArmState> current = monitor_.current();
+    if (!current) return;
+    state_pending_.store(false);
+    state_updated_.store(context_.clock().now());
+    scene_.move_robot(current->positions, current->hand);
+    const std::scoped_lock lock(publish_mutex_);
+    moved_ = moved_ || current->positions != published_positions_;
+  }
+
+  void apply(const SceneMessage& message) {
+    try {
+      scene_.apply(message);
+    } catch (const BadInput& error) {
+      context_.outcome("scene_rejected", error.what());
+    }
+  }
+
+  // On a change, not more often than once an interval: all of it once objects changed, else where the robot is.
+  void publish_scenes(const program::Running& running) {
+    std::uint64_t published = 0;
+    for (Nanoseconds due = context_.clock().now(); !running.stopped(); due += settings_.publish_scene_ns) {
+      program::Clock::sleep_until(due);
+      const std::uint64_t version = scene_.version();
+      {
+        const std::scoped_lock lock(publish_mutex_);
+        if (version == published && !moved_) continue;
+        moved_ = false;
+        if (const auto current = monitor_.current()) published_positions_ = current->positions;
+      }
+      SceneMessage& message = publisher_.message();
+      scene_.write(message, version == published);
+      publisher_.publish();
+      published = version;
+    }
+  }
+
+  // ---- goals ----
+
+  void begin(program::Goal<MoveGroupAction> goal) {
+    const std::scoped_lock lock(threads_mutex_);
+    if (threads_.size() > 1) threads_.pop_front();  // it has ended: busy_ lets one goal in at a time
+    threads_.emplace_back([this, goal = std::move(goal)] {
+      try {
+        context_.enter_thread("move_action");
+        work_on(goal);
+      } catch (const std::exception& error) {
+        context_.fail(error.what());
+      }
+    });
+  }
+
+  void finish() {
+    stopping_.store(true);  // no goal is taken any more
+    preempted_.store(true);
+    monitor_.stop();
+    execution_.abandon();
+    std::list<std::jthread> threads;
+    {
+      const std::scoped_lock lock(threads_mutex_);
+      threads.swap(threads_);
+    }
+    threads.clear();  // joins
+  }
+
+  static void say(const program::Goal<MoveGroupAction>& goal, const char* state) {
+    MoveGroupAction::Feedback feedback;
+    feedback.state = state;
+    goal.feedback(feedback);
+  }
+
+  void figure(bool measured, const char* name, Nanoseconds took) {
+    if (measured && took != kUnknownTime) context_.figure(name, seconds(took));
+  }
+
+  void work_on(const program::Goal<MoveGroupAction>& goal) {
+    const bool measured = is_measured(*goal);
+    MoveGroupAction::Result result;
+    say(goal, "PLANNING");
+    figure(measured, "planning_accept", context_.clock().now() - arrived_.load());
+    if (measured) say_ages();
+    const Ending ending = plan_and_execute(goal, measured, result);
+    result.error_code.val = planning::code_of(ending.label);
+    result.error_code.message = ending.message;
+    result.error_code.source = ending.branch;
+    busy_.store(false);
+    if (ending.label == "SUCCESS") {
+      goal.succeed(result);
+    } else if (ending.label == "PREEMPTED") {
+      goal.canceled(result);
+    } else {
+      goal.abort(result);
+    }
+    say(goal, "IDLE");
+  }
+
+  [[nodiscard]] bool is_measured(const MoveGroupAction::Goal& goal) const {
+    const auto& constraints = goal.request.goal_constraints;
+    const std::string name = constraints.empty() ? std::string() : constraints.front().name.string();
+    return std::find(settings_.unmeasured.begin(), settings_.unmeasured.end(), name) == settings_.unmeasured.end();
+  }
+
+  // How old what is known of arm and clock was when the goal came.
+  void say_ages() {
+    const Nanoseconds now = context_.clock().now();
+    if (const auto current = monitor_.current(); current && current->published_ns != kUnknownTime) {
+      context_.figure("joint_state_age", seconds(now - current->published_ns));
+    }
+    if (clock_.published_ns() != kUnknownTime) context_.figure("clock_age", seconds(now - clock_.published_ns()));
+  }
+
+  Ending plan_and_execute(const program::Goal<MoveGroupAction>& goal, bool measured, MoveGroupAction::Result& result) {
+    const auto& options = (*goal).planning_options;
+    const Nanoseconds waited_from = context_.clock().now();
+    const bool fresh = monitor_.wait_for(clock_.now(), kStateWait);
+    figure(measured, "planning_state_wait", context_.clock().now() - waited_from);
+    if (state_pending_.load()) update_state();
+    const std::optional<ArmState> current = monitor_.current();
+    if (!current) return {"INVALID_ROBOT_STATE", "no_state", "no state of each joint has come yet"};
+
+    // A scene of the request's own, where it says one.
+    std::optional<PlanningScene> own;
+    if (!PlanningScene::empty(options.planning_scene_diff)) {
+      try {
+        if (!only_robot_state(options.planning_scene_diff)) {
+          own.emplace(scene_);
+          own->apply(options.planning_scene_diff);
+        }
+      } catch (const BadInput& error) {
+        return {"INVALID_OBJECT_NAME", "planning_failed", error.what()};
+      }
+    }
+    const PlanningScene& scene = own ? *own : scene_;
+
+    planning::Request request;
+    try {
+      request = request_of((*goal).request, *scene.model(), current->positions);
+    } catch (const RefusedRequest& refusal) {
+      return {refusal.label, "planning_failed", refusal.message};
+    }
+    if (PlanningScene::empty(options.planning_scene_diff) && !options.plan_only && already_there(request, scene)) return {};
+
+    const int most = options.replan ? (options.replan_attempts > 0 ? options.replan_attempts : 5) : 1;
+    Ending ending;
+    for (int attempt = 0; attempt < most; ++attempt) {
+      if (preempted_.load()) return {"PREEMPTED", "preempted", "the goal was cancelled"};
+      const Plan planned = plan(request, scene, measured);
+      ending = ending_of(planned.result, fresh);
+      if (planned.result.succeeded()) {
+        write(planned, result);
+        show(result);
+        if (options.plan_only) return ending;
+        say(goal, "MONITOR");
+        ending = execute(planned, scene, measured);
+        if (ending.label != "MOTION_PLAN_INVALIDATED_BY_ENVIRONMENT_CHANGE") return ending;
+      } else if (ending.label != "PLANNING_FAILED" && ending.label != "INVALID_MOTION_PLAN") {
+        return ending;
+      }
+      if (const auto moved = monitor_.current()) request.start = moved->positions;
+      if (options.replan && options.replan_delay > 0.0 && attempt + 1 < most) {
+        std::this_thread::sleep_for(std::chrono::duration<double>(options.replan_delay));
+      }
+    }
+    return ending;
+  }
+
+  // What rclpy sends of a request that says nothing of the scene: not a diff, hence not empty, yet without content.
+  static bool only_robot_state(const SceneMessage& message) {
+    SceneMessage plain = message;
+    plain.is_diff = true;
+    plain.robot_state.is_diff = true;
+    return PlanningScene::empty(plain);
+  }
+
+  static bool already_there(const planning::Request& request, const PlanningScene& scene) {
+    State state = scene.snapshot();
+    state.set(request.start);
+    return std::any_of(request.goals.begin(), request.goals.end(),
+                       [&](const planning::Goal& goal) { return planning::satisfies(goal, state); });
+  }
+
+  Plan plan(planning::Request& request, const PlanningScene& scene, bool measured) {
+    request.seed = static_cast<std::uint32_t>(mixed(settings_.seed + planned_++));
+    request.segment_fraction = settings_.segment_fraction;
+    request.cancelled = [this] { return preempted_.load(); };
+    request.begin_thread = [this] { context_.enter_thread("planner"); };
+    const State state = scene.snapshot();
+    Plan plan;
+    plan.start = request.start;
+    plan.hand = state.hand();
+    plan.result = planning::plan(scene.model(), request, state);
+    const planning::Times& times = plan.result.times;
+    figure(measured, "planning_ik", times.ik);
+    figure(measured, "planning_solve", times.solve);
+    figure(measured, "planning_simplify", times.simplify);
+    figure(measured, "planning_parameterize", times.parameterize);
+    figure(measured, "planning_validate", times.validate);
+    return plan;
+  }
+
+  // MoveIt goes on to plan with what it knew where no fresh state came; that this was so is a part of what went wrong.
+  static Ending ending_of(const planning::Result& result, bool fresh) {
+    Ending ending;
+    ending.label = std::string(planning::label_of(result.code));
+    if (result.succeeded()) return ending;
+    ending.message = result.message + (fresh ? "" : " (and no fresh state of the joints came within 1 s)");
+    ending.branch = ending.label == "TIMED_OUT"                                                            ? "planning_timeout"
+                    : ending.label == "PREEMPTED"                                                          ? "preempted"
+                    : ending.label == "START_STATE_IN_COLLISION" || ending.label == "GOAL_IN_COLLISION" ? "collision"
+                                                                                                           : "planning_failed";
+    return ending;
+  }
+
+  void write(const Plan& plan, MoveGroupAction::Result& result) const {
+    result.trajectory_start = message_of(plan.start, plan.hand, *model_);
+    result.planned_trajectory.joint_trajectory = message_of(plan.result.trajectory, *model_);
+    const planning::Times& times = plan.result.times;
+    result.planning_time = seconds(times.ik + times.solve + times.simplify);
+  }
+
+  void show(const MoveGroupAction::Result& result) {
+    DisplayTrajectory& message = display_.message();
+    message.model_id = model_->name();
+    message.trajectory.resize(1);
+    message.trajectory[0] = result.planned_trajectory;
+    message.trajectory_start = result.trajectory_start;
+    display_.publish();
+  }
+
+  Ending execute(const Plan& plan, const PlanningScene& planned_in, bool measured) {
+    const planning::Trajectory& trajectory = plan.result.trajectory;
+    std::uint64_t looked_at = scene_.version();
+    const bool own = &planned_in != &scene_;
+    const auto still_valid = [&](double elapsed) -> std::optional<std::string> {
+      const std::uint64_t version = scene_.version();
+      if (own || version == looked_at) return std::nullopt;
+      looked_at = version;
+      planning::Trajectory rest;
+      for (const planning::TrajectoryPoint& point : trajectory.points) {
+        if (point.time >= elapsed) rest.points.push_back(point);
+      }
+      State state = scene_.snapshot();
+      std::uint64_t checked = 0;
+      return planning::invalid_at(rest, state, planning::kValidationStep, checked);
+    };
+    const Ending ending = execution_.run(trajectory, [this] { context_.enter_thread("execution"); }, still_valid);
+    const ExecutionTimes& times = execution_.times();
+    figure(measured, "execution_state_wait", times.state_wait);
+    figure(measured, "execution_accept", times.accept);
+    figure(measured, "execution_result", times.result);
+    figure(measured, "execution_standstill", times.standstill);
+    return ending;
+  }
+
+  program::Context& context_;
+  const Settings settings_;
+  SimClock clock_;
+  PlanningScene scene_;
+  const std::shared_ptr<const Model> model_;  // of the robot; its objects are those of the beginning
+  StateMonitor monitor_;
+  ActionController controller_;
+  Execution execution_;
+  program::Publisher<DisplayTrajectory> display_;
+  program::Publisher<SceneMessage> publisher_;
+
+  std::atomic<bool> state_pending_{false};
+  std::atomic<Nanoseconds> state_updated_{0};
+  std::mutex publish_mutex_;
+  bool moved_ = true;
+  Positions published_positions_;
+
+  std::atomic<bool> busy_{false};
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> preempted_{false};
+  std::atomic<Nanoseconds> arrived_{0};
+  std::uint64_t planned_ = 0;
+  std::mutex threads_mutex_;
+  std::list<std::jthread> threads_;
+};
+
+}  // namespace
+
+std::unique_ptr<program::Application> make_move_group(program::Context& context) {
+  return std::make_unique<MoveGroup>(context);
+}
+
+}  // namespace perflab::manipulation

@@ -1,0 +1,26 @@
+// move_group: plans motions on request and has the arm's controller execute them, as MoveIt's process of that name does.
+//
+// Node /move_group (a multi-threaded executor in MoveIt):
+//   action server  /move_action                                     moveit_msgs/action/MoveGroup
+//   action client  /panda_arm_controller/follow_joint_trajectory    control_msgs/action/FollowJointTrajectory (option `controller`)
+//   publisher      /display_planned_path                            moveit_msgs/msg/DisplayTrajectory
+// Node /move_group_private (one thread: the planning scene monitor):
+//   subscriptions  /joint_states, /planning_scene                   sensor_msgs/msg/JointState, moveit_msgs/msg/PlanningScene
+//   publisher      /monitored_planning_scene                        moveit_msgs/msg/PlanningScene
+// Node /move_group_clock (one thread): subscription /clock          rosgraph_msgs/msg/Clock; with `sim_time`
+//
+// Threads by name: `move_action` (one for each goal), `planner` (one for each of several attempts), `execution` (one for each
+// motion), `scene_publisher`.
+//
+// A goal that comes while another one is worked on is rejected; MoveIt would work on both, and confuse them.
+#pragma once
+
+#include <memory>
+
+#include "program/program.h"
+
+namespace perflab::manipulation {
+
+[[nodiscard]] std::unique_ptr<program::Application> make_move_group(program::Context& context);
+
+}  // namespace perflab::manipulation

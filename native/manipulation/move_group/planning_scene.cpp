@@ -1,0 +1,286 @@
+#include "manipulation/move_group/planning_scene.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "manipulation/move_group/requests.h"
+
+namespace perflab::manipulation {
+namespace {
+
+namespace msg = messages::moveit_msgs::msg;
+using messages::shape_msgs::msg::SolidPrimitive;
+
+// What is added by a message is moved by nothing but messages, unless it is to be attached: planning asks for no weight.
+constexpr double kSomeMass = 0.1;
+
+Pose pose_of(const messages::geometry_msgs::msg::Pose& pose) {
+  return manipulation::pose_of(Eigen::Vector3d(pose.position.x, pose.position.y, pose.position.z), pose.orientation.x,
+                               pose.orientation.y, pose.orientation.z, pose.orientation.w);
+}
+
+messages::geometry_msgs::msg::Pose message_of(const Pose& pose) {
+  messages::geometry_msgs::msg::Pose message;
+  message.position.x = pose.translation().x();
+  message.position.y = pose.translation().y();
+  message.position.z = pose.translation().z();
+  const Eigen::Quaterniond turn(pose.linear());
+  message.orientation.x = turn.x();
+  message.orientation.y = turn.y();
+  message.orientation.z = turn.z();
+  message.orientation.w = turn.w();
+  return message;
+}
+
+SceneObject object_of(const msg::CollisionObject& message, bool movable) {
+  if (message.primitives.size() != 1 || !message.meshes.empty() || !message.planes.empty()) {
+    throw BadInput("the object " + quote(message.id.view()) + " is not one box or cylinder");
+  }
+  SceneObject object;
+  object.name = message.id.string();
+  object.mass = movable ? kSomeMass : 0.0;
+  const SolidPrimitive& shape = message.primitives.front();
+  const auto size = [&](std::size_t count) {
+    if (shape.dimensions.size() != count) throw BadInput("the object " + quote(message.id.view()) + " has no size");
+  };
+  if (shape.type == SolidPrimitive::BOX) {
+    size(3);
+    object.shape = SceneObject::Shape::kBox;
+    object.size = {shape.dimensions[SolidPrimitive::BOX_X], shape.dimensions[SolidPrimitive::BOX_Y],
+                   shape.dimensions[SolidPrimitive::BOX_Z]};
+  } else if (shape.type == SolidPrimitive::CYLINDER) {
+    size(2);
+    object.shape = SceneObject::Shape::kCylinder;
+    object.size = {shape.dimensions[SolidPrimitive::CYLINDER_RADIUS], shape.dimensions[SolidPrimitive::CYLINDER_HEIGHT], 0.0};
+  } else {
+    throw BadInput("the object " + quote(message.id.view()) + " is neither a box nor a cylinder");
+  }
+  object.pose = pose_of(message.pose);
+  if (!message.primitive_poses.empty()) object.pose = object.pose * pose_of(message.primitive_poses.front());
+  return object;
+}
+
+msg::CollisionObject message_of(const SceneObject& object, const Pose& pose, const std::string& frame) {
+  msg::CollisionObject message;
+  message.header.frame_id = frame;
+  message.id = object.name;
+  message.pose = message_of(pose);
+  SolidPrimitive& shape = message.primitives.emplace_back();
+  if (object.shape == SceneObject::Shape::kBox) {
+    shape.type = SolidPrimitive::BOX;
+    shape.dimensions = {object.size.x(), object.size.y(), object.size.z()};
+  } else {
+    shape.type = SolidPrimitive::CYLINDER;
+    shape.dimensions = {object.size.y(), object.size.x()};
+  }
+  message.primitive_poses.emplace_back().orientation.w = 1.0;
+  message.operation = msg::CollisionObject::ADD;
+  return message;
+}
+
+auto find(Scene& scene, std::string_view name) {
+  return std::find_if(scene.objects.begin(), scene.objects.end(),
+                      [name](const SceneObject& object) { return object.name == name; });
+}
+
+bool same(const SceneObject& one, const SceneObject& other) {
+  return one.shape == other.shape && one.size.isApprox(other.size) && one.movable() == other.movable();
+}
+
+bool empty(const msg::RobotState& state) {
+  return state.is_diff && state.joint_state.name.empty() && state.multi_dof_joint_state.joint_names.empty() &&
+         state.attached_collision_objects.empty();
+}
+
+}  // namespace
+
+PlanningScene::PlanningScene(std::string robot, Scene scene) : robot_(std::move(robot)) {
+  parts_.scene = std::move(scene);
+  rebuild(parts_);
+}
+
+PlanningScene::PlanningScene(const PlanningScene& other) : robot_(other.robot_) {
+  const std::scoped_lock lock(other.mutex_);
+  parts_ = other.copy();
+  version_ = other.version_;
+}
+
+PlanningScene::Parts PlanningScene::copy() const {
+  return {parts_.scene, parts_.model, std::make_unique<State>(*parts_.state), parts_.attached, parts_.may_touch};
+}
+
+// A model with the objects of the scene, in the state of the one before.
+void PlanningScene::rebuild(Parts& parts) const {
+  parts.model = Model::load(robot_, parts.scene);
+  auto state = std::make_unique<State>(parts.model);
+  if (parts.state) {
+    state->set(parts.state->positions());
+    state->set_hand(parts.state->hand());
+    for (const SceneObject& object : parts.scene.objects) {
+      if (!object.movable()) continue;
+      const auto& before = parts.state->model().scene().objects;
+      const bool was = std::any_of(before.begin(), before.end(), [&](const SceneObject& each) {
+        return each.name == object.name && each.movable();
+      });
+      if (was) state->place(object.name, parts.state->object(object.name));
+    }
+  }
+  const auto exists = [&](const std::string& name) {
+    return find(parts.scene, name) != parts.scene.objects.end() ||
+           std::find(parts.model->links().begin(), parts.model->links().end(), name) != parts.model->links().end();
+  };
+  std::erase_if(parts.attached, [&](const auto& each) { return !exists(each.first); });
+  std::erase_if(parts.may_touch, [&](const auto& each) { return !exists(each.first.first) || !exists(each.first.second); });
+  for (const auto& [object, link] : parts.attached) state->attach(object, parts.model->link(link));
+  for (const auto& [pair, allowed] : parts.may_touch) {
+    if (allowed) state->allow(pair.first, pair.second);
+  }
+  parts.state = std::move(state);
+}
+
+std::shared_ptr<const Model> PlanningScene::model() const {
+  const std::scoped_lock lock(mutex_);
+  return parts_.model;
+}
+
+State PlanningScene::snapshot() const {
+  const std::scoped_lock lock(mutex_);
+  return State(*parts_.state);
+}
+
+std::uint64_t PlanningScene::version() const {
+  const std::scoped_lock lock(mutex_);
+  return version_;
+}
+
+void PlanningScene::move_robot(const Positions& positions, double hand) {
+  const std::scoped_lock lock(mutex_);
+  parts_.state->set(positions);
+  parts_.state->set_hand(hand);
+}
+
+void PlanningScene::apply(const msg::PlanningScene& message) {
+  const std::scoped_lock lock(mutex_);
+  Parts parts = copy();
+
+  // The objects there shall be: a model is built anew where these are others.
+  bool other = false;
+  std::set<std::string, std::less<>> named;
+  const auto add = [&](const msg::CollisionObject& object, bool movable) {
+    const SceneObject wanted = object_of(object, movable);
+    const auto there = find(parts.scene, wanted.name);
+    if (there == parts.scene.objects.end()) {
+      parts.scene.objects.push_back(wanted);
+      other = true;
+    } else if (!same(*there, wanted) || !there->movable()) {
+      *there = wanted;
+      other = true;
+    }
+  };
+  for (const msg::CollisionObject& object : message.world.collision_objects) {
+    named.insert(object.id.string());
+    if (object.operation == msg::CollisionObject::ADD) {
+      add(object, false);
+    } else if (object.operation == msg::CollisionObject::REMOVE) {
+      const auto there = find(parts.scene, object.id.view());
+      if (there == parts.scene.objects.end()) throw BadInput("the scene has no object " + quote(object.id.view()));
+      parts.scene.objects.erase(there);
+      other = true;
+    } else if (object.operation != msg::CollisionObject::MOVE) {
+      throw BadInput("the object " + quote(object.id.view()) + " has an operation that is not known");
+    }
+  }
+  for (const msg::AttachedCollisionObject& attached : message.robot_state.attached_collision_objects) {
+    if (attached.object.operation == msg::CollisionObject::ADD && !attached.object.primitives.empty()) {
+      add(attached.object, true);
+    }
+  }
+  if (!message.is_diff && !message.world.collision_objects.empty()) {
+    other = std::erase_if(parts.scene.objects, [&](const SceneObject& object) {
+              return named.find(object.name) == named.end() && parts.attached.find(object.name) == parts.attached.end();
+            }) > 0 || other;
+  }
+  if (other) rebuild(parts);
+
+  for (const msg::CollisionObject& object : message.world.collision_objects) {
+    if (object.operation == msg::CollisionObject::MOVE) parts.state->place(object.id.string(), pose_of(object.pose));
+  }
+  if (!message.robot_state.is_diff && !message.is_diff) {
+    for (const auto& [object, link] : parts.attached) parts.state->detach(object);
+    parts.attached.clear();
+  }
+  for (const msg::AttachedCollisionObject& attached : message.robot_state.attached_collision_objects) {
+    const std::string name = attached.object.id.string();
+    if (attached.object.operation == msg::CollisionObject::REMOVE) {
+      parts.state->detach(name);
+      parts.attached.erase(name);
+      continue;
+    }
+    const Link link = parts.model->link(attached.link_name.view());
+    if (attached.object.primitives.empty()) {
+      parts.state->attach(name, link);  // as it is held now
+    } else {
+      const auto& frame = attached.object.header.frame_id;
+      const bool in_link = frame.view() == attached.link_name.view();
+      const Pose pose = object_of(attached.object, true).pose;
+      parts.state->attach(name, link, in_link ? pose : parts.state->pose(link).inverse() * pose);
+    }
+    parts.attached[name] = attached.link_name.string();
+    for (const auto& touch : attached.touch_links) {
+      parts.state->allow(name, touch.string());
+      parts.may_touch[{name, touch.string()}] = true;
+    }
+  }
+  const auto& matrix = message.allowed_collision_matrix;
+  for (std::size_t i = 0; i < matrix.entry_names.size() && i < matrix.entry_values.size(); ++i) {
+    for (std::size_t j = i + 1; j < matrix.entry_names.size() && j < matrix.entry_values[i].enabled.size(); ++j) {
+      const std::string one = matrix.entry_names[i].string();
+      const std::string two = matrix.entry_names[j].string();
+      const bool allowed = matrix.entry_values[i].enabled[j];
+      if (allowed) {
+        parts.state->allow(one, two);
+      } else {
+        parts.state->forbid(one, two);
+      }
+      parts.may_touch[{one, two}] = allowed;
+    }
+  }
+  parts_ = std::move(parts);
+  ++version_;
+}
+
+void PlanningScene::write(msg::PlanningScene& message, bool diff) const {
+  const std::scoped_lock lock(mutex_);
+  const Model& model = *parts_.model;
+  const std::string& frame = model.name_of(model.base());
+  message.name = parts_.scene.name;
+  message.robot_model_name = model.name();
+  message.is_diff = diff;
+  message.robot_state = manipulation::message_of(parts_.state->positions(), parts_.state->hand(), model);
+  message.robot_state.is_diff = diff;
+  message.robot_state.attached_collision_objects.clear();
+  message.world.collision_objects.clear();
+  for (const SceneObject& object : parts_.scene.objects) {
+    const Pose pose = object.movable() ? parts_.state->object(object.name) : object.pose;
+    const auto attached = parts_.attached.find(object.name);
+    if (attached != parts_.attached.end()) {
+      auto& to = message.robot_state.attached_collision_objects.emplace_back();
+      to.link_name = attached->second;
+      to.object = message_of(object, pose, frame);
+    } else if (!diff) {
+      message.world.collision_objects.push_back(message_of(object, pose, frame));
+    }
+  }
+}
+
+bool PlanningScene::empty(const msg::PlanningScene& message) {
+  return message.is_diff && message.name.empty() && message.fixed_frame_transforms.empty() &&
+         message.allowed_collision_matrix.entry_names.empty() && message.link_padding.empty() &&
+         message.link_scale.empty() && message.object_colors.empty() && message.world.collision_objects.empty() &&
+         manipulation::empty(message.robot_state);
+}
+
+}  // namespace perflab::manipulation

@@ -1,0 +1,67 @@
+// What move_group knows of the world: where the arm and the objects are, what is attached, what may touch. Scenes of the
+// catalog are where it begins; moveit_msgs/msg/PlanningScene changes it, and is how it is published.
+//
+// Example:
+//   PlanningScene scene("panda", Scene::load("table"));
+//   scene.apply(diff);                       // of a topic or a request
+//   const State copy = scene.snapshot();     // for a planner
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "manipulation/robot/robot.h"
+#include "messages/moveit_msgs/msg/planning_scene.h"
+
+namespace perflab::manipulation {
+
+// Any thread.
+class PlanningScene {
+ public:
+  // Throws BadInput as Model::load() does.
+  PlanningScene(std::string robot, Scene scene);
+  // A scene of its own that begins as another one is now.
+  PlanningScene(const PlanningScene& other);
+
+  // Of the robot and all objects. It is another one once objects were added or removed.
+  [[nodiscard]] std::shared_ptr<const Model> model() const;
+  [[nodiscard]] State snapshot() const;
+  // Raised by everything but the robot's motion.
+  [[nodiscard]] std::uint64_t version() const;
+
+  // The arm and one finger.
+  void move_robot(const Positions& positions, double hand);
+
+  // Objects that are added (ADD: boxes and cylinders), removed, moved (those with a mass), attached and detached, pairs that
+  // may touch. With is_diff false of the whole, and with world objects, those that are not named are removed; with is_diff false
+  // of the robot's state, what is attached is detached. All of it or nothing; throws BadInput with what cannot be applied.
+  void apply(const messages::moveit_msgs::msg::PlanningScene& message);
+
+  // All of it, or (`diff`) only the robot's state and what is attached.
+  void write(messages::moveit_msgs::msg::PlanningScene& message, bool diff) const;
+
+  // Where the message says nothing that would change a scene (moveit::core::isEmpty).
+  [[nodiscard]] static bool empty(const messages::moveit_msgs::msg::PlanningScene& message);
+
+ private:
+  // What is attached to which link, and which pairs may touch beside what the robot's description says.
+  struct Parts {
+    Scene scene;
+    std::shared_ptr<const Model> model;
+    std::unique_ptr<State> state;
+    std::map<std::string, std::string> attached;                       // object: link
+    std::map<std::pair<std::string, std::string>, bool> may_touch;
+  };
+  [[nodiscard]] Parts copy() const;
+  void rebuild(Parts& parts) const;
+
+  const std::string robot_;
+  mutable std::mutex mutex_;
+  Parts parts_;
+  std::uint64_t version_ = 1;
+};
+
+}  // namespace perflab::manipulation

@@ -1,0 +1,505 @@
+#include "manipulation/move_runner/move_runner.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <fstream>
+#include <iterator>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/proc.h"
+#include "manipulation/move_group/requests.h"
+#include "manipulation/move_group/sim_clock.h"
+#include "manipulation/move_group/state_monitor.h"
+#include "manipulation/planning/error_codes.h"
+#include "manipulation/planning/goal.h"
+#include "messages/control_msgs/action/gripper_command.h"
+#include "messages/moveit_msgs/action/move_group.h"
+#include "messages/moveit_msgs/msg/planning_scene.h"
+#include "messages/sensor_msgs/msg/joint_state.h"
+
+namespace perflab::manipulation {
+namespace {
+
+using messages::control_msgs::action::GripperCommand;
+using messages::sensor_msgs::msg::JointState;
+using MoveGroupAction = messages::moveit_msgs::action::MoveGroup;
+using SceneMessage = messages::moveit_msgs::msg::PlanningScene;
+
+constexpr const char* kNode = "/benchmark_runner";
+// The arm is home within this, and stands still below this.
+constexpr double kHomeTolerance = 0.005;  // rad
+constexpr double kStandstill = 0.01;      // rad/s
+// The state of the joints is fresh where it is not older.
+constexpr Nanoseconds kFresh = 10'000'000;
+// Where the tip may end beyond the goal's tolerance.
+constexpr double kTipTolerance = 0.001;  // m
+constexpr double kTurnTolerance = 0.01;  // rad
+
+double seconds(Nanoseconds time) { return static_cast<double>(time) / static_cast<double>(kNanosecondsPerSecond); }
+
+// A step of a trial.
+struct Move {
+  planning::Goal goal;
+  std::string name;
+};
+struct Attach {
+  std::string object;
+};
+struct Detach {
+  std::string object;
+};
+struct Grip {
+  double opening;
+};
+struct Wait {
+  Nanoseconds time;
+};
+using Step = std::variant<Move, Attach, Detach, Grip, Wait>;
+
+planning::Goal goal_of(program::Options& options, const Model& model) {
+  const int said = options.has("joints") + options.has("state") + options.has("goal");
+  if (said > 1) options.refuse("goal", "there are several; right would be one of goal, joints and state");
+  if (options.has("joints")) return planning::JointGoal{options.numbers("joints", model.joints().size())};
+  if (options.has("state")) return planning::JointGoal{model.named_state(options.text("state"))};
+  planning::PoseGoal goal;
+  goal.link = model.link(options.text("link", model.name_of(model.flange())));
+  const std::vector<double> at = options.numbers("goal", 3, std::vector<double>{0.4, 0.2, 0.5});
+  goal.position = {at[0], at[1], at[2]};
+  const double half = std::sqrt(0.5);
+  const std::vector<double> turn = options.numbers("orientation", 4, std::vector<double>{half, half, 0.0, 0.0});
+  goal.orientation = {turn[3], turn[0], turn[1], turn[2]};
+  if (!(goal.orientation.norm() > 0.0)) options.refuse("orientation", "it is 0; right would be a quaternion x, y, z, w");
+  goal.orientation.normalize();
+  goal.radius = options.number("radius", 0.01, 0.0, 1.0);
+  goal.tolerance = Eigen::Vector3d::Constant(options.number("orientation_tolerance", 0.1, 0.0, 4.0));
+  return goal;
+}
+
+std::vector<Step> steps_of(program::Options& options, const Model& model) {
+  std::vector<Step> steps;
+  for (program::Options* const step : options.objects("steps")) {
+    if (step->has("attach")) {
+      steps.emplace_back(Attach{step->text("attach")});
+    } else if (step->has("detach")) {
+      steps.emplace_back(Detach{step->text("detach")});
+    } else if (step->has("grip")) {
+      steps.emplace_back(Grip{step->number("grip", {}, model.hand_closed(), model.hand_open())});
+    } else if (step->has("wait")) {
+      steps.emplace_back(Wait{step->duration("wait")});
+    } else {
+      steps.emplace_back(Move{goal_of(*step, model), step->text("name", "goal")});
+    }
+  }
+  if (steps.empty()) steps.emplace_back(Move{goal_of(options, model), "goal"});
+  return steps;
+}
+
+template <typename Kind>
+bool any(const std::vector<Step>& steps) {
+  return std::any_of(steps.begin(), steps.end(), [](const Step& step) { return std::holds_alternative<Kind>(step); });
+}
+
+// What is asked of a plan.
+struct Asked {
+  double velocity_scaling, acceleration_scaling;
+  int attempts;
+  std::string planner;
+  double planning_time;
+  double workspace;  // m each way from the base; 0: none
+  int replan_attempts;
+};
+
+// What came of a goal; instants are ns of CLOCK_MONOTONIC.
+struct Exchange {
+  Nanoseconds sent_ns = kUnknownTime;
+  Nanoseconds planning_ns = kUnknownTime;
+  Nanoseconds monitor_ns = kUnknownTime;
+  Nanoseconds ended_ns = kUnknownTime;
+  bool rejected = false;
+  MoveGroupAction::Result result;
+};
+
+// Ends the trial: the outcome's name and why.
+struct Failure {
+  std::string outcome;
+  std::string reason;
+};
+// The process is to end.
+struct Stopped {};
+
+class MoveRunner final : public program::Application {
+ public:
+  explicit MoveRunner(program::Context& context)
+      : context_(context),
+        model_(Model::load(context.options().text("robot", "panda"), Scene{})),
+        clock_(false),
+        monitor_(model_, clock_),
+        client_(context.action_client<MoveGroupAction>(kNode, "/move_action")),
+        planning_times_(context.times("planning_times")),
+        execution_times_(context.times("execution_times")),
+        total_times_(context.times("total_times")) {
+    program::Options& options = context.options();
+    steps_ = steps_of(options, *model_);
+    home_ = options.flag("home", true);
+    home_goal_.positions = model_->named_state(options.text("home_state", "ready"));
+    motions_ = options.integer("motions", 1, 1, 1'000'000);
+    warm_ups_ = options.integer("warm_ups", home_ ? 0 : 2, 0, 1'000);
+    asked_ = {options.number("velocity_scaling", 0.5, 1e-3, 1.0),
+              options.number("acceleration_scaling", 0.5, 1e-3, 1.0),
+              static_cast<int>(options.integer("attempts", 3, 1, 1'000)),
+              options.text("planner", "RRTConnect"),
+              options.number("planning_time", 5.0, 1e-3, 1e4),
+              options.number("workspace", 1.0, 0.0, 100.0),
+              static_cast<int>(options.integer("replan", 0, 0, 1'000))};
+    cancel_after_ = options.duration("cancel_after", 0);
+    timeout_ = options.duration("timeout", 60'000'000'000, 1'000'000);
+    ready_limit_ = options.duration("ready_limit", 30'000'000'000, 1'000'000);
+    if (any<Grip>(steps_)) {
+      gripper_ = context.action_client<GripperCommand>(kNode, "/panda_hand_controller/gripper_cmd");
+    }
+    if (any<Attach>(steps_) || any<Detach>(steps_)) scene_ = context.publisher<SceneMessage>(kNode, "/planning_scene");
+    context.on_message<JointState>(kNode, "/joint_states",
+                                   [this](const JointState& state, const program::Received& how) {
+                                     monitor_.take(state, how.published_ns);
+                                     const std::scoped_lock lock(mutex_);
+                                     state_ns_ = how.callback_ns;
+                                     writers_.emplace(how.from);
+                                     changed_.notify_all();
+                                   });
+    context.thread("runner", [this](const program::Running& running) { run(running); });
+  }
+
+  void stop() override {
+    const std::scoped_lock lock(mutex_);
+    stopped_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  void run(const program::Running& running) {
+    program::Clock::sleep_until(running.start().measured_from_ns);
+    try {
+      wait_until_ready();
+      if (const auto started = started_ns()) context_.figure("bring_up", seconds(context_.clock().now() - *started));
+      for (std::int64_t i = 0; i < warm_ups_; ++i) all_steps(false);
+      for (std::int64_t i = 0; i < motions_; ++i) {
+        if (home_) go_home();
+        all_steps(true);
+      }
+      context_.end();
+    } catch (const Failure& failure) {
+      context_.outcome(failure.outcome, failure.reason);
+      context_.end();
+    } catch (const Stopped&) {
+      // Somebody else has ended the trial.
+    }
+  }
+
+  // When this process was started, by CLOCK_MONOTONIC; nothing where /proc does not say it. To 10 ms, the kernel's tick.
+  [[nodiscard]] static std::optional<Nanoseconds> started_ns() {
+    std::ifstream file("/proc/self/stat");
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    const std::optional<proc::Stat> stat = proc::parse_stat(text);
+    if (!stat) return std::nullopt;
+    const Nanoseconds suspended = read_clock(CLOCK_BOOTTIME) - read_clock(CLOCK_MONOTONIC);
+    return static_cast<Nanoseconds>(stat->start_ticks) * (kNanosecondsPerSecond / sysconf(_SC_CLK_TCK)) - suspended;
+  }
+
+  // Waits for `done`, at most so long; whether it came to that.
+  template <typename Done>
+  bool wait(std::unique_lock<std::mutex>& lock, Nanoseconds limit, Done done) {
+    const bool came = changed_.wait_for(lock, std::chrono::nanoseconds(limit), [&] { return stopped_ || done(); });
+    if (stopped_) throw Stopped{};
+    return came;
+  }
+
+  // Who is connected with whom perflab has seen before the start; left is that the arm is heard, at once and of one writer.
+  void wait_until_ready() {
+    std::unique_lock lock(mutex_);
+    const bool fresh = wait(lock, ready_limit_, [&] {
+      return state_ns_ != kUnknownTime && context_.clock().now() - state_ns_ < kFresh && monitor_.current().has_value();
+    });
+    if (!fresh) throw Failure{"no_state", "no fresh state of the joints came within " + std::to_string(seconds(ready_limit_)) + " s"};
+    check_writers();
+  }
+
+  void check_writers() const {
+    if (writers_.size() < 2) return;
+    std::string names;
+    for (const std::string& name : writers_) names += (names.empty() ? "" : " and ") + name;
+    throw Failure{"stack_not_ready", "/joint_states has several writers: " + names};
+  }
+
+  [[nodiscard]] ArmState arm() const {
+    const std::optional<ArmState> current = monitor_.current();
+    if (!current) throw Failure{"no_state", "no state of each joint has come yet"};
+    return *current;
+  }
+
+  void go_home() {
+    const Exchange exchange = ask(home_goal_, "home", false);
+    if (const auto failure = failure_of(exchange)) {
+      throw Failure{failure->outcome, "on the way home: " + failure->reason};
+    }
+    std::string wrong;
+    std::unique_lock lock(mutex_);
+    const bool there = wait(lock, kNanosecondsPerSecond, [&] {
+      wrong = not_home(arm());
+      return wrong.empty();
+    });
+    if (!there) throw Failure{"home_failed", wrong};
+    check_writers();
+  }
+
+  [[nodiscard]] std::string not_home(const ArmState& state) const {
+    for (std::size_t i = 0; i < state.positions.size(); ++i) {
+      const double apart = std::abs(state.positions[i] - home_goal_.positions[i]);
+      if (apart >= kHomeTolerance) return model_->joints()[i] + " is " + std::to_string(apart) + " rad from home";
+      if (state.velocities.empty()) return "/joint_states has no velocities";
+      if (std::abs(state.velocities[i]) >= kStandstill) return model_->joints()[i] + " still moves at home";
+    }
+    return "";
+  }
+
+  void all_steps(bool measured) {
+    for (const Step& step : steps_) std::visit([&](const auto& each) { take(each, measured); }, step);
+  }
+
+  void take(const Move& move, bool measured) {
+    const Exchange exchange = ask(move.goal, measured ? move.name : "warm_up", measured);
+    std::optional<Failure> failure = failure_of(exchange);
+    if (measured) report(exchange);
+    if (!failure && cancel_after_ == 0) failure = end_of(move.goal, exchange, measured);
+    if (measured) context_.figure("success", failure ? 0.0 : 1.0);
+    if (failure) throw Failure{*failure};
+  }
+
+  void take(const Attach& attach, bool) { change_scene(attach.object, SceneOperation::kAttach); }
+  void take(const Detach& detach, bool) { change_scene(detach.object, SceneOperation::kDetach); }
+
+  void take(const Grip& grip, bool) {
+    GripperCommand::Goal goal;
+    goal.command.position = grip.opening;
+    goal.command.max_effort = 20.0;
+    std::optional<bool> done;
+    program::GoalHandlers<GripperCommand> handlers;
+    handlers.on_response = [this, &done](bool accepted, std::int64_t) {
+      if (accepted) return;
+      const std::scoped_lock lock(mutex_);
+      done = false;
+      changed_.notify_all();
+    };
+    handlers.on_result = [this, &done](program::GoalStatus status, const GripperCommand::Result&) {
+      const std::scoped_lock lock(mutex_);
+      done = status == program::GoalStatus::kSucceeded;
+      changed_.notify_all();
+    };
+    if (!gripper_.send(goal, std::move(handlers))) throw Failure{"server_not_ready", "the gripper's goal could not be sent"};
+    std::unique_lock lock(mutex_);
+    if (!wait(lock, timeout_, [&] { return done.has_value(); })) throw Failure{"no_result", "the gripper did not answer"};
+    if (!*done) throw Failure{"goal_rejected", "the gripper refused or failed"};
+  }
+
+  void take(const Wait& step, bool) {
+    std::unique_lock lock(mutex_);
+    wait(lock, step.time, [] { return false; });
+  }
+
+  enum class SceneOperation { kAttach, kDetach };
+  void change_scene(const std::string& object, SceneOperation operation) {
+    SceneMessage message;
+    message.is_diff = true;
+    message.robot_state.is_diff = true;
+    auto& attached = message.robot_state.attached_collision_objects.emplace_back();
+    attached.link_name = model_->name_of(model_->tip());
+    attached.object.id = object;
+    attached.object.operation =
+        operation == SceneOperation::kAttach ? attached.object.ADD : attached.object.REMOVE;
+    if (!scene_.publish(message)) throw Failure{"server_not_ready", "the change of the scene could not be sent"};
+  }
+
+  [[nodiscard]] MoveGroupAction::Goal message_for(const planning::Goal& goal, const std::string& name) const {
+    MoveGroupAction::Goal message;
+    auto& request = message.request;
+    request.group_name = model_->group();
+    request.pipeline_id = "ompl";
+    request.planner_id = asked_.planner;
+    request.num_planning_attempts = asked_.attempts;
+    request.allowed_planning_time = asked_.planning_time;
+    request.max_velocity_scaling_factor = asked_.velocity_scaling;
+    request.max_acceleration_scaling_factor = asked_.acceleration_scaling;
+    request.start_state.is_diff = true;
+    request.workspace_parameters.header.frame_id = model_->name_of(model_->base());
+    auto& low = request.workspace_parameters.min_corner;
+    auto& high = request.workspace_parameters.max_corner;
+    low.x = low.y = low.z = -asked_.workspace;
+    high.x = high.y = high.z = asked_.workspace;
+    request.goal_constraints.push_back(message_of(goal, *model_));
+    request.goal_constraints.back().name = name;
+    message.planning_options.replan = asked_.replan_attempts > 0;
+    message.planning_options.replan_attempts = asked_.replan_attempts;
+    // Not a diff, hence not "empty": an arm that is at the goal already plans and moves all the same, as for rclpy's default.
+    message.planning_options.planning_scene_diff.is_diff = true;
+    return message;
+  }
+
+  // Sends a goal and waits for its end.
+  Exchange ask(const planning::Goal& goal, const std::string& name, bool may_cancel) {
+    const auto exchange = std::make_shared<Exchange>();
+    program::GoalHandlers<MoveGroupAction> handlers;
+    handlers.on_response = [this, exchange](bool accepted, std::int64_t) {
+      if (accepted) return;
+      const std::scoped_lock lock(mutex_);
+      exchange->rejected = true;
+      exchange->ended_ns = context_.clock().now();
+      changed_.notify_all();
+    };
+    handlers.on_feedback = [this, exchange](const MoveGroupAction::Feedback& feedback) {
+      const Nanoseconds now = context_.clock().now();
+      const std::scoped_lock lock(mutex_);
+      // Of several plans of one goal the first counts, and the last that was executed.
+      if (feedback.state == "PLANNING" && exchange->planning_ns == kUnknownTime) exchange->planning_ns = now;
+      if (feedback.state == "MONITOR") exchange->monitor_ns = now;
+      changed_.notify_all();
+    };
+    handlers.on_result = [this, exchange](program::GoalStatus, const MoveGroupAction::Result& result) {
+      const Nanoseconds now = context_.clock().now();
+      const std::scoped_lock lock(mutex_);
+      exchange->result = result;
+      exchange->ended_ns = now;
+      changed_.notify_all();
+    };
+    const MoveGroupAction::Goal message = message_for(goal, name);
+    exchange->sent_ns = context_.clock().now();
+    const std::optional<program::GoalId> id = client_.send(message, std::move(handlers));
+    if (!id) throw Failure{"server_not_ready", "the goal could not be sent to move_group"};
+
+    std::unique_lock lock(mutex_);
+    const auto ended = [&] { return exchange->ended_ns != kUnknownTime; };
+    if (may_cancel && cancel_after_ > 0 &&
+        wait(lock, timeout_, [&] { return ended() || exchange->monitor_ns != kUnknownTime; }) && !ended()) {
+      wait(lock, cancel_after_, ended);
+      lock.unlock();
+      client_.cancel(*id);
+      lock.lock();
+    }
+    if (!wait(lock, timeout_, ended)) {
+      lock.unlock();
+      client_.cancel(*id);
+      throw Failure{"no_result", "move_group gave no result within " + std::to_string(seconds(timeout_)) + " s"};
+    }
+    return *exchange;
+  }
+
+  // Why a motion is none, by MoveIt's code and by what move_group says of the branch.
+  [[nodiscard]] std::optional<Failure> failure_of(const Exchange& exchange) const {
+    if (exchange.rejected) return Failure{"goal_rejected", "move_group rejected the goal"};
+    const auto& code = exchange.result.error_code;
+    const std::string label(planning::label_of(code.val));
+    const std::string reason = label + " (" + std::to_string(code.val) + ")" +
+                               (code.message.empty() ? "" : ": " + code.message.string());
+    if (cancel_after_ > 0 && label == "PREEMPTED") return std::nullopt;
+    if (label == "SUCCESS") return std::nullopt;
+    // A real MoveIt has its own words there.
+    static const std::set<std::string, std::less<>> branches = {
+        "start_deviation", "no_state",       "server_not_ready", "goal_rejected",     "result_unknown",
+        "path_tolerance",  "goal_tolerance", "execution_timeout", "collision",        "planning_failed",
+        "planning_timeout", "preempted",     "goal_canceled",     "goal_aborted"};
+    const auto branch = branches.find(code.source.view());
+    if (branch != branches.end()) return Failure{*branch, reason};
+    if (exchange.monitor_ns == kUnknownTime) return Failure{label == "TIMED_OUT" ? "planning_timeout" : "planning_failed", reason};
+    return Failure{label == "TIMED_OUT" ? "execution_timeout" : "goal_aborted", reason};
+  }
+
+  void report(const Exchange& exchange) {
+    if (exchange.planning_ns != kUnknownTime && exchange.monitor_ns != kUnknownTime) {
+      context_.figure("planning", seconds(exchange.monitor_ns - exchange.planning_ns));
+      planning_times_.record(exchange.monitor_ns - exchange.planning_ns, exchange.monitor_ns);
+    }
+    const auto& points = exchange.result.planned_trajectory.joint_trajectory.points;
+    if (!points.empty()) context_.figure("execution_nominal", seconds(duration_of(points.back().time_from_start)));
+    if (failure_of(exchange) || cancel_after_ > 0) return;
+    if (exchange.monitor_ns != kUnknownTime) {
+      const Nanoseconds took = exchange.ended_ns - exchange.monitor_ns;
+      context_.figure("execution", seconds(took));
+      execution_times_.record(took, exchange.ended_ns);
+      if (!points.empty()) {
+        context_.figure("execution_overhead", seconds(took - duration_of(points.back().time_from_start)));
+      }
+    }
+    context_.figure("total", seconds(exchange.ended_ns - exchange.sent_ns));
+    total_times_.record(exchange.ended_ns - exchange.sent_ns, exchange.ended_ns);
+  }
+
+  static Nanoseconds duration_of(const messages::builtin_interfaces::msg::Duration& duration) {
+    return Nanoseconds{duration.sec} * kNanosecondsPerSecond + Nanoseconds{duration.nanosec};
+  }
+
+  // Where the arm is against where it was to be.
+  std::optional<Failure> end_of(const planning::Goal& goal, const Exchange& exchange, bool measured) {
+    const auto* const pose = std::get_if<planning::PoseGoal>(&goal);
+    const Link link = pose != nullptr ? pose->link : model_->flange();
+    State state(model_);
+    state.set(arm().positions);
+    const Pose ended = state.pose(link);
+    const auto& points = exchange.result.planned_trajectory.joint_trajectory.points;
+    if (!points.empty()) {
+      state.set({points.back().positions.data(), points.back().positions.size()});
+      if (measured) context_.figure("tip_error", (ended.translation() - state.pose(link).translation()).norm());
+    }
+    if (pose == nullptr) return std::nullopt;
+    const double apart = (ended.translation() - pose->position).norm();
+    if (apart > pose->radius + kTipTolerance) {
+      return Failure{"goal_missed", "the tip ended " + std::to_string(apart) + " m from the goal"};
+    }
+    const double turned = (planning::orientation_error(*pose, ended) - pose->tolerance).maxCoeff();
+    if (turned > kTurnTolerance) {
+      return Failure{"goal_missed", "the tip ended turned by " + std::to_string(turned) + " rad more than the goal allows"};
+    }
+    return std::nullopt;
+  }
+
+  program::Context& context_;
+  const std::shared_ptr<const Model> model_;
+  const SimClock clock_;  // of nothing that is asked here
+  StateMonitor monitor_;
+  program::ActionClient<MoveGroupAction> client_;
+  program::ActionClient<GripperCommand> gripper_;
+  program::Publisher<SceneMessage> scene_;
+  program::Times& planning_times_;
+  program::Times& execution_times_;
+  program::Times& total_times_;
+
+  std::vector<Step> steps_;
+  bool home_ = true;
+  planning::JointGoal home_goal_;
+  std::int64_t motions_ = 1;
+  std::int64_t warm_ups_ = 0;
+  Asked asked_{};
+  Nanoseconds cancel_after_ = 0;
+  Nanoseconds timeout_ = 0;
+  Nanoseconds ready_limit_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Nanoseconds state_ns_ = kUnknownTime;
+  std::set<std::string, std::less<>> writers_;
+  bool stopped_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<program::Application> make_move_runner(program::Context& context) {
+  return std::make_unique<MoveRunner>(context);
+}
+
+}  // namespace perflab::manipulation

@@ -1,0 +1,33 @@
+// The protocol of a trial of the arm: wait until the stack is ready, go home, see that the arm is there and stands still, have
+// a goal planned and executed, look where the tip ended; once or several times.
+//
+// Node /benchmark_runner:
+//   action client  /move_action        moveit_msgs/action/MoveGroup
+//   subscription   /joint_states       sensor_msgs/msg/JointState
+//   where steps say so: action client /panda_hand_controller/gripper_cmd (control_msgs/action/GripperCommand), publisher
+//   /planning_scene (moveit_msgs/msg/PlanningScene)
+// Thread: `runner`.
+//
+// Options, beside `robot`:
+//   goal, orientation, radius, orientation_tolerance, link, or joints, or state   where to; of one step, likewise
+//   steps    instead of one goal: a list, each with a goal as above, or attach: OBJECT, detach: OBJECT, grip: OPENING, wait: TIME
+//   home, home_state, motions, warm_ups     `home: false` with two warm-ups is the procedure of the original benchmark
+//   velocity_scaling, acceleration_scaling, attempts, planner, planning_time, workspace, replan
+//   cancel_after     the motion is cancelled so long after its execution began; that it then ends so is success
+//   timeout, ready_limit
+//
+// Figures, of each motion but those home and for warming up: planning (T1, from the feedback PLANNING to MONITOR), execution
+// (T2, from MONITOR to the result), execution_nominal (the trajectory's duration), execution_overhead (their difference), total
+// (T4, from sending the goal to the result), tip_error (from where the plan ends), success; once bring_up (from the start of
+// this process to the first goal). Times: planning_times, execution_times, total_times.
+#pragma once
+
+#include <memory>
+
+#include "program/program.h"
+
+namespace perflab::manipulation {
+
+[[nodiscard]] std::unique_ptr<program::Application> make_move_runner(program::Context& context);
+
+}  // namespace perflab::manipulation

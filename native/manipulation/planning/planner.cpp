@@ -1,0 +1,429 @@
+#include "manipulation/planning/planner.h"
+
+#include <ompl/base/goals/GoalStates.h>
+#include <ompl/geometric/PathHybridization.h>
+#include <ompl/geometric/SimpleSetup.h>
+#include <ompl/util/Console.h>
+#include <ompl/util/Exception.h>
+#include <ompl/util/RandomNumbers.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "manipulation/planning/error_codes.h"
+#include "manipulation/planning/joint_space.h"
+#include "manipulation/planning/planners.h"
+
+namespace perflab::manipulation::planning {
+namespace {
+
+namespace ob = ompl::base;
+namespace og = ompl::geometric;
+using SpaceState = JointSpace::StateType;
+
+// Copies of the scene for the threads that check states: a thread takes one for each check and gives it back. Some planners
+// have more threads than they are attempts; for those a further copy is made.
+class Scenes {
+ public:
+  explicit Scenes(const State& scene) : scene_(scene) {}
+  [[nodiscard]] std::unique_ptr<State> take() {
+    const std::scoped_lock lock(mutex_);
+    if (free_.empty()) return std::make_unique<State>(scene_);
+    std::unique_ptr<State> state = std::move(free_.back());
+    free_.pop_back();
+    return state;
+  }
+  void give(std::unique_ptr<State> state) {
+    const std::scoped_lock lock(mutex_);
+    free_.push_back(std::move(state));
+  }
+
+ private:
+  const State& scene_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<State>> free_;
+};
+
+class NoCollision final : public ob::StateValidityChecker {
+ public:
+  NoCollision(const ob::SpaceInformationPtr& space, Scenes& scenes, std::atomic<std::uint64_t>& checked)
+      : StateValidityChecker(space), scenes_(scenes), checked_(checked) {}
+  bool isValid(const ob::State* state) const override {
+    checked_.fetch_add(1, std::memory_order_relaxed);
+    if (!si_->satisfiesBounds(state)) return false;
+    std::unique_ptr<State> scene = scenes_.take();
+    scene->set({state->as<SpaceState>()->values, si_->getStateDimension()});
+    const bool valid = !scene->collides();
+    scenes_.give(std::move(scene));
+    return valid;
+  }
+
+ private:
+  Scenes& scenes_;
+  std::atomic<std::uint64_t>& checked_;
+};
+
+// A failure on the way, with MoveIt's code.
+struct Refused {
+  std::string label;
+  std::string message;
+};
+
+// Measures a part from here to where it is destroyed.
+class Part {
+ public:
+  explicit Part(Nanoseconds& took) : took_(took), from_(read_clock(CLOCK_MONOTONIC)) {}
+  ~Part() { took_ = read_clock(CLOCK_MONOTONIC) - from_; }
+  Part(const Part&) = delete;
+  Part& operator=(const Part&) = delete;
+
+ private:
+  Nanoseconds& took_;
+  Nanoseconds from_;
+};
+
+// OMPL takes the seed of each of its generators from one source for the process.
+std::mutex& source_of_seeds() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+std::vector<Joints> joints_of(const og::PathGeometric& path, std::size_t count) {
+  std::vector<Joints> points;
+  for (std::size_t i = 0; i < path.getStateCount(); ++i) {
+    points.push_back(Joints::Map(path.getState(static_cast<unsigned>(i))->as<SpaceState>()->values,
+                                 static_cast<Eigen::Index>(count)));
+  }
+  return points;
+}
+
+void check_numbers(const Model& model, const Request& request) {
+  const std::size_t count = model.joints().size();
+  const auto finite = [](const Positions& all) {
+    return std::all_of(all.begin(), all.end(), [](double each) { return std::isfinite(each); });
+  };
+  if (request.start.size() != count || !finite(request.start)) {
+    throw Refused{"START_STATE_INVALID", "the start does not say where each of " + std::to_string(count) + " joints is"};
+  }
+  if (request.goals.empty()) throw Refused{"INVALID_GOAL_CONSTRAINTS", "there is no goal"};
+  for (const Goal& goal : request.goals) {
+    if (const auto* const joints = std::get_if<JointGoal>(&goal)) {
+      if (joints->positions.size() != count || !finite(joints->positions) || !(joints->tolerance >= 0.0)) {
+        throw Refused{"INVALID_GOAL_CONSTRAINTS", "a joint goal does not say where each joint shall be"};
+      }
+      continue;
+    }
+    const PoseGoal& pose = std::get<PoseGoal>(goal);
+    if (!pose.position.allFinite() || !pose.orientation.coeffs().allFinite() || !(pose.orientation.norm() > 0.0) ||
+        !(pose.radius >= 0.0) || !(pose.tolerance.array() >= 0.0).all()) {
+      throw Refused{"INVALID_GOAL_CONSTRAINTS", "a pose goal is not finite, or has a tolerance below 0"};
+    }
+    if (!request.workspace) continue;
+    const Workspace& workspace = *request.workspace;
+    if (!((workspace.lowest.array() < workspace.highest.array()).all())) {
+      throw Refused{"INVALID_GOAL_CONSTRAINTS", "the workspace has no volume"};
+    }
+    const Eigen::Vector3d nearest = pose.position.cwiseMax(workspace.lowest).cwiseMin(workspace.highest);
+    if ((nearest - pose.position).norm() > pose.radius) {
+      throw Refused{"INVALID_GOAL_CONSTRAINTS", "the goal's position is outside of the workspace"};
+    }
+  }
+  for (const double scaling : {request.velocity_scaling, request.acceleration_scaling}) {
+    if (!(scaling > 0.0) || scaling > 1.0) {
+      throw Refused{"INVALID_MOTION_PLAN", "a scaling of velocity or acceleration is not above 0 and at most 1"};
+    }
+  }
+  if (request.attempts == 0) throw Refused{"PLANNING_FAILED", "no attempt is to be made"};
+  if (!(request.allowed_time > 0.0)) throw Refused{"TIMED_OUT", "the allowed planning time is not above 0 s"};
+  if (!(request.segment_fraction > 0.0) || request.segment_fraction > 1.0) {
+    throw Refused{"PLANNING_FAILED", "the longest valid segment is not above 0 and at most 1 of the space's extent"};
+  }
+}
+
+// One run of the pipeline.
+class Pipeline {
+ public:
+  Pipeline(const std::shared_ptr<const Model>& model, const Request& request, const State& scene, Result& result)
+      : model_(model),
+        request_(request),
+        result_(result),
+        deadline_(read_clock(CLOCK_MONOTONIC) +
+                  static_cast<Nanoseconds>(std::min(request.allowed_time, 1e6) * static_cast<double>(kNanosecondsPerSecond))),
+        scenes_(scene),
+        setup_(std::make_shared<JointSpace>(*model)) {
+    setup_.getStateSpace()->setLongestValidSegmentFraction(request.segment_fraction);
+    setup_.setStateValidityChecker(std::make_shared<NoCollision>(setup_.getSpaceInformation(), scenes_, checked_));
+  }
+
+  void run() {
+    const ob::PlannerAllocator planner = [&] {
+      try {
+        return planner_named(request_.planner);
+      } catch (const BadInput& error) {
+        throw Refused{"PLANNING_FAILED", error.what()};
+      }
+    }();
+    setup_.setPlannerAllocator(planner);
+    check_start();
+    sample_goal();
+    solve();
+    simplify();
+    parameterize();
+    validate();
+  }
+  [[nodiscard]] std::uint64_t checked() const noexcept { return checked_.load(); }
+
+ private:
+  [[nodiscard]] bool cancelled() const { return request_.cancelled && request_.cancelled(); }
+  [[nodiscard]] bool over() const { return cancelled() || read_clock(CLOCK_MONOTONIC) >= deadline_; }
+  [[nodiscard]] ob::PlannerTerminationCondition until_over() const {
+    return ob::PlannerTerminationCondition([this] { return over(); });
+  }
+  void give_up_if_cancelled() const {
+    if (cancelled()) throw Refused{"PREEMPTED", "planning was cancelled"};
+  }
+
+  void check_start() {
+    if (!within_limits(*model_, request_.start, kStartMargin)) {
+      throw Refused{"START_STATE_INVALID", "the start is outside of the joints' limits"};
+    }
+    std::unique_ptr<State> scene = scenes_.take();
+    scene->set(request_.start);
+    if (const auto contact = scene->contact()) {
+      throw Refused{"START_STATE_IN_COLLISION", "at the start " + contact->first + " touches " + contact->second};
+    }
+    scenes_.give(std::move(scene));
+  }
+
+  void sample_goal() {
+    const Part part(result_.times.ik);
+    auto goals = std::make_shared<ob::GoalStates>(setup_.getSpaceInformation());
+    std::unique_ptr<State> scene = scenes_.take();
+    SplitMix64 random(mixed(request_.seed));
+    const GoalSearch search{.stop = [this] { return over(); }};
+    std::size_t reached = 0;
+    for (const Goal& goal : request_.goals) {
+      const GoalSamples samples = sample_goals(model_, goal, *scene, request_.start, search, random);
+      reached += samples.reached;
+      for (const Positions& positions : samples.valid) {
+        ob::ScopedState<> state(setup_.getStateSpace());
+        std::copy(positions.begin(), positions.end(), state->as<SpaceState>()->values);
+        goals->addState(state);
+      }
+      checked_.fetch_add(samples.reached);
+    }
+    scenes_.give(std::move(scene));
+    result_.goal_samples = goals->getStateCount();
+    give_up_if_cancelled();
+    if (!goals->hasStates()) {
+      if (reached > 0) throw Refused{"GOAL_IN_COLLISION", "wherever the goal is met something collides"};
+      const bool pose = std::any_of(request_.goals.begin(), request_.goals.end(),
+                                    [](const Goal& goal) { return std::holds_alternative<PoseGoal>(goal); });
+      if (pose && over()) throw Refused{"TIMED_OUT", "no joint positions that meet the goal were found in time"};
+      if (pose) throw Refused{"NO_IK_SOLUTION", "no joint positions meet the goal"};
+      throw Refused{"GOAL_STATE_INVALID", "the goal is outside of the joints' limits"};
+    }
+    setup_.setGoal(goals);
+  }
+
+  void solve() {
+    const Part part(result_.times.solve);
+    ob::ScopedState<> start(setup_.getStateSpace());
+    for (std::size_t i = 0; i < request_.start.size(); ++i) {
+      const JointLimits& limit = model_->limits()[i];
+      start->as<SpaceState>()->values[i] = std::clamp(request_.start[i], limit.lower, limit.upper);
+    }
+    setup_.setStartState(start);
+    const bool solved = request_.attempts == 1 ? solve_once() : solve_together();
+    give_up_if_cancelled();
+    if (solved && setup_.haveExactSolutionPath()) return;
+    if (over()) throw Refused{"TIMED_OUT", "no path was found within the allowed planning time"};
+    throw Refused{"PLANNING_FAILED", "the planner gave up without a path to the goal"};
+  }
+
+  bool solve_once() {
+    return setup_.solve(until_over()) == ob::PlannerStatus::EXACT_SOLUTION;
+  }
+
+  // OMPL's ParallelPlan with hybridization, as MoveIt uses it, but for the threads, which have a name: up to four attempts at
+  // a time, until all are made; those of a batch that found a path go on until all of it have one.
+  bool solve_together() {
+    setup_.setup();
+    const ob::ProblemDefinitionPtr& problem = setup_.getProblemDefinition();
+    og::PathHybridization hybrid(setup_.getSpaceInformation());
+    std::exception_ptr thrown;
+    bool all = true;
+    for (std::size_t left = request_.attempts; left > 0 && !over();) {
+      const std::size_t count = std::min(left, kMostThreads);
+      std::vector<ob::PlannerPtr> planners;
+      for (std::size_t i = 0; i < count; ++i) {
+        planners.push_back(setup_.getPlannerAllocator()(setup_.getSpaceInformation()));
+        planners.back()->setProblemDefinition(problem);
+        planners.back()->setup();
+      }
+      const ob::PlannerTerminationCondition condition = until_over();
+      std::mutex mutex;
+      std::size_t found = 0;
+      const auto attempt = [&](ob::Planner& planner) {
+        try {
+          if (request_.begin_thread) request_.begin_thread();
+          if (!planner.solve(condition)) return;
+          const std::scoped_lock lock(mutex);
+          if (++found == count) condition.terminate();
+          for (const ob::PlannerSolution& solution : problem->getSolutions()) {
+            hybrid.recordPath(std::static_pointer_cast<og::PathGeometric>(solution.path_), false);
+          }
+          hybrid.computeHybridPath();
+        } catch (...) {
+          const std::scoped_lock lock(mutex);
+          thrown = std::current_exception();
+          condition.terminate();
+        }
+      };
+      {
+        std::vector<std::jthread> threads;
+        for (const ob::PlannerPtr& planner : planners) threads.emplace_back([&attempt, &planner] { attempt(*planner); });
+      }
+      if (thrown) std::rethrow_exception(thrown);
+      all = all && found > 0;
+      left -= count;
+    }
+    if (hybrid.pathCount() > 1 && hybrid.getHybridPath()) {
+      const auto path = std::static_pointer_cast<og::PathGeometric>(hybrid.getHybridPath());
+      double difference = 0.0;
+      const bool approximate = !problem->getGoal()->isSatisfied(path->getStates().back(), &difference);
+      problem->addSolutionPath(path, approximate, difference, hybrid.getName());
+    }
+    return all;
+  }
+
+  void simplify() {
+    const Part part(result_.times.simplify);
+    setup_.simplifySolution(until_over());
+    give_up_if_cancelled();
+    og::PathGeometric& path = setup_.getSolutionPath();
+    const std::vector<Joints> points = joints_of(path, model_->joints().size());
+    for (std::size_t i = 1; i < points.size(); ++i) result_.path_length += (points[i] - points[i - 1]).norm();
+    path.interpolate();
+  }
+
+  void parameterize() {
+    const Part part(result_.times.parameterize);
+    const auto count = static_cast<Eigen::Index>(model_->joints().size());
+    Joints velocity(count);
+    Joints acceleration(count);
+    for (Eigen::Index i = 0; i < count; ++i) {
+      velocity[i] = model_->limits()[static_cast<std::size_t>(i)].velocity;
+      acceleration[i] = model_->limits()[static_cast<std::size_t>(i)].acceleration;
+    }
+    result_.trajectory =
+        planning::parameterize(joints_of(setup_.getSolutionPath(), model_->joints().size()), velocity, acceleration,
+                               request_.velocity_scaling, request_.acceleration_scaling);
+  }
+
+  void validate() {
+    const Part part(result_.times.validate);
+    const std::unique_ptr<State> scene = scenes_.take();
+    std::uint64_t checked = 0;
+    const std::optional<std::string> invalid = invalid_at(result_.trajectory, *scene, kValidationStep, checked);
+    checked_.fetch_add(checked);
+    if (invalid) throw Refused{"INVALID_MOTION_PLAN", *invalid};
+  }
+
+  const std::shared_ptr<const Model>& model_;
+  const Request& request_;
+  Result& result_;
+  const Nanoseconds deadline_;
+  std::atomic<std::uint64_t> checked_{0};
+  Scenes scenes_;
+  og::SimpleSetup setup_;
+};
+
+}  // namespace
+
+bool Result::succeeded() const noexcept { return code == code_of("SUCCESS"); }
+
+Result plan(const std::shared_ptr<const Model>& model, const Request& request, const State& scene) {
+  const std::scoped_lock lock(source_of_seeds());
+  ompl::msg::noOutputHandler();  // what it would say is in codes and messages
+  Result result;
+  try {
+    check_numbers(*model, request);
+    ompl::RNG::setSeed(std::max<std::uint32_t>(request.seed, 1));
+    Pipeline pipeline(model, request, scene, result);
+    try {
+      pipeline.run();
+      result.code = code_of("SUCCESS");
+    } catch (...) {
+      result.checked_states = pipeline.checked();
+      throw;
+    }
+    result.checked_states = pipeline.checked();
+  } catch (const Refused& refused) {
+    result.code = code_of(refused.label);
+    result.message = refused.message;
+    result.trajectory = {};
+  } catch (const ompl::Exception& error) {
+    result.code = code_of("PLANNING_FAILED");
+    result.message = one_line(error.what());
+    result.trajectory = {};
+  }
+  return result;
+}
+
+manipulation::Trajectory commanded(const Trajectory& trajectory, const std::vector<std::string>& joints) {
+  manipulation::Trajectory commands;
+  commands.joints = joints;
+  for (const TrajectoryPoint& point : trajectory.points) {
+    commands.points.push_back(
+        {static_cast<Nanoseconds>(std::llround(point.time * static_cast<double>(kNanosecondsPerSecond))),
+         positions_of(point.position), positions_of(point.velocity), positions_of(point.acceleration)});
+  }
+  return commands;
+}
+
+std::optional<std::string> invalid_at(const Trajectory& trajectory, State& state, double step, std::uint64_t& checked) {
+  // The polynomial between two points may be beyond them by that, where the last one is at a limit.
+  constexpr double kMargin = 1e-3;
+  const Model& model = state.model();
+  if (trajectory.points.empty()) return std::nullopt;
+  const manipulation::Trajectory commands = commanded(trajectory, model.joints());
+  const Spline spline(commands);
+  const manipulation::JointState start(model.joints().size());
+  manipulation::JointState desired(model.joints().size());
+  const auto wrong = [&](Nanoseconds time) -> std::optional<std::string> {
+    ++checked;
+    spline.sample(time, start, desired);
+    const auto at = [time] {
+      return "at " + std::to_string(static_cast<double>(time) / static_cast<double>(kNanosecondsPerSecond)) + " s ";
+    };
+    if (!within_limits(model, desired.positions, kMargin)) return at() + "a joint is beyond its limits";
+    state.set(desired.positions);
+    if (!state.collides()) return std::nullopt;
+    const std::optional<Contact> contact = state.contact();
+    return at() + (contact ? contact->first + " touches " + contact->second : std::string("something collides"));
+  };
+  for (std::size_t i = 0; i < commands.points.size(); ++i) {
+    const Nanoseconds to = commands.points[i].time_ns;
+    if (i > 0) {
+      const Nanoseconds from = commands.points[i - 1].time_ns;
+      const double moved = (trajectory.points[i].position - trajectory.points[i - 1].position).lpNorm<1>();
+      // Within an interval speed is at most about twice its mean, where the arm starts or stops.
+      const auto parts = static_cast<Nanoseconds>(std::ceil(2.0 * moved / step));
+      for (Nanoseconds part = 1; part < parts; ++part) {
+        if (auto text = wrong(from + (to - from) * part / parts)) return text;
+      }
+    }
+    if (auto text = wrong(to)) return text;
+  }
+  return std::nullopt;
+}
+
+}  // namespace perflab::manipulation::planning

@@ -1,0 +1,109 @@
+// From where an arm is and where it shall be to a trajectory that a controller can follow: MoveIt's planning pipeline.
+//
+//   check the request and the start -> joint positions of the goal (ik) -> OMPL (solve) -> shorten (simplify)
+//   -> time (parameterize) -> check what will be driven, finer than the planner did (validate)
+//
+// Each part is timed. Each failure has MoveIt's error code.
+//
+// As in MoveIt: distances between states are the sum over the joints; a motion is checked in steps of 1 % of the space's
+// extent (longest_valid_segment_fraction of OMPL); several attempts run in threads of their own, at most 4 at a time, and
+// their solutions are combined (ParallelPlan, hybridization); the rest of the allowed time shortens the path. Unlike
+// in MoveIt: the goal is sampled before OMPL starts and not beside it, in favour of results that a seed decides, and what
+// ParallelPlan did not solve is TIMED_OUT or PLANNING_FAILED, not FAILURE.
+//
+// Example:
+//   Request request;
+//   request.start = state.positions();
+//   request.goals = {JointGoal{model->named_state("ready")}};
+//   const Result result = plan(model, request, state);
+//   if (result.succeeded()) send(result.trajectory); else say(label_of(result.code), result.message);
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "manipulation/control/trajectory.h"
+#include "manipulation/planning/goal.h"
+#include "manipulation/planning/time_optimal.h"
+#include "manipulation/robot/robot.h"
+
+namespace perflab::manipulation::planning {
+
+// MoveIt's max_planning_threads.
+inline constexpr std::size_t kMostThreads = 4;
+// OMPL's longest_valid_segment_fraction where MoveIt's configuration says nothing.
+inline constexpr double kSegmentFraction = 0.01;
+// Between two states that are validated: the sum over the joints, rad. A point of the arm moves by less than 1 cm.
+inline constexpr double kValidationStep = 0.01;
+// What an encoder may be beyond a limit. MoveIt has 0 here, and refuses an arm that stands at its limit.
+inline constexpr double kStartMargin = 1e-4;
+
+struct Workspace {
+  Eigen::Vector3d lowest;
+  Eigen::Vector3d highest;
+};
+
+struct Request {
+  Positions start;
+  std::vector<Goal> goals;  // any of them
+  std::string planner;      // planners.h
+  std::size_t attempts = 1;
+  double allowed_time = 5.0;  // s, for ik, solve and simplify
+  double velocity_scaling = 1.0;
+  double acceleration_scaling = 1.0;
+  std::optional<Workspace> workspace;  // a goal's position has to be in it
+  double segment_fraction = kSegmentFraction;
+  // Of all randomness. With one attempt the same seed gives the same trajectory, unless time runs out: more than one
+  // attempt share OMPL's source of seeds.
+  std::uint32_t seed = 1;
+  // Asked again and again, by several threads; true ends the plan soon, with PREEMPTED. May be empty.
+  std::function<bool()> cancelled;
+  // Called first by each thread that is made for an attempt, where there are several; may be empty.
+  std::function<void()> begin_thread;
+};
+
+// kUnknownTime: it did not come to that.
+struct Times {
+  Nanoseconds ik = kUnknownTime;
+  Nanoseconds solve = kUnknownTime;
+  Nanoseconds simplify = kUnknownTime;
+  Nanoseconds parameterize = kUnknownTime;
+  Nanoseconds validate = kUnknownTime;
+};
+
+struct Result {
+  std::int32_t code = 0;  // MoveIt's
+  std::string message;    // what went wrong, or ""
+  Trajectory trajectory;
+  Times times;
+  std::size_t goal_samples = 0;     // joint positions that meet the goal
+  std::uint64_t checked_states = 0;  // by OMPL and validation
+  double path_length = 0.0;         // of the simplified path, Euclidean, rad
+
+  [[nodiscard]] bool succeeded() const noexcept;
+};
+
+// `scene` is of that model, and says where everything else is: objects, what is attached, the hand. Plans of several threads
+// of a process wait for one another, since OMPL has one source of seeds.
+[[nodiscard]] Result plan(const std::shared_ptr<const Model>& model, const Request& request, const State& scene);
+
+// As the controller is sent it (control/trajectory.h, whose Spline says where it then drives).
+[[nodiscard]] manipulation::Trajectory commanded(const Trajectory& trajectory, const std::vector<std::string>& joints);
+
+// Where a trajectory, as the controller drives it, leaves the limits of position or collides, at steps of at most `step` (as
+// kValidationStep); nothing where it does not. The state is left anywhere; `checked` is raised by the states looked at.
+[[nodiscard]] std::optional<std::string> invalid_at(const Trajectory& trajectory, State& state, double step,
+                                                    std::uint64_t& checked);
+
+[[nodiscard]] inline Positions positions_of(const Joints& joints) { return {joints.begin(), joints.end()}; }
+[[nodiscard]] inline Joints joints_of(const Positions& positions) {
+  return Joints::Map(positions.data(), static_cast<Eigen::Index>(positions.size()));
+}
+
+}  // namespace perflab::manipulation::planning

@@ -1,0 +1,261 @@
+// Plans of the whole pipeline: they reach their goal, keep limits, collide nowhere, and fail with MoveIt's codes.
+#include "manipulation/planning/planner.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+
+#include "base/error.h"
+#include "manipulation/planning/error_codes.h"
+#include "manipulation/planning/planners.h"
+#include "support.h"
+
+namespace perflab::manipulation::planning {
+namespace {
+
+Request from_ready(const Model& model, Goal goal) {
+  Request request;
+  request.start = model.named_state("ready");
+  request.goals = {std::move(goal)};
+  request.velocity_scaling = 0.5;
+  request.acceleration_scaling = 0.5;
+  return request;
+}
+
+// A state that does not collide.
+Positions random_goal(const Model& model, State& state, SplitMix64& random) {
+  for (;;) {
+    Positions positions = random_positions(model, random);
+    state.set(positions);
+    if (!state.collides()) return positions;
+  }
+}
+
+// Looks at a trajectory on its own, as it is driven: each millisecond, and between them wherever a joint moves by more than
+// `step`. The deepest contact, m; 0 where there is none.
+double deepest(const Trajectory& trajectory, State& state, double step) {
+  const Spline spline(commanded(trajectory, state.model().joints()));
+  const manipulation::JointState start(state.model().joints().size());
+  manipulation::JointState desired(state.model().joints().size());
+  double depth = 0.0;
+  Joints last = trajectory.points.front().position;
+  for (Nanoseconds time = 0; time <= spline.duration(); time += 1'000'000) {
+    spline.sample(time, start, desired);
+    const Joints now = joints_of(desired.positions);
+    const double parts = std::max(1.0, std::ceil((now - last).cwiseAbs().maxCoeff() / step));
+    for (double part = 1.0; part <= parts; part += 1.0) {
+      state.set(positions_of(last + (now - last) * (part / parts)));
+      if (const auto contact = state.contact()) depth = std::max(depth, -contact->distance);
+    }
+    last = now;
+  }
+  return depth;
+}
+
+void expect_within_limits(const Model& model, const Request& request, const Trajectory& trajectory) {
+  for (const TrajectoryPoint& point : trajectory.points) {
+    for (std::size_t j = 0; j < model.joints().size(); ++j) {
+      const JointLimits& limit = model.limits()[j];
+      const auto at = static_cast<Eigen::Index>(j);
+      EXPECT_GE(point.position[at], limit.lower - 1e-9);
+      EXPECT_LE(point.position[at], limit.upper + 1e-9);
+      EXPECT_LE(std::abs(point.velocity[at]), limit.velocity * request.velocity_scaling * (1.0 + 1e-3));
+      EXPECT_LE(std::abs(point.acceleration[at]), limit.acceleration * request.acceleration_scaling * (1.0 + 1e-3));
+    }
+  }
+}
+
+TEST(Planner, ReachesAPoseAndSaysWhatEachPartTook) {
+  const auto model = panda("table");
+  State scene(model);
+  const Request request = from_ready(*model, reach(*model));
+  const Result result = plan(model, request, scene);
+  ASSERT_TRUE(result.succeeded()) << label_of(result.code) << ": " << result.message;
+  const Trajectory& trajectory = result.trajectory;
+  EXPECT_LT((trajectory.points.front().position - joints_of(request.start)).norm(), 1e-9);
+  EXPECT_EQ(trajectory.points.front().velocity.norm(), 0.0);
+  EXPECT_EQ(trajectory.points.back().velocity.norm(), 0.0);
+  EXPECT_FALSE(check(commanded(trajectory, model->joints()), model->joints())) << "the controller takes it";
+  scene.set(positions_of(trajectory.points.back().position));
+  EXPECT_TRUE(satisfies(request.goals.front(), scene));
+  expect_within_limits(*model, request, trajectory);
+  EXPECT_EQ(deepest(trajectory, scene, 1e-3), 0.0);
+  for (const Nanoseconds took : {result.times.ik, result.times.solve, result.times.simplify, result.times.parameterize,
+                                 result.times.validate}) {
+    EXPECT_GT(took, 0);
+  }
+  EXPECT_GT(result.checked_states, 0U);
+  EXPECT_EQ(result.goal_samples, 10U);
+  EXPECT_GT(result.path_length, 0.0);
+  EXPECT_LE(result.path_length, trajectory.length() * 1.2);
+}
+
+TEST(Planner, GoesHomeByJointsAndEndsThere) {
+  const auto model = panda("table");
+  State scene(model);
+  SplitMix64 random(11);
+  Request request = from_ready(*model, JointGoal{model->named_state("ready")});
+  request.start = random_goal(*model, scene, random);
+  const Result result = plan(model, request, scene);
+  ASSERT_TRUE(result.succeeded()) << label_of(result.code) << ": " << result.message;
+  EXPECT_LT((result.trajectory.points.back().position - joints_of(model->named_state("ready"))).cwiseAbs().maxCoeff(), 1e-6);
+}
+
+TEST(Planner, TheSameSeedGivesTheSamePlanAndAnotherOneAnother) {
+  const auto model = panda("shelf");
+  State scene(model);
+  Request request = from_ready(*model, reach(*model));
+  request.goals = {JointGoal{{1.5, 0.5, -0.5, -1.5, 0.3, 2.0, -1.0}}};
+  const auto with_seed = [&](std::uint32_t seed) {
+    request.seed = seed;
+    return plan(model, request, scene);
+  };
+  const Result first = with_seed(5);
+  const Result second = with_seed(5);
+  const Result other = with_seed(6);
+  ASSERT_TRUE(first.succeeded()) << label_of(first.code) << ": " << first.message;
+  ASSERT_EQ(first.trajectory.points.size(), second.trajectory.points.size());
+  for (std::size_t i = 0; i < first.trajectory.points.size(); ++i) {
+    EXPECT_EQ(first.trajectory.points[i].position, second.trajectory.points[i].position);
+  }
+  EXPECT_EQ(first.checked_states, second.checked_states);
+  EXPECT_NE(first.checked_states, other.checked_states);
+}
+
+TEST(Planner, SeveralAttemptsAreMadeTogether) {
+  const auto model = panda("obstacle");
+  State scene(model);
+  for (const std::size_t attempts : {3U, 6U}) {
+    Request request = from_ready(*model, reach(*model));
+    request.attempts = attempts;
+    const Result result = plan(model, request, scene);
+    ASSERT_TRUE(result.succeeded()) << label_of(result.code) << ": " << result.message;
+    EXPECT_EQ(deepest(result.trajectory, scene, 1e-3), 0.0);
+  }
+}
+
+TEST(Planner, EachPlannerFindsTheWayOrSaysWhyNot) {
+  const auto model = panda("table");
+  State scene(model);
+  for (const std::string& name : planner_names()) {
+    Request request = from_ready(*model, JointGoal{{0.6, -0.3, 0.0, -2.0, 0.0, 1.7, 0.785}});
+    request.planner = name;
+    request.allowed_time = 0.25;
+    const Result result = plan(model, request, scene);
+    const std::string_view label = label_of(result.code);
+    EXPECT_TRUE(result.succeeded() || label == "TIMED_OUT" || label == "PLANNING_FAILED" || label == "INVALID_MOTION_PLAN")
+        << name << ": " << label << ": " << result.message;
+    if (name == kDefaultPlanner || name == "RRT" || name == "PRM" || name == "KPIECE") {
+      EXPECT_TRUE(result.succeeded()) << name << ": " << label << ": " << result.message;
+    }
+  }
+}
+
+TEST(Planner, EachFailureHasMoveItsCode) {
+  const auto model = panda("table");
+  State scene(model);
+  const auto label = [&](const Request& request) {
+    const Result result = plan(model, request, scene);
+    EXPECT_TRUE(result.trajectory.points.empty());
+    EXPECT_FALSE(result.message.empty());
+    return label_of(result.code);
+  };
+  const Request right = from_ready(*model, reach(*model));
+
+  Request request = right;
+  request.start[3] = 0.5;
+  EXPECT_EQ(label(request), "START_STATE_INVALID");
+  request.start = {0.0, 0.0};
+  EXPECT_EQ(label(request), "START_STATE_INVALID");
+  request.start = right.start;
+  request.start[1] = 1.7;  // the arm lies on the table
+  EXPECT_EQ(label(request), "START_STATE_IN_COLLISION");
+
+  request = right;
+  request.goals.clear();
+  EXPECT_EQ(label(request), "INVALID_GOAL_CONSTRAINTS");
+  request.goals = {JointGoal{{0.0}}};
+  EXPECT_EQ(label(request), "INVALID_GOAL_CONSTRAINTS");
+  PoseGoal far = reach(*model);
+  far.position = {0.0, 0.0, 1.5};
+  request.goals = {far};
+  EXPECT_EQ(label(request), "NO_IK_SOLUTION");
+  request.workspace = Workspace{Eigen::Vector3d::Constant(-1.0), Eigen::Vector3d::Constant(1.0)};
+  EXPECT_EQ(label(request), "INVALID_GOAL_CONSTRAINTS");
+  PoseGoal inside = reach(*model);
+  inside.position = {0.65, 0.0, 0.18};  // within the table
+  request.goals = {inside};
+  EXPECT_EQ(label(request), "GOAL_IN_COLLISION");
+  request.goals = {JointGoal{{0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0}}};
+  EXPECT_EQ(label(request), "GOAL_STATE_INVALID");
+
+  request = right;
+  request.planner = "NoSuchPlanner";
+  EXPECT_EQ(label(request), "PLANNING_FAILED");
+  request = right;
+  request.velocity_scaling = 0.0;
+  EXPECT_EQ(label(request), "INVALID_MOTION_PLAN");
+  request = right;
+  request.allowed_time = 1e-9;
+  EXPECT_EQ(label(request), "TIMED_OUT");
+}
+
+TEST(Planner, IsCancelled) {
+  const auto model = panda("table");
+  State scene(model);
+  Request request = from_ready(*model, reach(*model));
+  request.planner = "RRTstar";  // uses all the time it has
+  request.allowed_time = 600.0;
+  std::atomic<int> asked{0};
+  request.cancelled = [&] { return ++asked > 1000; };
+  const Result result = plan(model, request, scene);
+  EXPECT_EQ(label_of(result.code), "PREEMPTED");
+}
+
+TEST(Planner, AnAttachedBoxIsAPartOfTheArm) {
+  const auto model = panda("pick_and_place");
+  State scene(model);
+  scene.set(model->named_state("ready"));
+  Pose grasp = Pose::Identity();
+  scene.attach("workpiece", model->tip(), grasp);
+  const Request request = from_ready(*model, JointGoal{{-0.5, 0.2, 0.0, -1.9, 0.0, 2.1, 0.785}});
+  const Result result = plan(model, request, scene);
+  ASSERT_TRUE(result.succeeded()) << label_of(result.code) << ": " << result.message;
+  EXPECT_EQ(deepest(result.trajectory, scene, 1e-3), 0.0);
+}
+
+// Over random goals: the deepest contact that a finer check finds, and limits.
+void plan_random_goals(const std::string& scene_name, int count, std::uint64_t seed) {
+  const auto model = panda(scene_name);
+  State scene(model);
+  SplitMix64 random(seed);
+  int succeeded = 0;
+  for (int i = 0; i < count; ++i) {
+    Request request = from_ready(*model, JointGoal{random_goal(*model, scene, random)});
+    request.start = random_goal(*model, scene, random);
+    request.seed = static_cast<std::uint32_t>(i) + 1;
+    const Result result = plan(model, request, scene);
+    if (!result.succeeded()) {
+      EXPECT_EQ(label_of(result.code), "INVALID_MOTION_PLAN") << result.message;
+      continue;
+    }
+    ++succeeded;
+    expect_within_limits(*model, request, result.trajectory);
+    EXPECT_EQ(deepest(result.trajectory, scene, 1e-3), 0.0) << scene_name << ' ' << i;
+  }
+  ::testing::Test::RecordProperty("succeeded", succeeded);
+  EXPECT_GT(succeeded, count / 2);
+}
+
+TEST(Planner, PlansToRandomGoalsCollideNowhereWhenLookedAtMoreFinely) {
+  plan_random_goals("table", 10, 1);
+  plan_random_goals("obstacle", 10, 2);
+}
+
+TEST(Planner, DISABLED_LongPlansToRandomGoalsCollideNowhereWhenLookedAtMoreFinely) {
+  for (const char* const scene : {"empty", "table", "obstacle", "shelf"}) plan_random_goals(scene, 100, 3);
+}
+
+}  // namespace
+}  // namespace perflab::manipulation::planning
