@@ -50,6 +50,13 @@ def targets() -> list[Entry]:
     return [Entry(p.stem, p) for p in found]
 
 
+def tasks() -> list[Entry]:
+    """What robot arms are asked to do, by name."""
+    root = folder() / "tasks"
+    found = sorted(root.glob("*.json")) if root.is_dir() else []
+    return [Entry(p.stem, p) for p in found]
+
+
 def read_json(path: Path) -> dict[str, Any] | None:
     """The object in a JSON file, or None where it is not one."""
     try:

@@ -25,7 +25,7 @@ Rows = Callable[[], list[Row]]  # where other programs are being asked meanwhile
 
 WHAT = (
     "workloads", "topologies", "middlewares", "disturbances", "executors", "messages", "conditions", "observers",
-    "experiments", "targets", "exporters",
+    "experiments", "targets", "tasks", "exporters",
 )  # fmt: skip
 
 
@@ -251,6 +251,13 @@ def _first_comment(path: Path) -> str:
         return next((line.lstrip("# ").strip() for line in file if line.startswith("#")), "")
 
 
+def _tasks() -> list[Row]:
+    """Of the workload `manipulation`."""
+    from perflab.workload import manipulation
+
+    return [{"name": name, "summary": task["description"]} for name, task in manipulation.tasks().items()]
+
+
 def _targets() -> list[Row]:
     from perflab import catalog
     from perflab.formats.irobot import target as targets
@@ -276,5 +283,6 @@ _LISTS: dict[str, Callable[[], list[Row] | Rows]] = {
     "observers": partial(_kinds, "perflab.observer.kinds"),
     "experiments": _experiments,
     "targets": _targets,
+    "tasks": _tasks,
     "exporters": partial(_kinds, "perflab.export"),
 }

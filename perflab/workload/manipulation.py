@@ -1,0 +1,380 @@
+"""The workload `manipulation`: a simulated arm, its controllers, a planner and who has it move (docs/manipulation.md).
+
+Each process of the stack is a program of its own (native/manipulation) with ROS 2's names, types, rates and QoS. What
+is to be done is a task of the catalog: a scene, and one goal or several steps.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from perflab import catalog, native
+from perflab.errors import BadInput
+from perflab.parameters import DurationNs, Parameters, Switch
+from perflab.results.figure import OwnFigure, OwnTimes
+from perflab.results.outcome import SUCCESS, OwnOutcome
+from perflab.units import NS_PER_S
+from perflab.workload import Ended, Judgement, Made, WorkloadKind, topology
+
+NAME = "manipulation"
+EMBEDDED, SPLIT = "embedded", "split"
+ARM, HAND = "/panda_arm_controller", "/panda_hand_controller"
+TRAJECTORIES, GRIPPER, MOVES = f"{ARM}/follow_joint_trajectory", f"{HAND}/gripper_cmd", "/move_action"
+SUCCEEDED = "succeeded"
+
+# What a task may say, of the runner's options; parameters of the same name stand before it.
+_NEEDED = frozenset({"description", "scene"})
+_TASK_KEYS = frozenset({"description", "scene", "steps", "goal", "orientation", "link", "joints", "state", "radius"})
+
+
+class ManipulationParameters(Parameters):
+    task: str = Field("reach", description="what is to be done, a name of the catalog: `perflab list tasks`")
+    scene: str | None = Field(None, description="another scene than the task's: a name of the catalog, or a path")
+    goal: tuple[float, float, float] | None = Field(None, description="where the flange shall go instead: x,y,z in m")
+    radius: float | None = Field(None, ge=0, le=1, description="how far from the goal it may end, in m (0.01)")
+    orientation_tolerance: float = Field(0.1, ge=0, le=4, description="about each axis, in rad")
+    home: Switch = Field(
+        True,
+        description="whether each motion begins at home; off, after two that do not count, is as the original was",
+    )
+    motions: int = Field(1, ge=1, le=1_000_000, description="how often a trial does it")
+    planner: str = Field("RRTConnect", description="of OMPL, by its name")
+    attempts: int = Field(3, ge=1, le=1000, description="plans that are made at a time, of which the shortest is taken")
+    planning_time: float = Field(5.0, ge=1e-3, le=1e4, description="allowed, in s")
+    velocity_scaling: float = Field(0.5, ge=1e-3, le=1, description="of the joints' limits")
+    acceleration_scaling: float = Field(0.5, ge=1e-3, le=1, description="likewise")
+    controller: Literal["embedded", "split"] = Field(
+        "embedded",
+        description="embedded: in the simulator's thread, as gz_ros2_control; split: a controller_manager of its own",
+    )
+    drive: Literal["velocity", "torque"] = Field(
+        "velocity", description="velocity: the servo of gz_ros2_control; torque: of the joints"
+    )
+    path_tolerance: float = Field(0.0, ge=0, le=10, description="of each joint on its way, in rad; 0: none")
+    goal_tolerance: float = Field(0.0, ge=0, le=10, description="of each joint at the end, in rad; 0: none")
+    cancel_after: DurationNs | None = Field(
+        None, gt=0, description="motions are cancelled so long after they began, to measure how they stop"
+    )
+    joint_states: Literal["best_effort", "reliable"] = Field(
+        "best_effort",
+        description="how move_group takes them: rmw_fastrtps makes SystemDefaults best effort, rmw_cyclonedds reliable",
+    )
+    limit: DurationNs = Field("120s", gt=0, description="a trial that takes longer has failed")  # type: ignore[assignment]
+
+    @model_validator(mode="after")
+    def _known(self) -> ManipulationParameters:
+        known = tasks()
+        if self.task not in known:
+            raise ValueError(f"no task {self.task!r}; there are {', '.join(known)}")
+        return self
+
+
+def tasks() -> dict[str, dict[str, Any]]:
+    """Those of the catalog by name. Raises BadInput where a file is none."""
+    found = {}
+    for entry in catalog.tasks():
+        document = catalog.read_json(entry.path)
+        if document is None or not _NEEDED.issubset(document):
+            raise BadInput(f"{entry.path} is no task: it is an object with {' and '.join(sorted(_NEEDED))}")
+        if strange := sorted(_TASK_KEYS.symmetric_difference(document).intersection(document)):
+            raise BadInput(f"{entry.path}: {strange[0]!r} is none of {', '.join(sorted(_TASK_KEYS))}")
+        found[entry.name] = document
+    return found
+
+
+def make(parameters: ManipulationParameters, message_path: Sequence[str] = ()) -> Made:
+    return Made(topology.resolved(document(parameters), native.find(), message_path))
+
+
+def document(p: ManipulationParameters) -> dict[str, Any]:
+    """The graph as a file would have it."""
+    task = {key: value for key, value in tasks()[p.task].items() if key != "description"}
+    scene = p.scene or task.pop("scene")
+    task.pop("scene", None)
+    grips = any("grip" in step for step in task.get("steps", ()))
+    moves = any("attach" in step or "detach" in step for step in task.get("steps", ()))
+    processes = [
+        _simulator(p, scene, grips),
+        *([_controller_manager(p, scene, grips)] if p.controller == SPLIT else ()),
+        _clock_bridge(),
+        _state_publisher(),
+        _move_group(p, scene),
+        _runner(p, task, grips, moves),
+    ]
+    return {"name": NAME, "limit": f"{p.limit}ns", "processes": processes}
+
+
+# SystemDefaults of a writer: reliable, and the last message alone.
+_LAST = {"depth": 1}
+_LATCHED = {"depth": 1, "durability": "transient_local"}
+_CLOCK = {"depth": 1, "reliability": "best_effort"}
+_PER_CPU = {"id": 0, "kind": "multi_threaded"}  # as many threads as the machine has CPUs, as rclcpp
+
+
+def _publisher(topic: str, type_: str, qos: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    return {"topic": topic, "type": type_, "qos": dict(qos or {})}
+
+
+_subscription = _publisher
+
+
+def _simulator(p: ManipulationParameters, scene: str, grips: bool) -> dict[str, Any]:
+    world = {"name": "simulator", "publishers": [_publisher("/world/clock", "rosgraph_msgs/msg/Clock")]}
+    controllers = _controllers(grips) if p.controller == EMBEDDED else []
+    threads = dict.fromkeys(("control", "clock", *(_CONTROLLER_THREADS if controllers else ())))
+    options = {"scene": scene, "drive": p.drive, "controller": p.controller}
+    return {
+        "name": "simulator",
+        "program": "perflab-simulator",
+        "options": options | (_controller_options(p, grips) if controllers else {}),
+        "threads": threads,
+        "executors": [_PER_CPU],
+        "nodes": [{**node, "executor": 0} for node in (world, *controllers)],
+    }
+
+
+def _controller_manager(p: ManipulationParameters, scene: str, grips: bool) -> dict[str, Any]:
+    return {
+        "name": "controller_manager",
+        "program": "perflab-controller-manager",
+        "options": {"scene": scene, **_controller_options(p, grips)},
+        "threads": dict.fromkeys(("control", *_CONTROLLER_THREADS)),
+        "executors": [_PER_CPU],
+        "nodes": [{**node, "executor": 0} for node in _controllers(grips)],
+    }
+
+
+_CONTROLLER_THREADS = ("joint_states", "dynamic_states", "arm_state")
+
+
+def _controller_options(p: ManipulationParameters, grips: bool) -> dict[str, Any]:
+    return {"path_tolerance": p.path_tolerance, "goal_tolerance": p.goal_tolerance, "gripper": grips}
+
+
+def _controllers(grips: bool) -> list[dict[str, Any]]:
+    broadcaster = {
+        "name": "joint_state_broadcaster",
+        "publishers": [
+            _publisher("/joint_states", "sensor_msgs/msg/JointState", _LAST),
+            _publisher("/dynamic_joint_states", "control_msgs/msg/DynamicJointState", _LAST),
+        ],
+    }
+    state = "control_msgs/msg/JointTrajectoryControllerState"
+    arm = {
+        "name": ARM.removeprefix("/"),
+        "publishers": [_publisher(f"{ARM}/controller_state", state, _LAST)],
+        "action_servers": [{"action": TRAJECTORIES, "type": "control_msgs/action/FollowJointTrajectory"}],
+    }
+    hand = {
+        "name": HAND.removeprefix("/"),
+        "action_servers": [{"action": GRIPPER, "type": "control_msgs/action/GripperCommand"}],
+    }
+    return [broadcaster, arm, *([hand] if grips else ())]
+
+
+def _clock_bridge() -> dict[str, Any]:
+    node = {
+        "name": "clock_bridge",
+        "subscriptions": [_subscription("/world/clock", "rosgraph_msgs/msg/Clock")],
+        "publishers": [_publisher("/clock", "rosgraph_msgs/msg/Clock")],
+    }
+    return {"name": "clock_bridge", "program": "perflab-clock-bridge", "nodes": [node]}
+
+
+def _state_publisher() -> dict[str, Any]:
+    node = {
+        "name": "robot_state_publisher",
+        "subscriptions": [
+            _subscription("/joint_states", "sensor_msgs/msg/JointState", {"depth": 5, "reliability": "best_effort"})
+        ],
+        "publishers": [
+            _publisher("/tf", "tf2_msgs/msg/TFMessage", {"depth": 100}),
+            _publisher("/tf_static", "tf2_msgs/msg/TFMessage", _LATCHED),
+            _publisher("/robot_description", "std_msgs/msg/String", _LATCHED),
+        ],
+    }
+    return {"name": "robot_state_publisher", "program": "perflab-state-publisher", "nodes": [node]}
+
+
+def _move_group(p: ManipulationParameters, scene: str) -> dict[str, Any]:
+    node = {
+        "name": "move_group",
+        "executor": 0,
+        "publishers": [_publisher("/display_planned_path", "moveit_msgs/msg/DisplayTrajectory")],
+        "action_servers": [{"action": MOVES, "type": "moveit_msgs/action/MoveGroup"}],
+        "action_clients": [{"action": TRAJECTORIES, "type": "control_msgs/action/FollowJointTrajectory"}],
+    }
+    private = {
+        "name": "move_group_private",
+        "executor": 1,
+        "subscriptions": [
+            _subscription("/joint_states", "sensor_msgs/msg/JointState", {"depth": 1, "reliability": p.joint_states}),
+            _subscription("/planning_scene", "moveit_msgs/msg/PlanningScene", {"depth": 100}),
+        ],
+        "publishers": [_publisher("/monitored_planning_scene", "moveit_msgs/msg/PlanningScene", {"depth": 100})],
+    }
+    clock = {
+        "name": "move_group_clock",
+        "executor": 2,
+        "subscriptions": [_subscription("/clock", "rosgraph_msgs/msg/Clock", _CLOCK)],
+    }
+    return {
+        "name": "move_group",
+        "program": "perflab-move-group",
+        "options": {"scene": scene},
+        "executors": [_PER_CPU, {"id": 1, "kind": "single_threaded"}, {"id": 2, "kind": "single_threaded"}],
+        "nodes": [node, private, clock],
+    }
+
+
+def _runner(p: ManipulationParameters, task: Mapping[str, Any], grips: bool, moves: bool) -> dict[str, Any]:
+    node: dict[str, Any] = {
+        "name": "benchmark_runner",
+        "subscriptions": [_subscription("/joint_states", "sensor_msgs/msg/JointState", _CLOCK)],
+        "action_clients": [
+            {"action": MOVES, "type": "moveit_msgs/action/MoveGroup"},
+            *([{"action": GRIPPER, "type": "control_msgs/action/GripperCommand"}] if grips else ()),
+        ],
+    }
+    if moves:
+        node["publishers"] = [_publisher("/planning_scene", "moveit_msgs/msg/PlanningScene", {"depth": 100})]
+    asked = {
+        "home": p.home,
+        "motions": p.motions,
+        "planner": p.planner,
+        "attempts": p.attempts,
+        "planning_time": p.planning_time,
+        "velocity_scaling": p.velocity_scaling,
+        "acceleration_scaling": p.acceleration_scaling,
+    }
+    if p.cancel_after is not None:
+        asked["cancel_after"] = f"{p.cancel_after}ns"
+    where = dict(task)
+    if p.goal is not None:
+        for key in ("steps", "joints", "state"):
+            where.pop(key, None)
+        where["goal"] = list(p.goal)
+    if p.radius is not None:
+        where["radius"] = p.radius
+    if "steps" not in where and "joints" not in where and "state" not in where:
+        where.setdefault("orientation_tolerance", p.orientation_tolerance)
+    return {
+        "name": "benchmark_runner",
+        "program": "perflab-move-runner",
+        "ends": True,
+        "options": asked | where,
+        "threads": {"runner": None},
+        "nodes": [node],
+    }
+
+
+# ---- what it says of a trial ----------------------------------------------------------------------------------------
+
+
+def judge(ended: Ended) -> Judgement:
+    """What the programs say, in SI units, in those of the figures; of several motions of a trial the median, of what is
+    counted the sum."""
+    figures = {}
+    for name, values in ended.figures.items():
+        together = sum(values) if name in _SUMMED else min(values) if name == SUCCESS_ else statistics.median(values)
+        figures[name] = together * _SCALE.get(FIGURES[name].unit, 1.0) if values else None
+    outcome, reason = ended.outcome, ended.reason
+    if outcome is None and ended.trial.outcome == SUCCESS:
+        outcome = SUCCEEDED
+    return Judgement(figures, outcome, reason, ended.times)
+
+
+SUCCESS_ = "success"
+_SCALE = {"ns": float(NS_PER_S), "mm": 1e3, "mrad": 1e3, "%": 100.0}
+_SUMMED = frozenset({"late_steps", "overruns"})
+
+
+def _time(words: str, scale: Literal["ratio", "difference"] = "ratio") -> OwnFigure:
+    return OwnFigure(words=words, unit="ns", scale=scale)
+
+
+FIGURES: Mapping[str, OwnFigure] = {
+    "planning": _time("planning (T1)"),
+    "execution": _time("execution (T2)"),
+    "execution_overhead": _time("execution beyond the trajectory's duration", "difference"),
+    "total": _time("from the goal to its result (T4)"),
+    SUCCESS_: OwnFigure(words="motions that came to their goal", unit="%", better="higher", scale="difference"),
+    "tip_error": OwnFigure(words="from the goal of the plan to the tip", unit="mm", scale="difference"),
+    "bring_up": _time("from the runner's start to the first goal"),
+    "planning_accept": _time("goal received to accepted (of T1)"),
+    "planning_state_wait": _time("for a fresh state (of T1)"),
+    "planning_ik": _time("inverse kinematics (of T1)"),
+    "planning_solve": _time("planner (of T1)"),
+    "planning_simplify": _time("simplification (of T1)"),
+    "planning_parameterize": _time("time parameterisation (of T1)"),
+    "planning_validate": _time("validation (of T1)"),
+    "execution_nominal": _time("duration of the trajectory (of T2)"),
+    "execution_controller": _time("trajectory by the controller's clock (of T2)"),
+    "execution_state_wait": _time("for a fresh state before it (of T2)"),
+    "execution_accept": _time("goal sent to accepted (of T2)"),
+    "execution_result": _time("accepted to result (of T2)"),
+    "execution_standstill": _time("until the arm stands still (of T2)"),
+    "settling": _time("from the trajectory's end to standstill", "difference"),
+    "tracking_rms": OwnFigure(words="deviation from the trajectory, root mean square", unit="mrad"),
+    "tracking_max": OwnFigure(words="largest deviation from the trajectory", unit="mrad"),
+    "path_length": OwnFigure(words="length of the path in joint space", unit="rad"),
+    "path_ratio": OwnFigure(words="path by the straight line", unit=""),
+    "stop_latency": _time("from the cancel to standstill"),
+    "stopping_distance": OwnFigure(words="way of the tip from the cancel to standstill", unit="mm"),
+    "real_time_factor": OwnFigure(words="real-time factor (T5)", unit="", better="higher", scale="difference"),
+    "late_steps": OwnFigure(words="steps of the simulation that began late (T5)", unit="", scale="difference"),
+    "overruns": OwnFigure(words="overruns of the control loop (T3)", unit="", scale="difference"),
+    "joint_state_age": _time("age of the joint states at move_group"),
+    "clock_age": _time("age of /clock at move_group"),
+}
+
+TIMES: Mapping[str, OwnTimes] = {
+    "control_period": OwnTimes(words="between cycles of the control loop (T3)", drawn=True),
+    "control_lateness": OwnTimes(words="control loop after it was due (T3)", drawn=True, floor="cyclictest"),
+    "control_execution": OwnTimes(words="work of a control cycle (T3)"),
+    "step_execution": OwnTimes(words="work of a step of the simulation (T5)"),
+    "planning_times": OwnTimes(words="planning of each motion (T1)"),
+    "execution_times": OwnTimes(words="execution of each motion (T2)"),
+    "total_times": OwnTimes(words="goal to result of each motion (T4)"),
+}
+
+OUTCOMES = {
+    "stack_not_ready": "the stack did not become ready",
+    "no_state": "no fresh state of the joints",
+    "home_failed": "the arm did not come home",
+    "server_not_ready": "the action server was not ready",
+    "goal_rejected": "the goal was rejected",
+    "planning_failed": "planning failed",
+    "planning_timeout": "planning took too long",
+    "scene_rejected": "the change of the scene was refused",
+    "start_deviation": "the arm was not where the trajectory begins",
+    "result_unknown": "the controller did not know the goal",
+    "path_tolerance": "the arm left its path",
+    "goal_tolerance": "the controller did not come to its goal",
+    "execution_timeout": "execution took too long",
+    "collision": "the arm touched something",
+    "preempted": "the motion was stopped",
+    "goal_canceled": "the goal was cancelled",
+    "goal_aborted": "the goal was aborted",
+    "goal_missed": "the tip did not end at the goal",
+    "no_result": "no result came",
+}
+"""Which check refused or failed: words of the programs (native/manipulation)."""
+
+KIND = WorkloadKind(
+    NAME,
+    "a Panda that plans and moves in a simulation, with the nodes of MoveIt and ros2_control",
+    ManipulationParameters,
+    make,
+    figures={**FIGURES, **TIMES},
+    outcomes=(
+        OwnOutcome(name=SUCCEEDED, words="came to its goal", of=SUCCESS),
+        *(OwnOutcome(name=name, words=words) for name, words in OUTCOMES.items()),
+    ),
+    judge=judge,
+    create_with=make,
+)
