@@ -37,6 +37,8 @@ struct Draft {
   Serialization serialization = Serialization::kUnspecified;
   bool keyed = false;
   Nanoseconds limit_ns = 0;
+  std::string own_figures = "{}";   // JSON, as in Graph
+  std::string own_outcomes = "{}";
   std::vector<Process> processes;
   std::vector<ProcessOrigin> origins;  // of the processes
   std::vector<WrittenKeyFigure> key_figures;

@@ -255,6 +255,9 @@ struct Graph {
   Nanoseconds limit_ns = 0;  // within which a process ends the measured part; 0: none does
   std::vector<Process> processes;
   std::vector<KeyFigure> key_figures;
+  // What its programs say of a trial, by name, as JSON objects (graph/programs.h).
+  std::string own_figures = "{}";
+  std::string own_outcomes = "{}";
   // Never null. The types that the graph may use: what perflab brings, unless its reader was given more.
   std::shared_ptr<message::Formats> messages = std::make_shared<message::Formats>();
 };

@@ -3,11 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <unordered_set>
@@ -15,6 +13,7 @@
 #include "graph/draft.h"
 #include "graph/fields.h"
 #include "graph/names.h"
+#include "graph/programs.h"
 #include "graph/text.h"
 #include "graph/units.h"
 #include "message/format.h"
@@ -634,56 +633,6 @@ Threads read_threads(const Field& field, bool program) {
   return threads;
 }
 
-// Any value as JSON.
-nlohmann::json to_json(const Field& field) {
-  nlohmann::json json;
-  switch (field.kind()) {
-    case Kind::kNull:
-      break;
-    case Kind::kBoolean:
-      json = field.boolean();
-      break;
-    case Kind::kNumber:
-      json = field.number();
-      if (std::int64_t whole = 0; std::from_chars(field.written().data(), field.written().data() + field.written().size(), whole).ptr ==
-                                  field.written().data() + field.written().size())
-        json = whole;
-      break;
-    case Kind::kString:
-      json = field.text();
-      break;
-    case Kind::kList:
-      json = nlohmann::json::array();
-      for (const Field& item : field.items(field.name())) json.push_back(to_json(item));
-      break;
-    case Kind::kMapping:
-      json = nlohmann::json::object();
-      for (std::size_t i = 0; i < field.value().keys.size(); ++i) {
-        const std::string& key = field.value().keys[i].text;
-        json[key] = to_json(Field(field.document(), field.value().items[i], fmt::format("'{}'", key)));
-      }
-      break;
-  }
-  return json;
-}
-
-// What a process has of a program; without one it has nothing of it.
-void read_program(const Fields& fields, Process& process) {
-  if (const auto program = fields.find("program")) {
-    process.program = program->text();
-    program->require_none(program_problem(process.program));
-  }
-  if (const auto options = fields.find("options")) {
-    options->require(Kind::kMapping);
-    process.options = to_json(*options).dump();
-  }
-  if (const auto ends = fields.find("ends")) process.ends = ends->boolean();
-  for (const char* const key : {"options", "ends"}) {
-    if (const auto field = fields.find(key); field && process.program.empty())
-      field->fail("'{}' is that of a program, and the process has none; add 'program', or remove it", key);
-  }
-}
-
 void read_executors(const Fields& fields, Process& process, UsualPhase& phases, ProcessOrigin& origin) {
   for (const Field& item : fields.list("executors")) {
     const Fields executor(item, "executor", {"id", "kind", "threads", "period", "thread", "phase"});
@@ -748,7 +697,7 @@ Draft parse_perflab(const Document& document, std::string_view default_name, mes
   const Fields root(document, document.root(), "graph",
                     {"name", "processes", "nodes", "executors", "participants", "threads", "lock_memory",
                      "key_figures", "work", "phase", "serialization", "keyed", "program", "options", "ends", "limit",
-                     "$schema"});
+                     "figures", "outcomes",                     "$schema"});
   if (const auto schema = root.find("$schema")) schema->require(Kind::kString);
   Draft draft;
   const auto name = root.find("name");
@@ -757,6 +706,8 @@ Draft parse_perflab(const Document& document, std::string_view default_name, mes
     draft.serialization = serialization->word("serialization", kSerializationWords);
   if (const auto keyed = root.find("keyed")) draft.keyed = keyed->boolean();
   if (const auto limit = root.find("limit")) draft.limit_ns = read_duration(*limit, kShortestPeriod);
+  if (const auto figures = root.find("figures")) draft.own_figures = read_own_figures(*figures);
+  if (const auto outcomes = root.find("outcomes")) draft.own_outcomes = read_own_outcomes(*outcomes);
   if (const auto work = root.find("work")) check_works(*work);
   if (const auto figures = root.find("key_figures")) draft.key_figures = read_key_figures(*figures);
   const UsualPhase phases{read_phase(root, Phase::kAligned), {}};

@@ -535,7 +535,9 @@ constexpr auto keys_of(Tag<Graph> /*of*/) {
                     key("keyed", &Graph::keyed, Boolean{}, Absent::kOmitted),
                     key("limit_ns", &Graph::limit_ns, Duration{}, Absent::kOmitted),
                     key("processes", &Graph::processes, List<Object>{}),
-                    key("key_figures", &Graph::key_figures, List<Object>{}, Absent::kNullOmitted)};
+                    key("key_figures", &Graph::key_figures, List<Object>{}, Absent::kNullOmitted),
+                    key("own_figures", &Graph::own_figures, AnyObject{}, Absent::kNullOmitted),
+                    key("own_outcomes", &Graph::own_outcomes, AnyObject{}, Absent::kNullOmitted)};
 }
 
 std::string path_of(const Item& item) {

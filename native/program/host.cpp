@@ -318,7 +318,7 @@ void Host::end() {
 void Host::fail(const std::string& reason) noexcept {
   try {
     const std::lock_guard lock(said_mutex_);
-    if (failure_.empty()) failure_ = "process " + process_.name + ": " + one_line(reason);
+    if (failure_.empty()) failure_ = one_line(reason);
   } catch (const std::bad_alloc&) {
     std::abort();  // nobody could be told
   }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from perflab import models
 from perflab.registry import Kind
-from perflab.results.outcome import OwnOutcome
+from perflab.results.outcome import Outcome, OwnOutcome
 from perflab.results.phase import ALIGNED
 from perflab.results.source import Source as Source  # what a workload is made of
 from perflab.units import format_duration
@@ -330,6 +330,19 @@ class Workload:
         return Graph({**self.drawn.document, "own_figures": models.as_json(dict(self.origin.kind.figures))})
 
     @property
+    def own_figures(self) -> Collection[str]:
+        """The names of those that its kind has, or a graph file declares."""
+        return self.drawn.document.get("own_figures") or {} if self.origin is None else self.origin.kind.figures
+
+    @property
+    def own_outcomes(self) -> tuple[OwnOutcome, ...]:
+        """Likewise."""
+        if self.origin is not None:
+            return self.origin.kind.outcomes
+        declared = self.drawn.document.get("own_outcomes") or {}
+        return tuple(OwnOutcome(name=name, words=o["words"], of=Outcome(o["of"])) for name, o in declared.items())
+
+    @property
     def command(self) -> Command | None:
         """What is started in the place of perflab's own nodes."""
         return None
@@ -372,22 +385,19 @@ class Workload:
     ) -> tuple[Judgement, OwnOutcome | None]:
         """What its kind says of a trial, and the outcome that this names. Raises whatever the kind raises, and
         ValueError where it, or a program (`said`), says what it has not declared."""
-        if self.origin is None:
-            return Judgement(), None
-        kind = self.origin.kind
-        ended = Ended(self.origin.parameters, trial, directory, tuple(loops), tuple(lives), starvation)
+        figures, outcomes = self.own_figures, self.own_outcomes
+        parameters = None if self.origin is None else self.origin.parameters
+        ended = Ended(parameters, trial, directory, tuple(loops), tuple(lives), starvation)
         if said is not None:
-            if strange := [name for name in said.names if name not in kind.figures]:
+            if strange := [name for name in said.names if name not in figures]:
                 raise ValueError(f"a program says the figure {strange[0]!r}, which is not declared")
-            if said.outcome is not None and said.outcome not in {own.name for own in kind.outcomes}:
+            if said.outcome is not None and said.outcome not in {own.name for own in outcomes}:
                 raise ValueError(f"a program says the outcome {said.outcome!r}, which is not declared")
-            ended = replace(
-                ended, figures=said.figures, times=said.times, outcome=said.outcome, reason=said.reason
-            )
-        found = kind.judge(ended)
-        if strange := [name for name in (*found.figures, *found.times) if name not in kind.figures]:
+            ended = replace(ended, figures=said.figures, times=said.times, outcome=said.outcome, reason=said.reason)
+        found = ended.passed_on() if self.origin is None else self.origin.kind.judge(ended)
+        if strange := [name for name in (*found.figures, *found.times) if name not in figures]:
             raise ValueError(f"it has no figure {strange[0]!r}")
-        outcome = next((own for own in kind.outcomes if own.name == found.outcome), None)
+        outcome = next((own for own in outcomes if own.name == found.outcome), None)
         if found.outcome is not None and outcome is None:
             raise ValueError(f"it has no outcome {found.outcome!r}")
         return found, outcome

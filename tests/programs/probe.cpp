@@ -17,7 +17,7 @@ using messages::std_srvs::srv::SetBool;
 
 class Probe final : public program::Application {
  public:
-  explicit Probe(program::Context& context) : context_(context), round_trip_(context.times("round_trip")) {
+  explicit Probe(program::Context& context) : context_(context), there_and_back_(context.times("there_and_back")) {
     program::Options& options = context.options();
     period_ns_ = options.duration("period", 2'000'000, 100'000);
     turns_ = options.integer("turns", 0, 0, 1'000'000);
@@ -68,7 +68,7 @@ class Probe final : public program::Application {
   }
 
   void back(const String& pong, const program::Received& how) {
-    round_trip_.record(how.callback_ns - how.due_ns, how.callback_ns);
+    there_and_back_.record(how.callback_ns - how.due_ns, how.callback_ns);
     if (pong.data.view().substr(0, text_.size()) != text_) context_.fail("what came back is " + pong.data.string());
     ++back_;
     if (back_ % 10 == 0) context_.figure("tens", static_cast<double>(back_));
@@ -93,7 +93,7 @@ class Probe final : public program::Application {
   }
 
   program::Context& context_;
-  program::Times& round_trip_;
+  program::Times& there_and_back_;
   Nanoseconds period_ns_ = 0;
   std::int64_t turns_ = 0;
   std::string does_, text_;
