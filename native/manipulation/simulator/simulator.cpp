@@ -67,7 +67,7 @@ Simulator::Simulator(program::Context& context)
   for (const SceneObject& object : model_->scene().objects) {
     if (!object.movable()) continue;
     movable_.push_back(object.name);
-    for (const char* const link : {"panda_hand", "panda_leftfinger", "panda_rightfinger"}) world_.allow(link, object.name);
+    for (const std::string& link : model_->touch_links()) world_.allow(link, object.name);
   }
   context.thread(embedded ? "control" : "physics", [this](const program::Running& running) { run(running); });
 }
