@@ -39,8 +39,8 @@ namespace perflab::manipulation::planning {
 inline constexpr std::size_t kMostThreads = 4;
 // OMPL's longest_valid_segment_fraction where MoveIt's configuration says nothing.
 inline constexpr double kSegmentFraction = 0.01;
-// Between two states that are validated: the sum over the joints, rad. A point of the arm moves by less than 1 cm.
-inline constexpr double kValidationStep = 0.01;
+// Validation misses nothing but what is touched between two looks at which the arm is nearer to it than that, m.
+inline constexpr double kValidationStep = 0.002;
 // What an encoder may be beyond a limit. MoveIt has 0 here, and refuses an arm that stands at its limit.
 inline constexpr double kStartMargin = 1e-4;
 
@@ -96,8 +96,12 @@ struct Result {
 // As the controller is sent it (control/trajectory.h, whose Spline says where it then drives).
 [[nodiscard]] manipulation::Trajectory commanded(const Trajectory& trajectory, const std::vector<std::string>& joints);
 
-// Where a trajectory, as the controller drives it, leaves the limits of position or collides, at steps of at most `step` (as
-// kValidationStep); nothing where it does not. The state is left anywhere; `checked` is raised by the states looked at.
+// Per joint: how far a point that it moves, of the arm or of what is attached to it, can be from its axis, m: an upper bound.
+[[nodiscard]] std::vector<double> reaches(State& state);
+
+// Where a trajectory, as the controller drives it, leaves the limits of position or collides; nothing where it does not. After
+// a look the next one is due once a point of the arm can have moved by as much as the nearest thing was away (conservative
+// advancement), at the earliest by `step`, m. The state is left anywhere; `checked` is raised by the looks.
 [[nodiscard]] std::optional<std::string> invalid_at(const Trajectory& trajectory, State& state, double step,
                                                     std::uint64_t& checked);
 

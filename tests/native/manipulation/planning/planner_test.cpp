@@ -225,6 +225,30 @@ TEST(Planner, AnAttachedBoxIsAPartOfTheArm) {
   EXPECT_EQ(deepest(result.trajectory, scene, 1e-3), 0.0);
 }
 
+TEST(Planner, NothingOfTheArmIsFartherFromAJointThanItsReachSays) {
+  const auto model = panda("pick_and_place");
+  State state(model);
+  state.attach("workpiece", model->tip(), Pose::Identity());
+  const std::vector<double> reach = reaches(state);
+  SplitMix64 random(9);
+  for (int round = 0; round < 200; ++round) {
+    const Positions before = random_positions(*model, random);
+    for (std::size_t joint = 0; joint < before.size(); ++joint) {
+      // A small turn of one joint moves the tip and the box by at most its reach times the angle.
+      state.set(before);
+      const Eigen::Vector3d tip = state.pose(model->tip()).translation();
+      const Eigen::Vector3d box = state.object("workpiece").translation();
+      Positions turned = before;
+      turned[joint] += 1e-3;
+      state.set(turned);
+      EXPECT_LE((state.pose(model->tip()).translation() - tip).norm(), reach[joint] * 1e-3);
+      EXPECT_LE((state.object("workpiece").translation() - box).norm(), reach[joint] * 1e-3);
+    }
+  }
+  EXPECT_LT(reach.back(), 0.5);
+  EXPECT_LT(reach.front(), 2.0);
+}
+
 // Over random goals: the deepest contact that a finer check finds, and limits.
 void plan_random_goals(const std::string& scene_name, int count, std::uint64_t seed) {
   const auto model = panda(scene_name);
