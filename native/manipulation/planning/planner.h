@@ -5,7 +5,7 @@
 //
 // Each part is timed. Each failure has MoveIt's error code.
 //
-// As in MoveIt: distances between states are the sum over the joints; a motion is checked in steps of 1 % of the space's
+// As in MoveIt: distances between states are the sum over the joints; a motion is checked in steps of 0.5 % of the space's
 // extent (longest_valid_segment_fraction of OMPL); several attempts run in threads of their own, at most 4 at a time, and
 // their solutions are combined (ParallelPlan, hybridization); the rest of the allowed time shortens the path. Unlike
 // in MoveIt: the goal is sampled before OMPL starts and not beside it, in favour of results that a seed decides, and what
@@ -37,8 +37,8 @@ namespace perflab::manipulation::planning {
 
 // MoveIt's max_planning_threads.
 inline constexpr std::size_t kMostThreads = 4;
-// OMPL's longest_valid_segment_fraction where MoveIt's configuration says nothing.
-inline constexpr double kSegmentFraction = 0.01;
+// longest_valid_segment_fraction of MoveIt's configurations (moveit_setup_assistant writes it); 0.01 where nothing says it.
+inline constexpr double kSegmentFraction = 0.005;
 // Validation misses nothing but what is touched between two looks at which the arm is nearer to it than that, m.
 inline constexpr double kValidationStep = 0.002;
 // What an encoder may be beyond a limit. MoveIt has 0 here, and refuses an arm that stands at its limit.
