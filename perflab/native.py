@@ -16,6 +16,19 @@ from perflab.errors import Unavailable
 
 ENVIRONMENT_VARIABLE = "PERFLAB_NATIVE"
 
+# The programs of native/manipulation, whose libraries are installed on demand.
+MANIPULATION = frozenset(
+    f"perflab-{name}"
+    for name in (
+        "clock-bridge",
+        "controller-manager",
+        "move-group",
+        "move-runner",
+        "simulator",
+        "state-publisher",
+    )
+)
+
 
 @dataclass(frozen=True)
 class Native:
@@ -27,7 +40,8 @@ class Native:
         """The path of an executable program. Raises Unavailable where it is missing."""
         path = self.folder / name
         if not os.access(path, os.X_OK) or not path.is_file():
-            raise Unavailable(f"{name} is not in {self.folder}; build it with `make` in the perflab source folder")
+            how = "make manipulation" if name in MANIPULATION else "make"
+            raise Unavailable(f"{name} is not in {self.folder}; build it with `{how}` in the perflab source folder")
         return path
 
     def middleware_library(self, name: str) -> Path:

@@ -120,6 +120,7 @@ void TrajectoryController::reset(std::span<const double> positions) noexcept {
   copy(positions, output_before_);
   copy(positions, before_);
   mode_ = Mode::kHold;
+  last_update_ns_ = kUnknownTime;
 }
 
 void TrajectoryController::update(Nanoseconds now_ns, std::span<const double> positions,
@@ -291,7 +292,7 @@ void TrajectoryController::watch_the_stop(Nanoseconds now_ns) noexcept {
 // goes in one cycle.
 void TrajectoryController::limit(Nanoseconds now_ns) noexcept {
   const bool first = last_update_ns_ == kUnknownTime;
-  const double period = first ? 0.0 : static_cast<double>(now_ns - last_update_ns_) * kSecondsPerNanosecond;
+  const double period = first ? 0.0 : static_cast<double>(std::max<Nanoseconds>(now_ns - last_update_ns_, 0)) * kSecondsPerNanosecond;
   bool cut = false;
   for (std::size_t joint = 0; joint < settings_.limits.size(); ++joint) {
     const Limits& limits = settings_.limits[joint];

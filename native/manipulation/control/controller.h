@@ -148,7 +148,7 @@ class TrajectoryController {
   // In the next cycle. False if it has ended.
   bool cancel(TrajectoryGoal& goal) noexcept;
 
-  // Holds the arm there; before the first update().
+  // Holds the arm there; before the first update(), and where time begins anew.
   void reset(std::span<const double> positions) noexcept;
   // One cycle; `now_ns` increases. Afterwards state().output is what the joints shall do.
   void update(Nanoseconds now_ns, std::span<const double> positions, std::span<const double> velocities) noexcept;

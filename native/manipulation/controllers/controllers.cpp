@@ -16,7 +16,6 @@ constexpr double kHandTolerance = 0.001, kHandStandstill = 0.001;
 constexpr int kHandQuiet = 3;
 
 const char* const kBroadcaster = "/joint_state_broadcaster";
-const char* const kHandNode = "/panda_hand_controller";
 
 double seconds(Nanoseconds time_ns) noexcept { return static_cast<double>(time_ns) * kSecondsPerNanosecond; }
 
@@ -121,6 +120,8 @@ Controllers::Controllers(program::Context& context, std::shared_ptr<const Model>
   context.timer(arm_node_, "action_monitor", kMonitorPeriod, [this](Nanoseconds) { monitor(); });
 
   if (!context.options().flag("gripper", false)) return;
+  if (model_->hand_group().empty()) context.options().refuse("gripper", "the robot has no hand; right would be false");
+  const std::string hand_node = "/" + model_->hand_group() + "_controller";
   program::ActionServerHandlers<GripperCommand> hand;
   hand.on_goal = [this](const program::GoalId&, const GripperCommand::Goal& goal) {
     const double asked = goal.command.position;
@@ -134,8 +135,8 @@ Controllers::Controllers(program::Context& context, std::shared_ptr<const Model>
     hand_command_.store(position, std::memory_order_relaxed);
     grip_.emplace(OpenGrip{std::move(goal), position});
   };
-  context.on_goals<GripperCommand>(kHandNode, std::string(kHandNode) + "/gripper_cmd", std::move(hand));
-  context.timer(kHandNode, "action_monitor", kMonitorPeriod, [this](Nanoseconds) { monitor_hand(); });
+  context.on_goals<GripperCommand>(hand_node, hand_node + "/gripper_cmd", std::move(hand));
+  context.timer(hand_node, "action_monitor", kMonitorPeriod, [this](Nanoseconds) { monitor_hand(); });
 }
 
 // What never changes of messages, and the memory of the rest.

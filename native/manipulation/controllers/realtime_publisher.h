@@ -1,11 +1,12 @@
 // What a control loop hands to other threads without ever waiting for one: its latest value, and a publisher with a thread of
-// its own, as realtime_tools::RealtimePublisher is in ros2_control.
+// its own, as realtime_tools::RealtimePublisher is in ros2_control; and a stream of small values of which none is left out.
 //
 // Example:
 //   RealtimePublisher<Snapshot> publisher(context, "joint_states", Snapshot(joints), [&](const Snapshot& at) { publish(at); });
 //   publisher.offer(now);   // by the control loop
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -79,6 +80,54 @@ class RealtimePublisher {
   Value taken_;
   std::function<void(const Value&)> publish_;
   std::atomic<std::uint32_t> number_{0};
+  std::atomic<bool> ending_{false};
+};
+
+// Every value that was offered is published, in order; the memory has room for as many as a thread may be behind.
+template <typename Value>
+class RealtimeStream {
+ public:
+  RealtimeStream(program::Context& context, const std::string& thread, std::function<void(const Value&)> publish)
+      : publish_(std::move(publish)) {
+    context.thread(thread, [this](const program::Running& running) { run(running); });
+  }
+
+  void offer(const Value& value) noexcept {
+    const std::uint32_t end = end_.load(std::memory_order_relaxed);
+    if (end - begin_.load(std::memory_order_acquire) == kRoom) {
+      lost_.fetch_add(1, std::memory_order_relaxed);
+      return;
+    }
+    values_[end % kRoom] = value;
+    end_.store(end + 1, std::memory_order_release);
+    end_.notify_one();
+  }
+  void stop() noexcept {
+    ending_.store(true, std::memory_order_release);
+    end_.fetch_add(1, std::memory_order_release);  // nothing is read any more
+    end_.notify_one();
+  }
+  // For which there was no room.
+  [[nodiscard]] std::uint64_t lost() const noexcept { return lost_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr std::uint32_t kRoom = 4096;
+
+  void run(const program::Running& running) {
+    std::uint32_t next = 0;
+    while (!running.stopped()) {
+      end_.wait(next, std::memory_order_acquire);
+      for (; next != end_.load(std::memory_order_acquire); begin_.store(++next, std::memory_order_release)) {
+        if (ending_.load(std::memory_order_acquire)) return;
+        publish_(values_[next % kRoom]);
+      }
+    }
+  }
+
+  std::function<void(const Value&)> publish_;
+  std::array<Value, kRoom> values_{};
+  std::atomic<std::uint32_t> begin_{0}, end_{0};
+  std::atomic<std::uint64_t> lost_{0};
   std::atomic<bool> ending_{false};
 };
 

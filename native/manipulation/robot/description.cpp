@@ -106,7 +106,7 @@ RobotDescription RobotDescription::load(const std::string& name) {
   const std::filesystem::path srdf_file = folder / fields.text("srdf");
   robot.armature = fields.positive("armature");
   robot.group = fields.text("arm");
-  const std::string hand = fields.text("hand", "");
+  robot.hand_group = fields.text("hand", "");
   robot.base = fields.text("base");
   robot.flange = fields.text("flange");
   robot.tip = fields.text("tip");
@@ -122,9 +122,9 @@ RobotDescription RobotDescription::load(const std::string& name) {
   const XMLElement& urdf = parse(urdf_document, robot.urdf, robot.urdf_file.string());
   robot.joints = joints_of(*root, robot.group, srdf_file.string());
   robot.states = states_of(*root, robot.group, robot.joints, srdf_file.string());
-  if (!hand.empty()) {
-    robot.hand_joints = joints_of(*root, hand, srdf_file.string());
-    robot.hand_states = states_of(*root, hand, robot.hand_joints, srdf_file.string());
+  if (!robot.hand_group.empty()) {
+    robot.hand_joints = joints_of(*root, robot.hand_group, srdf_file.string());
+    robot.hand_states = states_of(*root, robot.hand_group, robot.hand_joints, srdf_file.string());
   }
   for_each(*root, "disable_collisions", [&](const XMLElement& pair) {
     robot.excepted.emplace_back(attribute(pair, "link1", srdf_file.string()),

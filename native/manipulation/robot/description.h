@@ -20,6 +20,7 @@ struct RobotDescription {
   std::filesystem::path urdf_file;
   std::string urdf, srdf;  // their texts
   std::string group;       // of the arm
+  std::string hand_group;  // "" where there is no hand
   std::string base, flange, tip;
   std::vector<std::string> joints;                           // of the arm
   std::vector<std::string> hand_joints;                      // that are driven

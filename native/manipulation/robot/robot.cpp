@@ -148,6 +148,8 @@ const Scene& Model::scene() const noexcept { return parts_->scene; }
 const std::vector<std::string>& Model::joints() const noexcept { return parts_->robot.joints; }
 std::span<const JointLimits> Model::limits() const noexcept { return parts_->limits; }
 const std::string& Model::group() const noexcept { return parts_->robot.group; }
+const std::string& Model::hand_group() const noexcept { return parts_->robot.hand_group; }
+const std::vector<std::string>& Model::touch_links() const noexcept { return parts_->robot.touch_links; }
 double Model::hand_open() const noexcept { return parts_->open; }
 double Model::hand_closed() const noexcept { return parts_->closed; }
 Link Model::base() const noexcept { return parts_->base; }

@@ -80,6 +80,9 @@ class Model {
   // The arm's group, e.g. panda_arm, as MotionPlanRequest names it.
   [[nodiscard]] const std::string& group() const noexcept;
 
+  // The hand's group, e.g. panda_hand, "" where there is none, and its links, which may touch what it holds.
+  [[nodiscard]] const std::string& hand_group() const noexcept;
+  [[nodiscard]] const std::vector<std::string>& touch_links() const noexcept;
   // The hand's joint that is driven (the others follow it), "" where there is no hand; its range is that of one finger.
   [[nodiscard]] const std::string& hand_joint() const noexcept;
   [[nodiscard]] double hand_open() const noexcept;

@@ -52,7 +52,7 @@ Simulator::Simulator(program::Context& context)
       drives_(drive_, world_, *model_),
       step_execution_(context.times("step_execution")),
       clock_(context.publisher<messages::rosgraph_msgs::msg::Clock>("/simulator", "/world/clock")),
-      clock_publisher_(context, "clock", Tick{0, 0}, [this](const Tick& tick) { publish_clock(tick); }) {
+      clock_publisher_(context, "clock", [this](const Tick& tick) { publish_clock(tick); }) {
   const Positions& begin = model_->named_state(context.options().text("state", "home"));
   world_.reset(begin);
   const bool embedded = context.options().word("controller", {"embedded", "split"}, "embedded") == "embedded";
@@ -67,7 +67,7 @@ Simulator::Simulator(program::Context& context)
   for (const SceneObject& object : model_->scene().objects) {
     if (!object.movable()) continue;
     movable_.push_back(object.name);
-    for (const char* const link : {"panda_hand", "panda_leftfinger", "panda_rightfinger"}) world_.allow(link, object.name);
+    for (const std::string& link : model_->touch_links()) world_.allow(link, object.name);
   }
   context.thread(embedded ? "control" : "physics", [this](const program::Running& running) { run(running); });
 }
@@ -169,6 +169,10 @@ void Simulator::end(Nanoseconds at_ns) {
 
 void Simulator::stop() {
   clock_publisher_.stop();
+  if (clock_publisher_.lost() > 0) {
+    context_.fail(std::to_string(clock_publisher_.lost()) + " messages of /world/clock were not sent: their thread was " +
+                  "too far behind");
+  }
   if (controllers_) controllers_->stop();
   const PacedLoop::Counts counts = loop_->counts();
   context_.figure("late_steps", static_cast<double>(counts.late));

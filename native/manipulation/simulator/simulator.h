@@ -49,7 +49,7 @@ class Simulator final : public program::Application {
 
  private:
   struct Tick {
-    Nanoseconds time_ns, due_ns;
+    Nanoseconds time_ns = 0, due_ns = 0;
   };
 
   void run(const program::Running& running);
@@ -88,7 +88,7 @@ class Simulator final : public program::Application {
   std::atomic<bool> diverged_{false};
 
   program::Publisher<messages::rosgraph_msgs::msg::Clock> clock_;
-  RealtimePublisher<Tick> clock_publisher_;
+  RealtimeStream<Tick> clock_publisher_;
 };
 
 }  // namespace perflab::manipulation
