@@ -108,7 +108,7 @@ Settings settings_of(program::Context& context) {
   settings.publish_scene_ns = options.duration("scene_interval", 250'000'000, 1'000'000);
   settings.segment_fraction = options.number("segment_fraction", planning::kSegmentFraction, 1e-6, 1.0);
   settings.seed = static_cast<std::uint64_t>(options.integer("seed", static_cast<std::int64_t>(context.seed() >> 1U), 0));
-  settings.unmeasured = options.texts("unmeasured", std::vector<std::string>{"home"});
+  settings.unmeasured = options.texts("unmeasured", std::vector<std::string>{"home", "warm_up"});
   settings.execution.start_tolerance = options.number("start_tolerance", 0.01, 0.0);
   settings.execution.duration_scaling = options.number("duration_scaling", 1.2, 0.0);
   settings.execution.duration_margin = options.number("duration_margin", 0.5, 0.0);

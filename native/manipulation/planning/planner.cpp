@@ -1,5 +1,6 @@
 #include "manipulation/planning/planner.h"
 
+#include <mujoco/mujoco.h>
 #include <ompl/base/goals/GoalStates.h>
 #include <ompl/geometric/PathHybridization.h>
 #include <ompl/geometric/SimpleSetup.h>
@@ -389,41 +390,86 @@ manipulation::Trajectory commanded(const Trajectory& trajectory, const std::vect
   return commands;
 }
 
+std::vector<double> reaches(State& state) {
+  const Model& model = state.model();
+  const mjModel& robot = model.mujoco();
+  const auto length = [](const double* vector) { return Eigen::Map<const Eigen::Vector3d>(vector).norm(); };
+  const std::size_t count = model.joints().size();
+  std::vector<int> bodies;
+  for (const std::string& joint : model.joints()) {
+    bodies.push_back(robot.jnt_bodyid[mj_name2id(&robot, mjOBJ_JOINT, joint.c_str())]);
+  }
+  // From a body's origin over those between to the origin of a joint's body; nothing where it does not hang on that joint.
+  const auto path = [&](int body, int joint_body) -> std::optional<double> {
+    double sum = 0.0;
+    for (; body != joint_body; body = robot.body_parentid[body]) {
+      if (body == 0) return std::nullopt;
+      sum += length(robot.body_pos + 3 * body);
+      // What slides, as a finger does, may be farther by all of its range.
+      for (int joint = robot.body_jntadr[body]; joint >= 0 && joint < robot.body_jntadr[body] + robot.body_jntnum[body]; ++joint) {
+        if (robot.jnt_type[joint] == mjJNT_SLIDE) {
+          sum += std::max(std::abs(robot.jnt_range[2 * joint]), std::abs(robot.jnt_range[2 * joint + 1]));
+        }
+      }
+    }
+    return sum;
+  };
+  std::vector<double> result(count, 0.0);
+  for (std::size_t joint = 0; joint < count; ++joint) {
+    for (int geom = 0; geom < robot.ngeom; ++geom) {
+      if (const auto way = path(robot.geom_bodyid[geom], bodies[joint])) {
+        result[joint] = std::max(result[joint], *way + length(robot.geom_pos + 3 * geom) + robot.geom_rbound[geom]);
+      }
+    }
+    const std::optional<double> to_tip = path(model.tip().id, bodies[joint]);
+    for (const std::string& name : state.attached()) {
+      const auto& objects = model.scene().objects;
+      const auto object = std::find_if(objects.begin(), objects.end(), [&](const SceneObject& each) { return each.name == name; });
+      const double away = (state.object(name).translation() - state.pose(model.tip()).translation()).norm();
+      result[joint] = std::max(result[joint], to_tip.value_or(0.0) + away + object->size.norm());
+    }
+  }
+  return result;
+}
+
 std::optional<std::string> invalid_at(const Trajectory& trajectory, State& state, double step, std::uint64_t& checked) {
   // The polynomial between two points may be beyond them by that, where the last one is at a limit.
   constexpr double kMargin = 1e-3;
+  // What is farther than that is not looked for.
+  constexpr double kFar = 0.1;
+  // The arm is looked at each millisecond at most, in which it moves less than that.
+  constexpr Nanoseconds kInstant = 1'000'000;
+  constexpr double kInstantMotion = 0.003;
   const Model& model = state.model();
   if (trajectory.points.empty()) return std::nullopt;
   const manipulation::Trajectory commands = commanded(trajectory, model.joints());
   const Spline spline(commands);
+  const std::vector<double> reach = reaches(state);
   const manipulation::JointState start(model.joints().size());
   manipulation::JointState desired(model.joints().size());
-  const auto wrong = [&](Nanoseconds time) -> std::optional<std::string> {
-    ++checked;
+  Positions last;      // that was looked at
+  double room = 0.0;  // m, that nothing can have been touched by moving since then
+  const auto moved = [&] {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < last.size(); ++i) sum += reach[i] * std::abs(desired.positions[i] - last[i]);
+    return sum;
+  };
+  const Nanoseconds end = commands.points.back().time_ns;
+  for (Nanoseconds time = commands.points.front().time_ns;; time = std::min(time + kInstant, end)) {
     spline.sample(time, start, desired);
     const auto at = [time] {
       return "at " + std::to_string(static_cast<double>(time) / static_cast<double>(kNanosecondsPerSecond)) + " s ";
     };
     if (!within_limits(model, desired.positions, kMargin)) return at() + "a joint is beyond its limits";
-    state.set(desired.positions);
-    if (!state.collides()) return std::nullopt;
-    const std::optional<Contact> contact = state.contact();
-    return at() + (contact ? contact->first + " touches " + contact->second : std::string("something collides"));
-  };
-  for (std::size_t i = 0; i < commands.points.size(); ++i) {
-    const Nanoseconds to = commands.points[i].time_ns;
-    if (i > 0) {
-      const Nanoseconds from = commands.points[i - 1].time_ns;
-      const double moved = (trajectory.points[i].position - trajectory.points[i - 1].position).lpNorm<1>();
-      // Within an interval speed is at most about twice its mean, where the arm starts or stops.
-      const auto parts = static_cast<Nanoseconds>(std::ceil(2.0 * moved / step));
-      for (Nanoseconds part = 1; part < parts; ++part) {
-        if (auto text = wrong(from + (to - from) * part / parts)) return text;
-      }
-    }
-    if (auto text = wrong(to)) return text;
+    if (!last.empty() && time < end && moved() < room) continue;
+    ++checked;
+    last = desired.positions;
+    state.set(last);
+    const std::optional<Contact> nearest = state.nearest(kFar);
+    if (nearest && nearest->distance <= 0.0) return at() + nearest->first + " touches " + nearest->second;
+    room = std::max(step, (nearest ? nearest->distance : kFar) - kInstantMotion);
+    if (time == end) return std::nullopt;
   }
-  return std::nullopt;
 }
 
 }  // namespace perflab::manipulation::planning

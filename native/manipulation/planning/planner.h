@@ -5,7 +5,7 @@
 //
 // Each part is timed. Each failure has MoveIt's error code.
 //
-// As in MoveIt: distances between states are the sum over the joints; a motion is checked in steps of 1 % of the space's
+// As in MoveIt: distances between states are the sum over the joints; a motion is checked in steps of 0.5 % of the space's
 // extent (longest_valid_segment_fraction of OMPL); several attempts run in threads of their own, at most 4 at a time, and
 // their solutions are combined (ParallelPlan, hybridization); the rest of the allowed time shortens the path. Unlike
 // in MoveIt: the goal is sampled before OMPL starts and not beside it, in favour of results that a seed decides, and what
@@ -37,10 +37,10 @@ namespace perflab::manipulation::planning {
 
 // MoveIt's max_planning_threads.
 inline constexpr std::size_t kMostThreads = 4;
-// OMPL's longest_valid_segment_fraction where MoveIt's configuration says nothing.
-inline constexpr double kSegmentFraction = 0.01;
-// Between two states that are validated: the sum over the joints, rad. A point of the arm moves by less than 1 cm.
-inline constexpr double kValidationStep = 0.01;
+// longest_valid_segment_fraction of MoveIt's configurations (moveit_setup_assistant writes it); 0.01 where nothing says it.
+inline constexpr double kSegmentFraction = 0.005;
+// Validation misses nothing but what is touched between two looks at which the arm is nearer to it than that, m.
+inline constexpr double kValidationStep = 0.002;
 // What an encoder may be beyond a limit. MoveIt has 0 here, and refuses an arm that stands at its limit.
 inline constexpr double kStartMargin = 1e-4;
 
@@ -96,8 +96,12 @@ struct Result {
 // As the controller is sent it (control/trajectory.h, whose Spline says where it then drives).
 [[nodiscard]] manipulation::Trajectory commanded(const Trajectory& trajectory, const std::vector<std::string>& joints);
 
-// Where a trajectory, as the controller drives it, leaves the limits of position or collides, at steps of at most `step` (as
-// kValidationStep); nothing where it does not. The state is left anywhere; `checked` is raised by the states looked at.
+// Per joint: how far a point that it moves, of the arm or of what is attached to it, can be from its axis, m: an upper bound.
+[[nodiscard]] std::vector<double> reaches(State& state);
+
+// Where a trajectory, as the controller drives it, leaves the limits of position or collides; nothing where it does not. After
+// a look the next one is due once a point of the arm can have moved by as much as the nearest thing was away (conservative
+// advancement), at the earliest by `step`, m. The state is left anywhere; `checked` is raised by the looks.
 [[nodiscard]] std::optional<std::string> invalid_at(const Trajectory& trajectory, State& state, double step,
                                                     std::uint64_t& checked);
 

@@ -9,62 +9,11 @@
 #include "base/error.h"
 #include "manipulation/planning/error_codes.h"
 #include "manipulation/planning/planners.h"
+#include "motions.h"
 #include "support.h"
 
 namespace perflab::manipulation::planning {
 namespace {
-
-Request from_ready(const Model& model, Goal goal) {
-  Request request;
-  request.start = model.named_state("ready");
-  request.goals = {std::move(goal)};
-  request.velocity_scaling = 0.5;
-  request.acceleration_scaling = 0.5;
-  return request;
-}
-
-// A state that does not collide.
-Positions random_goal(const Model& model, State& state, SplitMix64& random) {
-  for (;;) {
-    Positions positions = random_positions(model, random);
-    state.set(positions);
-    if (!state.collides()) return positions;
-  }
-}
-
-// Looks at a trajectory on its own, as it is driven: each millisecond, and between them wherever a joint moves by more than
-// `step`. The deepest contact, m; 0 where there is none.
-double deepest(const Trajectory& trajectory, State& state, double step) {
-  const Spline spline(commanded(trajectory, state.model().joints()));
-  const manipulation::JointState start(state.model().joints().size());
-  manipulation::JointState desired(state.model().joints().size());
-  double depth = 0.0;
-  Joints last = trajectory.points.front().position;
-  for (Nanoseconds time = 0; time <= spline.duration(); time += 1'000'000) {
-    spline.sample(time, start, desired);
-    const Joints now = joints_of(desired.positions);
-    const double parts = std::max(1.0, std::ceil((now - last).cwiseAbs().maxCoeff() / step));
-    for (double part = 1.0; part <= parts; part += 1.0) {
-      state.set(positions_of(last + (now - last) * (part / parts)));
-      if (const auto contact = state.contact()) depth = std::max(depth, -contact->distance);
-    }
-    last = now;
-  }
-  return depth;
-}
-
-void expect_within_limits(const Model& model, const Request& request, const Trajectory& trajectory) {
-  for (const TrajectoryPoint& point : trajectory.points) {
-    for (std::size_t j = 0; j < model.joints().size(); ++j) {
-      const JointLimits& limit = model.limits()[j];
-      const auto at = static_cast<Eigen::Index>(j);
-      EXPECT_GE(point.position[at], limit.lower - 1e-9);
-      EXPECT_LE(point.position[at], limit.upper + 1e-9);
-      EXPECT_LE(std::abs(point.velocity[at]), limit.velocity * request.velocity_scaling * (1.0 + 1e-3));
-      EXPECT_LE(std::abs(point.acceleration[at]), limit.acceleration * request.acceleration_scaling * (1.0 + 1e-3));
-    }
-  }
-}
 
 TEST(Planner, ReachesAPoseAndSaysWhatEachPartTook) {
   const auto model = panda("table");
@@ -225,36 +174,33 @@ TEST(Planner, AnAttachedBoxIsAPartOfTheArm) {
   EXPECT_EQ(deepest(result.trajectory, scene, 1e-3), 0.0);
 }
 
-// Over random goals: the deepest contact that a finer check finds, and limits.
-void plan_random_goals(const std::string& scene_name, int count, std::uint64_t seed) {
-  const auto model = panda(scene_name);
-  State scene(model);
-  SplitMix64 random(seed);
-  int succeeded = 0;
-  for (int i = 0; i < count; ++i) {
-    Request request = from_ready(*model, JointGoal{random_goal(*model, scene, random)});
-    request.start = random_goal(*model, scene, random);
-    request.seed = static_cast<std::uint32_t>(i) + 1;
-    const Result result = plan(model, request, scene);
-    if (!result.succeeded()) {
-      EXPECT_EQ(label_of(result.code), "INVALID_MOTION_PLAN") << result.message;
-      continue;
+TEST(Planner, NothingOfTheArmIsFartherFromAJointThanItsReachSays) {
+  const auto model = panda("pick_and_place");
+  State state(model);
+  state.attach("workpiece", model->tip(), Pose::Identity());
+  const std::vector<double> reach = reaches(state);
+  SplitMix64 random(9);
+  for (int round = 0; round < 200; ++round) {
+    const Positions before = random_positions(*model, random);
+    for (std::size_t joint = 0; joint < before.size(); ++joint) {
+      // A small turn of one joint moves the tip and the box by at most its reach times the angle.
+      state.set(before);
+      const Eigen::Vector3d tip = state.pose(model->tip()).translation();
+      const Eigen::Vector3d box = state.object("workpiece").translation();
+      Positions turned = before;
+      turned[joint] += 1e-3;
+      state.set(turned);
+      EXPECT_LE((state.pose(model->tip()).translation() - tip).norm(), reach[joint] * 1e-3);
+      EXPECT_LE((state.object("workpiece").translation() - box).norm(), reach[joint] * 1e-3);
     }
-    ++succeeded;
-    expect_within_limits(*model, request, result.trajectory);
-    EXPECT_EQ(deepest(result.trajectory, scene, 1e-3), 0.0) << scene_name << ' ' << i;
   }
-  ::testing::Test::RecordProperty("succeeded", succeeded);
-  EXPECT_GT(succeeded, count / 2);
+  EXPECT_LT(reach.back(), 0.5);
+  EXPECT_LT(reach.front(), 2.0);
 }
 
 TEST(Planner, PlansToRandomGoalsCollideNowhereWhenLookedAtMoreFinely) {
   plan_random_goals("table", 10, 1);
   plan_random_goals("obstacle", 10, 2);
-}
-
-TEST(Planner, DISABLED_LongPlansToRandomGoalsCollideNowhereWhenLookedAtMoreFinely) {
-  for (const char* const scene : {"empty", "table", "obstacle", "shelf"}) plan_random_goals(scene, 100, 3);
 }
 
 }  // namespace
