@@ -125,7 +125,8 @@ _subscription = _publisher
 def _simulator(p: ManipulationParameters, scene: str, grips: bool) -> dict[str, Any]:
     world = {"name": "simulator", "publishers": [_publisher("/world/clock", "rosgraph_msgs/msg/Clock")]}
     controllers = _controllers(grips) if p.controller == EMBEDDED else []
-    threads = dict.fromkeys(("control", "clock", *(_CONTROLLER_THREADS if controllers else ())))
+    steps = "control" if controllers else "physics"
+    threads = {name: {} for name in (steps, "clock", *(_CONTROLLER_THREADS if controllers else ()))}
     options = {"scene": scene, "drive": p.drive, "controller": p.controller}
     return {
         "name": "simulator",
@@ -141,8 +142,8 @@ def _controller_manager(p: ManipulationParameters, scene: str, grips: bool) -> d
     return {
         "name": "controller_manager",
         "program": "perflab-controller-manager",
-        "options": {"scene": scene, **_controller_options(p, grips)},
-        "threads": dict.fromkeys(("control", *_CONTROLLER_THREADS)),
+        "options": _controller_options(p, grips),
+        "threads": {name: {} for name in ("control", *_CONTROLLER_THREADS)},
         "executors": [_PER_CPU],
         "nodes": [{**node, "executor": 0} for node in _controllers(grips)],
     }
@@ -226,6 +227,7 @@ def _move_group(p: ManipulationParameters, scene: str) -> dict[str, Any]:
         "name": "move_group",
         "program": "perflab-move-group",
         "options": {"scene": scene},
+        "threads": {name: {} for name in ("move_action", "planner", "execution", "scene_publisher")},
         "executors": [_PER_CPU, {"id": 1, "kind": "single_threaded"}, {"id": 2, "kind": "single_threaded"}],
         "nodes": [node, private, clock],
     }
@@ -267,7 +269,7 @@ def _runner(p: ManipulationParameters, task: Mapping[str, Any], grips: bool, mov
         "program": "perflab-move-runner",
         "ends": True,
         "options": asked | where,
-        "threads": {"runner": None},
+        "threads": {"runner": {}},
         "nodes": [node],
     }
 
