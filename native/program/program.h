@@ -378,6 +378,7 @@ class Goal {
   [[nodiscard]] const typename Action::Goal& operator*() const noexcept {
     return *static_cast<const typename Action::Goal*>(detail::goal_of(*goal_));
   }
+  [[nodiscard]] const typename Action::Goal* operator->() const noexcept { return &**this; }
   // Somebody has asked for its end, and the server has agreed.
   [[nodiscard]] bool canceling() const noexcept { return detail::canceling(*goal_); }
 
@@ -420,7 +421,8 @@ class Application {
 
   // Everybody is connected. `start` is soon, and the same for all processes; nothing has been handled yet.
   virtual void start(const Start& start) { static_cast<void>(start); }
-  // The measured part ended at that instant: from now on nothing is published. Handlers and threads still run.
+  // The measured part ends at that instant, which is soon: nothing that is due later is published. Handlers and threads still
+  // run.
   virtual void end(Nanoseconds at_ns) { static_cast<void>(at_ns); }
   // The process ends. Handlers and threads still run, and threads are asked to stop; what is said here still counts.
   virtual void stop() {}
