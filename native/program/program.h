@@ -126,7 +126,7 @@ class Options {
   std::string text(const std::string& key, std::optional<std::string> otherwise = {});
   // One of `words`.
   std::string word(const std::string& key, const std::vector<std::string>& words, std::optional<std::string> otherwise = {});
-  // ns; written as in graphs: "10 ms", "1.5 s".
+  // ns; written as in graphs: "10ms", "1.5s".
   Nanoseconds duration(const std::string& key, std::optional<Nanoseconds> otherwise = {}, Nanoseconds lowest = 0,
                        Nanoseconds highest = std::numeric_limits<Nanoseconds>::max());
   // A list of so many numbers; `count` 0: of any length.

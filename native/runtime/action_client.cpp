@@ -89,13 +89,10 @@ bool ServiceActionClient::send_goal(const GoalId& id, const void* goal, bool ask
     message::Object request(goal_request_.type());
     write_at(request.data(), goal_id_, id);
     if (!message::assign(*types_.goal, goal, within(request.data(), goal_))) return false;
-    {
-      const std::lock_guard lock(mutex_);
-      goals_.insert_or_assign(id, false);
-    }
-    if (goals_part_.ask({id, ask_result}, goal_request_.encode(request.data()))) return true;
-    const std::lock_guard lock(mutex_);
-    goals_.erase(id);
+    const std::vector<std::uint8_t> bytes = goal_request_.encode(request.data());
+    if (!goals_.sent(id)) return false;
+    if (goals_part_.ask({id, ask_result}, bytes)) return true;
+    goals_.not_sent(id);
     return false;
   } catch (const std::bad_alloc&) {
     return false;
@@ -126,7 +123,7 @@ void ServiceActionClient::on_goal_answer(const Asked& asked, const Delivery& del
   const void* const answer = goal_answer_.read(delivery);
   if (answer == nullptr) return;
   const bool accepted = read_at<bool>(answer, accepted_);
-  if (!accepted) ended(asked.id);
+  if (!accepted) goals_.ended(asked.id);
   handler_.on_goal_answer({asked.id, accepted, stamp_.read(answer), delivery.arrived_ns});
   if (accepted && asked.ask_result) static_cast<void>(request_result(asked.id));
 }
@@ -134,12 +131,12 @@ void ServiceActionClient::on_goal_answer(const Asked& asked, const Delivery& del
 void ServiceActionClient::on_result(const Asked& asked, const Delivery& delivery) noexcept {
   const void* const answer = result_answer_.read(delivery);
   if (answer == nullptr) return;
-  ended(asked.id);
+  goals_.ended(asked.id);
   handler_.on_result({asked.id, static_cast<GoalStatus>(read_at<std::int8_t>(answer, result_status_)),
                       within(answer, result_), delivery.arrived_ns});
 }
 
-void ServiceActionClient::on_cancel_answer(const Asked&, const Delivery& delivery) noexcept {
+void ServiceActionClient::on_cancel_answer(const Asked& asked, const Delivery& delivery) noexcept {
   const void* const answer = cancel_answer_.read(delivery);
   if (answer == nullptr) return;
   try {
@@ -148,17 +145,14 @@ void ServiceActionClient::on_cancel_answer(const Asked&, const Delivery& deliver
     return;
   }
   handler_.on_cancel_answer(
-      {static_cast<CancelReturn>(read_at<std::int8_t>(answer, cancel_returned_)), canceling_now_, delivery.arrived_ns});
+      {asked.id, static_cast<CancelReturn>(read_at<std::int8_t>(answer, cancel_returned_)), canceling_now_, delivery.arrived_ns});
 }
 
 void ServiceActionClient::on_feedback(const Delivery& delivery) noexcept {
   const void* const message = feedback_.read(delivery);
   if (message == nullptr) return;
   const auto id = read_at<GoalId>(message, feedback_goal_id_);
-  {
-    const std::lock_guard lock(mutex_);
-    if (!goals_.contains(id)) return;  // of another client
-  }
+  if (!goals_.contains(id)) return;  // of another client
   handler_.on_feedback({id, within(message, feedback_value_), delivery.arrived_ns, delivery.source_timestamp_ns});
 }
 
@@ -171,21 +165,6 @@ void ServiceActionClient::on_status(const Delivery& delivery) noexcept {
     return;
   }
   handler_.on_status(states_now_);
-}
-
-void ServiceActionClient::ended(const GoalId& id) noexcept {
-  const std::lock_guard lock(mutex_);
-  const auto goal = goals_.find(id);
-  if (goal == goals_.end() || std::exchange(goal->second, true)) return;
-  try {
-    ended_.push_back(id);
-  } catch (const std::bad_alloc&) {
-    goals_.erase(goal);
-    return;
-  }
-  if (ended_.size() <= kEndedKnown) return;
-  goals_.erase(ended_.front());
-  ended_.pop_front();
 }
 
 }  // namespace perflab::runtime

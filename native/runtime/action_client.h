@@ -4,12 +4,12 @@
 // each service one request is sent at a time (turns.h), and an answer that comes meanwhile finds its number.
 #pragma once
 
-#include <deque>
 #include <map>
 #include <mutex>
 #include <vector>
 
 #include "runtime/action_messages.h"
+#include "runtime/known_goals.h"
 #include "runtime/turns.h"
 
 namespace perflab::runtime {
@@ -25,9 +25,6 @@ class ServiceActionClient final : public ActionClient {
   [[nodiscard]] std::size_t matched() noexcept override;
 
  private:
-  // How many goals that have ended are remembered, for feedback that comes after the result.
-  static constexpr std::size_t kEndedKnown = 1000;
-
   struct Asked {
     GoalId id{};
     bool ask_result = false;
@@ -76,8 +73,6 @@ class ServiceActionClient final : public ActionClient {
   void on_cancel_answer(const Asked& asked, const Delivery& delivery) noexcept;
   void on_feedback(const Delivery& delivery) noexcept;
   void on_status(const Delivery& delivery) noexcept;
-  // No feedback of it is waited for any more, but for what is on its way.
-  void ended(const GoalId& id) noexcept;
 
   ActionClientHandler& handler_;
   const message::ActionTypes& types_;
@@ -88,9 +83,7 @@ class ServiceActionClient final : public ActionClient {
   const TimePlace stamp_;
   const GoalInfoPlace cancel_which_;
   const GoalList canceling_, states_;
-  std::mutex mutex_;
-  std::map<GoalId, bool> goals_;  // that this client sent, and whether they have ended
-  std::deque<GoalId> ended_;
+  KnownGoals goals_;
   std::vector<GoalState> canceling_now_, states_now_;  // of the handlers that are told of them
   Part goals_part_{*this, &ServiceActionClient::on_goal_answer};
   Part results_part_{*this, &ServiceActionClient::on_result};

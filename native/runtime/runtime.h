@@ -315,10 +315,7 @@ class Reply {
   }
   // Answers later: from here on this one is empty, and what is returned has the request. Null if there is no memory, or it is
   // empty.
-  virtual std::unique_ptr<LateReply> later(Forgotten& told) noexcept {
-    static_cast<void>(told);
-    return nullptr;
-  }
+  virtual std::unique_ptr<LateReply> later(Forgotten& told) noexcept = 0;
 
  protected:
   ~Reply() = default;
@@ -437,15 +434,9 @@ class Runtime {
   virtual Server& create_server(std::size_t executor, const ServiceSettings& settings,
                                 RequestHandler& handler) = 0;
   virtual ActionClient& create_action_client(std::size_t executor, const ActionSettings& settings,
-                                             ActionClientHandler& handler) {
-    static_cast<void>(executor), static_cast<void>(handler);
-    throw Unsupported(settings.action + ": this runtime has no actions");
-  }
+                                             ActionClientHandler& handler) = 0;
   virtual ActionServer& create_action_server(std::size_t executor, const ActionSettings& settings,
-                                             ActionServerHandler& handler) {
-    static_cast<void>(executor), static_cast<void>(handler);
-    throw Unsupported(settings.action + ": this runtime has no actions");
-  }
+                                             ActionServerHandler& handler) = 0;
   [[nodiscard]] virtual ServiceFraming service_framing() const noexcept = 0;
   virtual void create_timer(std::size_t executor, const TimerSettings& settings, TimerHandler& handler) = 0;
   virtual Waitable& create_waitable(std::size_t executor, const WaitableSettings& settings,
