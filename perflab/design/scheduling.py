@@ -1,8 +1,9 @@
 """How the threads of a workload shall be scheduled, as the command line says it.
 
 "[PROCESS.]executors|middleware=POLICY[:PRIORITY][@CPUS]": RR:98@1, OTHER@0-1, FIFO:10, @0; of executors also
-DEADLINE:RUNTIME/DEADLINE/PERIOD. In the place of these words may stand the name of a thread of a program. Several of them are an assignment; as levels of the factor `workload.threads` they
-stand in the graph, and so does what a graph file says of its threads.
+DEADLINE:RUNTIME/DEADLINE/PERIOD. In the place of these two words may stand the name of a thread of a program. Several
+of them are an assignment; as levels of the factor `workload.threads` they stand in the graph, and so does what a graph
+file says of its threads.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from typing import Any
 from perflab.errors import BadInput
 from perflab.parameters import cpus_of
 from perflab.units import parse_duration
-from perflab.workload import THREAD_ROLES as ROLES
-from perflab.workload import Graph
+from perflab.workload import THREAD_ROLES, Graph
 
+ROLES = THREAD_ROLES
 DEADLINE = "DEADLINE"
 POLICIES = ("OTHER", "FIFO", "RR", DEADLINE)
 LEAST_RUNTIME_NS = 1024  # of the kernel, kernel/sched/deadline.c
@@ -92,19 +93,15 @@ def names_in(graph: Graph) -> dict[str, tuple[str, ...]]:
 
 def _request(word: str, processes: Sequence[str], threads: Mapping[str, Collection[str]]) -> ThreadRequest:
     match = _WORD.fullmatch(word)
-    of_programs = [name for names in threads.values() for name in names]
-    if match is None or (match[2] not in ROLES and not of_programs):
+    if match is None or (match[2] not in ROLES and not any(threads.values())):
         raise BadInput(f"--thread {word!r} is not [PROCESS.]executors|middleware=POLICY[:PRIORITY][@CPUS], {_EXAMPLE}")
     process, role, policy, priority, cpus = match.groups()
 
     def wrong(problem: str) -> BadInput:
         return BadInput(f"--thread {word!r}: {problem}")
 
-    if process is not None and process not in processes:
-        raise wrong(f"no process named {process!r}; there are {', '.join(processes)}")
-    named_here = (*ROLES, *dict.fromkeys(of_programs if process is None else threads.get(process, ())))
-    if role not in named_here:
-        raise wrong(f"no threads named {role!r}; there are {', '.join(named_here)}")
+    if (problem := _unknown(process, role, processes, threads)) is not None:
+        raise wrong(problem)
     if not cpus and (cpus is not None or not (policy or priority is not None)):
         raise wrong(f"{'nothing is asked for' if cpus is None else 'no CPU after @'}, {_EXAMPLE}")
     if (policy or priority is not None) and policy not in POLICIES:
@@ -128,6 +125,17 @@ def _request(word: str, processes: Sequence[str], threads: Mapping[str, Collecti
         lacks = "there is no priority" if priority is None else f"priority {priority!r} is no number"
         raise wrong(f"{lacks} within {PRIORITIES[0]}..{PRIORITIES[-1]}, e.g. {policy}:{PRIORITIES[-1] - 1}")
     return ThreadRequest(process, role, policy or None, level, named)
+
+
+def _unknown(
+    process: str | None, role: str, processes: Sequence[str], threads: Mapping[str, Collection[str]]
+) -> str | None:
+    """What of the names of a process and of its threads is wrong."""
+    if process is not None and process not in processes:
+        return f"no process named {process!r}; there are {', '.join(processes)}"
+    of_programs = [name for of, names in threads.items() if process in (None, of) for name in names]
+    known = (*ROLES, *dict.fromkeys(of_programs))
+    return None if role in known else f"no threads named {role!r}; there are {', '.join(known)}"
 
 
 def _times(text: str | None, wrong: Callable[[str], BadInput]) -> tuple[int, int, int]:

@@ -640,7 +640,8 @@ def _check_together(experiment: Experiment, written: Written) -> None:
     shortest_ns = max((p for p in periods if p is not None), default=None)
     if shortest_ns is None and not graph.programs:
         raise BadInput(f"workload {name!r} has no timer: nothing would ever be sent")
-    if shortest_ns is not None and shortest_ns > min(experiment.settings.pinned(t.pins).duration_ns for t in experiment.treatments) > 0:
+    durations_ns = [experiment.settings.pinned(t.pins).duration_ns for t in experiment.treatments]
+    if shortest_ns is not None and shortest_ns > min(durations_ns) > 0:
         raise BadInput(
             f"{written.where(('time',))} is shorter than the shortest period of {name!r}, "
             f"{format_duration(shortest_ns / 1e9)}: nothing would be sent"

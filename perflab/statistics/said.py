@@ -1,21 +1,39 @@
-"""What programs said of a trial, merged over its processes."""
+"""What the programs of a trial said of it (docs/formats.md, section 4: `program`), over its processes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from perflab.results.said import Said
 from perflab.statistics import histogram as hg
+from perflab.statistics.histogram import Histogram
+
+
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    """By all processes together. Names are as the programs give them."""
+
+    figures: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """All values, of each process in the order in which it said them."""
+    times: Mapping[str, Histogram] = field(default_factory=dict)
+    outcome: str | None = None
+    """The one that was said first."""
+    reason: str | None = None
+    """Of the outcome."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*self.figures, *self.times)
 
 
 def of(processes: Iterable[Sequence[Mapping[str, Any]]]) -> Said:
     """Of the records of type `program` of each process, in the order of its file.
 
-    Figures are told once, times as they were by then, of which the last ones count. Raises histogram.HistogramError.
+    Figures are told once, times as they were by then, of which the last ones count. Raises HistogramError.
     """
     figures: dict[str, tuple[float, ...]] = {}
-    times: dict[str, list[hg.Histogram]] = {}
+    times: dict[str, list[Histogram]] = {}
     outcomes = []
     for records in processes:
         last: Mapping[str, Any] = {}

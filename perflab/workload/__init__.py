@@ -19,10 +19,10 @@ from perflab.units import format_duration
 if TYPE_CHECKING:
     from perflab.results.figure import OwnFigure, OwnTimes
     from perflab.results.loops import Life, Loops
-    from perflab.results.said import Said
     from perflab.results.starvation import Starvation
     from perflab.results.trial import StarvedThread, Trial
     from perflab.statistics.histogram import Histogram
+    from perflab.statistics.said import Said
     from perflab.workload.command import Command
 
 FACTOR = "workload."  # factors of a workload begin so

@@ -25,6 +25,7 @@ from perflab.results.files import TrialProcess
 from perflab.results.loops import Life, Loops
 from perflab.results.outcome import SUCCESS, OwnOutcome
 from perflab.results.starvation import Starvation
+from perflab.statistics.said import Said
 from perflab.results.trial import Trial
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import counted
@@ -164,6 +165,7 @@ class Stack(Command):
         loops: Sequence[Loops] = (),
         lives: Sequence[Life] = (),
         starvation: Starvation | None = None,
+        said: Said | None = None,
     ) -> tuple[Judgement, OwnOutcome | None]:
         return Judgement({"goals": float(self.parameters.command[1])}), None
 
