@@ -70,6 +70,7 @@ void separate_timer_names(Node& node) {
   };
   separate(&Timer::publish, "");
   separate(&Timer::request, "_request");
+  separate(&Timer::goal, "_goal");
   separate(&Timer::trigger, "_trigger");
 }
 
@@ -81,6 +82,11 @@ std::string read_type(const Field& field, message::Formats& messages, std::strin
 std::string read_service_type(const Field& field, message::Formats& messages, std::string_view written) {
   field.require_none(service_type_problem(messages, written));
   return *messages.service_name(written);
+}
+
+std::string read_action_type(const Field& field, message::Formats& messages, std::string_view written) {
+  field.require_none(action_type_problem(messages, written));
+  return *messages.action_name(written);
 }
 
 void read_size(const Fields& fields, std::string_view key, message::Formats& messages, Sizes written, bool program,

@@ -89,6 +89,7 @@ enum class Sizes { kNumbers, kNumbersOrText };
 // The type that a field names, as message::Format::name.
 std::string read_type(const Field& field, message::Formats& messages, std::string_view written);
 std::string read_service_type(const Field& field, message::Formats& messages, std::string_view written);
+std::string read_action_type(const Field& field, message::Formats& messages, std::string_view written);
 
 // The size of a publisher's messages, as the key says. Without the key: that of its type; a type of variable size then
 // fails, unless a program may publish them (`program`), which says it with each message.
@@ -106,8 +107,8 @@ std::string timer_name(std::string_view written);
 Timer own_timer(std::string name, Nanoseconds period_ns, std::vector<std::size_t> Timer::* acts,
                 std::size_t index);
 
-// A client's own timer that is called like another one of the node gets "_request" behind its name, a
-// waitable's "_trigger". To be called before the timers are added that the file may name.
+// A client's own timer that is called like another one of the node gets "_request" behind its name, an action client's
+// "_goal", a waitable's "_trigger". To be called before the timers are added that the file may name.
 void separate_timer_names(Node& node);
 
 // The readers of the two formats; `default_name` is the graph's name where the file gives none.

@@ -6,11 +6,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/time.h"
 #include "message/format.h"
+#include "runtime/action.h"
 
 namespace perflab::graph {
 
@@ -78,6 +80,42 @@ class ServerEnd {
 
  protected:
   ~ServerEnd() = default;
+};
+
+// What becomes of a goal; each may be empty, and throws nothing.
+struct GoalEvents {
+  std::function<void(bool accepted, std::int64_t stamp_ns)> on_answer;
+  std::function<void(const void* feedback)> on_feedback;
+  std::function<void(runtime::GoalStatus, const void* result)> on_result;  // the last one, but for feedback that comes late
+  std::function<void(runtime::CancelReturn)> on_cancel;                    // of cancel_goal()
+};
+
+class ActionClientEnd {
+ public:
+  // As PublisherEnd::publish_due(). The result is asked for once the goal is accepted. Throws std::bad_alloc.
+  virtual std::optional<runtime::GoalId> send_goal(const void* goal, Nanoseconds due_ns, GoalEvents events) = 0;
+  virtual bool cancel_goal(const runtime::GoalId& id) = 0;
+  [[nodiscard]] virtual const message::ActionTypes& types() const noexcept = 0;
+
+ protected:
+  ~ActionClientEnd() = default;
+};
+
+// What a server does; throws nothing. Goals that nobody keeps are cancelled.
+struct GoalHandling {
+  std::function<runtime::GoalResponse(const runtime::GoalId&, const void* goal)> on_goal;
+  std::function<void(std::shared_ptr<runtime::ServerGoal>)> on_accepted;
+  std::function<bool(runtime::ServerGoal&)> on_cancel;  // empty: every goal may be cancelled
+};
+
+class ActionServerEnd {
+ public:
+  // Before the start.
+  virtual void set_handling(GoalHandling handling) = 0;
+  [[nodiscard]] virtual const message::ActionTypes& types() const noexcept = 0;
+
+ protected:
+  ~ActionServerEnd() = default;
 };
 
 }  // namespace perflab::graph

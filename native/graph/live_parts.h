@@ -1,5 +1,5 @@
-// What a LiveGraph is made of: its publishers, subscriptions, reactions, clients, servers, waitables and
-// timers.
+// What a LiveGraph is made of: its publishers, subscriptions, reactions, clients, servers and waitables. Actions and timers are
+// in headers of their own.
 #pragma once
 
 #include <algorithm>
@@ -62,7 +62,19 @@ struct ServiceEnds {
   std::size_t clients = 0;
 };
 
-// The ends of all topics and services, and how many recorders the processes of this LiveGraph need.
+// The server of an action and its clients, over all processes.
+struct ActionEnds {
+  const Node* server = nullptr;
+  const ActionServer* settings = nullptr;
+  bool feedback = false;  // it is recorded
+  std::vector<const Node*> clients;
+
+  [[nodiscard]] std::uint16_t number_of(const Node& client) const {
+    return static_cast<std::uint16_t>(std::ranges::find(clients, &client) - clients.begin());
+  }
+};
+
+// The ends of all topics, services and actions, and how many recorders the processes of this LiveGraph need.
 struct GraphIndex {
   GraphIndex(const Graph& graph, std::optional<std::size_t> process);
 
@@ -83,6 +95,7 @@ struct GraphIndex {
 
   std::map<std::string, TopicEnds> topics;
   std::map<std::string, ServiceEnds> services;
+  std::map<std::string, ActionEnds> actions;
   std::set<std::string> conditions;
   std::map<const Publisher*, std::size_t> scheduled;  // of all processes, numbered alike in each
   // Where a publisher leaves behind which of its messages a filter wants, numbered after these.
@@ -90,6 +103,11 @@ struct GraphIndex {
   std::size_t edges = 0;
   std::size_t publishers = 0;
   std::size_t clients = 0;
+  std::size_t feedback_edges = 0;
+  std::size_t feedback_publishers = 0;
+  std::size_t action_clients = 0;
+
+  static constexpr std::size_t kActionParts = 3;  // of a client, at most
 };
 
 // What an edge or service between two nodes records.
@@ -111,10 +129,13 @@ struct LiveGraph::Shared {
         source_timestamps(settings.source_timestamps),
         index(graph, process),
         schedule(index.scheduled.size() + index.filtered.size(), settings.schedule_descriptor),
-        memory(index.edges + index.clients, index.publishers + index.clients),
+        memory(index.edges + index.feedback_edges + index.clients + GraphIndex::kActionParts * index.action_clients,
+               index.publishers + index.feedback_publishers + index.clients + GraphIndex::kActionParts * index.action_clients),
         clock(the_clock),
         events(event_queue),
-        clients(static_cast<std::uint32_t>(index.edges)) {}
+        feedback_edges(static_cast<std::uint32_t>(index.edges)),
+        clients(static_cast<std::uint32_t>(index.edges + index.feedback_edges)),
+        action_parts(static_cast<std::uint32_t>(index.edges + index.feedback_edges + index.clients)) {}
 
   // False, and counted, where the bytes are no message of that type.
   [[nodiscard]] bool read(const message::Format& format, const runtime::Delivery& delivery,
@@ -180,8 +201,11 @@ struct LiveGraph::Shared {
   measure::Histogram merged{merged_memory};
   const measure::Clock& clock;
   measure::MessageEventQueue& events;
+  // Numbered one after the other.
   std::uint32_t edges = 0;
-  std::uint32_t clients;  // numbered after the edges
+  std::uint32_t feedback_edges;
+  std::uint32_t clients;
+  std::uint32_t action_parts;
   std::atomic<std::uint64_t> foreign{0};
   std::atomic<std::uint64_t> malformed{0};
   std::atomic<std::uint64_t> forgotten{0};
@@ -949,7 +973,7 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler, public Clien
   [[nodiscard]] measure::PublisherRecorder& recorder() noexcept { return sender_.recorder(); }
   [[nodiscard]] ServiceView view() const {
     return {&node_, &client_, ends().server, request_.payload_bytes(message::kServiceLength), &sender_.recorder(),
-            &replies_};
+            &replies_, {}};
   }
 
  private:
@@ -1190,67 +1214,6 @@ class LiveGraph::LiveWaitable final : public runtime::WaitableHandler {
   Nanoseconds measured_from_ = kUnknownTime;
   std::atomic<std::int64_t> unanswered_{0};
   Count triggers_{0}, executed_{0}, coalesced_{0}, not_triggered_{0}, warmup_triggers_{0};
-};
-
-// A timer of a program.
-class LiveGraph::ProgramTimer final : public runtime::TimerHandler {
- public:
-  explicit ProgramTimer(std::function<void(Nanoseconds)> on_tick) : on_tick_(std::move(on_tick)) {}
-  void on_tick(Nanoseconds due_ns) noexcept override { on_tick_(due_ns); }
-  void on_skipped(Nanoseconds /*first_due_ns*/, std::uint64_t /*count*/) noexcept override {}
-
- private:
-  const std::function<void(Nanoseconds)> on_tick_;
-};
-
-class LiveGraph::LiveTimer final : public runtime::TimerHandler {
- public:
-  LiveTimer(const Timer& timer, std::vector<LivePublisher*> publishers, std::vector<LiveClient*> clients,
-            std::vector<LiveWaitable*> waitables, measure::LoopRecorder* loops, runtime::Runtime& runtime)
-      : timer_(timer),
-        publishers_(std::move(publishers)),
-        clients_(std::move(clients)),
-        waitables_(std::move(waitables)),
-        loops_(loops),
-        runtime_(runtime) {
-    if (loops_ == nullptr) return;
-    for (LivePublisher* publisher : publishers_) publisher->record_loops(*loops_);
-  }
-
-  void measure_from(Nanoseconds instant) noexcept {
-    measured_from_ = instant;
-    if (loops_ != nullptr) loops_->measure_from(instant);
-  }
-
-  void on_tick(Nanoseconds due_ns) noexcept override {
-    if (loops_ != nullptr) loops_->record_woken(due_ns, runtime_.clock().now());
-    runtime_.work(timer_.work_ns);
-    for (LivePublisher* publisher : publishers_) publisher->publish(due_ns);
-    for (LiveClient* client : clients_) client->request(due_ns);
-    for (LiveWaitable* waitable : waitables_) waitable->trigger(due_ns);
-  }
-
-  void on_skipped(Nanoseconds first_due_ns, std::uint64_t count) noexcept override {
-    // Ticks of the warm-up are nobody's loss.
-    if (first_due_ns <= measured_from_) {
-      const auto before = static_cast<std::uint64_t>((measured_from_ - first_due_ns) / timer_.period_ns + 1);
-      if (before >= count) return;
-      count -= before;
-      first_due_ns += static_cast<Nanoseconds>(before) * timer_.period_ns;
-    }
-    for (LivePublisher* publisher : publishers_) publisher->recorder().record_not_sent(first_due_ns, count);
-    for (LiveClient* client : clients_) client->recorder().record_not_sent(first_due_ns, count);
-    for (LiveWaitable* waitable : waitables_) waitable->left_out(count);
-  }
-
- private:
-  const Timer& timer_;
-  std::vector<LivePublisher*> publishers_;
-  std::vector<LiveClient*> clients_;
-  std::vector<LiveWaitable*> waitables_;
-  measure::LoopRecorder* loops_;  // null: not measured
-  runtime::Runtime& runtime_;
-  Nanoseconds measured_from_ = kUnknownTime;
 };
 
 }  // namespace perflab::graph

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "graph/live.h"
-#include "graph/live_parts.h"
+#include "graph/live_timers.h"
 
 namespace perflab::graph {
 namespace {
@@ -66,6 +66,21 @@ ClientEnd& LiveGraph::client_end(const std::string& node, const std::string& ser
 ServerEnd& LiveGraph::server_end(const std::string& node, const std::string& service) {
   static_cast<void>(node_of(node));
   return find(servers_, node, service, "server", "");
+}
+
+ActionClientEnd& LiveGraph::action_client_end(const std::string& node, const std::string& action) {
+  static_cast<void>(node_of(node));
+  return find(action_clients_, node, action, "action client", "a timer sends its goals");
+}
+
+ActionServerEnd& LiveGraph::action_server_end(const std::string& node, const std::string& action) {
+  static_cast<void>(node_of(node));
+  return find(action_servers_, node, action, "action server", "");
+}
+
+std::string LiveGraph::unhandled_action_server() const {
+  const auto found = std::ranges::find_if(action_servers_, [](const auto& server) { return !server->handled(); });
+  return found == action_servers_.end() ? std::string() : (*found)->name();
 }
 
 std::string LiveGraph::type_hash(const message::Type& type) const { return graph_.messages->library().hash(type.name); }

@@ -82,6 +82,29 @@ struct Server {
   int priority = 0;
 };
 
+// Actions are named and matched like services, too. One server per action.
+struct ActionClient {
+  std::string action;  // fully qualified
+  std::string type;    // "stamped", "control_msgs/action/FollowJointTrajectory"
+  double frequency_hz = 0.0;
+  Nanoseconds cancel_after_ns = 0;  // from when a goal was due to when it is cancelled; 0: never
+  int priority = 0;                 // of all its callbacks, likewise below
+};
+
+// It looks at the goals that it works on at every step: works, sends feedback, and ends those whose time has come.
+struct ActionServer {
+  static constexpr Nanoseconds kUsualStep = 10'000'000;
+
+  std::string action;
+  std::string type;
+  Nanoseconds duration_ns = 0;  // from when a goal was accepted; it ends at the first step that is no earlier
+  Nanoseconds step_ns = kUsualStep;
+  Nanoseconds work_ns = 0;  // CPU time for each goal at each step
+  bool feedback = false;    // at each step, the last included
+  int reject_every = 0;     // of so many goals one is rejected, the last of them; 0: none
+  int priority = 0;
+};
+
 // A guard condition with a callback. One that no timer triggers is idle: executors only look at it.
 struct Waitable {
   std::string name;
@@ -111,6 +134,7 @@ struct Timer {
   std::vector<std::size_t> publish;  // indexes of publishers
   std::vector<std::size_t> request;  // indexes of clients, each of which sends one request
   std::vector<std::size_t> trigger;  // indexes of waitables
+  std::vector<std::size_t> goal;     // indexes of action clients, each of which sends one goal
   Nanoseconds work_ns = 0;           // CPU time spent before publishing
   Overrun overrun = Overrun::kCatchUp;
   int priority = 0;
@@ -147,6 +171,8 @@ struct Node {
   std::vector<Subscription> subscriptions;
   std::vector<Client> clients;
   std::vector<Server> servers;
+  std::vector<ActionClient> action_clients;
+  std::vector<ActionServer> action_servers;
   std::vector<Waitable> waitables;
   std::vector<Timer> timers;        // a publisher has one timer, or else one or more reactions, or a program
   std::vector<Reaction> reactions;  // a subscription has at most one; without, it is a sink without work

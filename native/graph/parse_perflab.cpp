@@ -196,13 +196,20 @@ perflab_qos read_qos(const Field& field, QosOf of) {
   return qos;
 }
 
-// The fully qualified topic or service of an end; `key` says which.
+// Of a name as it is written; `what` is "topic", "service", "action" or "waitable".
+std::string written_problem(std::string_view what, const std::string& written) {
+  if (what == "waitable") return waitable_name_problem(written);
+  return what == "topic" ? topic_problem(written) : what == "service" ? service_problem(written) : action_problem(written);
+}
+
+// The fully qualified topic, service or action of an end; `key` says which.
 std::string read_qualified(const Fields& fields, std::string_view key, const Node& node) {
   const Field name = fields.at(key);
-  const bool is_topic = key == "topic";
-  name.require_none(is_topic ? topic_problem(name.text()) : service_problem(name.text()));
+  name.require_none(written_problem(key, name.text()));
   std::string qualified = qualify_topic(name.text(), node.node_namespace, node.name);
-  name.require_none(is_topic ? qualified_topic_problem(qualified) : qualified_service_problem(qualified));
+  name.require_none(key == "topic"     ? qualified_topic_problem(qualified)
+                    : key == "service" ? qualified_service_problem(qualified)
+                                       : qualified_action_problem(qualified));
   return qualified;
 }
 
@@ -316,6 +323,40 @@ void add_server(const Field& item, Reading& into) {
   into.origin.add(Part::kServer, fields);
 }
 
+void add_action_client(const Field& item, Reading& into) {
+  const Fields fields(item, "action client", with_pace({"action", "type", "cancel_after", kPriority}));
+  ActionClient client;
+  client.action = read_qualified(fields, "action", into.node);
+  client.type = read_action_type(fields.at("type"), into.messages, fields.text("type"));
+  if (const auto after = fields.find("cancel_after")) client.cancel_after_ns = read_duration(*after, 1);
+  client.priority = read_priority(fields, into.priority);
+  into.add_own_timer(fields, "action client", timer_name(fields.text("action")), &Timer::goal,
+                     into.node.action_clients.size());
+  into.node.action_clients.push_back(std::move(client));
+  into.origin.add(Part::kActionClient, fields);
+}
+
+void add_action_server(const Field& item, Reading& into) {
+  const Fields fields(item, "action server",
+                      {"action", "type", "duration", "step", "work", "feedback", "reject_every", kPriority});
+  ActionServer server;
+  server.action = read_qualified(fields, "action", into.node);
+  server.type = read_action_type(fields.at("type"), into.messages, fields.text("type"));
+  if (const auto duration = fields.find("duration")) server.duration_ns = read_duration(*duration, 0);
+  if (const auto step = fields.find("step")) server.step_ns = read_duration(*step, kShortestPeriod);
+  server.work_ns = read_work(fields);
+  // A type whose feedback cannot be measured sends none, unless that is asked for.
+  server.feedback = feedback_problem(into.messages, server.type).empty();
+  if (const auto feedback = fields.find("feedback")) {
+    server.feedback = feedback->boolean();
+    if (server.feedback) feedback->require_none(feedback_problem(into.messages, server.type));
+  }
+  server.reject_every = static_cast<int>(fields.integer("reject_every", 2, kMaxInt, 0));
+  server.priority = read_priority(fields, into.priority);
+  into.node.action_servers.push_back(std::move(server));
+  into.origin.add(Part::kActionServer, fields);
+}
+
 // With `number` that many, named and triggered alike.
 void add_waitables(const Field& item, Reading& into) {
   const Fields fields(item, "waitable", with_pace({"name", "number", "work", kPriority}));
@@ -381,10 +422,7 @@ class NameIndex {
   [[nodiscard]] std::string_view what() const { return what_; }
 
  private:
-  [[nodiscard]] std::string problem_of(const std::string& written) const {
-    if (what_ == "waitable") return waitable_name_problem(written);
-    return what_ == "topic" ? topic_problem(written) : service_problem(written);
-  }
+  [[nodiscard]] std::string problem_of(const std::string& written) const { return written_problem(what_, written); }
   [[noreturn]] void fail_unknown(const Field& field, std::string_view key, const std::string& wanted,
                                  const Node& node) const {
     std::vector<std::string_view> known;
@@ -419,15 +457,16 @@ std::string read_timer_name(const Fields& fields, const std::vector<TimerEnd>& e
 }
 
 void add_timer(const Field& item, const std::vector<TimerEnd>& ends, Reading& into) {
-  const Fields fields(item, "timer", with_pace({"name", "publish", "request", "trigger", "work", "overrun", kPriority}));
+  const Fields fields(item, "timer",
+                      with_pace({"name", "publish", "request", "goal", "trigger", "work", "overrun", kPriority}));
   Timer timer;
   if (!read_pace(fields, into.usual, timer)) fields.fail("the timer misses the key 'period' (or 'frequency')");
   for (const TimerEnd& end : ends) timer.*end.acts = end.names.at(fields, end.key, into.node);
   timer.work_ns = read_work(fields);
   // Of a generated graph a timer may only tick, to show what that costs; a file that says so forgot
   // something.
-  if (timer.publish.empty() && timer.request.empty() && timer.trigger.empty() && timer.work_ns == 0) {
-    fields.fail("the timer does nothing; give it `publish`, `request`, `trigger` or `work`");
+  if (timer.publish.empty() && timer.request.empty() && timer.goal.empty() && timer.trigger.empty() && timer.work_ns == 0) {
+    fields.fail("the timer does nothing; give it `publish`, `request`, `goal`, `trigger` or `work`");
   }
   fields.word("overrun", kOverrunWords, timer.overrun);
   timer.priority = read_priority(fields, into.priority);
@@ -491,6 +530,7 @@ void set_frequencies(Node& node) {
   for (const Timer& timer : node.timers) {
     for (const std::size_t index : timer.publish) node.publishers[index].frequency_hz = timer.frequency_hz();
     for (const std::size_t index : timer.request) node.clients[index].frequency_hz = timer.frequency_hz();
+    for (const std::size_t index : timer.goal) node.action_clients[index].frequency_hz = timer.frequency_hz();
   }
 }
 
@@ -509,14 +549,17 @@ Node read_node(const Fields& fields, const std::string& suffix, const Process& p
   for (const Field& item : fields.list("publishers")) add_publisher(item, into);
   for (const Field& item : fields.list("subscriptions")) add_subscription(item, into);
   for (const Field& item : fields.list("clients")) add_client(item, into);
+  for (const Field& item : fields.list("action_clients")) add_action_client(item, into);
   for (const Field& item : fields.list("waitables")) add_waitables(item, into);
   separate_timer_names(node);
   for (const Field& item : fields.list("servers")) add_server(item, into);
+  for (const Field& item : fields.list("action_servers")) add_action_server(item, into);
   const NameIndex publishers(node.publishers, &Publisher::topic, "topic", "publisher of it");
   const NameIndex subscriptions(node.subscriptions, &Subscription::topic, "topic", "subscription of it");
   const std::vector<TimerEnd> ends{
       {"publish", &Timer::publish, publishers},
       {"request", &Timer::request, {node.clients, &Client::service, "service", "client of it"}},
+      {"goal", &Timer::goal, {node.action_clients, &ActionClient::action, "action", "action client of it"}},
       {"trigger", &Timer::trigger, {node.waitables, &Waitable::name, "waitable", "waitable of that name"}}};
   for (const Field& item : fields.list("timers")) add_timer(item, ends, into);
   set_frequencies(node);
@@ -616,7 +659,7 @@ void read_nodes(const Fields& fields, NodeAdder& adder, const UsualPhase& phases
   fields.require_key("nodes");
   for (const Field& item : fields.list("nodes")) {
     const Fields node(item, "node",
-                      {"name", "namespace", "executor", kPriority, "number", "publishers", "subscriptions", "clients",
+                      {"name", "namespace", "executor", kPriority, "number", "publishers", "subscriptions", "clients", "action_clients", "action_servers",
                        "servers", "waitables", "timers", "reactions"});
     adder.add(process, origin, node, [&](const std::string& suffix, NodeOrigin& written) {
       return read_node(node, suffix, process, phases, adder.messages(), written);

@@ -333,6 +333,24 @@ constexpr auto keys_of(Tag<Server> /*of*/) {
                     key("priority", &Server::priority, Priority{}, Absent::kOmitted)};
 }
 
+constexpr auto keys_of(Tag<ActionClient> /*of*/) {
+  return std::tuple{key("action", &ActionClient::action, Text{}), key("type", &ActionClient::type, Text{}),
+                    key("frequency_hz", &ActionClient::frequency_hz, Number{}),
+                    key("cancel_after_ns", &ActionClient::cancel_after_ns, Duration{}, Absent::kOmitted),
+                    key("priority", &ActionClient::priority, Priority{}, Absent::kOmitted)};
+}
+
+constexpr auto keys_of(Tag<ActionServer> /*of*/) {
+  return std::tuple{key("action", &ActionServer::action, Text{}),
+                    key("type", &ActionServer::type, Text{}),
+                    key("duration_ns", &ActionServer::duration_ns, Duration{}),
+                    key("step_ns", &ActionServer::step_ns, Period{}),
+                    key("work_ns", &ActionServer::work_ns, Duration{}),
+                    key("feedback", &ActionServer::feedback, Boolean{}),
+                    key("reject_every", &ActionServer::reject_every, Whole<0, kMaxInt>{}, Absent::kOmitted),
+                    key("priority", &ActionServer::priority, Priority{}, Absent::kOmitted)};
+}
+
 constexpr auto keys_of(Tag<Waitable> /*of*/) {
   return std::tuple{key("name", &Waitable::name, Text{}), key("work_ns", &Waitable::work_ns, Duration{}),
                     key("priority", &Waitable::priority, Priority{}, Absent::kOmitted)};
@@ -346,6 +364,7 @@ constexpr auto keys_of(Tag<Timer> /*of*/) {
                     key("publish", &Timer::publish, Indexes{}),
                     key("request", &Timer::request, Indexes{}, Absent::kDefault),
                     key("trigger", &Timer::trigger, Indexes{}, Absent::kNullOmitted),
+                    key("goal", &Timer::goal, Indexes{}, Absent::kNullOmitted),
                     key("work_ns", &Timer::work_ns, Duration{}),
                     key("overrun", &Timer::overrun, OneOf<kOverrunWords>{}),
                     key("phase", &Timer::phase, OneOf<kPhaseWords>{}, Absent::kNullDefault),
@@ -432,6 +451,8 @@ constexpr auto keys_of(Tag<Node> /*of*/) {
                     key("subscriptions", &Node::subscriptions, List<Object>{}),
                     key("clients", &Node::clients, List<Object>{}, Absent::kDefault),
                     key("servers", &Node::servers, List<Object>{}, Absent::kDefault),
+                    key("action_clients", &Node::action_clients, List<Object>{}, Absent::kNullOmitted),
+                    key("action_servers", &Node::action_servers, List<Object>{}, Absent::kNullOmitted),
                     key("waitables", &Node::waitables, List<Object>{}, Absent::kNullOmitted),
                     key("timers", &Node::timers, List<Object>{}),
                     key("reactions", &Node::reactions, List<Object>{}),
@@ -542,6 +563,8 @@ std::map<std::string, std::string> interfaces_of(const Graph& graph) {
       add(graph.messages->find(subscription.type)->type->name);
     for (const Client& client : node.clients) add(*graph.messages->full_service_name(client.type));
     for (const Server& server : node.servers) add(*graph.messages->full_service_name(server.type));
+    for (const ActionClient& client : node.action_clients) add(*graph.messages->full_action_name(client.type));
+    for (const ActionServer& server : node.action_servers) add(*graph.messages->full_action_name(server.type));
   });
   return texts;
 }

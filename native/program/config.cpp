@@ -274,6 +274,7 @@ Config parse(const json& config) {
     throw Unsupported("keyed: the runtime " + std::string(result.runtime->name) +
                       " has no instances; right would be no keys");
   if (!can.filters) refuse_filters(result.graph, *result.runtime);
+  result.live.real_time = can.real_time;
   result.live.source_timestamps = can.source_timestamps;
   result.live.structs = every_message_is_encoded(asked_of(result), *result.runtime);
   result.live.times_encoding = can.times_encoding;

@@ -55,6 +55,8 @@ void Host::make(const Make& make) {
   making_ = true;
   application_ = make(*this);
   making_ = false;
+  if (const std::string server = live_.unhandled_action_server(); !server.empty())
+    throw BadInput("process " + process_.name + ": " + server + " has no handlers in the program; right would be on_goals()");
   options_.finish();
   for (const auto& [name, settings] : process_.threads.program) {
     const auto called = [&](const Thread& thread) { return thread.name == name; };
@@ -169,12 +171,16 @@ const realtime::ThreadSettings& Host::settings_of(const std::string& thread) con
 }
 
 void Host::require(const std::string& what, const message::Format& format, const detail::TypeInfo& type) {
+  require(what, *format.type, type);
+}
+
+void Host::require(const std::string& what, const message::Type& graphs, const detail::TypeInfo& type) {
   const std::string where = "process " + process_.name + ", " + what + ": ";
-  if (format.type->name != type.name)
-    throw BadInput(where + "the program has type " + type.name + ", and the graph " + format.type->name +
+  if (graphs.name != type.name)
+    throw BadInput(where + "the program has type " + type.name + ", and the graph " + graphs.name +
                    "; right would be one type");
-  const std::string hash = live_.type_hash(*format.type);
-  if (hash != type.hash || format.type->size != type.size)
+  const std::string hash = live_.type_hash(graphs);
+  if (hash != type.hash || graphs.size != type.size)
     throw BadInput(where + std::string(type.name) + " is " + hash + " in the graph, and " + type.hash +
                    " where the program was built; right would be to build it with the same definition");
 }
@@ -218,16 +224,6 @@ void Host::set_request_handler(const std::string& node, const std::string& servi
   end.set_handler([this, who, then = std::move(handler)](const void* asked, std::shared_ptr<graph::OpenRequest> open) {
     guarded(who, then, asked, std::move(open));
   });
-}
-
-detail::ActionClientEnd& Host::action_client_end(const std::string& node, const std::string& action,
-                                                 const detail::ActionInfo& /*type*/) {
-  throw BadInput("node " + node + " has no action client " + action + " in the graph; it has none");
-}
-
-void Host::set_action_handlers(const std::string& node, const std::string& action, const detail::ActionInfo& /*type*/,
-                               detail::ServerCallbacks /*handlers*/) {
-  throw BadInput("node " + node + " has no action server " + action + " in the graph; it has none");
 }
 
 void Host::timer(const std::string& node, const std::string& name, Nanoseconds period_ns,

@@ -61,6 +61,19 @@ class detail::ClientEnd {
   const std::string who_;
 };
 
+// Likewise an action client.
+class detail::ActionClientEnd {
+ public:
+  ActionClientEnd(Host& host, graph::ActionClientEnd& end, std::string who) : host_(host), end_(end), who_(std::move(who)) {}
+  std::optional<GoalId> send_goal(const void* goal, Nanoseconds due_ns, GoalCallbacks callbacks);
+  bool cancel_goal(const GoalId& goal) { return end_.cancel_goal(goal); }
+
+ private:
+  Host& host_;
+  graph::ActionClientEnd& end_;
+  const std::string who_;
+};
+
 // From the controlling thread, but for what Context says of others.
 class Host final : public Context {
  public:
@@ -151,6 +164,8 @@ class Host final : public Context {
 
   // Throws BadInput where the program was built for another type than the graph has.
   void require(const std::string& what, const message::Format& format, const detail::TypeInfo& type);
+  void require(const std::string& what, const message::Type& graphs, const detail::TypeInfo& type);
+  void require(const std::string& what, const message::ActionTypes& graphs, const detail::ActionInfo& type);
   void require_making(const char* what) const;
   void require_thread(const std::string& name) const;
   [[nodiscard]] const realtime::ThreadSettings& settings_of(const std::string& thread) const;
@@ -166,6 +181,7 @@ class Host final : public Context {
   bool stopping_ = false;
   Measured measured_;
   std::deque<detail::ClientEnd> clients_;
+  std::deque<detail::ActionClientEnd> action_clients_;
   std::deque<Recorder> recorders_;
   struct Merged {
     measure::HistogramMemory memory{1};

@@ -293,6 +293,7 @@ json service_record(const graph::ServiceView& view) {
                  {"server", view.server_node->qualified_name()},
                  {"requests", sending_record(*view.requests)},
                  {"replies", std::move(replies)}};
+  if (!view.answers.empty()) record["answers"] = view.answers;
   name_condition(record, graph::condition_between(*view.client_node, *view.server_node));
   return record;
 }

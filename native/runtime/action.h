@@ -144,6 +144,7 @@ struct GoalState {
 };
 
 struct CancelAnswer {
+  GoalId asked{};  // CancelWhich::id of the request
   CancelReturn returned = CancelReturn::kNone;
   std::span<const GoalState> canceling{};  // those that the server agreed to cancel
   Nanoseconds arrived_ns = kUnknownTime;

@@ -136,7 +136,7 @@ void ServiceActionClient::on_result(const Asked& asked, const Delivery& delivery
                       within(answer, result_), delivery.arrived_ns});
 }
 
-void ServiceActionClient::on_cancel_answer(const Asked&, const Delivery& delivery) noexcept {
+void ServiceActionClient::on_cancel_answer(const Asked& asked, const Delivery& delivery) noexcept {
   const void* const answer = cancel_answer_.read(delivery);
   if (answer == nullptr) return;
   try {
@@ -145,7 +145,7 @@ void ServiceActionClient::on_cancel_answer(const Asked&, const Delivery& deliver
     return;
   }
   handler_.on_cancel_answer(
-      {static_cast<CancelReturn>(read_at<std::int8_t>(answer, cancel_returned_)), canceling_now_, delivery.arrived_ns});
+      {asked.id, static_cast<CancelReturn>(read_at<std::int8_t>(answer, cancel_returned_)), canceling_now_, delivery.arrived_ns});
 }
 
 void ServiceActionClient::on_feedback(const Delivery& delivery) noexcept {

@@ -274,11 +274,11 @@ class Nodes(System):
         self._heard_s = dict.fromkeys(nodes, time.monotonic() + lead_ns / NS_PER_S)
         # A message that the middleware holds back on purpose, or a callback that works, is no silence.
         held_back_ns = max(m.programmed_delay_ns for m in self._plan.variant.middlewares)
-        known_ns = held_back_ns + self._plan.graph.longest_work_ns
+        known_ns = held_back_ns + self._plan.graph.longest_work_ns + self._plan.graph.longest_action_ns
         limits = self._limits
         # A chain goes through each node once at most.
         chain_ns = held_back_ns * max(1, len(self._plan.graph.nodes()))
-        limit_ns = limits.drain_limit_ns + chain_ns + self._plan.graph.longest_work_ns
+        limit_ns = limits.drain_limit_ns + chain_ns + known_ns - held_back_ns
         self._drain = Drain(list(nodes), limits.drain_quiet_ns + known_ns, limit_ns)
         self._supervisor.waiting = None
 

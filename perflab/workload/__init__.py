@@ -132,40 +132,67 @@ class Graph:
         """(node, topic) of every subscription; a node's second one of a topic is "NODE#2"."""
         return [(_reader(node, s), s["topic"]) for node, entry in self.nodes_of(None) for s in entry["subscriptions"]]
 
+    @property
+    def longest_action_ns(self) -> int:
+        """How long the longest of its actions takes by itself, without any message on its way."""
+        return max((s["duration_ns"] + s["step_ns"] for _, s in self._action_ends(None, "action_servers")), default=0)
+
+    def _action_ends(self, condition: str | None, which: str) -> list[tuple[str, dict[str, Any]]]:
+        return [(name, end) for name, node in self.nodes_of(condition) for end in node.get(which) or ()]
+
     def topics(self) -> set[str]:
         """Every topic, those that conditions added included, and the two of each service as they are named on the wire
-        (native/message/types.cpp)."""
+        (native/message/names.cpp); the services and topics of actions likewise."""
         found: set[str] = set()
+        services: list[str] = []
         for _, node in self.nodes():
             found.update(end["topic"] for end in (*node["publishers"], *node["subscriptions"]))
-            for end in (*node.get("servers", ()), *node.get("clients", ())):
-                found |= {f"rq{end['service']}Request", f"rr{end['service']}Reply"}
+            services += [end["service"] for end in (*node.get("servers", ()), *node.get("clients", ()))]
+            for end in (*(node.get("action_servers") or ()), *(node.get("action_clients") or ())):
+                found |= {_part(end["action"], topic) for topic in ("feedback", "status")}
+                services += [_part(end["action"], part) for part in ("send_goal", "get_result", "cancel_goal")]
+        for service in services:
+            found |= {f"rq{service}Request", f"rr{service}Reply"}
         return found
 
     def edges(self) -> list[tuple[str, str, str]]:
-        """(publisher, topic, subscription) of every connection."""
+        """(publisher, topic, subscription) of every connection, that of feedback to each client of an action included."""
         readers: dict[str, list[str]] = {}
         for to, topic in self.subscriptions():
             readers.setdefault(topic, []).append(to)
-        return [(node, topic, to) for node, topic in self.publishers() for to in readers.get(topic, ())]
+        of_topics = [(node, topic, to) for node, topic in self.publishers() for to in readers.get(topic, ())]
+        servers = {s["action"]: node for node, s in self._action_ends(None, "action_servers") if s["feedback"]}
+        return of_topics + [
+            (servers[c["action"]], _part(c["action"], "feedback"), node)
+            for node, c in self._action_ends(None, "action_clients")
+            if c["action"] in servers
+        ]
 
     @property
     def serving(self) -> frozenset[int]:
-        """The indexes of the processes that have a client or a server."""
+        """The indexes of the processes that have a client or a server, of actions as well."""
+        ends = ("clients", "servers", "action_clients", "action_servers")
         return frozenset(
             index
             for index, process in enumerate(self.document["processes"])
-            if any(node.get("clients") or node.get("servers") for node in process["nodes"])
+            if any(node.get(which) for node in process["nodes"] for which in ends)
         )
 
     def services(self) -> list[tuple[str, str, str]]:
-        """(client, service, server) of every client whose service has a server."""
+        """(client, service, server) of every client whose service has a server; an action has several."""
         servers = {s["service"]: node for node, entry in self.nodes_of(None) for s in entry.get("servers", ())}
-        return [
+        of_services = [
             (node, c["service"], servers[c["service"]])
             for node, entry in self.nodes_of(None)
             for c in entry.get("clients", ())
             if c["service"] in servers
+        ]
+        acting = {s["action"]: node for node, s in self._action_ends(None, "action_servers")}
+        return of_services + [
+            (node, _part(c["action"], part), acting[c["action"]])
+            for node, c in self._action_ends(None, "action_clients")
+            if c["action"] in acting
+            for part in ("send_goal", "get_result", *(("cancel_goal",) if c.get("cancel_after_ns") else ()))
         ]
 
     def nodes(self) -> list[tuple[str, dict[str, Any]]]:
@@ -175,6 +202,11 @@ class Graph:
     def nodes_of(self, condition: str | None) -> list[tuple[str, dict[str, Any]]]:
         """Those that a condition of this label added; None: the workload's own."""
         return [(name, node) for name, node in self.nodes() if (node.get("condition") or None) == condition]
+
+
+def _part(action: str, part: str) -> str:
+    """A service or topic that an action consists of, as ROS 2 names it."""
+    return f"{action}/_action/{part}"
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,7 @@ class ClientOfAction final : public rclcpp_action::ClientBase {
   void cancel(const CancelWhich& which) {
     const std::shared_ptr<void> request = lend(*types_.cancel.request);
     cancel_which_.write(struct_of(request), {which.id, which.stamp_ns, GoalStatus::kUnknown});
-    send_cancel_request(request, [this](const std::shared_ptr<void>&) { asked_ = Asked{}; });
+    send_cancel_request(request, [this, id = which.id](const std::shared_ptr<void>&) { asked_ = {id, false}; });
   }
   // Sends a request in its turn; by the owner, which knows how.
   std::function<void(const GoalId&)> ask_result_of;
@@ -180,11 +180,12 @@ class ClientOfAction final : public rclcpp_action::ClientBase {
                         within(answer, result_), kUnknownTime});
   }
   void handle_cancel_response(const rmw_request_id_t& header, std::shared_ptr<void> response) override {
-    if (!asked_by([&] { ClientBase::handle_cancel_response(header, response); })) return;
+    const auto asked = asked_by([&] { ClientBase::handle_cancel_response(header, response); });
+    if (!asked) return;
     const void* const answer = struct_of(response);
     canceling_.read(answer, canceling_now_);
     handler_.on_cancel_answer(
-        {static_cast<CancelReturn>(read_at<std::int8_t>(answer, cancel_returned_)), canceling_now_, kUnknownTime});
+        {asked->id, static_cast<CancelReturn>(read_at<std::int8_t>(answer, cancel_returned_)), canceling_now_, kUnknownTime});
   }
   void handle_feedback_message(std::shared_ptr<void> message) override {
     const void* const feedback = struct_of(message);
