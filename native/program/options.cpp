@@ -136,7 +136,7 @@ std::string Options::word(const std::string& key, const std::vector<std::string>
 Nanoseconds Options::duration(const std::string& key, std::optional<Nanoseconds> otherwise, Nanoseconds lowest,
                               Nanoseconds highest) {
   const std::string right =
-      range("a duration with its unit, like \"10 ms\",", graph::duration_text(lowest),
+      range("a duration with its unit, like \"10ms\",", graph::duration_text(lowest),
             highest < std::numeric_limits<Nanoseconds>::max() ? graph::duration_text(highest) : "", lowest > 0,
             highest < std::numeric_limits<Nanoseconds>::max());
   return state_->get<Nanoseconds>(key, otherwise, right, [&](const json& value) -> std::optional<Nanoseconds> {

@@ -126,7 +126,7 @@ class Options {
   std::string text(const std::string& key, std::optional<std::string> otherwise = {});
   // One of `words`.
   std::string word(const std::string& key, const std::vector<std::string>& words, std::optional<std::string> otherwise = {});
-  // ns; written as in graphs: "10 ms", "1.5 s".
+  // ns; written as in graphs: "10ms", "1.5s".
   Nanoseconds duration(const std::string& key, std::optional<Nanoseconds> otherwise = {}, Nanoseconds lowest = 0,
                        Nanoseconds highest = std::numeric_limits<Nanoseconds>::max());
   // A list of so many numbers; `count` 0: of any length.
@@ -420,7 +420,8 @@ class Application {
 
   // Everybody is connected. `start` is soon, and the same for all processes; nothing has been handled yet.
   virtual void start(const Start& start) { static_cast<void>(start); }
-  // The measured part ended at that instant: from now on nothing is published. Handlers and threads still run.
+  // The measured part ends at that instant, which is soon: nothing that is due later is published. Handlers and threads still
+  // run.
   virtual void end(Nanoseconds at_ns) { static_cast<void>(at_ns); }
   // The process ends. Handlers and threads still run, and threads are asked to stop; what is said here still counts.
   virtual void stop() {}

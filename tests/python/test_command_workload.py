@@ -25,10 +25,10 @@ from perflab.results.files import TrialProcess
 from perflab.results.loops import Life, Loops
 from perflab.results.outcome import SUCCESS, OwnOutcome
 from perflab.results.starvation import Starvation
-from perflab.statistics.said import Said
 from perflab.results.trial import Trial
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import counted
+from perflab.statistics.said import Said
 from perflab.workload import Judgement, WorkloadKind, command, generated
 from perflab.workload.command import Command, CommandParameters
 

@@ -246,6 +246,22 @@ class Writer {
 
 }  // namespace
 
+std::string header_of_all(const std::map<std::string, std::string>& headers) {
+  std::ostringstream all, each;
+  all << "// Made by perflab-messages.\n#pragma once\n\n";
+  for (const auto& [path, text] : headers) {
+    all << "#include \"" << path << "\"\n";
+    constexpr std::string_view kName = "kTypeName = \"", kHash = "\";\n  static constexpr const char* kTypeHash";
+    for (std::size_t at = text.find(kName); at != std::string::npos; at = text.find(kName, at + 1)) {
+      const std::size_t begin = at + kName.size(), end = text.find('"', begin);
+      // Those with a hash are structs, the others name what a service or action is made of.
+      if (text.compare(end, kHash.size(), kHash) == 0) each << " VISIT(" << Name(text.substr(begin, end - begin)).qualified() << ")";
+    }
+  }
+  all << "\n#define PERFLAB_EACH_MESSAGE(VISIT)" << each.str() << "\n";
+  return all.str();
+}
+
 std::map<std::string, std::string> headers_of(const std::vector<std::string>& interfaces, message::Library& library) {
   std::map<std::string, std::string> headers;
   Writer writer(library, headers);

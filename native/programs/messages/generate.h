@@ -15,4 +15,8 @@ namespace perflab::messages {
 [[nodiscard]] std::map<std::string, std::string> headers_of(const std::vector<std::string>& interfaces,
                                                             message::Library& library);
 
+// One more that includes these, "messages/all.h", with a macro PERFLAB_EACH_MESSAGE(VISIT) that is VISIT(type) for each struct:
+// for who looks at all of them.
+[[nodiscard]] std::string header_of_all(const std::map<std::string, std::string>& headers);
+
 }  // namespace perflab::messages

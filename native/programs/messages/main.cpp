@@ -2,13 +2,15 @@
 //
 //   perflab-messages --output DIR [--message-path DIR]... (--all | package/msg/Name package/srv/Name package/action/Name ...)
 //
-// Writes DIR/messages/package/msg/name.h for each and for all that it is made of, where that differs from what is there.
+// Writes DIR/messages/package/msg/name.h for each and for all that it is made of, where that differs from what is there; with
+// --all also DIR/messages/all.h, which includes them.
 // Exit codes: 0 done, 1 a file could not be written, 2 usage or bad input.
 
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -48,8 +50,9 @@ int main(int argc, char** argv) {
     message::Library library(message::brought());
     for (const std::string& folder : folders) library.add_folder(folder);
     if (all) interfaces = library.names();
-    for (const auto& [path, text] : messages::headers_of(interfaces, library))
-      write(std::filesystem::path(output) / path, text);
+    const std::map<std::string, std::string> headers = messages::headers_of(interfaces, library);
+    for (const auto& [path, text] : headers) write(std::filesystem::path(output) / path, text);
+    if (all) write(std::filesystem::path(output) / "messages/all.h", messages::header_of_all(headers));
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "perflab-messages: %s\n", error.what());
