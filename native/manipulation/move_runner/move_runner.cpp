@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -172,7 +173,7 @@ class MoveRunner final : public program::Application {
                                      monitor_.take(state, how.published_ns);
                                      const std::scoped_lock lock(mutex_);
                                      state_ns_ = how.callback_ns;
-                                     writers_.emplace(how.from);
+                                     if (!writers_.contains(how.from)) writers_.emplace(how.from);
                                      changed_.notify_all();
                                    });
     context.thread("runner", [this](const program::Running& running) { run(running); });
@@ -290,23 +291,23 @@ class MoveRunner final : public program::Application {
     GripperCommand::Goal goal;
     goal.command.position = grip.opening;
     goal.command.max_effort = 20.0;
-    std::optional<bool> done;
+    const auto done = std::make_shared<std::optional<bool>>();
     program::GoalHandlers<GripperCommand> handlers;
-    handlers.on_response = [this, &done](bool accepted, std::int64_t) {
+    handlers.on_response = [this, done](bool accepted, std::int64_t) {
       if (accepted) return;
       const std::scoped_lock lock(mutex_);
-      done = false;
+      *done = false;
       changed_.notify_all();
     };
-    handlers.on_result = [this, &done](program::GoalStatus status, const GripperCommand::Result&) {
+    handlers.on_result = [this, done](program::GoalStatus status, const GripperCommand::Result&) {
       const std::scoped_lock lock(mutex_);
-      done = status == program::GoalStatus::kSucceeded;
+      *done = status == program::GoalStatus::kSucceeded;
       changed_.notify_all();
     };
     if (!gripper_.send(goal, std::move(handlers))) throw Failure{"server_not_ready", "the gripper's goal could not be sent"};
     std::unique_lock lock(mutex_);
-    if (!wait(lock, timeout_, [&] { return done.has_value(); })) throw Failure{"no_result", "the gripper did not answer"};
-    if (!*done) throw Failure{"goal_rejected", "the gripper refused or failed"};
+    if (!wait(lock, timeout_, [&] { return done->has_value(); })) throw Failure{"no_result", "the gripper did not answer"};
+    if (!**done) throw Failure{"goal_rejected", "the gripper refused or failed"};
   }
 
   void take(const Wait& step, bool) {
