@@ -50,9 +50,12 @@ class ActionController final : public Controller {
   ActionController(program::ActionClient<FollowJointTrajectory> client, const PlanningScene& scene)
       : client_(client), scene_(scene) {}
 
+  // Of the motion that is sent next: controllers have no use for the frame of a trajectory, which is told them in its place.
+  void set_name(std::string name) { name_ = std::move(name); }
   bool send(const planning::Trajectory& trajectory, Handlers handlers) override {
     FollowJointTrajectory::Goal goal;
     goal.trajectory = message_of(trajectory, *scene_.model());
+    goal.trajectory.header.frame_id = name_;
     program::GoalHandlers<FollowJointTrajectory> to;
     to.on_response = [answer = handlers.on_answer](bool accepted, std::int64_t) { answer(accepted); };
     to.on_result = [then = handlers.on_result](program::GoalStatus status, const FollowJointTrajectory::Result& result) {
@@ -79,6 +82,7 @@ class ActionController final : public Controller {
   }
 
   std::mutex mutex_;
+  std::string name_;
   program::ActionClient<FollowJointTrajectory> client_;
   const PlanningScene& scene_;
   std::optional<program::GoalId> goal_;
@@ -253,6 +257,7 @@ class MoveGroup final : public program::Application {
 
   void work_on(const program::Goal<MoveGroupAction>& goal) {
     const bool measured = is_measured(*goal);
+    controller_.set_name(name_of(*goal));
     MoveGroupAction::Result result;
     say(goal, "PLANNING");
     figure(measured, "planning_accept", context_.clock().now() - arrived_.load());
@@ -272,9 +277,12 @@ class MoveGroup final : public program::Application {
     say(goal, "IDLE");
   }
 
-  [[nodiscard]] bool is_measured(const MoveGroupAction::Goal& goal) const {
+  static std::string name_of(const MoveGroupAction::Goal& goal) {
     const auto& constraints = goal.request.goal_constraints;
-    const std::string name = constraints.empty() ? std::string() : constraints.front().name.string();
+    return constraints.empty() ? std::string() : constraints.front().name.string();
+  }
+  [[nodiscard]] bool is_measured(const MoveGroupAction::Goal& goal) const {
+    const std::string name = name_of(goal);
     return std::find(settings_.unmeasured.begin(), settings_.unmeasured.end(), name) == settings_.unmeasured.end();
   }
 
