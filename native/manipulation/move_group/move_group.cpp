@@ -160,6 +160,7 @@ class MoveGroup final : public program::Application {
       return true;
     };
     context.on_goals<MoveGroupAction>(kNode, "/move_action", std::move(handlers));
+    for (const char* const name : {"move_action", "planner", "execution"}) context.thread_name(name);
     context.thread("scene_publisher", [this](const program::Running& running) { publish_scenes(running); });
   }
 
