@@ -64,7 +64,8 @@ struct GoalSamples {
 };
 
 // Joint positions that meet the goal. Of a pose: samples of its region, each with IK from `start` the first time, then from
-// random positions. Of joints: the goal itself, moved within the limits where that is within its tolerance. The state is left anywhere. The same random numbers give the same samples.
+// random positions. Of joints: the goal itself, moved within the limits where that is within its tolerance. The state is
+// left anywhere. The same random numbers give the same samples.
 [[nodiscard]] GoalSamples sample_goals(const std::shared_ptr<const Model>& model, const Goal& goal, State& state,
                                        const Positions& start, const GoalSearch& search, SplitMix64& random);
 

@@ -51,7 +51,8 @@ class TimeOptimal {
   [[nodiscard]] double duration() const noexcept { return times_.back(); }  // s
   // `time` is cut to [0, duration()].
   [[nodiscard]] TrajectoryPoint at(double time) const;
-  // One point each `interval` seconds, and the end, where it stands still; times increase by 1 us at least. Throws BadInput where the interval is not above 0.
+  // One point each `interval` seconds, and the end, where it stands still; times increase by 1 us at least. Throws BadInput
+  // where the interval is not above 0.
   [[nodiscard]] Trajectory resampled(double interval) const;
 
  private:

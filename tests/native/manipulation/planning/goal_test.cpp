@@ -72,7 +72,8 @@ TEST(Goal, WhatCannotBeReachedHasNoSamples) {
   PoseGoal goal = reach(*model);
   goal.position = {2.0, 0.0, 0.5};
   SplitMix64 random(1);
-  const GoalSamples samples = sample_goals(model, goal, state, model->named_state("ready"), GoalSearch{.most = 10, .tries = 5, .stop = {}}, random);
+  const GoalSearch few{.most = 10, .tries = 5, .stop = {}};
+  const GoalSamples samples = sample_goals(model, goal, state, model->named_state("ready"), few, random);
   EXPECT_TRUE(samples.valid.empty());
   EXPECT_EQ(samples.reached, 0U);
   EXPECT_EQ(samples.tries, 5U);
