@@ -54,6 +54,7 @@ struct Move {
 };
 struct Attach {
   std::string object;
+  std::vector<std::string> touch;  // what it may touch from then on, as what it stands on
 };
 struct Detach {
   std::string object;
@@ -89,7 +90,7 @@ std::vector<Step> steps_of(program::Options& options, const Model& model) {
   std::vector<Step> steps;
   for (program::Options* const step : options.objects("steps")) {
     if (step->has("attach")) {
-      steps.emplace_back(Attach{step->text("attach")});
+      steps.emplace_back(Attach{step->text("attach"), step->texts("touch", std::vector<std::string>{})});
     } else if (step->has("detach")) {
       steps.emplace_back(Detach{step->text("detach")});
     } else if (step->has("grip")) {
@@ -284,7 +285,7 @@ class MoveRunner final : public program::Application {
     if (failure) throw Failure{*failure};
   }
 
-  void take(const Attach& attach, bool) { change_scene(attach.object, SceneOperation::kAttach); }
+  void take(const Attach& attach, bool) { change_scene(attach.object, SceneOperation::kAttach, attach.touch); }
   void take(const Detach& detach, bool) { change_scene(detach.object, SceneOperation::kDetach); }
 
   void take(const Grip& grip, bool) {
@@ -316,7 +317,7 @@ class MoveRunner final : public program::Application {
   }
 
   enum class SceneOperation { kAttach, kDetach };
-  void change_scene(const std::string& object, SceneOperation operation) {
+  void change_scene(const std::string& object, SceneOperation operation, const std::vector<std::string>& touch = {}) {
     SceneMessage message;
     message.is_diff = true;
     message.robot_state.is_diff = true;
@@ -325,6 +326,7 @@ class MoveRunner final : public program::Application {
     attached.object.id = object;
     attached.object.operation =
         operation == SceneOperation::kAttach ? attached.object.ADD : attached.object.REMOVE;
+    for (const std::string& each : touch) attached.touch_links.emplace_back() = each;
     if (!scene_.publish(message)) throw Failure{"server_not_ready", "the change of the scene could not be sent"};
   }
 
