@@ -67,7 +67,9 @@ def test_a_program_tells_figures_and_times_answers_late_and_ends_the_measured_pa
 ) -> None:
     out = tmp_path / "made"
     graph = probe(tmp_path, turns=50, threaded=True, serves=True, acts=True)
-    done = run("run", graph, "--middleware", middleware, "--thread", "control=OTHER@0", "--output", out)
+    done = run(
+        "run", graph, "--middleware", middleware, "--thread", "control=OTHER@0", "--cool-down", "0", "--output", out
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     result = measured(out)
     figures = result["key_figures"]
@@ -86,14 +88,17 @@ def test_a_program_tells_figures_and_times_answers_late_and_ends_the_measured_pa
     assert sum(pong["lost"].values()) == 0
     (trial,) = result["trials_detail"]
     assert trial["outcome"] == "success"
-    assert trial["duration_s"] < 20  # the limit
+    (file,) = out.glob("trials/*/trial.json")
+    assert json.loads(file.read_text())["duration_s"] < 20  # the limit
     (thread,) = [t for t in records(out, "probe", "threads")[0]["threads"] if t["role"] == "program"]
     assert (thread["name"], thread["cpus"], thread["asked"]["cpus"]) == ("control", [0], [0])
 
 
 def test_an_outcome_that_a_program_tells_is_that_of_the_trial(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "made"
-    done = run("run", probe(tmp_path, turns=5, does="outcome"), "--middleware", "shm", "--output", out)
+    done = run(
+        "run", probe(tmp_path, turns=5, does="outcome"), "--middleware", "shm", "--cool-down", "0", "--output", out
+    )
     assert done.returncode == 1
     assert "it gave up: it was told to" in done.stderr
     assert measured(out)["outcomes"]["own"] == [{"name": "gave_up", "words": "it gave up", "of": "failed", "trials": 1}]
@@ -101,7 +106,16 @@ def test_an_outcome_that_a_program_tells_is_that_of_the_trial(run: Run, tmp_path
 
 def test_who_does_not_end_the_measured_part_within_its_limit_has_failed(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "made"
-    done = run("run", probe(tmp_path, turns=5, does="nothing", limit="1s"), "--middleware", "shm", "--output", out)
+    done = run(
+        "run",
+        probe(tmp_path, turns=5, does="nothing", limit="1s"),
+        "--middleware",
+        "shm",
+        "--cool-down",
+        "0",
+        "--output",
+        out,
+    )
     assert done.returncode == 1
     assert "process 'probe' did not end the measured part within its limit of 1 s" in done.stderr
     assert measured(out)["key_figures"]["turns"]["value"] == 5  # what it had said is there
@@ -119,7 +133,7 @@ def test_who_does_not_end_the_measured_part_within_its_limit_has_failed(run: Run
 )
 def test_a_program_that_fails_says_why(run: Run, tmp_path: Path, does: str, words: str) -> None:
     graph = probe(tmp_path, turns=5, does=does, threaded=True)
-    done = run("run", graph, "--middleware", "shm", "--output", tmp_path / "made")
+    done = run("run", graph, "--middleware", "shm", "--cool-down", "0", "--output", tmp_path / "made")
     assert done.returncode == 1
     assert words in done.stderr
 
@@ -127,7 +141,7 @@ def test_a_program_that_fails_says_why(run: Run, tmp_path: Path, does: str, word
 def test_a_program_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> None:
     out = tmp_path / "made"
     graph = probe(tmp_path, does="nothing", threaded=True)
-    with started("run", graph, "--middleware", "cyclonedds", "--output", out) as process:
+    with started("run", graph, "--middleware", "cyclonedds", "--cool-down", "0", "--output", out) as process:
         pids = measuring(out, process)
         os.kill(pids["probe"], signal.SIGKILL)
         _, stderr = process.communicate()
@@ -141,7 +155,7 @@ def test_what_cannot_be_is_refused_before_anything_is_written(run: Run, tmp_path
     out = tmp_path / "made"
 
     def refused(graph: Path, code: int, *more: str) -> str:
-        done = run("run", graph, "--middleware", "shm", "--output", out, *more)
+        done = run("run", graph, "--middleware", "shm", "--cool-down", "0", "--output", out, *more)
         assert (done.returncode, out.exists()) == (code, False), done.stdout + done.stderr
         return done.stderr
 
@@ -215,7 +229,7 @@ def test_the_example_is_built_against_an_installed_perflab_and_runs(run: Run, tm
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
     done = run(
-        "run", build.parent / "talker.yaml", "--middleware", "cyclonedds", "--output", tmp_path / "made",
+        "run", build.parent / "talker.yaml", "--middleware", "cyclonedds", "--cool-down", "0", "--output", tmp_path / "made",
         PERFLAB_NATIVE=str(prefix / "lib" / "perflab"),
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

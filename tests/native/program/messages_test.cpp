@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "message/codec.h"
 #include "message/definitions.h"
 #include "message/object.h"
