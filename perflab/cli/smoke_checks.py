@@ -27,11 +27,13 @@ from perflab.native import Native
 from perflab.observer import Observer
 from perflab.observer.kinds import REGISTRY as OBSERVERS
 from perflab.report.evidence import in_words
+from perflab.results.outcome import SUCCESS
 from perflab.results.summary import Summary
 from perflab.results.trial import Trial, added
 from perflab.runs.display import Display
 from perflab.runs.rundir import RunDirectory
 from perflab.units import format_count, format_time
+from perflab.workload.generated import REGISTRY as WORKLOADS
 
 WORKLOAD = "sierra_nevada"  # one process, and messages enough in a second for a p99
 READER = "pubsub"  # with a process that only receives, and so can come back
@@ -99,6 +101,11 @@ def checks(native: Native, names: Sequence[str] | None) -> Iterator[Check]:
         for name, text in OBSERVERS[observer].tries.items():
             written = _experiment(base, observers=[text], observer_control=False)
             yield Check("observer", name, written, recorded_by(observer), missing)
+    for kind in WORKLOADS.values():
+        for name, text in kind.tries.items() if kind.tried else ():
+            written = {**_experiment(base), "workload": [text]}
+            del written["time"]
+            yield Check("workload", name, written, succeeded, missing)
     if names is None or VIRTUAL in names:
         yield Check("search", "breaking point", _search(), known_breaking_point)
 
@@ -203,6 +210,13 @@ def exact_counts(_: RunDirectory, summary: Summary) -> str:
     p99 = None if totals.latency_ns is None else totals.latency_ns.p99
     late = f", {totals.not_sent} ticks not sent" if totals.not_sent else ""
     return f"{words}{'' if p99 is None else f', p99 {format_time(p99)}'}{late}"
+
+
+def succeeded(_: RunDirectory, summary: Summary) -> str:
+    trial = _trial(summary)
+    if trial.outcome != SUCCESS:
+        raise NotAsExpected(f"{trial.outcome.words}: {trial.reason}")
+    return trial.own_outcome.words if trial.own_outcome is not None else trial.outcome.words
 
 
 def condition_in_effect(_: RunDirectory, summary: Summary) -> str:

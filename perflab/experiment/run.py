@@ -621,6 +621,7 @@ def _planned_trial(experiment: Experiment, order: int, treatment: Treatment | No
         warmup_s,
         virtual=all(v.runtime == "virtual" for v in variants),
         endless=not settings.duration_ns,
+        open=experiment.workload.graph.limit_ns is not None,
     )
 
 

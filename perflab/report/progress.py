@@ -65,7 +65,7 @@ class RunProgress:
         """Of the run's trials, with the present one as far as its planned time has passed; 0 to 1."""
         done = float(self.done)
         if self.current is not None:
-            expected_s = self.current.lasts_s + self._dead_s()
+            expected_s = self._lasts_s(self.current) + self._dead_s()
             done += min(1.0, (self.clock() - self._began_s) / expected_s) if expected_s > 0 else 0.0
         return done / self.plan.total if self.plan.total else 1.0
 
@@ -73,9 +73,9 @@ class RunProgress:
         """From what is planned, and from what finished trials took beside that, or BESIDE_S before the first."""
         dead_s = self._dead_s()
         waiting = self.plan.entries[len(self.finished) + (self.current is not None) :]
-        left = sum(entry.lasts_s + dead_s for entry in waiting)
+        left = sum(self._lasts_s(entry) + dead_s for entry in waiting)
         if self.current is not None:
-            left += max(0.0, self.current.lasts_s + dead_s - (self.clock() - self._began_s))
+            left += max(0.0, self._lasts_s(self.current) + dead_s - (self.clock() - self._began_s))
         return left
 
     def left_in_words(self) -> str:
@@ -102,6 +102,8 @@ class RunProgress:
         if first.measured_s is None:
             return f"{head}measured{warmup} until it is stopped: Ctrl-C ends it and keeps what was measured."
         each = f"{format_duration(first.measured_s)} measured{'' if trials == 1 else ' in each'}"
+        if first.open:
+            each = f"each measured until it ends, within {format_duration(first.measured_s)}"
         if all(e.virtual for e in plan.entries):
             return f"{head}{each}{warmup}, of virtual time: as fast as this machine computes it."
         text = f"{head}{each}{warmup}: {self._about} {_roughly(self.left_s())}"
@@ -113,7 +115,12 @@ class RunProgress:
 
     @property
     def _about(self) -> str:
-        return "at most" if self.plan.at_most else "about"
+        unknown = not self.finished and any(entry.open for entry in self.plan.entries)
+        return "at most" if self.plan.at_most or unknown else "about"
+
+    def _lasts_s(self, trial: PlannedTrial) -> float:
+        """What it is planned to take; of one that ends by itself that is known once another one has."""
+        return trial.duration_s if trial.open and not self.finished else trial.lasts_s
 
     def _dead_s(self) -> float:
         """What a trial takes beside warm-up and measured part, by those that were measured to their end."""

@@ -35,6 +35,7 @@ class PlannedTrial:
     warmup_s: float = 0.0  # of these
     virtual: bool = False  # its seconds are of virtual time, which passes as fast as it can be computed
     endless: bool = False  # it is measured until somebody stops it
+    open: bool = False  # it ends by itself, after that duration at the latest
 
     @property
     def measured_s(self) -> float | None:
@@ -44,7 +45,7 @@ class PlannedTrial:
     @property
     def lasts_s(self) -> float:
         """What it takes at least of real time."""
-        return 0.0 if self.virtual else self.duration_s
+        return 0.0 if self.virtual or self.open else self.duration_s
 
 
 @dataclass(frozen=True)

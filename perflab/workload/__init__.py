@@ -279,6 +279,8 @@ class WorkloadKind(Kind["Workload"]):
     """Who runs it looks at each second of each trial."""
     create_with: Callable[[Any, Sequence[str]], Workload] | None = None
     """Makes it, where its parameters name message types; with the folders in which the user's own are."""
+    tried: bool = False
+    """A smoke test runs it: it needs what others do not."""
 
     def workload(self, given: Mapping[str, Any], message_path: Sequence[str] = ()) -> Workload:
         """The one of these parameters. Raises BadInput where one is none, or is not right."""

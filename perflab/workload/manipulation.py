@@ -379,4 +379,5 @@ KIND = WorkloadKind(
     ),
     judge=judge,
     create_with=make,
+    tried=True,
 )
