@@ -134,7 +134,7 @@ struct Timer {
   std::vector<std::size_t> publish;  // indexes of publishers
   std::vector<std::size_t> request;  // indexes of clients, each of which sends one request
   std::vector<std::size_t> trigger;  // indexes of waitables
-  std::vector<std::size_t> goal;     // indexes of action clients, each of which sends one goal
+  std::vector<std::size_t> goal{};     // indexes of action clients, each of which sends one goal
   Nanoseconds work_ns = 0;           // CPU time spent before publishing
   Overrun overrun = Overrun::kCatchUp;
   int priority = 0;
@@ -171,8 +171,8 @@ struct Node {
   std::vector<Subscription> subscriptions;
   std::vector<Client> clients;
   std::vector<Server> servers;
-  std::vector<ActionClient> action_clients;
-  std::vector<ActionServer> action_servers;
+  std::vector<ActionClient> action_clients{};
+  std::vector<ActionServer> action_servers{};
   std::vector<Waitable> waitables;
   std::vector<Timer> timers;        // a publisher has one timer, or else one or more reactions, or a program
   std::vector<Reaction> reactions;  // a subscription has at most one; without, it is a sink without work
@@ -235,7 +235,7 @@ struct Process {
   Threads threads{};
   bool lock_memory = false;  // mlockall: no page of the process is ever fetched from disk
   std::vector<Node> nodes;
-  std::string program;          // what runs in the place of perflab-node, and may drive its nodes; empty: perflab-node does
+  std::string program{};          // what runs in the place of perflab-node, and may drive its nodes; empty: perflab-node does
   std::string options = "{}";   // of the program: an object as JSON
   bool ends = false;            // it says when the measured part ends
 };

@@ -6,11 +6,12 @@ is to be done is a task of the catalog: a scene, and one goal or several steps.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from perflab import catalog, native
 from perflab.errors import BadInput
@@ -31,10 +32,27 @@ _NEEDED = frozenset({"description", "scene"})
 _TASK_KEYS = frozenset({"description", "scene", "steps", "goal", "orientation", "link", "joints", "state", "radius"})
 
 
+def _point(value: Any) -> Any:
+    numbers = value.split(",") if isinstance(value, str) else value
+    try:
+        x, y, z = (float(number) for number in numbers)
+        if not all(map(math.isfinite, (x, y, z))):
+            raise ValueError
+    except (TypeError, ValueError):
+        raise ValueError(f"{value!r} is not three numbers x,y,z") from None
+    return (x, y, z)
+
+
+_NUMBERS = {"type": "array", "items": {"type": "number"}, "minItems": 3, "maxItems": 3}
+Point = Annotated[
+    tuple[float, float, float], BeforeValidator(_point), WithJsonSchema({"anyOf": [{"type": "string"}, _NUMBERS]})
+]
+
+
 class ManipulationParameters(Parameters):
     task: str = Field("reach", description="what is to be done, a name of the catalog: `perflab list tasks`")
     scene: str | None = Field(None, description="another scene than the task's: a name of the catalog, or a path")
-    goal: tuple[float, float, float] | None = Field(None, description="where the flange shall go instead: x,y,z in m")
+    goal: Point | None = Field(None, description="where the flange shall go instead: x,y,z in m")
     radius: float | None = Field(None, ge=0, le=1, description="how far from the goal it may end, in m (0.01)")
     orientation_tolerance: float = Field(0.1, ge=0, le=4, description="about each axis, in rad")
     home: Switch = Field(
@@ -126,7 +144,7 @@ def _simulator(p: ManipulationParameters, scene: str, grips: bool) -> dict[str, 
     world = {"name": "simulator", "publishers": [_publisher("/world/clock", "rosgraph_msgs/msg/Clock")]}
     controllers = _controllers(grips) if p.controller == EMBEDDED else []
     steps = "control" if controllers else "physics"
-    threads = {name: {} for name in (steps, "clock", *(_CONTROLLER_THREADS if controllers else ()))}
+    threads: dict[str, Any] = {name: {} for name in (steps, "clock", *(_CONTROLLER_THREADS if controllers else ()))}
     options = {"scene": scene, "drive": p.drive, "controller": p.controller}
     return {
         "name": "simulator",

@@ -1,0 +1,130 @@
+"""The workload `manipulation`: its graph, its tasks, and what it makes of what its programs say."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from perflab import catalog
+from perflab.errors import BadInput
+from perflab.results.outcome import FAILED, SUCCESS
+from perflab.workload import Ended, manipulation
+from perflab.workload.manipulation import FIGURES, KIND, TIMES, ManipulationParameters
+
+
+def document(**given: Any) -> dict[str, Any]:
+    return manipulation.document(ManipulationParameters.model_validate(given))
+
+
+def process(graph: dict[str, Any], name: str) -> dict[str, Any]:
+    (found,) = (p for p in graph["processes"] if p["name"] == name)
+    return found  # type: ignore[no-any-return]
+
+
+def judged(outcome: Any = SUCCESS, said: str | None = None, **figures: tuple[float, ...]) -> Any:
+    trial: Any = SimpleNamespace(outcome=outcome)
+    return KIND.judge(Ended(ManipulationParameters(), trial, Path(), figures=figures, outcome=said, reason="why"))
+
+
+def test_every_task_of_the_catalog_makes_a_graph_with_one_process_that_ends_it() -> None:
+    assert set(manipulation.tasks()) == {"pick_and_place", "reach", "reach_behind_obstacle", "sequence"}
+    for task in manipulation.tasks():
+        graph = document(task=task)
+        assert [p["name"] for p in graph["processes"] if p.get("ends")] == ["benchmark_runner"]
+        assert all(p["program"].startswith("perflab-") for p in graph["processes"])
+
+
+def test_a_controller_of_its_own_is_one_process_more_and_takes_the_controllers_along() -> None:
+    embedded, split = document(), document(controller="split")
+    names = [p["name"] for p in split["processes"]]
+    assert names == ["simulator", "controller_manager", *(p["name"] for p in embedded["processes"][1:])]
+    assert process(embedded, "simulator")["nodes"][1:] == process(split, "controller_manager")["nodes"]
+    assert "physics" in process(split, "simulator")["threads"]
+
+
+def test_the_hand_is_there_where_a_step_needs_it() -> None:
+    def servers(task: str) -> list[str]:
+        nodes = process(document(task=task), "simulator")["nodes"]
+        return [s["action"] for node in nodes for s in node.get("action_servers", ())]
+
+    assert servers("reach") == [manipulation.TRAJECTORIES]
+    assert servers("pick_and_place") == [manipulation.TRAJECTORIES, manipulation.GRIPPER]
+
+
+def test_a_goal_takes_the_place_of_the_tasks_own() -> None:
+    options = process(document(task="sequence", goal=(0.3, 0.1, 0.6), radius=0.02), "benchmark_runner")["options"]
+    assert options["goal"] == [0.3, 0.1, 0.6]
+    assert options["radius"] == 0.02
+    assert "steps" not in options
+
+
+def test_every_parameter_changes_the_graph() -> None:
+    others: dict[str, Any] = {
+        "task": "sequence", "scene": "shelf", "goal": (0.3, 0.0, 0.6), "radius": 0.02, "orientation_tolerance": 0.2,
+        "home": "off", "motions": 2, "planner": "PRM", "attempts": 1, "planning_time": 1.0, "velocity_scaling": 0.1,
+        "acceleration_scaling": 0.1, "controller": "split", "drive": "torque", "path_tolerance": 0.1,
+        "goal_tolerance": 0.1, "cancel_after": "1s", "joint_states": "reliable", "limit": "5s",
+    }  # fmt: skip
+    assert set(others) == set(ManipulationParameters.model_fields)
+    usual = document()
+    for name, value in others.items():
+        assert document(**{name: value}) != usual, name
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"task": "reech"}, "no task 'reech'; there are pick_and_place, reach"),
+        ({"goal": "0.4,0.2"}, "goal: '0.4,0.2' is not three numbers x,y,z"),
+        ({"goal": "0.4,0.2,high"}, "goal: '0.4,0.2,high' is not three numbers x,y,z"),
+        ({"velocity_scaling": 2}, "velocity_scaling: "),
+        ({"controler": "split"}, "no parameter 'controler'; did you mean controller?"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(given: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        KIND.make(given, "workload manipulation")
+    assert complaint in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_task_that_is_none_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bad = tmp_path / "tasks" / "bad.json"
+    bad.parent.mkdir()
+    monkeypatch.setattr(catalog, "folder", lambda: tmp_path)
+    bad.write_text('{"description": "x"}')
+    with pytest.raises(BadInput, match=r"bad\.json is no task: it is an object with description and scene"):
+        manipulation.tasks()
+    bad.write_text('{"description": "x", "scene": "table", "gaol": [1, 2, 3]}')
+    with pytest.raises(BadInput, match="'gaol' is none of description, goal"):
+        manipulation.tasks()
+
+
+def test_figures_are_in_plain_units_of_several_motions_the_median_and_counts_are_sums() -> None:
+    figures = judged(planning=(0.01, 0.03, 0.02), tip_error=(0.0005,), overruns=(2.0, 3.0), success=(1.0, 0.0)).figures
+    assert figures == {"planning": 2e7, "tip_error": 0.5, "overruns": 5.0, "success": 0.0}
+
+
+def test_an_outcome_is_the_programs_or_that_it_came_to_its_goal() -> None:
+    assert judged().outcome == manipulation.SUCCEEDED
+    assert judged(said="collision").outcome == "collision"
+    assert judged(said="collision").reason == "why"
+    assert judged(FAILED).outcome is None
+
+
+def test_every_word_of_the_programs_is_declared() -> None:
+    """What they say is in their sources as literals; a trial in which one says another is a harness error."""
+    root = Path(__file__).parents[2] / "native" / "manipulation"
+    text = "".join(path.read_text() for path in sorted(root.rglob("*.cpp")))
+    import re
+
+    figures = set(re.findall(r'figure\((?:measured, )?"(\w+)"', text))
+    times = set(re.findall(r'times\("(\w+)"\)', text))
+    assert figures == set(FIGURES)
+    assert times == set(TIMES)
+    assert {own.name for own in KIND.outcomes} >= set(re.findall(r'(?:Failure\{|outcome\()"(\w+)"', text))
+    assert all(dataclasses.asdict(figure)["words"] for figure in KIND.figures.values())
