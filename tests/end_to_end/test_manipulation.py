@@ -1,0 +1,96 @@
+"""`perflab run manipulation` as users run it: disturbed, with its threads scheduled, again and again, and killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perflab.host import Host
+
+from . import traces
+from .conftest import NATIVE, TIMEOUT_S, Run, kill, started
+
+KILLS = 30
+
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.skipif(
+        not os.access(Path(NATIVE) / "perflab-move-group", os.X_OK),
+        reason="no perflab-move-group in PERFLAB_NATIVE; `make manipulation` installs what it needs",
+    ),
+]
+
+
+def results_of(folder: Path) -> Any:
+    return json.loads((folder / "summary.json").read_text())["results"]
+
+
+def value(result: Any, figure: str) -> float:
+    return float(result["key_figures"][figure]["value"])
+
+
+@pytest.mark.skipif(not Host().may_be_real_time(50), reason="needs RTPRIO 50")
+def test_it_reaches_its_goal_under_a_condition_with_its_control_thread_scheduled(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    options = (
+        "--condition",
+        "cpu_load:workers=1,load=20",
+        "--baseline",
+        "off",
+        "--thread",
+        "simulator.control=FIFO:50",
+    )
+    done = run("run", "manipulation:attempts=1", "--middleware", "fastdds", *options, "--trials", "1", "-o", out)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (result,) = results_of(out)
+    trial = result["trials_detail"][0]
+    assert trial["outcome"] == "success"
+    assert trial["own_outcome"]["name"] == "succeeded"
+    assert value(result, "tip_error") < 1.0
+    assert result["key_figures"]["control_period"]["of_ns"]["count"] > 500
+    (control,) = [t for t in result["threads"] if t["process"] == "simulator" and t["name"] == "control"]
+    assert (control["policy"], control["priority"]) == ("FIFO", 50)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("middleware", ["cyclonedds", "fastdds"])
+def test_it_goes_home_and_to_its_goal_twenty_times(run: Run, tmp_path: Path, middleware: str) -> None:
+    out = tmp_path / "run"
+    done = run("run", "manipulation:motions=20,limit=10min", "--middleware", middleware, "--trials", "1", "-o", out)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (result,) = results_of(out)
+    assert value(result, "success") == 100
+    assert value(result, "tip_error") < 1.0
+    assert result["key_figures"]["total_times"]["of_ns"]["count"] == 20
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_whatever_is_killed_the_trial_has_an_outcome_and_nothing_is_left(run: Run, tmp_path: Path) -> None:
+    generator = random.Random(3)
+    for number in range(KILLS):
+        kill_one(generator, tmp_path / f"run_{number}")
+
+
+def kill_one(generator: random.Random, out: Path) -> None:
+    seen: set[traces.Identity] = set()
+    workload = generator.choice(["manipulation:controller=split", "manipulation:task=sequence"])
+    with started("run", workload, "--trials", "1", "--cool-down", "0", "-q", "-o", out) as process:
+        traces.wait_for("a trial runs", lambda: traces.running(out), process)
+        running = traces.wait_for("it has processes", lambda: traces.trials(out)[-1]["processes"] or None, process)
+        time.sleep(generator.uniform(0.0, 4.0))
+        seen |= traces.living_below(process.pid)
+        name = generator.choice(sorted(running))
+        kill(running[name]["pid"])
+        process.communicate(timeout=TIMEOUT_S)
+    traces.nothing_is_left(out, seen)
+    (trial,) = traces.trials(out)
+    assert (trial["status"], trial["outcome"]) == ("finished", "failed"), (name, trial["reason"])
+    assert name in trial["reason"], trial["reason"]
