@@ -79,16 +79,22 @@ def test_whatever_is_killed_the_trial_has_an_outcome_and_nothing_is_left(run: Ru
         kill_one(generator, tmp_path / f"run_{number}")
 
 
+def pids(out: Path) -> dict[str, int]:
+    """Of the processes of the trial that have said it."""
+    return {name: p["pid"] for name, p in traces.trials(out)[-1]["processes"].items() if p["pid"] is not None}
+
+
 def kill_one(generator: random.Random, out: Path) -> None:
     seen: set[traces.Identity] = set()
     workload = generator.choice(["manipulation:controller=split", "manipulation:task=sequence"])
     with started("run", workload, "--trials", "1", "--cool-down", "0", "-q", "-o", out) as process:
         traces.wait_for("a trial runs", lambda: traces.running(out), process)
-        running = traces.wait_for("it has processes", lambda: traces.trials(out)[-1]["processes"] or None, process)
+        traces.wait_for("it has processes", lambda: pids(out) or None, process)
         time.sleep(generator.uniform(0.0, 4.0))
         seen |= traces.living_below(process.pid)
+        running = pids(out)
         name = generator.choice(sorted(running))
-        kill(running[name]["pid"])
+        kill(running[name])
         process.communicate(timeout=TIMEOUT_S)
     traces.nothing_is_left(out, seen)
     (trial,) = traces.trials(out)
