@@ -196,6 +196,7 @@ def test_options_are_judged_by_check(tmp_path: Path) -> None:
         assert code == (2 if words else 0)
         return words.strip()
 
+    assert check(tmp_path, probe(tmp_path), "perflab-mirror", "mirror") == (0, "")  # whom the other one ends
     where = "perflab-probe: process probe, options"
     assert judged(turns=5, period="1ms") == ""
     assert judged(turns="x") == f'{where}.turns: is "x"; right would be a whole number from 0 to 1000000'
