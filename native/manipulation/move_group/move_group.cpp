@@ -25,6 +25,7 @@
 #include "messages/moveit_msgs/action/move_group.h"
 #include "messages/moveit_msgs/msg/display_trajectory.h"
 #include "messages/moveit_msgs/msg/planning_scene.h"
+#include "messages/moveit_msgs/srv/apply_planning_scene.h"
 #include "messages/rosgraph_msgs/msg/clock.h"
 #include "messages/sensor_msgs/msg/joint_state.h"
 
@@ -37,6 +38,7 @@ using messages::rosgraph_msgs::msg::Clock;
 using messages::sensor_msgs::msg::JointState;
 using MoveGroupAction = messages::moveit_msgs::action::MoveGroup;
 using SceneMessage = messages::moveit_msgs::msg::PlanningScene;
+using messages::moveit_msgs::srv::ApplyPlanningScene;
 
 constexpr const char* kNode = "/move_group";
 constexpr const char* kMonitorNode = "/move_group_private";
@@ -141,8 +143,13 @@ class MoveGroup final : public program::Application {
                                        update_state();
                                      }
                                    });
-    context.on_message<SceneMessage>(kMonitorNode, "/planning_scene",
-                                     [this](const SceneMessage& message, const program::Received&) { apply(message); });
+    context.on_request<ApplyPlanningScene>(
+        kNode, "/apply_planning_scene",
+        [this](const ApplyPlanningScene::Request& request, program::Request<ApplyPlanningScene> open) {
+          ApplyPlanningScene::Response response;
+          response.success = apply(request.scene);
+          open.reply(response);
+        });
     context.timer(kMonitorNode, "state_update", settings_.state_update_ns, [this](Nanoseconds) {
       if (state_pending_.load()) update_state();
     }, true);
@@ -186,11 +193,13 @@ class MoveGroup final : public program::Application {
     moved_ = moved_ || current->positions != published_positions_;
   }
 
-  void apply(const SceneMessage& message) {
+  bool apply(const SceneMessage& message) {
     try {
       scene_.apply(message);
+      return true;
     } catch (const BadInput& error) {
       context_.outcome("scene_rejected", error.what());
+      return false;
     }
   }
 
