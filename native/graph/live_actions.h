@@ -68,13 +68,12 @@ class LiveGraph::LiveActionClient final : public runtime::ActionClientHandler,
         types_(*shared.messages.find_action(client.type)),
         goal_format_(shared.messages.format_of_part(*types_.goal)),
         feedback_format_(shared.messages.format_of_part(*types_.feedback)),
-        goal_(*types_.goal),
         name_{.salt = mixed(settings.seed), .client = ends().number_of(node)},
         goals_(*this, "send_goal", types_.send_goal, client.frequency_hz, settings, settings.thresholds),
         results_(*this, "get_result", types_.get_result, 0.0, settings, kNeverLate) {
     if (client.cancel_after_ns > 0 || !driven)
       cancels_.emplace(*this, "cancel_goal", types_.cancel, 0.0, settings, settings.thresholds);
-    if (driven) message::fill(goal_, message::kServiceLength);
+    if (driven) message::fill(goal_.emplace(*types_.goal), message::kServiceLength);
     if (ends().feedback) {
       measure::EdgeFigures figures = figures_of(settings, *ends().server, node, false);
       figures.deserialize = false;
@@ -93,7 +92,7 @@ class LiveGraph::LiveActionClient final : public runtime::ActionClientHandler,
   }
 
   // Of a timer.
-  void send(Nanoseconds due_ns) noexcept { static_cast<void>(send(goal_, due_ns, {})); }
+  void send(Nanoseconds due_ns) noexcept { static_cast<void>(send(*goal_, due_ns, {})); }
   [[nodiscard]] measure::PublisherRecorder& recorder() noexcept { return goals_.asked; }
   // Of the timer that cancels: all goals that were due so long ago.
   void on_tick(Nanoseconds due_ns) noexcept override {
@@ -111,9 +110,8 @@ class LiveGraph::LiveActionClient final : public runtime::ActionClientHandler,
   // Of a program.
   std::optional<runtime::GoalId> send_goal(const void* goal, Nanoseconds due_ns, GoalEvents events) override {
     if (!shared_.may_send(due_ns)) return std::nullopt;
-    const std::lock_guard lock(sending_);
-    if (!message::assign(*types_.goal, goal, goal_.data())) throw std::bad_alloc();
-    return send(goal_, due_ns, std::move(events));
+    message::Object own(*types_.goal, goal);
+    return send(own, due_ns, std::move(events));
   }
   bool cancel_goal(const runtime::GoalId& id) override { return cancel(id, shared_.clock.now()); }
   [[nodiscard]] const message::ActionTypes& types() const noexcept override { return types_; }
@@ -285,11 +283,16 @@ class LiveGraph::LiveActionClient final : public runtime::ActionClientHandler,
   }
   [[nodiscard]] bool measures(Nanoseconds due_ns) const noexcept { return due_ns > measured_from_; }
 
-  // One at a time.
+  // The next number is taken before the goal is sent: what comes of it may send another one before that returns.
   std::optional<runtime::GoalId> send(message::Object& object, Nanoseconds due_ns, GoalEvents events) noexcept {
+    std::uint64_t& next = measures(due_ns) ? next_ : next_warmup_;
+    std::uint64_t sequence = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      sequence = next++;
+    }
     try {
       GoalName name = name_;
-      const std::uint64_t sequence = goals_.asked.next_sequence(due_ns);
       name.sequence = Wanted::key(sequence, measures(due_ns));
       const runtime::GoalId id = name.id();
       Goal goal{.due_ns = due_ns, .sequence = sequence};
@@ -316,6 +319,8 @@ class LiveGraph::LiveActionClient final : public runtime::ActionClientHandler,
     } catch (const std::bad_alloc&) {
       goals_.asked.record_write_error(due_ns);
     }
+    const std::lock_guard lock(mutex_);
+    if (next == sequence + 1) --next;
     return std::nullopt;
   }
   bool cancel(const runtime::GoalId& id, Nanoseconds due_ns) noexcept {
@@ -362,7 +367,7 @@ class LiveGraph::LiveActionClient final : public runtime::ActionClientHandler,
   const message::ActionTypes& types_;
   const message::Format& goal_format_;
   const message::Format& feedback_format_;
-  message::Object goal_;  // its own
+  std::optional<message::Object> goal_;  // its own, of a timer
   const GoalName name_;
   Part goals_, results_;
   std::optional<Part> cancels_;
@@ -372,8 +377,9 @@ class LiveGraph::LiveActionClient final : public runtime::ActionClientHandler,
   std::uint64_t feedback_completed_ = 0;
   runtime::ActionClient* endpoint_ = nullptr;
   Nanoseconds measured_from_ = kUnknownTime;
-  std::mutex sending_;  // of a program
   std::mutex mutex_;
+  std::uint64_t next_ = 0;  // numbers of goals, of the measured part and the warm-up
+  std::uint64_t next_warmup_ = 0;
   std::map<runtime::GoalId, Goal> open_;        // not ended
   std::map<runtime::GoalId, Goal> cancelling_;  // requests that are not answered, by what they cancel
   std::map<runtime::GoalId, std::shared_ptr<const GoalEvents>> recent_;
@@ -505,28 +511,31 @@ class LiveGraph::LiveActionServer final : public runtime::ActionServerHandler,
     return work.goal->succeed(result_.data()) || is_terminal(work.goal->status());
   }
 
-  // Feedback of its own where there is none given. One at a time, for it is numbered.
+  // Feedback of its own where there is none given. One thread at a time, for it is numbered; what comes of it may send more
+  // before this returns.
   bool publish(runtime::ServerGoal& goal, const void* given, Nanoseconds due_ns) noexcept {
-    if (!sent_) return goal.publish_feedback(given);
+    if (!sent_) return goal.publish_feedback(given != nullptr ? given : feedback_.data());
     const std::lock_guard lock(sending_);
     const GoalName name = GoalName::of(goal.id());
     if (name.client >= counts_.size()) return goal.publish_feedback(given != nullptr ? given : feedback_.data());
     if (given != nullptr && !message::assign(*types_.feedback, given, feedback_.data())) return false;
     const bool measured = sent_->measures(due_ns);
     std::uint64_t& count = measured ? counts_[name.client].measured : counts_[name.client].warmup;
+    const std::uint64_t number = count;
+    measure::detail::add<std::uint64_t>(count, 1);
     const Nanoseconds now = shared_.clock.now();
     feedback_format_.stamp_object({.intended_ns = due_ns,
                                    .published_ns = now,
-                                   .sequence = count,
+                                   .sequence = number,
                                    .size_bytes = publisher_.size_bytes,
                                    .frequency_hz = 0.0F},
                                   feedback_.data());
     if (!goal.publish_feedback(feedback_.data())) {
       if (!is_terminal(goal.status())) sent_->record_write_error(due_ns);
+      if (count == number + 1) measure::detail::store(count, number);
       return false;
     }
     sent_->record_sent({due_ns, now, sent_->next_sequence(due_ns)}, shared_.clock.now());
-    measure::detail::add<std::uint64_t>(count, 1);
     return true;
   }
   [[nodiscard]] const ActionEnds& ends() const { return shared_.index.actions.at(server_.action); }
@@ -547,7 +556,7 @@ class LiveGraph::LiveActionServer final : public runtime::ActionServerHandler,
   std::atomic<std::uint64_t> asked_{0};
   std::mutex mutex_;
   std::vector<Work> work_;
-  std::mutex sending_;
+  std::recursive_mutex sending_;
 };
 
 }  // namespace perflab::graph

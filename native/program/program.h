@@ -378,6 +378,7 @@ class Goal {
   [[nodiscard]] const typename Action::Goal& operator*() const noexcept {
     return *static_cast<const typename Action::Goal*>(detail::goal_of(*goal_));
   }
+  [[nodiscard]] const typename Action::Goal* operator->() const noexcept { return &**this; }
   // Somebody has asked for its end, and the server has agreed.
   [[nodiscard]] bool canceling() const noexcept { return detail::canceling(*goal_); }
 

@@ -639,6 +639,11 @@ def _begun(context: _Context, plan: TrialPlan, planned: Planned, directory: Tria
     )
 
 
+def _programs_of_users(experiment: Experiment) -> list[Path]:
+    """Those of the graph that are none of perflab's own."""
+    return sorted({Path(p) for p in experiment.workload.graph.programs.values() if "/" in p})
+
+
 def _manifest(context: _Context) -> Manifest:
     """What is known before the run has a directory."""
     experiment, host, native = context.experiment, context.host, context.native
@@ -678,7 +683,7 @@ def _manifest(context: _Context) -> Manifest:
         versions=_versions(native),
         environment=environment(tracer.RECORDED),
         host=host.facts(),
-        inventory=inventory(host, native, list(middlewares.values())),
+        inventory=inventory(host, native, list(middlewares.values()), _programs_of_users(experiment)),
         preflight=tuple(host.preflight()),
         controller=_controller(host),
         clock=Clock(monotonic_ns=time.monotonic_ns(), wall_ns=time.time_ns()),

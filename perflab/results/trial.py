@@ -254,8 +254,8 @@ class ServiceResult(Counts):
     round_trip_response_ns: Distribution | None = None
     """From the intended time of the request to the callback of its reply."""
     answers: Mapping[str, Count] | None = None
-    """Of what an action consists of: what the replies said (accepted, rejected; succeeded, aborted, canceled, unknown), how
-    often. Null of services."""
+    """Of what an action consists of: what the replies said (accepted, rejected; succeeded, aborted, canceled,
+    unknown), how often. Null of services."""
 
     @property
     def times_ns(self) -> Distribution | None:

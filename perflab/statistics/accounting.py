@@ -14,8 +14,8 @@ what it does not want is `filtered`, and neither lost nor received: published = 
 wanted and did not get is found like any other.
 
 A client of a service counts its requests as a publisher its messages, and its replies as an edge what it receives;
-the same holds for them, and they are kept apart from topics. Of an action that is so for what is asked of its server; its
-feedback is an edge to each client, on which the server numbers what goes to that one.
+the same holds for them, and they are kept apart from topics. Of an action that is so for what is asked of its server;
+its feedback is an edge to each client, on which the server numbers what goes to that one.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ class Graph:
         return found
 
     def edges(self) -> list[tuple[str, str, str]]:
-        """(publisher, topic, subscription) of every connection, that of feedback to each client of an action included."""
+        """(publisher, topic, subscription) of every connection; feedback of an action goes to each of its clients."""
         readers: dict[str, list[str]] = {}
         for to, topic in self.subscriptions():
             readers.setdefault(topic, []).append(to)

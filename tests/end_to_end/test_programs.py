@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -19,23 +20,29 @@ from .conftest import NATIVE, SOURCE, Run, environment, measuring, started
 
 pytestmark = pytest.mark.alone
 
+TOOLS = Path(os.environ.get("PERFLAB_TEST_TOOLS", ""))
 PROBE = SOURCE / "tests" / "programs" / "probe.yaml"
 TALKER = SOURCE / "examples" / "talker"
 
 
 @pytest.fixture(autouse=True)
 def _programs() -> None:
-    if not os.access(Path(NATIVE) / "perflab-probe", os.X_OK):
-        pytest.skip(f"no perflab-probe in {NATIVE}; build with PERFLAB_TESTS=ON")
+    if not os.access(TOOLS / "perflab-probe", os.X_OK):
+        pytest.skip("no perflab-probe in PERFLAB_TEST_TOOLS; build it with `make test`")
 
 
 def probe(folder: Path, *, limit: str | None = None, **options: Any) -> Path:
     """The graph of the probe with these options; with `serves` it asks itself a service, `threaded` in a thread."""
     graph = yaml.safe_load(PROBE.read_text())
+    for one in graph["processes"]:
+        one["program"] = str(TOOLS / one["program"])
     process = graph["processes"][0]
     process["options"] = options
     if options.get("threaded"):
         process["threads"] = {"control": {}}
+    if options.get("acts"):
+        action = {"action": "count", "type": "example_interfaces/action/Fibonacci"}
+        process["nodes"][0] |= {"action_clients": [action], "action_servers": [dict(action)]}
     if options.get("serves"):
         service = {"service": "switch", "type": "std_srvs/srv/SetBool"}
         process["nodes"][0] |= {"clients": [service], "servers": [dict(service)]}
@@ -59,13 +66,19 @@ def test_a_program_tells_figures_and_times_answers_late_and_ends_the_measured_pa
     run: Run, tmp_path: Path, middleware: str
 ) -> None:
     out = tmp_path / "made"
-    graph = probe(tmp_path, turns=50, threaded=True, serves=True)
-    done = run("run", graph, "--middleware", middleware, "--thread", "control=OTHER@0", "--output", out)
+    graph = probe(tmp_path, turns=50, threaded=True, serves=True, acts=True)
+    done = run(
+        "run", graph, "--middleware", middleware, "--thread", "control=OTHER@0", "--cool-down", "0", "--output", out
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     result = measured(out)
     figures = result["key_figures"]
     said = {name: figures[name]["value"] for name in ("started", "stopped", "turns", "answered", "said_after_end")}
     assert said == {"started": 1, "stopped": 1, "turns": 50, "answered": 1, "said_after_end": 1}
+    assert (figures["counted"]["value"], figures["feedback"]["value"]) == (
+        8,
+        3,
+    )  # 0, 1, 1, 2, 3, 5, 8; and three of them
     assert figures["tens"]["value"] >= 30  # the median of 10, 20, ... 50 and more
     assert figures["answered_after"]["value"] > 0
     times = figures["there_and_back"]["of_ns"]
@@ -75,14 +88,17 @@ def test_a_program_tells_figures_and_times_answers_late_and_ends_the_measured_pa
     assert sum(pong["lost"].values()) == 0
     (trial,) = result["trials_detail"]
     assert trial["outcome"] == "success"
-    assert trial["duration_s"] < 20  # the limit
+    (file,) = out.glob("trials/*/trial.json")
+    assert json.loads(file.read_text())["duration_s"] < 20  # the limit
     (thread,) = [t for t in records(out, "probe", "threads")[0]["threads"] if t["role"] == "program"]
     assert (thread["name"], thread["cpus"], thread["asked"]["cpus"]) == ("control", [0], [0])
 
 
 def test_an_outcome_that_a_program_tells_is_that_of_the_trial(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "made"
-    done = run("run", probe(tmp_path, turns=5, does="outcome"), "--middleware", "shm", "--output", out)
+    done = run(
+        "run", probe(tmp_path, turns=5, does="outcome"), "--middleware", "shm", "--cool-down", "0", "--output", out
+    )
     assert done.returncode == 1
     assert "it gave up: it was told to" in done.stderr
     assert measured(out)["outcomes"]["own"] == [{"name": "gave_up", "words": "it gave up", "of": "failed", "trials": 1}]
@@ -90,7 +106,16 @@ def test_an_outcome_that_a_program_tells_is_that_of_the_trial(run: Run, tmp_path
 
 def test_who_does_not_end_the_measured_part_within_its_limit_has_failed(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "made"
-    done = run("run", probe(tmp_path, turns=5, does="nothing", limit="1s"), "--middleware", "shm", "--output", out)
+    done = run(
+        "run",
+        probe(tmp_path, turns=5, does="nothing", limit="1s"),
+        "--middleware",
+        "shm",
+        "--cool-down",
+        "0",
+        "--output",
+        out,
+    )
     assert done.returncode == 1
     assert "process 'probe' did not end the measured part within its limit of 1 s" in done.stderr
     assert measured(out)["key_figures"]["turns"]["value"] == 5  # what it had said is there
@@ -108,7 +133,7 @@ def test_who_does_not_end_the_measured_part_within_its_limit_has_failed(run: Run
 )
 def test_a_program_that_fails_says_why(run: Run, tmp_path: Path, does: str, words: str) -> None:
     graph = probe(tmp_path, turns=5, does=does, threaded=True)
-    done = run("run", graph, "--middleware", "shm", "--output", tmp_path / "made")
+    done = run("run", graph, "--middleware", "shm", "--cool-down", "0", "--output", tmp_path / "made")
     assert done.returncode == 1
     assert words in done.stderr
 
@@ -116,7 +141,7 @@ def test_a_program_that_fails_says_why(run: Run, tmp_path: Path, does: str, word
 def test_a_program_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> None:
     out = tmp_path / "made"
     graph = probe(tmp_path, does="nothing", threaded=True)
-    with started("run", graph, "--middleware", "cyclonedds", "--output", out) as process:
+    with started("run", graph, "--middleware", "cyclonedds", "--cool-down", "0", "--output", out) as process:
         pids = measuring(out, process)
         os.kill(pids["probe"], signal.SIGKILL)
         _, stderr = process.communicate()
@@ -130,7 +155,7 @@ def test_what_cannot_be_is_refused_before_anything_is_written(run: Run, tmp_path
     out = tmp_path / "made"
 
     def refused(graph: Path, code: int, *more: str) -> str:
-        done = run("run", graph, "--middleware", "shm", "--output", out, *more)
+        done = run("run", graph, "--middleware", "shm", "--cool-down", "0", "--output", out, *more)
         assert (done.returncode, out.exists()) == (code, False), done.stdout + done.stderr
         return done.stderr
 
@@ -140,7 +165,7 @@ def test_what_cannot_be_is_refused_before_anything_is_written(run: Run, tmp_path
     assert "no threads named 'contrl'; there are executors, middleware, control" in words
     assert "probe of probe ends the measured part, within 20 s" in refused(probe(tmp_path), 2, "--time", "5")
     graph = probe(tmp_path)
-    graph.write_text(graph.read_text().replace("perflab-probe", "./nowhere"))
+    graph.write_text(graph.read_text().replace(str(TOOLS / "perflab-probe"), "./nowhere"))
     assert f"{tmp_path}/nowhere, the program of process 'probe', is not there" in refused(graph, 3)
 
 
@@ -155,7 +180,7 @@ def check(tmp_path: Path, graph: Path, program: str, process: str = "probe") -> 
     }  # fmt: skip
     config = tmp_path / "config.json"
     config.write_text(json.dumps(configuration))
-    asked = [Path(NATIVE) / program, "--check", "--config", config]
+    asked = [Path(NATIVE if program == "perflab-node" else TOOLS) / program, "--check", "--config", config]
     done = subprocess.run(asked, capture_output=True, text=True, env=environment(), check=False)
     return done.returncode, done.stderr
 
@@ -193,10 +218,19 @@ def test_a_graph_and_its_program_must_fit(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_the_example_runs(run: Run, tmp_path: Path) -> None:
-    tools = Path(NATIVE).parents[1] / "tests" / "tools"
-    graph = tmp_path / "talker.yaml"
-    graph.write_text((TALKER / "talker.yaml").read_text().replace("./build/talker", str(tools / "talker")))
-    done = run("run", graph, "--middleware", "cyclonedds", "--output", tmp_path / "made")
+def test_the_example_is_built_against_an_installed_perflab_and_runs(run: Run, tmp_path: Path) -> None:
+    prefix, build = tmp_path / "prefix", tmp_path / "talker" / "build"
+    shutil.copytree(TALKER, build.parent)
+    for command in (
+        ["cmake", "--install", Path(NATIVE).parents[1], "--prefix", prefix],
+        ["cmake", "-S", build.parent, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}"],
+        ["cmake", "--build", build],
+    ):
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    graph, out, native = build.parent / "talker.yaml", tmp_path / "made", str(prefix / "lib" / "perflab")
+    done = run(
+        "run", graph, "--middleware", "cyclonedds", "--cool-down", "0", "--output", out, PERFLAB_NATIVE=native
+    )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert measured(tmp_path / "made")["key_figures"]["turns"]["value"] == 500
