@@ -39,7 +39,7 @@ bytecode: | $(VENV)/.perflab
 
 .PHONY: native
 native: | dependencies $(VENV)/.perflab
-	@cmake -S . -B $(BUILD) -G Ninja -DPERFLAB_TESTS=OFF -DPERFLAB_ROS2=AUTO -DCMAKE_UNITY_BUILD=OFF -DCMAKE_INSTALL_PREFIX=$(CURDIR)/$(VENV) --log-level=NOTICE $(CMAKE_FLAGS) > /dev/null
+	@cmake -S . -B $(BUILD) -G Ninja -DPERFLAB_TESTS=OFF -DPERFLAB_ROS2=AUTO -DPERFLAB_MANIPULATION=AUTO -DCMAKE_UNITY_BUILD=OFF -DCMAKE_INSTALL_PREFIX=$(CURDIR)/$(VENV) --log-level=NOTICE $(CMAKE_FLAGS) > /dev/null
 	@cmake --build $(BUILD) --parallel $(JOBS)
 	@cmake --install $(BUILD) --prefix $(CURDIR)/$(VENV) > /dev/null
 

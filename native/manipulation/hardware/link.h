@@ -37,8 +37,8 @@ class SharedValue {
     std::memcpy(words.data(), &value, sizeof(Value));
     const std::uint64_t number = number_.load(std::memory_order_relaxed);
     number_.store(number + 1, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_release);
-    for (std::size_t each = 0; each < kWords; ++each) words_[each].store(words[each], std::memory_order_relaxed);
+    // Who sees a word sees the odd number, too.
+    for (std::size_t each = 0; each < kWords; ++each) words_[each].store(words[each], std::memory_order_release);
     number_.store(number + 2, std::memory_order_release);
   }
   // False where nothing was written yet, or the writer was in the middle of it at each of some tries.
@@ -47,8 +47,7 @@ class SharedValue {
     for (int tries = 0; tries < kTries; ++tries) {
       const std::uint64_t number = number_.load(std::memory_order_acquire);
       if (number == 0 || number % 2 != 0) continue;
-      for (std::size_t each = 0; each < kWords; ++each) words[each] = words_[each].load(std::memory_order_relaxed);
-      std::atomic_thread_fence(std::memory_order_acquire);
+      for (std::size_t each = 0; each < kWords; ++each) words[each] = words_[each].load(std::memory_order_acquire);
       if (number_.load(std::memory_order_relaxed) != number) continue;
       std::memcpy(&value, words.data(), sizeof(Value));
       return true;

@@ -1,0 +1,95 @@
+"""The arm without a planner: a client sends it a trajectory by FollowJointTrajectory, over DDS, in real time."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from .conftest import NATIVE, SOURCE, Run
+
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.skipif(
+        not os.access(Path(NATIVE) / "perflab-simulator", os.X_OK),
+        reason="perflab-simulator is not built; `make manipulation` installs what it needs",
+    ),
+]
+
+SUCCEEDED, CANCELED, ABORTED = 4, 5, 6
+PATH_TOLERANCE_VIOLATED = -4
+
+
+def graph(**client: Any) -> dict[str, Any]:
+    """The graph of tests/programs/arm.yaml with further options of the client."""
+    document: dict[str, Any] = yaml.safe_load((SOURCE / "tests" / "programs" / "arm.yaml").read_text("utf-8"))
+    document["processes"][-1]["options"].update(client)
+    return document
+
+
+def split(document: dict[str, Any]) -> dict[str, Any]:
+    """The same with the controllers in a process of their own."""
+    simulator = document["processes"][0]
+    manager = {**simulator, "name": "controller_manager", "program": "perflab-controller-manager", "options": {}}
+    manager["threads"] = {name: {} for name in simulator["threads"] if name != "clock"}
+    manager["nodes"] = simulator["nodes"][1:]
+    simulator["options"] = {**simulator["options"], "controller": "split"}
+    simulator["threads"] = {"physics": {}, "clock": {}}
+    simulator["nodes"] = simulator["nodes"][:1]
+    document["processes"].insert(1, manager)
+    return document
+
+
+def figures_of(run: Run, folder: Path, document: dict[str, Any], middleware: str, code: int = 0) -> dict[str, Any]:
+    """Each figure that a process told in the one trial, by its name, and the outcome where there was one."""
+    path = folder / "arm.json"
+    path.write_text(json.dumps(document), "utf-8")
+    done = run("run", path, "--middleware", middleware, "--trials", "1", "--cool-down", "0", "--output", folder / "run")
+    assert done.returncode == code, done.stdout + done.stderr
+    told: dict[str, Any] = {}
+    for file in (folder / "run").glob("trials/*/processes/*.jsonl"):
+        for line in file.read_text("utf-8").splitlines():
+            record = json.loads(line)
+            for name, values in record.get("figures", {}).items() if record["type"] == "program" else ():
+                told.setdefault(name, []).extend(values)
+            if record.get("outcome"):
+                told["outcome"] = record["outcome"]["name"]
+    return told
+
+
+def test_a_trajectory_is_followed_to_its_end(run: Run, tmp_path: Path) -> None:
+    told = figures_of(run, tmp_path, graph(), "cyclonedds")
+    assert (told["accepted"], told["status"], told["error_code"]) == ([1], [SUCCEEDED], [0])
+    assert told["off"][0] < 1e-3
+    assert told["described"] == [1]
+    # 1.5 s of the robot's time, and some cycles of 2 ms until the joints stand still.
+    assert 1.5 <= told["execution_controller"][0] < 1.6
+    assert told["took"][0] >= told["execution_controller"][0] * 0.9
+    assert told["tracking_max"][0] < 0.05
+    assert 1 <= told["path_ratio"][0] + 1e-3 < 1.1
+    assert told["feedbacks"][0] >= 1
+    assert told["real_time_factor"][0] > 0
+    assert "outcome" not in told
+
+
+@pytest.mark.long
+def test_controllers_of_a_process_of_their_own_stop_the_arm_where_its_goal_is_cancelled(
+    run: Run, tmp_path: Path
+) -> None:
+    told = figures_of(run, tmp_path, split(graph(cancel_after="500ms")), "fastdds")
+    assert (told["accepted"], told["status"], told["error_code"]) == ([1], [CANCELED], [0])
+    assert told["off"][0] > 0.01  # it was on its way
+    assert told["execution_controller"][0] < 1.5
+    assert told["stop_latency"][0] > 0
+    assert told["stopping_distance"][0] > 0
+
+
+@pytest.mark.long
+def test_a_joint_that_leaves_the_path_is_an_outcome_with_its_reason(run: Run, tmp_path: Path) -> None:
+    told = figures_of(run, tmp_path, graph(path_tolerance=0.002), "cyclonedds", code=1)
+    assert (told["status"], told["error_code"]) == ([ABORTED], [PATH_TOLERANCE_VIOLATED])
+    assert told["outcome"] == "path_tolerance"
