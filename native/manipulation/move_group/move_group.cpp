@@ -163,7 +163,6 @@ class MoveGroup final : public program::Application {
     handlers.on_accepted = [this](program::Goal<MoveGroupAction> goal) { begin(std::move(goal)); };
     handlers.on_cancel = [this](const program::GoalId&) {
       preempted_.store(true);
-      execution_.stop();
       return true;
     };
     context.on_goals<MoveGroupAction>(kNode, "/move_action", std::move(handlers));
@@ -299,7 +298,8 @@ class MoveGroup final : public program::Application {
   Ending plan_and_execute(const program::Goal<MoveGroupAction>& goal, bool measured, MoveGroupAction::Result& result) {
     const auto& options = (*goal).planning_options;
     const Nanoseconds waited_from = context_.clock().now();
-    const bool fresh = monitor_.wait_for(clock_.now(), kStateWait);
+    // As in MoveIt, which does not wait where no time has come yet.
+    const bool fresh = clock_.now() > 0 && monitor_.wait_for(clock_.now(), kStateWait);
     figure(measured, "planning_state_wait", context_.clock().now() - waited_from);
     if (state_pending_.load()) update_state();
     const std::optional<ArmState> current = monitor_.current();
@@ -418,7 +418,7 @@ class MoveGroup final : public program::Application {
     const planning::Trajectory& trajectory = plan.result.trajectory;
     std::uint64_t looked_at = scene_.version();
     const bool own = &planned_in != &scene_;
-    const auto still_valid = [&](double elapsed) -> std::optional<std::string> {
+    const auto blocked = [&](double elapsed) -> std::optional<std::string> {
       const std::uint64_t version = scene_.version();
       if (own || version == looked_at) return std::nullopt;
       looked_at = version;
@@ -430,7 +430,8 @@ class MoveGroup final : public program::Application {
       std::uint64_t checked = 0;
       return planning::invalid_at(rest, state, planning::kValidationStep, checked);
     };
-    const Ending ending = execution_.run(trajectory, [this] { context_.enter_thread("execution"); }, still_valid);
+    const Ending ending = execution_.run(
+        trajectory, {[this] { context_.enter_thread("execution"); }, [this] { return preempted_.load(); }, blocked});
     const ExecutionTimes& times = execution_.times();
     figure(measured, "execution_state_wait", times.state_wait);
     figure(measured, "execution_accept", times.accept);
