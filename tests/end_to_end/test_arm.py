@@ -93,3 +93,19 @@ def test_a_joint_that_leaves_the_path_is_an_outcome_with_its_reason(run: Run, tm
     told = figures_of(run, tmp_path, graph(path_tolerance=0.002), "cyclonedds", code=1)
     assert (told["status"], told["error_code"]) == ([ABORTED], [PATH_TOLERANCE_VIOLATED])
     assert told["outcome"] == "path_tolerance"
+
+
+@pytest.mark.long
+def test_the_hand_closes_on_a_box_and_stops_at_its_edges(run: Run, tmp_path: Path) -> None:
+    above = [0.0394, -0.0654, 0.3329, -2.0054, 0.0229, 1.9435, 1.1487]
+    around = [0.0546, 0.0535, 0.3285, -2.1907, -0.0220, 2.2412, 1.1818]
+    document = graph(via=above, to=around, within="3s", grip=0.01)
+    simulator, client = document["processes"][0], document["processes"][-1]
+    simulator["options"] = {"scene": "pick_and_place", "gripper": True}
+    action = {"action": "/panda_hand_controller/gripper_cmd", "type": "control_msgs/action/GripperCommand"}
+    simulator["nodes"].append({"name": "panda_hand_controller", "action_servers": [action]})
+    client["nodes"][0]["action_clients"].append(dict(action))
+    told = figures_of(run, tmp_path, document, "cyclonedds")
+    assert (told["status"], told["grip_status"], told["stalled"]) == ([SUCCEEDED], [SUCCEEDED], [1])
+    assert told["opening"][0] == pytest.approx(0.025, abs=0.002)  # half of the box
+    assert "outcome" not in told

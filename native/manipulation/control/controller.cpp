@@ -40,8 +40,8 @@ double Tracking::rms() const noexcept {
   return samples == 0 ? 0.0 : std::sqrt(square_sum / static_cast<double>(samples));
 }
 
-TrajectoryGoal::TrajectoryGoal(Spline spline, Tolerances tolerances)
-    : spline_(std::move(spline)), tolerances_(std::move(tolerances)) {
+TrajectoryGoal::TrajectoryGoal(Spline spline, Tolerances tolerances, std::optional<Nanoseconds> start_ns)
+    : start_ns_(start_ns), spline_(std::move(spline)), tolerances_(std::move(tolerances)) {
   from_.resize(spline_.joints());
   stop_.from.resize(spline_.joints());
   stop_.until.resize(spline_.joints());
@@ -94,9 +94,10 @@ std::optional<std::string> TrajectoryController::apply(const std::vector<JointTo
   return std::nullopt;
 }
 
-std::shared_ptr<TrajectoryGoal> TrajectoryController::accept(const Trajectory& trajectory, const Tolerances& tolerances) {
+std::shared_ptr<TrajectoryGoal> TrajectoryController::accept(const Trajectory& trajectory, const Tolerances& tolerances,
+                                                             std::optional<Nanoseconds> start_ns) {
   const std::shared_ptr<TrajectoryGoal> goal(
-      new TrajectoryGoal(Spline(sorted(trajectory, settings_.joints)), tolerances));
+      new TrajectoryGoal(Spline(sorted(trajectory, settings_.joints)), tolerances, start_ns));
   const std::scoped_lock lock(accepting_);
   std::erase_if(goals_, [](const auto& each) { return each->retired_.load(std::memory_order_acquire); });
   goals_.push_back(goal);
@@ -164,7 +165,7 @@ void TrajectoryController::take_over(TrajectoryGoal& goal, Nanoseconds now_ns) n
   first_sample_ = true;
   copy(state_.positions, start_.positions);
   copy(state_.velocities, start_.velocities);
-  goal.started_ns_ = now_ns;
+  goal.started_ns_ = goal.start_ns_.value_or(now_ns);
   copy(state_.positions, goal.from_);
   copy(state_.positions, before_);
   goal.status_.store(Status::kActive, std::memory_order_release);
@@ -200,8 +201,15 @@ void TrajectoryController::find_errors() noexcept {
 
 void TrajectoryController::follow(Nanoseconds now_ns) noexcept {
   TrajectoryGoal& goal = *active_;
-  const Nanoseconds time_ns = now_ns - goal.started_ns_;
-  const bool before_last = goal.spline_.sample(time_ns, start_, state_.desired);
+  const Nanoseconds time_ns = std::max<Nanoseconds>(now_ns - goal.started_ns_, 0);
+  bool before_last = true;
+  if (now_ns < goal.started_ns_) {
+    copy(start_.positions, state_.desired.positions);
+    std::fill(state_.desired.velocities.begin(), state_.desired.velocities.end(), 0.0);
+    std::fill(state_.desired.accelerations.begin(), state_.desired.accelerations.end(), 0.0);
+  } else {
+    before_last = goal.spline_.sample(time_ns, start_, state_.desired);
+  }
   find_errors();
   for (const double error : state_.position_errors) {
     goal.tracking_.square_sum += error * error;

@@ -68,7 +68,8 @@ class TrajectoryGoal {
   [[nodiscard]] TrajectoryError error() const noexcept { return error_; }
   // Which joint left which tolerance, or why it was cancelled; "" of success.
   [[nodiscard]] std::string reason(std::span<const std::string> joints) const;
-  // When it was first sampled and when it ended, by the times that update() was told; kUnknownTime where it never started.
+  // When it started (its first cycle, or the instant that was asked for) and when it ended, by the times that update() was
+  // told; kUnknownTime where it never started.
   [[nodiscard]] Nanoseconds started_ns() const noexcept { return started_ns_; }
   [[nodiscard]] Nanoseconds ended_ns() const noexcept { return ended_ns_; }
   // From the last point's time until it ended in success.
@@ -88,8 +89,9 @@ class TrajectoryGoal {
 
  private:
   friend class TrajectoryController;
-  TrajectoryGoal(Spline spline, Tolerances tolerances);
+  TrajectoryGoal(Spline spline, Tolerances tolerances, std::optional<Nanoseconds> start_ns);
 
+  const std::optional<Nanoseconds> start_ns_;
   const Spline spline_;
   const Tolerances tolerances_;
   std::atomic<Status> status_{Status::kPending};
@@ -143,8 +145,11 @@ class TrajectoryController {
                                                  const std::vector<JointTolerance>& goal, Nanoseconds goal_time_ns,
                                                  Tolerances& tolerances) const;
 
-  // Of a trajectory that has passed check() for these joints. A goal before it that has not ended becomes kCanceled.
-  std::shared_ptr<TrajectoryGoal> accept(const Trajectory& trajectory, const Tolerances& tolerances);
+  // Of a trajectory that has passed check() for these joints, which starts at that instant, or with the next cycle where there
+  // is none. A goal before it that has not ended becomes kCanceled. The arm holds until an instant that is to come; of a
+  // trajectory that should have begun before only the rest is followed.
+  std::shared_ptr<TrajectoryGoal> accept(const Trajectory& trajectory, const Tolerances& tolerances,
+                                         std::optional<Nanoseconds> start_ns = {});
   // In the next cycle. False if it has ended.
   bool cancel(TrajectoryGoal& goal) noexcept;
 

@@ -103,7 +103,8 @@ Controllers::Controllers(program::Context& context, std::shared_ptr<const Model>
   arm.on_goal = [this](const program::GoalId&, const FollowJointTrajectory::Goal& goal) {
     Trajectory trajectory;
     Tolerances tolerances;
-    const std::optional<Refusal> refusal = plan(goal, trajectory, tolerances);
+    std::optional<Nanoseconds> start_ns;
+    const std::optional<Refusal> refusal = plan(goal, trajectory, tolerances, start_ns);
     if (!refusal) return program::GoalResponse::kAcceptAndExecute;
     context_.outcome("goal_rejected", std::string(to_text(refusal->error)) + ": the trajectory " + refusal->text);
     return program::GoalResponse::kReject;
@@ -228,14 +229,27 @@ void Controllers::publish_controller_state(const Snapshot& at) {
   controller_state_.publish(at.due_ns);
 }
 
+Controllers::Snapshot Controllers::snapshot_of_now() const {
+  Snapshot now(model_->joints().size());
+  latest_.read(now);
+  return now;
+}
+
 std::optional<Refusal> Controllers::plan(const FollowJointTrajectory::Goal& goal, Trajectory& trajectory,
-                                         Tolerances& tolerances) const {
+                                         Tolerances& tolerances, std::optional<Nanoseconds>& start_ns) const {
   for (const auto& each : goal.trajectory.joint_names) trajectory.joints.push_back(each.string());
   for (const auto& point : goal.trajectory.points) {
     trajectory.points.push_back({read_stamp(point.time_from_start), vector_of(point.positions),
                                  vector_of(point.velocities), vector_of(point.accelerations)});
   }
   if (auto refusal = check(trajectory, model_->joints())) return refusal;
+  start_ns.reset();
+  if (const Nanoseconds stamp_ns = read_stamp(goal.trajectory.header.stamp); stamp_ns != 0) {
+    if (stamp_ns + trajectory.points.back().time_ns < snapshot_of_now().state.time_ns) {
+      return Refusal{TrajectoryError::kOldHeaderTimestamp, "should have ended by now"};
+    }
+    start_ns = stamp_ns;
+  }
   const auto read = [](const auto& asked) {
     std::vector<JointTolerance> all;
     for (const auto& each : asked) all.push_back({each.name.string(), each.position, each.velocity});
@@ -251,9 +265,16 @@ std::optional<Refusal> Controllers::plan(const FollowJointTrajectory::Goal& goal
 void Controllers::accept(program::Goal<FollowJointTrajectory> goal) {
   Trajectory trajectory;
   Tolerances tolerances;
-  if (plan(*goal, trajectory, tolerances)) return;  // it was looked at before
+  std::optional<Nanoseconds> start_ns;
+  if (const std::optional<Refusal> refusal = plan(*goal, trajectory, tolerances, start_ns)) {  // its time has passed since
+    FollowJointTrajectory::Result result;
+    result.error_code = static_cast<std::int32_t>(refusal->error);
+    result.error_string = refusal->text;
+    goal.abort(result);
+    return;
+  }
   const std::scoped_lock lock(goals_mutex_);
-  open_.push_back({controller_.accept(trajectory, tolerances), std::move(goal)});
+  open_.push_back({controller_.accept(trajectory, tolerances, start_ns), std::move(goal)});
 }
 
 void Controllers::monitor() {

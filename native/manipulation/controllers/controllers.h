@@ -83,8 +83,9 @@ class Controllers {
   void publish_joint_states(const Snapshot& at);
   void publish_dynamic_joint_states(const Snapshot& at);
   void publish_controller_state(const Snapshot& at);
+  [[nodiscard]] Snapshot snapshot_of_now() const;
   [[nodiscard]] std::optional<Refusal> plan(const FollowJointTrajectory::Goal& goal, Trajectory& trajectory,
-                                            Tolerances& tolerances) const;
+                                            Tolerances& tolerances, std::optional<Nanoseconds>& start_ns) const;
   void accept(program::Goal<FollowJointTrajectory> goal);
   void monitor();
   void finish(const TrajectoryGoal& goal, const program::Goal<FollowJointTrajectory>& open);

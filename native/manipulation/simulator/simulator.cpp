@@ -177,9 +177,10 @@ void Simulator::stop() {
   const PacedLoop::Counts counts = loop_->counts();
   context_.figure("late_steps", static_cast<double>(counts.late));
   if (counts.cycles < 2) return;
-  // The world's time over that of the wall, between the first and the last step.
+  // The world's time over that of the wall, from when the first step was due until the last one began: what the world is
+  // behind at the end counts, and it is never ahead.
   context_.figure("real_time_factor", static_cast<double>(kStep) * static_cast<double>(counts.cycles - 1) /
-                                          static_cast<double>(counts.last_woken_ns - counts.first_woken_ns));
+                                          static_cast<double>(counts.last_woken_ns - counts.first_due_ns));
 }
 
 }  // namespace perflab::manipulation

@@ -89,6 +89,28 @@ TEST(Controller, AGoalStartsInTheNextCycleAndSucceedsAtItsEnd) {
   EXPECT_EQ(rig.controller.limited(), 0U);
 }
 
+TEST(Controller, AGoalMayStartAtAnInstantToCome) {
+  Rig rig;
+  rig.cycle();
+  Trajectory trajectory{{"a", "b"}, {{400 * kMs, {0.5, 0.0}, {0.0, 0.0}, {0.0, 0.0}}}};
+  const Nanoseconds start = rig.now_ns + 100 * kMs;
+  const auto later = rig.controller.accept(trajectory, rig.controller.tolerances(), start);
+  rig.run_for(98 * kMs);
+  EXPECT_EQ(later->status(), Status::kActive);
+  EXPECT_EQ(rig.positions, (std::vector<double>{0.0, 0.0}));
+  rig.run_for(450 * kMs);
+  ASSERT_EQ(later->status(), Status::kSucceeded);
+  EXPECT_EQ(later->started_ns(), start);
+  EXPECT_LE(later->settling_ns(), 3 * kPeriod);
+  // Of one that should have begun before, the rest is followed.
+  trajectory.points[0].positions = {0.0, 0.0};
+  const auto rest = rig.controller.accept(trajectory, rig.controller.tolerances(), rig.now_ns - 200 * kMs);
+  rig.run_for(190 * kMs);
+  EXPECT_EQ(rest->status(), Status::kActive);
+  rig.run_for(700 * kMs);
+  EXPECT_EQ(rest->status(), Status::kSucceeded);
+}
+
 TEST(Controller, AnotherGoalTakesThePlaceOfTheOneBefore) {
   Rig rig;
   const auto first = rig.send(0.5, 0.5, 1000 * kMs);
