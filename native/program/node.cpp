@@ -163,10 +163,6 @@ void Node::refuse_what_it_cannot() const {
 // what the thread that creates them has at that moment; executors see to themselves when they start.
 void Node::start_runtime() {
   refuse_what_it_cannot();
-  // A program that ends the measured part does, where nobody else is there.
-  const bool ends = std::ranges::any_of(processes(), [](const graph::Process* process) { return process->ends; });
-  if (!config_.live.ends_by_itself() && !control_.attached() && !ends)
-    throw BadInput("duration_ns: null needs somebody who ends it, over --control; right would be a number");
   if (config_.tracing_library) tracing_ = tracing::Library::load(*config_.tracing_library);
   if (real_time()) {
     const graph::Process& process = *processes().front();
@@ -325,6 +321,10 @@ void Node::write_process_record() {
 }
 
 void Node::run() {
+  // A program that ends the measured part does, where nobody else is there.
+  const bool ends = std::ranges::any_of(processes(), [](const graph::Process* process) { return process->ends; });
+  if (!config_.live.ends_by_itself() && !control_.attached() && !ends)
+    throw BadInput("duration_ns: null needs somebody who ends it, over --control; right would be a number");
   // What the middleware leaves in /dev/shm if this process is killed, where it can tell.
   json shared_memory =
       json::parse(runtime_->describe())["effective"].value("shared_memory_files", json::array());

@@ -171,7 +171,7 @@ def test_what_cannot_be_is_refused_before_anything_is_written(run: Run, tmp_path
 
 def check(tmp_path: Path, graph: Path, program: str, process: str = "probe") -> tuple[int, str]:
     """How that program ends with --check, as a process of the graph."""
-    told = [Path(NATIVE) / "perflab-graph", "resolve", graph]
+    told: list[str | Path] = [Path(NATIVE) / "perflab-graph", "resolve", graph]
     resolved = json.loads(subprocess.run(told, capture_output=True, check=True).stdout)
     configuration = {
         "schema": 1, "graph": resolved, "process": process, "runtime": "dds", "duration_ns": None,
@@ -180,7 +180,12 @@ def check(tmp_path: Path, graph: Path, program: str, process: str = "probe") -> 
     }  # fmt: skip
     config = tmp_path / "config.json"
     config.write_text(json.dumps(configuration))
-    asked = [Path(NATIVE if program == "perflab-node" else TOOLS) / program, "--check", "--config", config]
+    asked: list[str | Path] = [
+        Path(NATIVE if program == "perflab-node" else TOOLS) / program,
+        "--check",
+        "--config",
+        config,
+    ]
     done = subprocess.run(asked, capture_output=True, text=True, env=environment(), check=False)
     return done.returncode, done.stderr
 
@@ -191,6 +196,7 @@ def test_options_are_judged_by_check(tmp_path: Path) -> None:
         assert code == (2 if words else 0)
         return words.strip()
 
+    assert check(tmp_path, probe(tmp_path), "perflab-mirror", "mirror") == (0, "")  # whom the other one ends
     where = "perflab-probe: process probe, options"
     assert judged(turns=5, period="1ms") == ""
     assert judged(turns="x") == f'{where}.turns: is "x"; right would be a whole number from 0 to 1000000'
@@ -215,6 +221,13 @@ def test_a_graph_and_its_program_must_fit(tmp_path: Path) -> None:
     other = with_("std_msgs/msg/String", "std_msgs/msg/Int64")
     assert "the program has type std_msgs/msg/String, and the graph std_msgs/msg/Int64; right would be" in other
     assert "it is perflab-node that runs" in with_("limit: 20s", "limit: 21s", program="perflab-node")
+
+
+def test_a_thread_that_cannot_be_scheduled_so_is_told_by_check(tmp_path: Path) -> None:
+    graph = probe(tmp_path, threaded=True)
+    graph.write_text(graph.read_text().replace("control: {}", "control: {cpus: 1023}"))
+    code, words = check(tmp_path, graph, "perflab-probe")
+    assert (code, words.startswith("perflab-probe: process probe, thread control: ")) == (3, True), words
 
 
 @pytest.mark.long
