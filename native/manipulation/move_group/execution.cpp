@@ -58,10 +58,8 @@ Execution::Execution(std::shared_ptr<const Model> model, const SimClock& clock, 
                      Controller& controller, const ExecutionSettings& settings)
     : model_(std::move(model)), clock_(clock), monitor_(monitor), controller_(controller), settings_(settings) {}
 
-Ending Execution::run(const planning::Trajectory& trajectory, const std::function<void()>& begin_thread,
-                      const std::function<std::optional<std::string>(double)>& still_valid) {
+Ending Execution::run(const planning::Trajectory& trajectory, const Watch& watch) {
   times_ = {};
-  stopped_.store(false);
   cancelled_.store(false);
   started_.store(0);
   sent_ = false;
@@ -71,7 +69,7 @@ Ending Execution::run(const planning::Trajectory& trajectory, const std::functio
   std::atomic<bool> done{false};
   std::jthread thread([&] {
     try {
-      if (begin_thread) begin_thread();
+      if (watch.begin_thread) watch.begin_thread();
       ending = execute(trajectory);
     } catch (...) {
       thrown = std::current_exception();
@@ -84,10 +82,10 @@ Ending Execution::run(const planning::Trajectory& trajectory, const std::functio
     if (due < now()) due = now();  // as WallRate: what was missed is not made up for
     if (done.load()) break;
     if (early) continue;
-    if (stopped_.load() || abandoned_.load()) {
+    if (abandoned_.load() || (watch.cancelled && watch.cancelled())) {
       early = Ending{"PREEMPTED", "preempted", "the motion was cancelled"};
-    } else if (still_valid && started_.load() > 0) {
-      if (const auto wrong = still_valid(seconds(clock_.now() - started_.load()))) {
+    } else if (watch.blocked && started_.load() > 0) {
+      if (const auto wrong = watch.blocked(seconds(clock_.now() - started_.load()))) {
         early = Ending{"MOTION_PLAN_INVALIDATED_BY_ENVIRONMENT_CHANGE", "collision", *wrong};
       }
     }

@@ -78,14 +78,18 @@ class Execution {
   Execution(std::shared_ptr<const Model> model, const SimClock& clock, const StateMonitor& monitor,
             Controller& controller, const ExecutionSettings& settings);
 
-  // `begin_thread` is called first by the thread that is made for the motion; may be empty. `still_valid`, asked each poll,
-  // says what is wrong with the motion from `elapsed` s on, if anything. One call at a time.
-  [[nodiscard]] Ending run(const planning::Trajectory& trajectory, const std::function<void()>& begin_thread,
-                           const std::function<std::optional<std::string>(double elapsed)>& still_valid);
+  // What is asked and told on the way; each may be empty.
+  struct Watch {
+    std::function<void()> begin_thread;  // called first by the thread that is made for the motion
+    // Asked each poll: whether the motion shall end, PREEMPTED once the controller says that it has stopped; and what is wrong
+    // with it from `elapsed` s on, if anything.
+    std::function<bool()> cancelled;
+    std::function<std::optional<std::string>(double elapsed)> blocked;
+  };
+  // One call at a time.
+  [[nodiscard]] Ending run(const planning::Trajectory& trajectory, const Watch& watch);
   [[nodiscard]] const ExecutionTimes& times() const noexcept { return times_; }
 
-  // The motion ends: PREEMPTED, once the controller says that it has stopped. Any thread.
-  void stop() noexcept { stopped_.store(true); }
   // The process ends: run() returns soon, whatever the controller says, and each later one at once. Any thread.
   void abandon() noexcept { abandoned_.store(true); }
 
@@ -103,7 +107,6 @@ class Execution {
   Controller& controller_;
   const ExecutionSettings settings_;
   ExecutionTimes times_;
-  std::atomic<bool> stopped_{false};
   std::atomic<bool> abandoned_{false};
   std::atomic<bool> cancelled_{false};
   std::atomic<Nanoseconds> started_{0};  // by the clock, when the controller took the motion; 0: not yet

@@ -25,6 +25,7 @@
 #include "messages/moveit_msgs/action/move_group.h"
 #include "messages/moveit_msgs/msg/display_trajectory.h"
 #include "messages/moveit_msgs/msg/planning_scene.h"
+#include "messages/moveit_msgs/srv/apply_planning_scene.h"
 #include "messages/rosgraph_msgs/msg/clock.h"
 #include "messages/sensor_msgs/msg/joint_state.h"
 
@@ -37,6 +38,7 @@ using messages::rosgraph_msgs::msg::Clock;
 using messages::sensor_msgs::msg::JointState;
 using MoveGroupAction = messages::moveit_msgs::action::MoveGroup;
 using SceneMessage = messages::moveit_msgs::msg::PlanningScene;
+using messages::moveit_msgs::srv::ApplyPlanningScene;
 
 constexpr const char* kNode = "/move_group";
 constexpr const char* kMonitorNode = "/move_group_private";
@@ -145,8 +147,13 @@ class MoveGroup final : public program::Application {
                                        update_state();
                                      }
                                    });
-    context.on_message<SceneMessage>(kMonitorNode, "/planning_scene",
-                                     [this](const SceneMessage& message, const program::Received&) { apply(message); });
+    context.on_request<ApplyPlanningScene>(
+        kNode, "/apply_planning_scene",
+        [this](const ApplyPlanningScene::Request& request, program::Request<ApplyPlanningScene> open) {
+          ApplyPlanningScene::Response response;
+          response.success = apply(request.scene);
+          open.reply(response);
+        });
     context.timer(kMonitorNode, "state_update", settings_.state_update_ns, [this](Nanoseconds) {
       if (state_pending_.load()) update_state();
     }, true);
@@ -160,7 +167,6 @@ class MoveGroup final : public program::Application {
     handlers.on_accepted = [this](program::Goal<MoveGroupAction> goal) { begin(std::move(goal)); };
     handlers.on_cancel = [this](const program::GoalId&) {
       preempted_.store(true);
-      execution_.stop();
       return true;
     };
     context.on_goals<MoveGroupAction>(kNode, "/move_action", std::move(handlers));
@@ -190,11 +196,13 @@ class MoveGroup final : public program::Application {
     moved_ = moved_ || current->positions != published_positions_;
   }
 
-  void apply(const SceneMessage& message) {
+  bool apply(const SceneMessage& message) {
     try {
       scene_.apply(message);
+      return true;
     } catch (const BadInput& error) {
       context_.outcome("scene_rejected", error.what());
+      return false;
     }
   }
 
@@ -298,7 +306,8 @@ class MoveGroup final : public program::Application {
   Ending plan_and_execute(const program::Goal<MoveGroupAction>& goal, bool measured, MoveGroupAction::Result& result) {
     const auto& options = (*goal).planning_options;
     const Nanoseconds waited_from = context_.clock().now();
-    const bool fresh = monitor_.wait_for(clock_.now(), kStateWait);
+    // As in MoveIt, which does not wait where no time has come yet.
+    const bool fresh = clock_.now() > 0 && monitor_.wait_for(clock_.now(), kStateWait);
     figure(measured, "planning_state_wait", context_.clock().now() - waited_from);
     if (state_pending_.load()) update_state();
     const std::optional<ArmState> current = monitor_.current();
@@ -417,7 +426,7 @@ class MoveGroup final : public program::Application {
     const planning::Trajectory& trajectory = plan.result.trajectory;
     std::uint64_t looked_at = scene_.version();
     const bool own = &planned_in != &scene_;
-    const auto still_valid = [&](double elapsed) -> std::optional<std::string> {
+    const auto blocked = [&](double elapsed) -> std::optional<std::string> {
       const std::uint64_t version = scene_.version();
       if (own || version == looked_at) return std::nullopt;
       looked_at = version;
@@ -429,7 +438,8 @@ class MoveGroup final : public program::Application {
       std::uint64_t checked = 0;
       return planning::invalid_at(rest, state, planning::kValidationStep, checked);
     };
-    const Ending ending = execution_.run(trajectory, [this] { context_.enter_thread("execution"); }, still_valid);
+    const Ending ending = execution_.run(
+        trajectory, {[this] { context_.enter_thread("execution"); }, [this] { return preempted_.load(); }, blocked});
     const ExecutionTimes& times = execution_.times();
     figure(measured, "execution_state_wait", times.state_wait);
     figure(measured, "execution_accept", times.accept);

@@ -4,8 +4,9 @@
 //   action server  /move_action                                     moveit_msgs/action/MoveGroup
 //   action client  /panda_arm_controller/follow_joint_trajectory    control_msgs/action/FollowJointTrajectory (option `controller`)
 //   publisher      /display_planned_path                            moveit_msgs/msg/DisplayTrajectory
+//   server         /apply_planning_scene                            moveit_msgs/srv/ApplyPlanningScene
 // Node /move_group_private (one thread: the planning scene monitor):
-//   subscriptions  /joint_states, /planning_scene                   sensor_msgs/msg/JointState, moveit_msgs/msg/PlanningScene
+//   subscription   /joint_states                                    sensor_msgs/msg/JointState
 //   publisher      /monitored_planning_scene                        moveit_msgs/msg/PlanningScene
 // Node /move_group_clock (one thread): subscription /clock          rosgraph_msgs/msg/Clock; with `sim_time`
 //

@@ -24,7 +24,7 @@
 #include "manipulation/planning/goal.h"
 #include "messages/control_msgs/action/gripper_command.h"
 #include "messages/moveit_msgs/action/move_group.h"
-#include "messages/moveit_msgs/msg/planning_scene.h"
+#include "messages/moveit_msgs/srv/apply_planning_scene.h"
 #include "messages/sensor_msgs/msg/joint_state.h"
 
 namespace perflab::manipulation {
@@ -34,6 +34,7 @@ using messages::control_msgs::action::GripperCommand;
 using messages::sensor_msgs::msg::JointState;
 using MoveGroupAction = messages::moveit_msgs::action::MoveGroup;
 using SceneMessage = messages::moveit_msgs::msg::PlanningScene;
+using messages::moveit_msgs::srv::ApplyPlanningScene;
 
 constexpr const char* kNode = "/benchmark_runner";
 // The arm is home within this, and stands still below this.
@@ -54,10 +55,13 @@ struct Move {
 };
 struct Attach {
   std::string object;
-  std::vector<std::string> touch;  // what it may touch from then on, as what it stands on
 };
 struct Detach {
   std::string object;
+};
+struct MayTouch {
+  std::string first, second;
+  bool allowed;
 };
 struct Grip {
   double opening;
@@ -65,7 +69,7 @@ struct Grip {
 struct Wait {
   Nanoseconds time;
 };
-using Step = std::variant<Move, Attach, Detach, Grip, Wait>;
+using Step = std::variant<Move, Attach, Detach, MayTouch, Grip, Wait>;
 
 planning::Goal goal_of(program::Options& options, const Model& model) {
   const int said = options.has("joints") + options.has("state") + options.has("goal");
@@ -90,9 +94,15 @@ std::vector<Step> steps_of(program::Options& options, const Model& model) {
   std::vector<Step> steps;
   for (program::Options* const step : options.objects("steps")) {
     if (step->has("attach")) {
-      steps.emplace_back(Attach{step->text("attach"), step->texts("touch", std::vector<std::string>{})});
+      steps.emplace_back(Attach{step->text("attach")});
     } else if (step->has("detach")) {
       steps.emplace_back(Detach{step->text("detach")});
+    } else if (step->has("allow") || step->has("forbid")) {
+      const bool allowed = step->has("allow");
+      const std::string key = allowed ? "allow" : "forbid";
+      const std::vector<std::string> pair = step->texts(key);
+      if (pair.size() != 2) step->refuse(key, "it has to be two names, of links or objects");
+      steps.emplace_back(MayTouch{pair[0], pair[1], allowed});
     } else if (step->has("grip")) {
       steps.emplace_back(Grip{step->number("grip", {}, model.hand_closed(), model.hand_open())});
     } else if (step->has("wait")) {
@@ -168,7 +178,9 @@ class MoveRunner final : public program::Application {
     if (any<Grip>(steps_)) {
       gripper_ = context.action_client<GripperCommand>(kNode, "/panda_hand_controller/gripper_cmd");
     }
-    if (any<Attach>(steps_) || any<Detach>(steps_)) scene_ = context.publisher<SceneMessage>(kNode, "/planning_scene");
+    if (any<Attach>(steps_) || any<Detach>(steps_) || any<MayTouch>(steps_)) {
+      scene_ = context.client<ApplyPlanningScene>(kNode, "/apply_planning_scene");
+    }
     context.on_message<JointState>(kNode, "/joint_states",
                                    [this](const JointState& state, const program::Received& how) {
                                      monitor_.take(state, how.published_ns);
@@ -285,8 +297,18 @@ class MoveRunner final : public program::Application {
     if (failure) throw Failure{*failure};
   }
 
-  void take(const Attach& attach, bool) { change_scene(attach.object, SceneOperation::kAttach, attach.touch); }
-  void take(const Detach& detach, bool) { change_scene(detach.object, SceneOperation::kDetach); }
+  void take(const Attach& attach, bool) { attached(attach.object, messages::moveit_msgs::msg::CollisionObject::ADD); }
+  void take(const Detach& detach, bool) { attached(detach.object, messages::moveit_msgs::msg::CollisionObject::REMOVE); }
+
+  void take(const MayTouch& pair, bool) {
+    SceneMessage message = no_change();
+    auto& matrix = message.allowed_collision_matrix;
+    matrix.entry_names = {pair.first.c_str(), pair.second.c_str()};
+    matrix.entry_values.resize(2);
+    matrix.entry_values[0].enabled = {false, pair.allowed};
+    matrix.entry_values[1].enabled = {pair.allowed, false};
+    change(message);
+  }
 
   void take(const Grip& grip, bool) {
     GripperCommand::Goal goal;
@@ -316,18 +338,37 @@ class MoveRunner final : public program::Application {
     wait(lock, step.time, [] { return false; });
   }
 
-  enum class SceneOperation { kAttach, kDetach };
-  void change_scene(const std::string& object, SceneOperation operation, const std::vector<std::string>& touch = {}) {
+  static SceneMessage no_change() {
     SceneMessage message;
     message.is_diff = true;
     message.robot_state.is_diff = true;
+    return message;
+  }
+
+  void attached(const std::string& object, std::uint8_t operation) {
+    SceneMessage message = no_change();
     auto& attached = message.robot_state.attached_collision_objects.emplace_back();
     attached.link_name = model_->name_of(model_->tip());
     attached.object.id = object;
-    attached.object.operation =
-        operation == SceneOperation::kAttach ? attached.object.ADD : attached.object.REMOVE;
-    for (const std::string& each : touch) attached.touch_links.emplace_back() = each;
-    if (!scene_.publish(message)) throw Failure{"server_not_ready", "the change of the scene could not be sent"};
+    attached.object.operation = operation;
+    change(message);
+  }
+
+  void change(const SceneMessage& scene) {
+    ApplyPlanningScene::Request request;
+    request.scene = scene;
+    const auto success = std::make_shared<std::optional<bool>>();
+    const bool sent = scene_.call(request, [this, success](const ApplyPlanningScene::Response& response, const program::Replied&) {
+      const std::scoped_lock lock(mutex_);
+      *success = response.success;
+      changed_.notify_all();
+    });
+    if (!sent) throw Failure{"server_not_ready", "the change of the scene could not be sent"};
+    std::unique_lock lock(mutex_);
+    if (!wait(lock, timeout_, [&] { return success->has_value(); })) {
+      throw Failure{"no_result", "move_group did not answer the change of the scene"};
+    }
+    if (!**success) throw Failure{"scene_rejected", "move_group refused the change of the scene"};
   }
 
   [[nodiscard]] MoveGroupAction::Goal message_for(const planning::Goal& goal, const std::string& name) const {
@@ -477,7 +518,7 @@ class MoveRunner final : public program::Application {
   StateMonitor monitor_;
   program::ActionClient<MoveGroupAction> client_;
   program::ActionClient<GripperCommand> gripper_;
-  program::Publisher<SceneMessage> scene_;
+  program::Client<ApplyPlanningScene> scene_;
   program::Times& planning_times_;
   program::Times& execution_times_;
   program::Times& total_times_;

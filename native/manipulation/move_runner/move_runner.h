@@ -4,13 +4,14 @@
 // Node /benchmark_runner:
 //   action client  /move_action        moveit_msgs/action/MoveGroup
 //   subscription   /joint_states       sensor_msgs/msg/JointState
-//   where steps say so: action client /panda_hand_controller/gripper_cmd (control_msgs/action/GripperCommand), publisher
-//   /planning_scene (moveit_msgs/msg/PlanningScene)
+//   where steps say so: action client /panda_hand_controller/gripper_cmd (control_msgs/action/GripperCommand), client
+//   /apply_planning_scene (moveit_msgs/srv/ApplyPlanningScene)
 // Thread: `runner`.
 //
 // Options, beside `robot`:
 //   goal, orientation, radius, orientation_tolerance, link, or joints, or state   where to; of one step, likewise
-//   steps    instead of one goal: a list, each with a goal as above, or attach: OBJECT (touch: [OBJECT, ...], what it stands on), detach: OBJECT, grip: OPENING, wait: TIME
+//   steps    instead of one goal: a list, each with a goal as above, or attach: OBJECT, detach: OBJECT, allow or forbid:
+//            [NAME, NAME] (to touch), grip: OPENING, wait: TIME
 //   home, home_state, motions, warm_ups     `home: false` with two warm-ups is the procedure of the original benchmark
 //   velocity_scaling, acceleration_scaling, attempts, planner, planning_time, workspace, replan
 //   cancel_after     the motion is cancelled so long after its execution began; that it then ends so is success

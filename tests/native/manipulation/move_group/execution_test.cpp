@@ -59,8 +59,8 @@ class Stack {
     });
   }
 
-  Ending run(const std::function<std::optional<std::string>(double)>& still_valid = {}) {
-    const Ending ending = execution().run(trajectory, {}, still_valid);
+  Ending run(const std::function<std::optional<std::string>(double)>& blocked = {}) {
+    const Ending ending = execution().run(trajectory, {{}, [this] { return cancelled.load(); }, blocked});
     controller.join();
     return ending;
   }
@@ -76,6 +76,7 @@ class Stack {
   ExecutionSettings settings;
   planning::Trajectory trajectory;
   std::atomic<bool> says_state{true};
+  std::atomic<bool> cancelled{false};
   std::atomic<int> fast{1};  // how much faster than the wall the clock goes
 
  private:
@@ -163,10 +164,17 @@ TEST(Execution, TimesOutByTheClockOfTheSimulationAndCancels) {
 TEST(Execution, IsStoppedAndWaitsForTheControllerToSaySo) {
   Stack stack;
   stack.controller.result.reset();
-  stack.controller.after_answer = [&] { stack.execution().stop(); };
+  stack.controller.after_answer = [&] { stack.cancelled.store(true); };
   const Ending ending = stack.run();
   EXPECT_EQ(ending.label, "PREEMPTED");
   EXPECT_EQ(stack.controller.cancelled.load(), 1);
+}
+
+TEST(Execution, WhatWasCancelledBeforeItBeganIsNotDriven) {
+  Stack stack;
+  stack.controller.result.reset();
+  stack.cancelled.store(true);
+  EXPECT_EQ(stack.run().label, "PREEMPTED");
 }
 
 TEST(Execution, EndsWhereTheWayIsBlocked) {
