@@ -28,6 +28,7 @@ TRAJECTORIES, GRIPPER, MOVES = f"{ARM}/follow_joint_trajectory", f"{HAND}/grippe
 SUCCEEDED = "succeeded"
 
 # What a task may say, of the runner's options; parameters of the same name stand before it.
+_OF_SCENE = frozenset({"attach", "detach", "allow", "forbid"})  # steps that change the planning scene
 _NEEDED = frozenset({"description", "scene"})
 _TASK_KEYS = frozenset({"description", "scene", "steps", "goal", "orientation", "link", "joints", "state", "radius"})
 
@@ -114,20 +115,21 @@ def document(p: ManipulationParameters) -> dict[str, Any]:
     scene = p.scene or task.pop("scene")
     task.pop("scene", None)
     grips = any("grip" in step for step in task.get("steps", ()))
-    moves = any("attach" in step or "detach" in step for step in task.get("steps", ()))
+    changes = any(_OF_SCENE.intersection(step) for step in task.get("steps", ()))
     processes = [
         _simulator(p, scene, grips),
         *([_controller_manager(p, scene, grips)] if p.controller == SPLIT else ()),
         _clock_bridge(),
         _state_publisher(),
         _move_group(p, scene),
-        _runner(p, task, grips, moves),
+        _runner(p, task, grips, changes),
     ]
     return {"name": NAME, "limit": f"{p.limit}ns", "processes": processes}
 
 
 # SystemDefaults of a writer: reliable, and the last message alone.
 _LAST = {"depth": 1}
+_DEEP = {"depth": 100}
 _LATCHED = {"depth": 1, "durability": "transient_local"}
 _CLOCK = {"depth": 1, "reliability": "best_effort"}
 _PER_CPU = {"id": 0, "kind": "multi_threaded"}  # as many threads as the machine has CPUs, as rclcpp
@@ -140,8 +142,12 @@ def _publisher(topic: str, type_: str, qos: Mapping[str, Any] | None = None) -> 
 _subscription = _publisher
 
 
+def _scene_service() -> dict[str, Any]:
+    return {"service": "/apply_planning_scene", "type": "moveit_msgs/srv/ApplyPlanningScene"}
+
+
 def _simulator(p: ManipulationParameters, scene: str, grips: bool) -> dict[str, Any]:
-    world = {"name": "simulator", "publishers": [_publisher("/world/clock", "rosgraph_msgs/msg/Clock")]}
+    world = {"name": "simulator", "publishers": [_publisher("/world/clock", "rosgraph_msgs/msg/Clock", _DEEP)]}
     controllers = _controllers(grips) if p.controller == EMBEDDED else []
     steps = "control" if controllers else "physics"
     threads: dict[str, Any] = {name: {} for name in (steps, "clock", *(_CONTROLLER_THREADS if controllers else ()))}
@@ -198,7 +204,7 @@ def _controllers(grips: bool) -> list[dict[str, Any]]:
 def _clock_bridge() -> dict[str, Any]:
     node = {
         "name": "clock_bridge",
-        "subscriptions": [_subscription("/world/clock", "rosgraph_msgs/msg/Clock")],
+        "subscriptions": [_subscription("/world/clock", "rosgraph_msgs/msg/Clock", _DEEP)],
         "publishers": [_publisher("/clock", "rosgraph_msgs/msg/Clock")],
     }
     return {"name": "clock_bridge", "program": "perflab-clock-bridge", "nodes": [node]}
@@ -211,7 +217,7 @@ def _state_publisher() -> dict[str, Any]:
             _subscription("/joint_states", "sensor_msgs/msg/JointState", {"depth": 5, "reliability": "best_effort"})
         ],
         "publishers": [
-            _publisher("/tf", "tf2_msgs/msg/TFMessage", {"depth": 100}),
+            _publisher("/tf", "tf2_msgs/msg/TFMessage", _DEEP),
             _publisher("/tf_static", "tf2_msgs/msg/TFMessage", _LATCHED),
             _publisher("/robot_description", "std_msgs/msg/String", _LATCHED),
         ],
@@ -224,6 +230,7 @@ def _move_group(p: ManipulationParameters, scene: str) -> dict[str, Any]:
         "name": "move_group",
         "executor": 0,
         "publishers": [_publisher("/display_planned_path", "moveit_msgs/msg/DisplayTrajectory")],
+        "servers": [_scene_service()],
         "action_servers": [{"action": MOVES, "type": "moveit_msgs/action/MoveGroup"}],
         "action_clients": [{"action": TRAJECTORIES, "type": "control_msgs/action/FollowJointTrajectory"}],
     }
@@ -232,9 +239,10 @@ def _move_group(p: ManipulationParameters, scene: str) -> dict[str, Any]:
         "executor": 1,
         "subscriptions": [
             _subscription("/joint_states", "sensor_msgs/msg/JointState", {"depth": 1, "reliability": p.joint_states}),
-            _subscription("/planning_scene", "moveit_msgs/msg/PlanningScene", {"depth": 100}),
+            _subscription("/tf", "tf2_msgs/msg/TFMessage", _DEEP),
+            _subscription("/tf_static", "tf2_msgs/msg/TFMessage", _LATCHED),
         ],
-        "publishers": [_publisher("/monitored_planning_scene", "moveit_msgs/msg/PlanningScene", {"depth": 100})],
+        "publishers": [_publisher("/monitored_planning_scene", "moveit_msgs/msg/PlanningScene", _DEEP)],
     }
     clock = {
         "name": "move_group_clock",
@@ -251,7 +259,7 @@ def _move_group(p: ManipulationParameters, scene: str) -> dict[str, Any]:
     }
 
 
-def _runner(p: ManipulationParameters, task: Mapping[str, Any], grips: bool, moves: bool) -> dict[str, Any]:
+def _runner(p: ManipulationParameters, task: Mapping[str, Any], grips: bool, scene: bool) -> dict[str, Any]:
     node: dict[str, Any] = {
         "name": "benchmark_runner",
         "subscriptions": [_subscription("/joint_states", "sensor_msgs/msg/JointState", _CLOCK)],
@@ -260,8 +268,8 @@ def _runner(p: ManipulationParameters, task: Mapping[str, Any], grips: bool, mov
             *([{"action": GRIPPER, "type": "control_msgs/action/GripperCommand"}] if grips else ()),
         ],
     }
-    if moves:
-        node["publishers"] = [_publisher("/planning_scene", "moveit_msgs/msg/PlanningScene", {"depth": 100})]
+    if scene:
+        node["clients"] = [_scene_service()]
     asked = {
         "home": p.home,
         "motions": p.motions,
