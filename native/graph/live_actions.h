@@ -94,13 +94,16 @@ class LiveGraph::LiveActionClient final : public runtime::ActionClientHandler,
   // Of a timer.
   void send(Nanoseconds due_ns) noexcept { static_cast<void>(send(*goal_, due_ns, {})); }
   [[nodiscard]] measure::PublisherRecorder& recorder() noexcept { return goals_.asked; }
-  // Of the timer that cancels: all goals that were due so long ago.
+  // Of the timer that cancels: all goals that were due so long ago. It ticks once for each of them, and on rclcpp every timer
+  // counts from an instant of its own, so that the two are not due to the nanosecond alike.
   void on_tick(Nanoseconds due_ns) noexcept override {
+    const auto period_ns = static_cast<Nanoseconds>(1e9 / client_.frequency_hz);
+    const Nanoseconds given_ns = due_ns - client_.cancel_after_ns + period_ns / 2;
     std::vector<runtime::GoalId> late;
     {
       const std::lock_guard lock(mutex_);
       for (const auto& [id, goal] : open_) {
-        if (!goal.cancelled && goal.accepted && goal.due_ns <= due_ns - client_.cancel_after_ns) late.push_back(id);
+        if (!goal.cancelled && goal.accepted && goal.due_ns <= given_ns) late.push_back(id);
       }
     }
     for (const runtime::GoalId& id : late) static_cast<void>(cancel(id, due_ns));
@@ -437,9 +440,7 @@ class LiveGraph::LiveActionServer final : public runtime::ActionServerHandler,
     const bool may = !handling_ || !handling_->on_cancel || handling_->on_cancel(goal);
     return may ? runtime::CancelResponse::kAccept : runtime::CancelResponse::kReject;
   }
-  void on_forgotten(const runtime::GoalId& /*id*/) noexcept override {
-    shared_.forgotten_requests.fetch_add(1, std::memory_order_relaxed);
-  }
+  void on_forgotten(const runtime::GoalId& /*id*/) noexcept override {}  // its client is told that it was cancelled
 
   // A step.
   void on_tick(Nanoseconds due_ns) noexcept override {

@@ -210,7 +210,6 @@ struct LiveGraph::Shared {
   std::atomic<std::uint64_t> malformed{0};
   std::atomic<std::uint64_t> forgotten{0};
   std::atomic<std::uint64_t> unwanted{0};
-  std::atomic<std::uint64_t> forgotten_requests{0};  // of servers of programs
 
   // What a program may send: from measure_from() on, and what is due no later than the end of the measured part. A due time
   // that has not come yet becomes now.
@@ -1065,9 +1064,7 @@ class LiveGraph::LiveServer final : public runtime::RequestHandler, public runti
   [[nodiscard]] const message::Format& response_format() const noexcept override { return reply_; }
   [[nodiscard]] const Node& node() const noexcept { return node_; }
   [[nodiscard]] const std::string& end_name() const noexcept { return server_.service; }
-  void on_forgotten(Nanoseconds /*at_ns*/) noexcept override {
-    shared_.forgotten_requests.fetch_add(1, std::memory_order_relaxed);
-  }
+  void on_forgotten(Nanoseconds /*at_ns*/) noexcept override {}  // its client counts it as lost
 
   void on_request(const runtime::Delivery& request, runtime::Reply& reply) noexcept override {
     if (handler_) {
