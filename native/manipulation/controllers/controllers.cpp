@@ -91,6 +91,9 @@ Controllers::Controllers(program::Context& context, std::shared_ptr<const Model>
       seen_(snapshot_),
       hand_seen_(snapshot_),
       hand_command_(model_->hand_open()) {
+  for (const std::string& name : context.options().texts("unmeasured", std::vector<std::string>{"home"})) {
+    unmeasured_.push_back(model_->named_state(name));
+  }
   advertise(context);
   const auto publish_by = [&](const char* thread, void (Controllers::*publish)(const Snapshot&)) {
     publishers_.push_back(std::make_unique<RealtimePublisher<Snapshot>>(
@@ -321,7 +324,7 @@ void Controllers::finish(const TrajectoryGoal& goal, const program::Goal<FollowJ
 }
 
 void Controllers::report(const TrajectoryGoal& goal) {
-  if (goal.started_ns() == kUnknownTime) return;
+  if (goal.started_ns() == kUnknownTime || !is_measured(goal)) return;
   context_.figure("execution_controller", seconds(goal.ended_ns() - goal.started_ns()));
   context_.figure("tracking_rms", goal.tracking().rms());
   context_.figure("tracking_max", goal.tracking().most);
@@ -331,6 +334,14 @@ void Controllers::report(const TrajectoryGoal& goal) {
   // Of a motion to where the arm was already there is none.
   const double straight = distance(goal.from(), goal.spline().goal());
   if (straight > 1e-3) context_.figure("path_ratio", goal.tracking().path_length / straight);
+}
+
+bool Controllers::is_measured(const TrajectoryGoal& goal) const {
+  constexpr double kThere = 2e-3;  // rad; a joint goal has a tolerance
+  return std::none_of(unmeasured_.begin(), unmeasured_.end(), [&](const Positions& state) {
+    return std::equal(state.begin(), state.end(), goal.spline().goal().begin(),
+                      [](double one, double other) { return std::abs(one - other) < kThere; });
+  });
 }
 
 void Controllers::report_stops() {

@@ -48,7 +48,8 @@ class Controllers {
  public:
   static constexpr Nanoseconds kPeriod = 2'000'000;  // update_rate 500
 
-  // Reads options: path_tolerance and goal_tolerance (rad, 0: none), goal_time, on_cancel (hold or decelerate).
+  // Reads options: path_tolerance and goal_tolerance (rad, 0: none), goal_time, on_cancel (hold or decelerate),
+  // unmeasured (named states: motions that end there are in no figure).
   Controllers(program::Context& context, std::shared_ptr<const Model> model);
 
   // Where the arm is before the first cycle.
@@ -91,6 +92,7 @@ class Controllers {
   void monitor();
   void finish(const TrajectoryGoal& goal, const program::Goal<FollowJointTrajectory>& open);
   void report(const TrajectoryGoal& goal);
+  [[nodiscard]] bool is_measured(const TrajectoryGoal& goal) const;
   void report_stops();
   void monitor_hand();
 
@@ -125,6 +127,7 @@ class Controllers {
   std::mutex goals_mutex_;
   std::vector<Open> open_;  // in the order in which they were accepted
   std::vector<std::shared_ptr<TrajectoryGoal>> stopping_;
+  std::vector<Positions> unmeasured_;
   Snapshot seen_;
   FollowJointTrajectory::Feedback feedback_;
 

@@ -133,7 +133,9 @@ class MoveGroup final : public program::Application {
         controller_(context.action_client<FollowJointTrajectory>(kNode, settings_.controller), scene_),
         execution_(model_, clock_, monitor_, controller_, settings_.execution),
         display_(context.publisher<DisplayTrajectory>(kNode, "/display_planned_path")),
-        publisher_(context.publisher<SceneMessage>(kMonitorNode, "/monitored_planning_scene")) {
+        publisher_(context.publisher<SceneMessage>(kMonitorNode, "/monitored_planning_scene")),
+        planning_times_(context.times("planning_times")),
+        execution_times_(context.times("execution_times")) {
     if (settings_.sim_time) {
       context.on_message<Clock>(kClockNode, "/clock", [this](const Clock& clock, const program::Received& how) {
         clock_.set(nanoseconds_of(clock.clock), how.published_ns);
@@ -267,8 +269,9 @@ class MoveGroup final : public program::Application {
     const bool measured = is_measured(*goal);
     controller_.set_name(name_of(*goal));
     MoveGroupAction::Result result;
+    planning_from_ns_ = context_.clock().now();
     say(goal, "PLANNING");
-    figure(measured, "planning_accept", context_.clock().now() - arrived_.load());
+    figure(measured, "planning_accept", planning_from_ns_ - arrived_.load());
     if (measured) say_ages();
     const Ending ending = plan_and_execute(goal, measured, result);
     result.error_code.val = planning::code_of(ending.label);
@@ -345,8 +348,12 @@ class MoveGroup final : public program::Application {
         write(planned, result);
         show(result);
         if (options.plan_only) return ending;
+        const Nanoseconds monitor_ns = context_.clock().now();
         say(goal, "MONITOR");
+        if (measured) planning_times_.record(monitor_ns - planning_from_ns_, monitor_ns);
+        figure(measured, "planning", monitor_ns - planning_from_ns_);
         ending = execute(planned, scene, measured);
+        if (measured && ending.label == "SUCCESS") tell_execution(planned, context_.clock().now() - monitor_ns);
         if (ending.label != "MOTION_PLAN_INVALIDATED_BY_ENVIRONMENT_CHANGE") return ending;
       } else if (ending.label != "PLANNING_FAILED" && ending.label != "INVALID_MOTION_PLAN") {
         return ending;
@@ -448,6 +455,13 @@ class MoveGroup final : public program::Application {
     return ending;
   }
 
+  void tell_execution(const Plan& plan, Nanoseconds took) {
+    execution_times_.record(took, context_.clock().now());
+    context_.figure("execution", seconds(took));
+    context_.figure("execution_nominal", plan.result.trajectory.duration());
+    context_.figure("execution_overhead", seconds(took) - plan.result.trajectory.duration());
+  }
+
   program::Context& context_;
   const Settings settings_;
   SimClock clock_;
@@ -458,6 +472,9 @@ class MoveGroup final : public program::Application {
   Execution execution_;
   program::Publisher<DisplayTrajectory> display_;
   program::Publisher<SceneMessage> publisher_;
+  program::Times& planning_times_;  // by the thread of the goal
+  program::Times& execution_times_;
+  Nanoseconds planning_from_ns_ = 0;
 
   std::atomic<bool> state_pending_{false};
   std::atomic<Nanoseconds> state_updated_{0};

@@ -13,6 +13,11 @@
 // Threads by name: `move_action` (one for each goal), `planner` (one for each of several attempts), `execution` (one for each
 // motion), `scene_publisher`.
 //
+// Figures, of each goal but those whose constraints are called as `unmeasured` says: planning (T1, from PLANNING to MONITOR)
+// and its parts, execution (T2, from MONITOR until the result is sent) and its parts, execution_nominal (the trajectory's
+// duration), execution_overhead (T2 without it), joint_state_age and clock_age when the goal came. Times: planning_times,
+// execution_times.
+//
 // A goal that comes while another one is worked on is rejected; MoveIt would work on both, and confuse them.
 #pragma once
 

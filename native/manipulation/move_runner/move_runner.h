@@ -17,10 +17,10 @@
 //   cancel_after     the motion is cancelled so long after its execution began; that it then ends so is success
 //   timeout, ready_limit
 //
-// Figures, of each motion but those home and for warming up: planning (T1, from the feedback PLANNING to MONITOR), execution
-// (T2, from MONITOR to the result), execution_nominal (the trajectory's duration), execution_overhead (their difference), total
-// (T4, from sending the goal to the result), tip_error (from where the plan ends), success; once bring_up (from the start of
-// this process to the first goal). Times: planning_times, execution_times, total_times.
+// Figures, of each motion but those home and for warming up: planning_seen and execution_seen (T1 and T2 as a client sees
+// them, by when feedback and result came; those of move_group are its own), total (T4, from sending the goal to its result),
+// tip_error (from where the plan ends), success; once bring_up (from the start of this process to the first goal). Times:
+// total_times.
 #pragma once
 
 #include <memory>

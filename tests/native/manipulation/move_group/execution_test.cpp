@@ -117,6 +117,9 @@ TEST(Execution, NeedsAFreshState) {
   Stack stack;
   stack.says_state.store(false);
   stack.fast.store(10);
+  // The tick after this one says no state any more.
+  const Nanoseconds last = stack.clock.now();
+  while (stack.clock.now() == last) std::this_thread::yield();
   const Ending ending = stack.run();
   EXPECT_EQ(ending.label, "CONTROL_FAILED");
   EXPECT_EQ(ending.branch, "no_state");
