@@ -11,6 +11,7 @@
 #include "programs/node/config.h"
 #include "programs/node/events.h"
 #include "programs/node/hiccup.h"
+#include "programs/node/message_log.h"
 #include "programs/node/records.h"
 #include "programs/node/sampler.h"
 #include "runtime/plugin.h"
@@ -38,6 +39,7 @@ class Node {
   void write_process_record();
   void write_thread_record(const char* when);
   void write_passing_record();
+  void write_message_log_record();
   // The processes of the graph that live here: one, or all on the virtual runtime.
   [[nodiscard]] std::vector<const graph::Process*> processes() const;
   void start_runtime();
@@ -80,6 +82,8 @@ class Node {
   std::optional<runtime::Plugin> plugin_;  // where the runtime is none of perflab-node's own
   std::unique_ptr<Sampler> sampler_;
   std::unique_ptr<Hiccup> hiccup_;
+  std::unique_ptr<measure::MessageRing> ring_;  // where messages are written down one by one, like the next
+  std::unique_ptr<MessageLog> message_log_;
   std::unique_ptr<runtime::Runtime> runtime_;
   std::unique_ptr<graph::LiveGraph> live_;
   LoopWriter loops_;
