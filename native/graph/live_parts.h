@@ -395,7 +395,7 @@ class Sender {
     // The message is still in the sender's own memory, whatever became of a loan.
     ring_->put(row_of(intended_ns, header, sequence, returned_ns, kUnknownTime), contents_ ? message.size() : 0,
                [&message](std::span<std::uint8_t> to) {
-                 for (const std::span<const std::uint8_t> piece : {message.before, std::span<const std::uint8_t>(message.stamp), message.after}) {
+                 for (const auto& piece : {message.before, message.stamp, message.after}) {
                    std::ranges::copy(piece, to.begin());
                    to = to.subspan(piece.size());
                  }

@@ -87,7 +87,7 @@ class McapFile:
         self._schemas: dict[str, int] = {}
         self._taken: set[str] = set()
 
-    def series(self, topic: str, series: Series, **metadata: str) -> int:
+    def series(self, topic: str, series: Series, /, **metadata: str) -> int:
         """A new channel; its name has a number where another one has that topic."""
         return self._json(topic, series.name, series.schema, metadata)
 

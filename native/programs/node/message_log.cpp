@@ -24,29 +24,29 @@ constexpr int kNicest = 19;
 
 }  // namespace
 
-MessageLog::File::File(std::string path)
-    : path_(std::move(path)),
-      file_(open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644)) {
-  if (!file_.open()) throw Failed(path_ + ": cannot be written: " + reason_of(errno));
-  buffer_.reserve(kBufferBytes);
-}
+MessageLog::File::File(std::string path) : path_(std::move(path)) { buffer_.reserve(kBufferBytes); }
 
 bool MessageLog::File::append(const void* bytes, std::size_t size) {
   if (buffer_.size() + size > kBufferBytes && !flush()) return false;
+  const std::string_view text(static_cast<const char*>(bytes), size);
   if (size > kBufferBytes) {
-    if (!write_all(file_, {static_cast<const char*>(bytes), size})) return false;
+    if (!write(text)) return false;
   } else {
-    buffer_.append(static_cast<const char*>(bytes), size);
+    buffer_ += text;
   }
   size_ += size;
   return true;
 }
 
 bool MessageLog::File::flush() {
-  if (buffer_.empty()) return true;
-  const bool written = write_all(file_, buffer_);
+  const bool written = buffer_.empty() || write(buffer_);
   buffer_.clear();
   return written;
+}
+
+bool MessageLog::File::write(std::string_view bytes) {
+  if (!file_.open()) file_ = Descriptor(open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644));
+  return file_.open() && write_all(file_, bytes);
 }
 
 MessageLog::MessageLog(measure::MessageRing& ring, const measure::Clock& clock, Settings settings)
@@ -131,7 +131,7 @@ void MessageLog::write_down() {
   ring_.take(Handler{*this});
 }
 
-// Files end with whole rows, of which contents may be missing: that is seen by their size.
+// A file may then end within a row.
 void MessageLog::fail(const File& file) {
   error_ = file.path() + ": cannot be written: " + reason_of(errno);
   ring_.close();

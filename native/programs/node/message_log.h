@@ -5,14 +5,12 @@
 // waits for it. What it does not write down in time is lost, and counted by the ring.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
-#include <fstream>
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <thread>
-#include <vector>
 
 #include "base/descriptor.h"
 #include "measure/clock.h"
@@ -27,7 +25,7 @@ class MessageLog {
     std::uint64_t limit_bytes = 0;  // of all of them; what comes later is lost
   };
 
-  // Creates the files and the thread. Ring and clock outlive it. Throws Failed.
+  // Creates the thread. Ring and clock outlive it.
   MessageLog(measure::MessageRing& ring, const measure::Clock& clock, Settings settings);
   ~MessageLog();
   MessageLog(const MessageLog&) = delete;
@@ -41,7 +39,7 @@ class MessageLog {
   [[nodiscard]] nlohmann::json counts(Nanoseconds at_ns) const;
 
  private:
-  // Whole rows, or contents.
+  // Of rows, or contents. It is created when the first of them are written.
   class File {
    public:
     explicit File(std::string path);
@@ -52,6 +50,8 @@ class MessageLog {
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
    private:
+    bool write(std::string_view bytes);
+
     std::string path_;
     Descriptor file_;
     std::string buffer_;

@@ -108,7 +108,7 @@ def _texts(piece: pl.DataFrame, figures: _Figures) -> list[bytes]:
     parts = [pl.lit('{"sequence":'), pl.col("sequence").cast(pl.String), pl.lit(',"warm_up":'), warm_up]
     for name, (begin, end, _) in figures.items():
         ns = pl.col(end) if begin is None else pl.col(end) - pl.col(begin)
-        parts.append(pl.concat_str(pl.lit(f',"{name}":'), (ns / 1000).cast(pl.String)).fill_null(""))
+        parts.append(pl.concat_str(pl.lit(f',"{name}":'), (ns / 1000).round(3).cast(pl.String)).fill_null(""))
     texts = piece.select(pl.concat_str(*parts, pl.lit("}"))).to_series()
     return texts.cast(pl.Binary).to_list()
 

@@ -48,7 +48,7 @@ class ExportedTrial:
         file = own.read()
         if file is None:
             raise BadInput(f"{own.path} has no trial.json")
-        return cls(data, tables, own, file, _shift_ns(data, own, tables), messages.read(own.path))
+        return cls(data, tables, own, file, _shift_ns(data, own), messages.read(own.path))
 
     @property
     def begin_ns(self) -> int:
@@ -100,13 +100,13 @@ class ExportedTrial:
         return self.data.manifest.workload.graph
 
 
-def _shift_ns(data: RunData, directory: TrialDirectory, tables: TrialTables) -> int:
-    """One for all processes, so that what came first still does. Virtual time begins when its process did."""
+def _shift_ns(data: RunData, directory: TrialDirectory) -> int:
+    """One for all processes, so that what came first still does. Virtual time begins at an instant of the machine's."""
     try:
         for path in sorted(directory.processes.glob("*.jsonl")):
             for record in records.lines(path, "process"):
                 if record is not None and record.get("type") == "process" and record.get("wall_ns") is not None:
-                    return int(record["wall_ns"]) - (0 if is_virtual(tables) else int(record["started_ns"]))
+                    return int(record["wall_ns"]) - int(record["started_ns"])
     except records.RecordError as error:
         raise BadInput(str(error)) from error
     clock = data.manifest.clock
