@@ -90,9 +90,7 @@ class Recorded:
             elif log.limit_reached_ns is not None:
                 said.append(f"{counts}: the limit was reached; `messages:limit=SIZE` allows more")
             elif log.lost:
-                said.append(
-                    f"{counts}: they came faster than they were written; `messages:buffer=SIZE` has more room"
-                )
+                said.append(f"{counts}: they came faster than they were written; `messages:buffer=SIZE` has more room")
         return said
 
     def messages(self) -> Iterator[pl.DataFrame]:

@@ -1,4 +1,4 @@
-"""`perflab export --format mcap`: read back with the reader of MCAP itself, and decoded by the definitions in the file."""
+"""`perflab export --format mcap`: read back with MCAP's own reader, and decoded by the definitions in the file."""
 
 from __future__ import annotations
 
@@ -280,9 +280,7 @@ def test_a_row_that_a_killed_process_did_not_finish_is_left_out(run_path: Path) 
         (["--accounting", "original"], "--accounting belongs to --format irobot"),
     ],
 )
-def test_what_cannot_be_asked_is_one_line(
-    arguments: list[str], words: str, run_path: Path, capsys: Captured
-) -> None:
+def test_what_cannot_be_asked_is_one_line(arguments: list[str], words: str, run_path: Path, capsys: Captured) -> None:
     assert export(run_path, *arguments) == 2
     said = capsys.readouterr().err
     assert words in said

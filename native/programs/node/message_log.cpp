@@ -18,8 +18,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::chrono::milliseconds kBetweenLooks{5};
+constexpr std::chrono::milliseconds kBetweenLooks{20};
 constexpr std::size_t kBufferBytes = 256u << 10;
+constexpr std::size_t kLong = 16u << 10;  // what is longer is written as it is, and not put together with others
 constexpr int kNicest = 19;
 
 }  // namespace
@@ -27,9 +28,9 @@ constexpr int kNicest = 19;
 MessageLog::File::File(std::string path) : path_(std::move(path)) { buffer_.reserve(kBufferBytes); }
 
 bool MessageLog::File::append(const void* bytes, std::size_t size) {
-  if (buffer_.size() + size > kBufferBytes && !flush()) return false;
   const std::string_view text(static_cast<const char*>(bytes), size);
-  if (size > kBufferBytes) {
+  if ((size > kLong || buffer_.size() + size > kBufferBytes) && !flush()) return false;
+  if (size > kLong) {
     if (!write(text)) return false;
   } else {
     buffer_ += text;
