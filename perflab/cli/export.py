@@ -50,8 +50,8 @@ def export(
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="irobot, irobot-legacy, performance_test, mcap (Foxglove, PlotJuggler), csv (perflab's tables), or that of "
-            "an installed package.",
+            help="irobot, irobot-legacy, performance_test, csv (perflab's tables), mcap (Foxglove, PlotJuggler), "
+            "or that of an installed package.",
             autocompletion=one_of(_formats),
         ),
     ] = "irobot",

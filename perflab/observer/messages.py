@@ -14,7 +14,6 @@ from pydantic import Field, field_validator
 
 from perflab.condition import Trial
 from perflab.errors import NotAsExpected
-from perflab.formats import messages
 from perflab.native import Native
 from perflab.observer import Artifact, Observation, Observer
 from perflab.parameters import Bytes, Names, Switch
@@ -69,6 +68,8 @@ class Messages(Observer):
 
     @classmethod
     def remarks(cls, directory: Path, threads: Sequence[results.ThreadGroup]) -> Sequence[str]:
+        from perflab.formats import messages
+
         found = messages.read(directory)
         return () if found is None else found.remarks()
 
@@ -90,6 +91,8 @@ class Written(Observation):
         self._directory = directory
 
     def stop(self) -> list[Artifact]:
+        from perflab.formats import messages
+
         found = messages.write_tables(self._directory)
         if found is None:
             return []  # the trial ended before any process had its endpoints

@@ -37,7 +37,7 @@ def decoded(out: Path) -> list[tuple[str, int, int]]:
         ("shm", []),
         ("virtual", []),
         ("cyclonedds", ["--serialization", "every"]),
-        pytest.param("fastdds", ["--intra-process", "on"], marks=pytest.mark.long),
+        pytest.param("fastdds", ["--ipc", "on"], marks=pytest.mark.long),
     ],
 )
 def test_every_message_is_written_down_as_it_was_counted(
