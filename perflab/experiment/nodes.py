@@ -41,8 +41,8 @@ from perflab.units import NS_PER_S, format_duration
 START_LEAD_NS = 400_000_000
 START_LEAD_PER_PROCESS_NS = 5_000_000
 START_LEAD_DISTURBED_NS = 400_000_000  # more, where something is about to make the machine busy
-# More, beside real-time threads of a condition: who starves behind them gets the CPU once in a period of the kernel's fair
-# server or throttling.
+# More, beside real-time threads of a condition: who starves behind them gets the CPU once in a period of the kernel's
+# fair server or throttling.
 START_LEAD_STARVED_NS = 1_100_000_000
 START_LEAD_PER_WAITING_NS = 50_000_000  # more, for each thread beyond the CPUs that wanted one in the last minute
 # And so many times as long as the slowest process took from its launch until it had its endpoints, which tells how fast

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -112,8 +112,10 @@ def killed_again_and_again(run: Run, tmp_path: Path, kills: int, seed: int) -> N
                 found = traces.trials(out)
                 pids = [process.pid if name == "perflab" else VICTIMS[name](found[-1]) for name in victims if found]
                 for pid in pids:
-                    if pid is not None:
-                        kill(pid)
+                    # Who was killed before may have taken it along.
+                    with suppress(ProcessLookupError):
+                        if pid is not None:
+                            kill(pid)
                 process.communicate(timeout=TIMEOUT_S)
             traces.nothing_is_left(out, seen)
             cleaned = run("clean", out)

@@ -116,6 +116,7 @@ observers: [{tracing: {trials: all}}]
 @needs_root
 @pytest.mark.alone
 @pytest.mark.long
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("times", [1, 20])
 def test_a_thread_that_is_starved_on_purpose_is_named_and_without_one_none_is(
     run: Run, tmp_path: Path, times: int
