@@ -33,6 +33,11 @@ class Gate {
     leave(run);
   }
 
+  // False if somebody is inside; otherwise the caller is, until leave().
+  [[nodiscard]] bool try_enter() noexcept {
+    Marks idle = 0;
+    return state_.compare_exchange_strong(idle, kBusy, std::memory_order_acq_rel);
+  }
   // Waits until nobody is inside, and is inside until leave(). Not from within.
   void enter() noexcept {
     while (!enter_as(kBusy)) std::this_thread::yield();

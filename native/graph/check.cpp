@@ -120,9 +120,11 @@ void check_publisher(const Publisher& publisher, message::Formats& messages, con
   reporter.require_none(item, qualified_topic_problem(publisher.topic));
   reporter.require_none(item, type_problem(messages, publisher.type));
   const message::Format& format = *messages.find(publisher.type);
-  reporter.require_none(item, size_problem(messages, publisher.type, publisher.length));
+  const bool sized = publisher.sized;
+  if (sized) reporter.require_none(item, size_problem(messages, publisher.type, publisher.length));
+  if (!sized && !format.variable) reporter.fail(item, "messages of {} are of one size; right would be that", publisher.type);
   if (!format.variable) reporter.require_none(item, size_problem(messages, publisher.type, publisher.size_bytes));
-  if (const std::size_t bytes = format.payload_bytes(publisher.length); bytes != publisher.size_bytes)
+  if (const std::size_t bytes = format.payload_bytes(publisher.length); sized && bytes != publisher.size_bytes)
     reporter.fail(item, "size_bytes is {}; messages of {} with a length of {} have {} bytes", publisher.size_bytes,
                   publisher.type, publisher.length, bytes);
   if (publisher.pass_by == PassBy::kLoaned) reporter.require_none(item, loan_problem(messages, publisher.type));
@@ -202,9 +204,20 @@ class Drivers {
     }
   }
 
-  void finish() const {
+  // `program`: one of the process's own drives what nothing else does.
+  void finish(bool program) const {
     each(ends_, item_, words_.part, [&](const End& end, const Item& here) {
       const std::optional<Item>& driver = drivers_[here.index];
+      if (!driver && program) {
+        if (end.frequency_hz != 0.0)
+          reporter_.fail(here, "frequency_hz of {} is {}; by its program, it is 0", end.*words_.name, end.frequency_hz);
+        return;
+      }
+      if constexpr (requires { end.sized; }) {
+        if (driver && !end.sized)
+          reporter_.fail(here, "{} misses the key 'size', which messages of {} need unless the program publishes them",
+                         end.*words_.name, end.type);
+      }
       if (!driver) {
         reporter_.fail(here, "nothing {} {}; give it a period, or name it in {}", words_.verb,
                        end.*words_.name, words_.where);
@@ -238,6 +251,45 @@ constexpr Drivers<Publisher>::Words kPublisherWords{Part::kPublisher,
 constexpr Drivers<Client>::Words kClientWords{
     Part::kClient, &Client::service,         "requests with client", "requests",
     "requested",   "a client has one timer", "`request` of a timer", "the timer that requests it"};
+constexpr Drivers<ActionClient>::Words kActionClientWords{Part::kActionClient,
+                                                          &ActionClient::action,
+                                                          "sends a goal with action client",
+                                                          "sends a goal to",
+                                                          "sent a goal",
+                                                          "an action client has one timer",
+                                                          "`goal` of a timer",
+                                                          "the timer that sends its goals"};
+
+void check_action_client(const ActionClient& client, message::Formats& messages, const Item& item, const Reporter& reporter) {
+  reporter.require_none(item, qualified_action_problem(client.action));
+  reporter.require_none(item, action_type_problem(messages, client.type));
+  if (client.cancel_after_ns < 0 || client.cancel_after_ns > kLongestDuration)
+    reporter.fail(item, "cancel_after is {}; it must be from 0 to one day", duration_text(client.cancel_after_ns));
+}
+
+void check_action_server(const ActionServer& server, message::Formats& messages, const Item& item, const Reporter& reporter) {
+  reporter.require_none(item, qualified_action_problem(server.action));
+  reporter.require_none(item, action_type_problem(messages, server.type));
+  if (server.duration_ns < 0 || server.duration_ns > kLongestDuration)
+    reporter.fail(item, "duration is {}; it must be from 0 to one day", duration_text(server.duration_ns));
+  if (server.step_ns < kShortestPeriod || server.step_ns > kLongestDuration)
+    reporter.fail(item, "step is {}; it must be at least 1us and at most one day", duration_text(server.step_ns));
+  reporter.require_none(item, work_problem(server.work_ns));
+  if (server.feedback) reporter.require_none(item, feedback_problem(messages, server.type));
+  if (server.reject_every < 0) reporter.fail(item, "reject_every is {}; it must be at least 0", server.reject_every);
+}
+
+// Which goals are cancelled is known by when they were due, one period after the other.
+void check_cancelling(const Node& node, const Item& item, const Reporter& reporter) {
+  each(node.timers, item, Part::kTimer, [&](const Timer& timer, const Item& here) {
+    if (timer.regular()) return;
+    for (const std::size_t index : timer.goal) {
+      if (index >= node.action_clients.size() || node.action_clients[index].cancel_after_ns == 0) continue;
+      reporter.fail(here, "{} cancels its goals, and the timer that sends them has no regular period; remove 'cancel_after', or "
+                    "'arrivals' and 'burst'", node.action_clients[index].action);
+    }
+  });
+}
 
 // Which waitables each timer triggers; several timers may trigger one.
 void check_triggers(const Timer& timer, const Node& node, const Item& here, const Reporter& reporter) {
@@ -263,8 +315,8 @@ void check_waitables(const Node& node, const Item& item, const Reporter& reporte
   });
 }
 
-void check_timers(const Node& node, const Item& item, Drivers<Publisher>& publishers,
-                  Drivers<Client>& clients, const Reporter& reporter) {
+void check_timers(const Node& node, const Item& item, Drivers<Publisher>& publishers, Drivers<Client>& clients,
+                  Drivers<ActionClient>& action_clients, const Reporter& reporter) {
   std::unordered_set<std::string_view> names;
   each(node.timers, item, Part::kTimer, [&](const Timer& timer, const Item& here) {
     if (timer.name.empty() || timer.name.size() > 255) {
@@ -277,6 +329,7 @@ void check_timers(const Node& node, const Item& item, Drivers<Publisher>& publis
     reporter.require_none(here, work_problem(timer.work_ns));
     publishers.add(here, timer.publish);
     clients.add(here, timer.request);
+    action_clients.add(here, timer.goal);
     check_triggers(timer, node, here, reporter);
   });
 }
@@ -334,9 +387,38 @@ void check_reactions(const Node& node, const Item& item, Drivers<Publisher>& pub
   });
 }
 
+void check_program(const Process& process, const Item& here, const Reporter& reporter) {
+  if (!process.program.empty()) reporter.require_none(here, program_problem(process.program));
+  for (const auto& [name, settings] : process.threads.program) {
+    if (process.program.empty())
+      reporter.fail(here, "thread {} is that of a program, and process {} has none; right would be {} or {}", name,
+                    process.name, kExecutorThreads, kMiddlewareThreads);
+    reporter.require_none(here, thread_name_problem(name));
+    reporter.require_none(here, thread_problem(settings));
+  }
+  if (process.ends && process.program.empty())
+    reporter.fail(here, "process {} shall end the measured part, and has no program that could", process.name);
+}
+
+// Who ends the measured part, and within what, go together.
+void check_end(const Graph& graph, const Reporter& reporter) {
+  const auto ender = std::ranges::find_if(graph.processes, &Process::ends);
+  const bool ends = ender != graph.processes.end();
+  if (ends && graph.limit_ns <= 0)
+    reporter.fail({Part::kProcess, static_cast<std::size_t>(ender - graph.processes.begin()), 0, 0},
+                  "process {} ends the measured part, and the graph says no 'limit' after which it has failed; add one, like "
+                  "limit: 60s",
+                  ender->name);
+  if (!ends && graph.limit_ns != 0)
+    reporter.fail({}, "'limit' is for graphs one of whose processes ends the measured part; add 'ends: true' to it, or remove "
+                      "'limit'");
+  if (graph.limit_ns > kLongestDuration) reporter.fail({}, "limit is {}; it must be at most one day", duration_text(graph.limit_ns));
+}
+
 void check_process(const Process& process, std::size_t index, const Reporter& reporter) {
   const Item here{Part::kProcess, index, 0, 0};
   reporter.require_none(here, file_name_problem(process.name));
+  check_program(process, here, reporter);
   if (process.nodes.empty()) {
     reporter.fail(here, "process {} has no nodes; give it at least one", process.name);
   }
@@ -388,6 +470,7 @@ struct Ends {
 };
 using Topic = Ends<Publisher, Subscription>;
 using Service = Ends<Server, Client>;
+using Action = Ends<ActionServer, ActionClient>;
 
 std::map<std::string, Topic> topics_of(const Graph& graph) {
   std::map<std::string, Topic> topics;
@@ -414,6 +497,19 @@ std::map<std::string, Service> services_of(const Graph& graph) {
     });
   });
   return services;
+}
+
+std::map<std::string, Action> actions_of(const Graph& graph) {
+  std::map<std::string, Action> actions;
+  for_each_node(graph, [&](const Node& node, const Item& item) {
+    each(node.action_servers, item, Part::kActionServer, [&](const ActionServer& server, const Item& here) {
+      actions[server.action].offering.emplace_back(&server, here);
+    });
+    each(node.action_clients, item, Part::kActionClient, [&](const ActionClient& client, const Item& here) {
+      actions[client.action].taking.emplace_back(&client, here);
+    });
+  });
+  return actions;
 }
 
 // `what` is the word for it: "topic".
@@ -498,30 +594,38 @@ void check_topics(const Graph& graph, const Reporter& reporter) {
 }
 
 // A request that nobody answers would never be complete, so a client needs a server. A server may be without
-// clients.
-void require_server(const std::string& service, const Service& ends,
-                    const std::map<std::string, Service>& services, const Reporter& reporter) {
+// clients. `what`: "service" or "action".
+template <typename Ends>
+void require_server(std::string_view what, const std::string& name, const Ends& ends, const std::map<std::string, Ends>& all,
+                    const Reporter& reporter) {
+  if (ends.offering.size() > 1) {
+    reporter.fail(ends.offering[1].second, "{0} {1} has a server already, at {2}; {3} {0} has one", what, name,
+                  reporter.place(ends.offering[0].second), what == "action" ? "an" : "a");
+  }
   if (!ends.offering.empty()) return;
   std::vector<std::string_view> served;
-  for (const auto& [name, others] : services) {
-    if (!others.offering.empty()) served.push_back(name);
+  for (const auto& [other, others] : all) {
+    if (!others.offering.empty()) served.push_back(other);
   }
-  const std::string_view near = closest(service, served);
-  reporter.fail(ends.taking.front().second, "the graph has no server of {}; {}", service,
+  const std::string_view near = closest(name, served);
+  reporter.fail(ends.taking.front().second, "the graph has no {}server of {}; {}", what == "action" ? "action " : "", name,
                 near.empty() ? "add one" : fmt::format("did you mean {}?", near));
 }
 
 void check_services(const Graph& graph, const Reporter& reporter) {
   const std::map<std::string, Service> services = services_of(graph);
   for (const auto& [service, ends] : services) {
-    if (ends.offering.size() < 2) continue;
-    reporter.fail(ends.offering[1].second, "service {} has a server already, at {}; a service has one",
-                  service, reporter.place(ends.offering[0].second));
-  }
-  for (const auto& [service, ends] : services) {
-    require_server(service, ends, services, reporter);
+    require_server("service", service, ends, services, reporter);
     check_type("service", service, ends, reporter);
     check_compatibility(service, ends, service_compatibility_problem, "client", "server", reporter);
+  }
+}
+
+void check_actions(const Graph& graph, const Reporter& reporter) {
+  const std::map<std::string, Action> actions = actions_of(graph);
+  for (const auto& [action, ends] : actions) {
+    require_server("action", action, ends, actions, reporter);
+    check_type("action", action, ends, reporter);
   }
 }
 
@@ -565,10 +669,10 @@ void check_names_unique(const Graph& graph, const Reporter& reporter) {
 
 std::size_t count_parts(const Node& node) {
   std::size_t parts = node.publishers.size() + node.subscriptions.size() + node.clients.size() +
-                      node.servers.size() + node.waitables.size() + node.timers.size() +
-                      node.reactions.size();
+                      node.servers.size() + node.action_clients.size() + node.action_servers.size() +
+                      node.waitables.size() + node.timers.size() + node.reactions.size();
   for (const Timer& timer : node.timers)
-    parts += timer.publish.size() + timer.request.size() + timer.trigger.size();
+    parts += timer.publish.size() + timer.request.size() + timer.trigger.size() + timer.goal.size();
   for (const Reaction& reaction : node.reactions) parts += reaction.on.size() + reaction.publish.size();
   return parts;
 }
@@ -602,7 +706,19 @@ std::string service_type_problem(message::Formats& messages, std::string_view ty
   const message::Format* const request = messages.find_request(type);
   if (request == nullptr && messages.find(type) != nullptr)
     return fmt::format("type {} is no service; use one, like stamped1kb", type);
-  return request == nullptr ? unknown("service type", type, "srv", messages.names(true)) : std::string();
+  return request == nullptr ? unknown("service type", type, "srv", messages.names("srv")) : std::string();
+}
+
+std::string action_type_problem(message::Formats& messages, std::string_view type) {
+  if (messages.find_action(type) != nullptr) return {};
+  return unknown("action type", type, "action", messages.names("action"));
+}
+
+std::string feedback_problem(message::Formats& messages, const std::string& type) {
+  const message::Format& format = messages.format_of_part(*messages.find_action(type)->feedback);
+  if (format.stamp == message::Stamp::kHeader) return {};
+  return fmt::format("feedback of {} has no perflab_msgs/Header, by which it is measured; remove 'feedback', or use another type, "
+                     "like stamped", type);
 }
 
 std::string filter_problem(message::Formats& messages, std::string_view type, const std::string& filter) {
@@ -638,6 +754,23 @@ std::string loan_problem(message::Formats& messages, std::string_view type) {
   if (known->type->plain) return {};
   return fmt::format("{} cannot be loaned, it has no fixed size; use shared or unique, or another type",
                      type);
+}
+
+std::string thread_name_problem(std::string_view name) {
+  constexpr std::size_t kKernelKeeps = 15;
+  const bool fits = !name.empty() && name.size() <= kKernelKeeps && std::ranges::all_of(name, [](char c) {
+    return is_digit(c) || c == '_' || (c >= 'a' && c <= 'z');
+  });
+  if (!fits || is_digit(name.front()) || name.front() == '_')
+    return fmt::format("thread name {} is not fit; use 1 to {} of a-z, 0-9 and '_', beginning with a letter", quote(name),
+                       kKernelKeeps);
+  return {};
+}
+
+std::string program_problem(std::string_view program) {
+  if (program.empty()) return "program is empty; name one, like perflab-simulator or ./build/my_node";
+  if (program.size() > 4096 || one_line(program) != program) return "program is no path of one printable line";
+  return {};
 }
 
 std::string thread_problem(const realtime::ThreadSettings& settings) {
@@ -731,8 +864,11 @@ std::string size_problem(message::Formats& messages, std::string_view type, std:
   return {};
 }
 
-void check_node(const Node& node, message::Formats& messages, const Item& item, const Locate& locate) {
+void check_node(const Process& process, const Node& node, message::Formats& messages, const Item& item,
+                const Locate& locate) {
   const Reporter reporter(locate);
+  const bool program = !process.program.empty();
+
   reporter.require_none(item, node_name_problem(node.name));
   reporter.require_none(item, namespace_problem(node.node_namespace));
   each(node.publishers, item, Part::kPublisher,
@@ -747,18 +883,27 @@ void check_node(const Node& node, message::Formats& messages, const Item& item, 
     check_service_end(server, messages, here, reporter);
     reporter.require_none(here, work_problem(server.work_ns));
   });
+  each(node.action_clients, item, Part::kActionClient,
+       [&](const ActionClient& client, const Item& here) { check_action_client(client, messages, here, reporter); });
+  each(node.action_servers, item, Part::kActionServer,
+       [&](const ActionServer& server, const Item& here) { check_action_server(server, messages, here, reporter); });
+  check_cancelling(node, item, reporter);
   check_unique(node.publishers, &Publisher::topic, "publisher", "topic", item, Part::kPublisher, reporter);
   check_unique(node.subscriptions, &Subscription::topic, "subscription", "topic", item, Part::kSubscription,
                reporter);
   check_unique(node.clients, &Client::service, "client", "service", item, Part::kClient, reporter);
   check_unique(node.servers, &Server::service, "server", "service", item, Part::kServer, reporter);
+  check_unique(node.action_clients, &ActionClient::action, "action client", "action", item, Part::kActionClient, reporter);
+  check_unique(node.action_servers, &ActionServer::action, "action server", "action", item, Part::kActionServer, reporter);
   check_waitables(node, item, reporter);
   Drivers<Publisher> publishers(node, node.publishers, item, kPublisherWords, reporter);
   Drivers<Client> clients(node, node.clients, item, kClientWords, reporter);
-  check_timers(node, item, publishers, clients, reporter);
+  Drivers<ActionClient> action_clients(node, node.action_clients, item, kActionClientWords, reporter);
+  check_timers(node, item, publishers, clients, action_clients, reporter);
   check_reactions(node, item, publishers, reporter);
-  publishers.finish();
-  clients.finish();
+  publishers.finish(program);
+  clients.finish(program);
+  action_clients.finish(program);
 }
 
 void check(const Graph& graph, const Locate& locate) {
@@ -769,13 +914,15 @@ void check(const Graph& graph, const Locate& locate) {
   for (std::size_t p = 0; p < graph.processes.size(); ++p) {
     check_process(graph.processes[p], p, reporter);
     for (std::size_t n = 0; n < graph.processes[p].nodes.size(); ++n) {
-      check_node(graph.processes[p].nodes[n], *graph.messages, {Part::kNode, p, n, 0}, locate);
+      check_node(graph.processes[p], graph.processes[p].nodes[n], *graph.messages, {Part::kNode, p, n, 0}, locate);
     }
   }
+  check_end(graph, reporter);
   check_names_unique(graph, reporter);
   check_topics(graph, reporter);
   check_keys(graph, reporter);
   check_services(graph, reporter);
+  check_actions(graph, reporter);
   check_circulation(graph, locate);
 }
 

@@ -18,11 +18,11 @@
 namespace perflab::graph {
 
 inline constexpr std::size_t kMaxNodes = 10'000;
-// Publishers, subscriptions, clients, servers, waitables, timers, reactions and their references, over the
+// Publishers, subscriptions, clients, servers, ends of actions, waitables, timers, reactions and their references, over the
 // whole graph.
 inline constexpr std::size_t kMaxParts = 100'000;
 inline constexpr std::string_view kPartWords =
-    "publishers, subscriptions, clients, servers, waitables, timers and reactions";
+    "publishers, subscriptions, clients, servers, action clients and servers, waitables, timers and reactions";
 inline constexpr std::size_t kMaxEdges = 1'000'000;
 
 inline constexpr std::int64_t kLargestBurst = 100'000;
@@ -38,17 +38,19 @@ enum class Part {
   kSubscription,
   kClient,
   kServer,
+  kActionClient,
+  kActionServer,
   kWaitable,
   kTimer,
   kReaction
 };
-inline constexpr std::size_t kParts = 11;
+inline constexpr std::size_t kParts = 13;
 
 // The list of a process or node that holds such parts, as files call it: "publishers".
 [[nodiscard]] constexpr const char* list_name(Part part) {
   constexpr std::array<const char*, kParts> kNames{"",           "processes",     "executors", "nodes",
                                                    "publishers", "subscriptions", "clients",   "servers",
-                                                   "waitables",  "timers",        "reactions"};
+                                                   "action_clients", "action_servers", "waitables", "timers", "reactions"};
   return kNames[static_cast<std::size_t>(part)];
 }
 
@@ -80,8 +82,9 @@ void check(const Graph& graph, const Locate& locate);
 // check() includes it.
 void check_circulation(const Graph& graph, const Locate& locate);
 
-// The rules that need nothing but the node itself and its types; check() includes them.
-void check_node(const Node& node, message::Formats& messages, const Item& item, const Locate& locate);
+// The rules that need nothing but the node itself, its types, and whether its process has a program; check() includes them.
+void check_node(const Process& process, const Node& node, message::Formats& messages, const Item& item,
+                const Locate& locate);
 
 // What a node counts towards kMaxParts.
 std::size_t count_parts(const Node& node);
@@ -94,6 +97,10 @@ std::string type_problem(message::Formats& messages, std::string_view type);
 
 // The same of the type of a service.
 std::string service_type_problem(message::Formats& messages, std::string_view type);
+// Likewise of an action.
+std::string action_type_problem(message::Formats& messages, std::string_view type);
+// Why a server cannot send feedback that is measured; the type is one.
+std::string feedback_problem(message::Formats& messages, const std::string& type);
 
 // "" where a publisher of the known type `type` may lend its messages.
 std::string loan_problem(message::Formats& messages, std::string_view type);
@@ -110,6 +117,14 @@ inline constexpr std::string_view kLoanedSubscription =
 
 // "" where a timer can tick like that.
 std::string pace_problem(const Timer& timer);
+
+// The threads that every process has, as its `threads` call them; others are those of its program.
+inline constexpr std::string_view kExecutorThreads = "executors";
+inline constexpr std::string_view kMiddlewareThreads = "middleware";
+// "" where a thread of a program may be called so.
+std::string thread_name_problem(std::string_view name);
+// "" where a program may be called so: by its name, or with a path.
+std::string program_problem(std::string_view program);
 
 // "" where policy, priority and CPUs go together.
 std::string thread_problem(const realtime::ThreadSettings& settings);

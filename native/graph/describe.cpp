@@ -88,6 +88,35 @@ std::vector<ServiceDescription> describe_services(const Graph& graph) {
   return result;
 }
 
+std::vector<ActionDescription> describe_actions(const Graph& graph) {
+  std::map<std::string_view, ActionDescription> actions;
+  std::map<std::string_view, const ActionServer*> servers;
+  for_each_node(graph, [&](const Node& node, const Item& /*item*/) {
+    for (const ActionServer& server : node.action_servers) {
+      ActionDescription& action = actions[server.action];
+      action.server = node.qualified_name();
+      action.type = server.type;
+      action.duration_ns = server.duration_ns;
+      servers[server.action] = &server;
+    }
+    for (const ActionClient& client : node.action_clients) {
+      ActionDescription& action = actions[client.action];
+      action.clients.push_back(node.qualified_name());
+      action.goals_per_s += client.frequency_hz;
+    }
+  });
+  std::vector<ActionDescription> result;
+  for (auto& [name, action] : actions) {
+    action.action = name;
+    const ActionServer& server = *servers.at(name);
+    const auto accepted = server.reject_every > 0 ? 1.0 - 1.0 / server.reject_every : 1.0;
+    const auto steps = static_cast<double>((server.duration_ns + server.step_ns - 1) / server.step_ns);
+    if (server.feedback) action.feedback_per_s = action.goals_per_s * accepted * std::max(1.0, steps);
+    result.push_back(std::move(action));
+  }
+  return result;
+}
+
 }  // namespace
 
 Description describe(const Graph& graph) {
@@ -107,6 +136,8 @@ Description describe(const Graph& graph) {
     result.subscriptions += node.subscriptions.size();
     result.clients += node.clients.size();
     result.servers += node.servers.size();
+    result.action_clients += node.action_clients.size();
+    result.action_servers += node.action_servers.size();
     result.waitables += node.waitables.size();
     result.timers += node.timers.size();
     result.reactions += node.reactions.size();
@@ -145,6 +176,7 @@ Description describe(const Graph& graph) {
     result.topics.push_back(std::move(topic));
   }
   result.services = describe_services(graph);
+  result.actions = describe_actions(graph);
   for (const ServiceDescription& service : result.services) result.requests_per_s += service.requests_per_s;
   return result;
 }

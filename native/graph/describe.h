@@ -33,6 +33,16 @@ struct ServiceDescription {
   double request_bytes_per_s = 0.0;  // payload without headers
 };
 
+struct ActionDescription {
+  std::string action;
+  std::string type;
+  std::string server;                // qualified name of its node
+  std::vector<std::string> clients;  // likewise
+  double goals_per_s = 0.0;          // of all clients
+  Nanoseconds duration_ns = 0;       // of each
+  double feedback_per_s = 0.0;       // to all of them, of goals that are accepted and run to their end
+};
+
 struct Description {
   std::size_t processes = 0;
   std::size_t executors = 0;
@@ -42,6 +52,8 @@ struct Description {
   std::size_t subscriptions = 0;
   std::size_t clients = 0;
   std::size_t servers = 0;
+  std::size_t action_clients = 0;
+  std::size_t action_servers = 0;
   std::size_t waitables = 0;
   std::size_t timers = 0;
   std::size_t reactions = 0;
@@ -58,11 +70,12 @@ struct Description {
   double requests_per_s = 0.0;
   std::vector<TopicDescription> topics;      // by name
   std::vector<ServiceDescription> services;  // by name
+  std::vector<ActionDescription> actions;    // likewise
 };
 
 // Rates of a graph that keeps up: a relay or transform sends as many messages as it receives, a fusion as
 // many as its slowest input, a cyclic reaction one per period. Topics published outside of the graph count 0.
-// Requests and replies are in the figures of the services alone.
+// Requests and replies are in the figures of the services alone, and all that actions send in those of the actions.
 Description describe(const Graph& graph);
 
 // Messages that periodic timers deliver over all edges in a run of that length: the sum of floor(duration /

@@ -35,13 +35,13 @@ std::string Draft::place(const Item& item) const {
   return place_in(origin, in_node ? origin.nodes.at(origin.node_of[item.node]) : kNowhere, item);
 }
 
-void NodeAdder::first_copy(const Node& node, const ProcessOrigin& origin, const Field& field,
+void NodeAdder::first_copy(const Process& process, const Node& node, const ProcessOrigin& origin, const Field& field,
                            std::size_t copies) {
   nodes_ += copies;
   parts_ += copies * count_parts(node);
   if (nodes_ > kMaxNodes) field.fail("the graph has more than {} nodes", kMaxNodes);
   if (parts_ > kMaxParts) field.fail("the graph has more than {} {}", kMaxParts, kPartWords);
-  check_node(node, messages_, {Part::kNode, 0, 0, 0},
+  check_node(process, node, messages_, {Part::kNode, 0, 0, 0},
              [&](const Item& item) { return place_in(origin, origin.nodes.back(), item); });
 }
 
@@ -70,6 +70,7 @@ void separate_timer_names(Node& node) {
   };
   separate(&Timer::publish, "");
   separate(&Timer::request, "_request");
+  separate(&Timer::goal, "_goal");
   separate(&Timer::trigger, "_trigger");
 }
 
@@ -83,10 +84,19 @@ std::string read_service_type(const Field& field, message::Formats& messages, st
   return *messages.service_name(written);
 }
 
-void read_size(const Fields& fields, std::string_view key, message::Formats& messages, Sizes written,
+std::string read_action_type(const Field& field, message::Formats& messages, std::string_view written) {
+  field.require_none(action_type_problem(messages, written));
+  return *messages.action_name(written);
+}
+
+void read_size(const Fields& fields, std::string_view key, message::Formats& messages, Sizes written, bool program,
                Publisher& publisher) {
   const message::Format& format = *messages.find(publisher.type);
   const auto field = fields.find(key);
+  if (!field && format.variable && program) {
+    publisher.sized = false;
+    return;
+  }
   if (!field && format.variable)
     fields.fail("the publisher misses the key '{}', which {} needs", key, publisher.type);
   if (field) {

@@ -36,6 +36,9 @@ struct Draft {
   std::string name;
   Serialization serialization = Serialization::kUnspecified;
   bool keyed = false;
+  Nanoseconds limit_ns = 0;
+  std::string own_figures = "{}";   // JSON, as in Graph
+  std::string own_outcomes = "{}";
   std::vector<Process> processes;
   std::vector<ProcessOrigin> origins;  // of the processes
   std::vector<WrittenKeyFigure> key_figures;
@@ -64,7 +67,7 @@ class NodeAdder {
       Node node = make(fields.has("number") ? "_" + std::to_string(copy) : std::string(), written);
       if (copy == 1) {
         origin.nodes.back() = std::move(written);
-        first_copy(node, origin, fields, copies);
+        first_copy(process, node, origin, fields, copies);
       }
       origin.node_of.push_back(origin.nodes.size() - 1);
       process.nodes.push_back(std::move(node));
@@ -72,7 +75,8 @@ class NodeAdder {
   }
 
  private:
-  void first_copy(const Node& node, const ProcessOrigin& origin, const Field& field, std::size_t copies);
+  void first_copy(const Process& process, const Node& node, const ProcessOrigin& origin, const Field& field,
+                  std::size_t copies);
 
   message::Formats& messages_;
   std::size_t nodes_ = 0;
@@ -85,10 +89,11 @@ enum class Sizes { kNumbers, kNumbersOrText };
 // The type that a field names, as message::Format::name.
 std::string read_type(const Field& field, message::Formats& messages, std::string_view written);
 std::string read_service_type(const Field& field, message::Formats& messages, std::string_view written);
+std::string read_action_type(const Field& field, message::Formats& messages, std::string_view written);
 
 // The size of a publisher's messages, as the key says. Without the key: that of its type; a type of variable size then
-// fails.
-void read_size(const Fields& fields, std::string_view key, message::Formats& messages, Sizes written,
+// fails, unless a program may publish them (`program`), which says it with each message.
+void read_size(const Fields& fields, std::string_view key, message::Formats& messages, Sizes written, bool program,
                Publisher& publisher);
 
 // Lists executors by the ids that nodes name, in the order of their first use.
@@ -102,8 +107,8 @@ std::string timer_name(std::string_view written);
 Timer own_timer(std::string name, Nanoseconds period_ns, std::vector<std::size_t> Timer::* acts,
                 std::size_t index);
 
-// A client's own timer that is called like another one of the node gets "_request" behind its name, a
-// waitable's "_trigger". To be called before the timers are added that the file may name.
+// A client's own timer that is called like another one of the node gets "_request" behind its name, an action client's
+// "_goal", a waitable's "_trigger". To be called before the timers are added that the file may name.
 void separate_timer_names(Node& node);
 
 // The readers of the two formats; `default_name` is the graph's name where the file gives none.

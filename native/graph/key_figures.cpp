@@ -16,17 +16,6 @@ namespace {
 
 constexpr std::size_t kMaxName = 40;
 
-// Names are those of metrics: `hot_path.p99`.
-std::string name_problem(std::string_view name) {
-  const auto is_lower = [](char c) { return c >= 'a' && c <= 'z'; };
-  const bool good = !name.empty() && name.size() <= kMaxName && is_lower(name.front()) &&
-                    std::ranges::all_of(name, [&](char c) { return is_lower(c) || is_digit(c) || c == '_'; });
-  if (good) return "";
-  return fmt::format(
-      "the key figure {} needs another name: a lower-case letter, then at most {} of a to z, 0 to 9 and _",
-      quote(name), kMaxName - 1);
-}
-
 // One name or a list of them, with their places. `what` names one: "node".
 std::vector<WrittenName> read_names(const Field& field, std::string_view what) {
   const std::string item_name = fmt::format("a {} in {}", what, field.name());
@@ -224,12 +213,21 @@ class Resolver {
 
 }  // namespace
 
+std::string figure_name_problem(std::string_view what, std::string_view name) {
+  const auto is_lower = [](char c) { return c >= 'a' && c <= 'z'; };
+  const bool good = !name.empty() && name.size() <= kMaxName && is_lower(name.front()) &&
+                    std::ranges::all_of(name, [&](char c) { return is_lower(c) || is_digit(c) || c == '_'; });
+  if (good) return "";
+  return fmt::format("the {} {} needs another name: a lower-case letter, then at most {} of a to z, 0 to 9 and _", what,
+                     quote(name), kMaxName - 1);
+}
+
 std::vector<WrittenKeyFigure> read_key_figures(const Field& field) {
   field.require(Kind::kMapping);
   std::vector<WrittenKeyFigure> figures;
   for (std::size_t i = 0; i < field.value().keys.size(); ++i) {
     const Key& name = field.value().keys[i];
-    if (const std::string problem = name_problem(name.text); !problem.empty()) {
+    if (const std::string problem = figure_name_problem("key figure", name.text); !problem.empty()) {
       field.document().fail(name.offset, problem);
     }
     figures.push_back(read_key_figure({field.document(), field.value().items[i], "key figure"}));

@@ -28,6 +28,9 @@ struct WrittenKeyFigure {
   WrittenName to;               // of a path
 };
 
+// "" where what a trial is judged by may be called so: as metrics are, `hot_path.p99`. `what` it is: "key figure".
+std::string figure_name_problem(std::string_view what, std::string_view name);
+
 // The mapping at `key_figures`.
 std::vector<WrittenKeyFigure> read_key_figures(const Field& field);
 

@@ -5,13 +5,17 @@
 #include <map>
 
 #include "graph/check.h"
-#include "graph/live_parts.h"
+#include "graph/live_timers.h"
 
 namespace perflab::graph {
 namespace {
 
 // A condition keeps its mean rate through short stalls of its own thread, and still ends with its trial.
 constexpr Nanoseconds kMadeUpFor = 100'000'000;
+
+// Servers of actions look at their goals for so long after the last ones should have ended: those that came late on a busy
+// machine end as well.
+constexpr Nanoseconds kWorkedOnFor = 10 * kNanosecondsPerSecond;
 
 // What an executor's thread is called: after its node, and how many more there are ("montreal+9").
 std::string thread_name(const Executor& executor, const std::vector<std::string>& nodes, bool after_nodes) {
@@ -112,6 +116,13 @@ GraphIndex::GraphIndex(const Graph& graph, std::optional<std::size_t> process) {
     }
     for (const Server& server : node.servers) services[server.service].server = &node;
     for (const Client& client : node.clients) ++services[client.service].clients;
+    for (const ActionServer& server : node.action_servers) {
+      ActionEnds& ends = actions[server.action];
+      ends.server = &node;
+      ends.settings = &server;
+      ends.feedback = server.feedback;
+    }
+    for (const ActionClient& client : node.action_clients) actions[client.action].clients.push_back(&node);
     if (!node.condition.empty()) conditions.insert(node.condition);
   });
   for_each_node(graph, [&](const Node& node, const Item& /*item*/) {
@@ -124,6 +135,9 @@ GraphIndex::GraphIndex(const Graph& graph, std::optional<std::size_t> process) {
     if (process && *process != item.process) return;
     publishers += node.publishers.size();
     clients += node.clients.size();
+    action_clients += node.action_clients.size();
+    for (const ActionClient& client : node.action_clients) feedback_edges += actions.at(client.action).feedback ? 1 : 0;
+    for (const ActionServer& server : node.action_servers) feedback_publishers += server.feedback ? 1 : 0;
     for (const Subscription& subscription : node.subscriptions) {
       edges += topics.at(subscription.topic).publishers.size();
     }
@@ -133,7 +147,7 @@ GraphIndex::GraphIndex(const Graph& graph, std::optional<std::size_t> process) {
 RecordingNeeds recording_needs(const Graph& graph, std::optional<std::size_t> process,
                                const LiveSettings::Recording& recording) {
   const GraphIndex index(graph, process);
-  RecordingNeeds needs{{index.edges + index.clients, index.publishers}, 0};
+  RecordingNeeds needs{{index.edges + index.feedback_edges + index.clients, index.publishers}, 0};
   for (const std::string& topic : recording.topics) {
     if (index.topics.contains(topic) || index.services.contains(topic)) continue;
     throw BadInput("messages: the graph has no topic or service '" + topic + "'");
@@ -194,6 +208,7 @@ void LiveGraph::build_process(std::size_t index, const Process& process) {
     Place place = places.at(node.executor);
     place.group = groups_++;
     place.participant = nodes_placed++ % static_cast<std::size_t>(process.participants);
+    if (!process.program.empty()) program_nodes_.emplace_back(&node, place);
     build_node(place, node);
   }
 }
@@ -241,7 +256,7 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
     const PassBy pass_by = settings_.pass_by.value_or(publisher.pass_by);
     runtime::Publisher& endpoint = runtime_.create_publisher(
         settings_of(publisher, pass_by, shared_->index.filters_of(publisher), 0));
-    publishers_.push_back(std::make_unique<LivePublisher>(*shared_, node, publisher, pass_by, endpoint,
+    publishers_.push_back(std::make_unique<LivePublisher>(*shared_, node, publisher, pass_by, endpoint, triggers[i] > 0,
                                                           concurrent && triggers[i] > 1,
                                                           static_cast<std::uint32_t>(publishers_.size())));
     publishers_made.push_back(runtime_.clock().now());
@@ -280,15 +295,20 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
   }
   const std::size_t first_client = clients_.size();
   const std::vector<Nanoseconds> clients_made = build_services(place, node);
+  const std::size_t first_action_client = action_clients_.size();
+  const std::vector<Nanoseconds> action_clients_made = build_actions(place, node);
   const std::size_t first_waitable = waitables_.size();
   build_waitables(place, node);
   for (const Timer& timer : node.timers) {
     // An application creates a publisher and then its timer, before it goes on with the next.
-    Nanoseconds created_ns = timer.publish.empty() && timer.request.empty() ? runtime_.clock().now() : 0;
+    const bool alone = timer.publish.empty() && timer.request.empty() && timer.goal.empty();
+    Nanoseconds created_ns = alone ? runtime_.clock().now() : 0;
     for (const std::size_t index : timer.publish) created_ns = std::max(created_ns, publishers_made[index]);
     for (const std::size_t index : timer.request) created_ns = std::max(created_ns, clients_made[index]);
+    for (const std::size_t index : timer.goal) created_ns = std::max(created_ns, action_clients_made[index]);
     timers_.push_back(std::make_unique<LiveTimer>(timer, chosen(publishers_, first_publisher, timer.publish),
                                                   chosen(clients_, first_client, timer.request),
+                                                  chosen(action_clients_, first_action_client, timer.goal),
                                                   chosen(waitables_, first_waitable, timer.trigger),
                                                   build_loops(node, timer, first_subscription), runtime_));
     build_timer(place, node,
@@ -300,6 +320,7 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
                  .skip_missed = timer.overrun == Overrun::kSkip,
                  .priority = timer.priority},
                 timer.phase, phases_.of(timer, created_ns), *timers_.back());
+    build_cancelling(place, node, timer, phases_.of(timer, created_ns), first_action_client);
   }
 }
 
@@ -327,11 +348,68 @@ void LiveGraph::build_timer(const Place& place, const Node& node, runtime::Timer
   timer.group = place.group;
   timer.from_ns = -settings_.warmup_ns;
   timer.until_ns = settings_.duration_ns;
-  if (!settings_.ends_by_itself())
-    timer.end = timer_ends_.emplace_back(std::make_unique<runtime::TimerEnd>()).get();
+  timer.end = timer_ends_.emplace_back(std::make_unique<runtime::TimerEnd>()).get();
+  if (settings_.ends_by_itself()) timer.end->until_ns.store(settings_.duration_ns, std::memory_order_relaxed);
   timer.made_up_for_ns = node.condition.empty() ? 0 : kMadeUpFor;
   timer.shift_ns = offset_ns == 0 ? 0 : offset_ns - timer.period_ns * timer.burst;
   runtime_.create_timer(place.executor, timer, handler);
+}
+
+void LiveGraph::build_follower(const Place& place, runtime::TimerSettings timer, Nanoseconds offset_ns, Nanoseconds after_ns,
+                               runtime::TimerHandler& handler) {
+  timer.group = place.group;
+  timer.from_ns = -settings_.warmup_ns;
+  timer.end = follower_ends_.emplace_back(std::make_unique<runtime::TimerEnd>()).get();
+  timer.shift_ns = offset_ns == 0 ? 0 : offset_ns - timer.period_ns;
+  timer.until_ns = settings_.duration_ns + after_ns - timer.shift_ns;
+  runtime_.create_timer(place.executor, timer, handler);
+}
+
+std::vector<Nanoseconds> LiveGraph::build_actions(const Place& place, const Node& node) {
+  const auto settings = [&](const std::string& action, const std::string& type, int priority) {
+    return runtime::ActionSettings{.process = static_cast<int>(place.process),
+                                   .participant = place.participant,
+                                   .group = place.group,
+                                   .action = action,
+                                   .types = shared_->messages.find_action(type),
+                                   .priority = priority};
+  };
+  const bool program = std::ranges::any_of(program_nodes_, [&](const auto& entry) { return entry.first == &node; });
+  for (const ActionServer& server : node.action_servers) {
+    action_servers_.push_back(std::make_unique<LiveActionServer>(*shared_, node, server, runtime_));
+    LiveActionServer& handler = *action_servers_.back();
+    handler.attach(runtime_.create_action_server(
+        place.executor, settings(server.action, server.type, server.priority), handler));
+    if (program) continue;
+    build_follower(place, {.name = node.name + "_step", .period_ns = server.step_ns, .priority = server.priority}, 0,
+                   server.duration_ns + kWorkedOnFor, handler);
+  }
+  std::vector<bool> driven(node.action_clients.size(), false);
+  for (const Timer& timer : node.timers) {
+    for (const std::size_t index : timer.goal) driven.at(index) = true;
+  }
+  std::vector<Nanoseconds> made;
+  for (std::size_t i = 0; i < node.action_clients.size(); ++i) {
+    const ActionClient& client = node.action_clients[i];
+    if (shared_->index.actions.at(client.action).server == nullptr)
+      throw BadInput("graph: action " + client.action + " has no server");
+    action_clients_.push_back(std::make_unique<LiveActionClient>(*shared_, node, client, settings_, driven[i]));
+    action_clients_.back()->attach(runtime_.create_action_client(
+        place.executor, settings(client.action, client.type, client.priority), *action_clients_.back()));
+    made.push_back(runtime_.clock().now());
+  }
+  return made;
+}
+
+void LiveGraph::build_cancelling(const Place& place, const Node& node, const Timer& timer, Nanoseconds offset_ns,
+                                 std::size_t first_action_client) {
+  for (const std::size_t index : timer.goal) {
+    const ActionClient& client = node.action_clients[index];
+    if (client.cancel_after_ns == 0) continue;
+    build_follower(place, {.name = timer.name + "_cancel", .period_ns = timer.period_ns, .priority = client.priority},
+                   (offset_ns + client.cancel_after_ns) % timer.period_ns, client.cancel_after_ns,
+                   *action_clients_.at(first_action_client + index));
+  }
 }
 
 std::vector<Nanoseconds> LiveGraph::build_services(const Place& place, const Node& node) {
@@ -365,7 +443,7 @@ std::vector<Nanoseconds> LiveGraph::build_services(const Place& place, const Nod
     if (shared_->index.services.at(client.service).server == nullptr)
       throw BadInput("graph: service " + client.service + " has no server");
     clients_.push_back(std::make_unique<LiveClient>(
-        *shared_, node, client, settings_, runtime::concurrent_callbacks(place.kind) && triggers[i] > 1));
+        *shared_, node, client, settings_, triggers[i] > 0, runtime::concurrent_callbacks(place.kind) && triggers[i] > 1));
     clients_.back()->attach(runtime_.create_client(
         place.executor, settings(client.service, client.type, client.qos, client.priority), *clients_.back()));
     made.push_back(runtime_.clock().now());

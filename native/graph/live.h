@@ -15,12 +15,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "graph/ends.h"
 #include "graph/model.h"
 #include "graph/phase.h"
 #include "measure/loops.h"
@@ -40,6 +42,7 @@ struct LiveSettings {
   bool measure_dispatch = false;
   bool measure_work = false;
   bool measure_loops = false;  // of timers whose messages come back to their nodes
+  bool real_time = true;  // else the runtime says when nothing is left to happen
   bool structs = false;  // every message is encoded from a struct and decoded into one; else encoded once, before the start
   bool times_encoding = true;  // the runtime says how long that takes
   bool source_timestamps = true;  // ... and gives messages those that it is given; else of its own, which are no earlier
@@ -138,6 +141,8 @@ struct ServiceView {
   std::size_t size_bytes;  // of a request's payload
   const measure::PublisherRecorder* requests;
   const measure::EdgeRecorder* replies;  // latency: the round trip from the stamp of the request
+  // Of a part of an action: what the replies said ("accepted", "succeeded"), how often.
+  std::map<std::string, std::uint64_t> answers;
 };
 
 // Of the measured part, by when triggers were due: triggers = executed + coalesced, once all are answered.
@@ -208,7 +213,25 @@ class LiveGraph {
   // names of types differ, and does where only what they stand for differs. Asks the middleware for all that it knows.
   [[nodiscard]] std::vector<std::string> type_differences();
 
-  // Messages with an intended time after `measured_from` count.
+  // The ends of a process that has a program, by qualified node and name; what nothing else in the graph drives. Each throws
+  // BadInput, with what there is, where there is none. Before the start.
+  PublisherEnd& publisher_end(const std::string& node, const std::string& topic);
+  SubscriptionEnd& subscription_end(const std::string& node, const std::string& topic);
+  ClientEnd& client_end(const std::string& node, const std::string& service);
+  ServerEnd& server_end(const std::string& node, const std::string& service);
+  ActionClientEnd& action_client_end(const std::string& node, const std::string& action);
+  ActionServerEnd& action_server_end(const std::string& node, const std::string& action);
+  // An action server of a program that nobody handles goals for; empty: there is none.
+  [[nodiscard]] std::string unhandled_action_server() const;
+  // RIHS01 of a type of the graph.
+  [[nodiscard]] std::string type_hash(const message::Type& type) const;
+  // A timer of a program in the executor of a node, which calls `on_tick` with when it was due; it throws nothing.
+  void add_timer(const std::string& node, const std::string& name, Nanoseconds period_ns, bool skip_missed,
+                 std::function<void(Nanoseconds due_ns)> on_tick);
+
+  // Messages with an intended time after that instant count. From here on a program may publish.
+  void measure_from(Nanoseconds instant);
+  // Likewise, where that has not been said; and handlers run.
   void start(Nanoseconds measured_from);
   // Nothing is due later than that, where the measured part has no end by itself. Once, after start().
   void end_at(Nanoseconds at_ns) noexcept;
@@ -247,7 +270,10 @@ class LiveGraph {
   class LiveReaction;
   class LiveClient;
   class LiveServer;
+  class LiveActionClient;
+  class LiveActionServer;
   class LiveWaitable;
+  class ProgramTimer;
   struct Shared;
   // Where a node's callbacks run.
   struct Place {
@@ -258,11 +284,18 @@ class LiveGraph {
     runtime::ExecutorKind kind;
   };
 
+  // Of a program, by the name of its node. Throws BadInput.
+  [[nodiscard]] std::pair<const Node*, Place> node_of(const std::string& name) const;
   std::vector<std::string> differing(bool too_many_only);
   void build_process(std::size_t index, const Process& process);
   void build_node(const Place& place, const Node& node);
   // Returns when each client was created.
   std::vector<Nanoseconds> build_services(const Place& place, const Node& node);
+  // Likewise.
+  std::vector<Nanoseconds> build_actions(const Place& place, const Node& node);
+  // What cancels the goals of a client that a timer sends.
+  void build_cancelling(const Place& place, const Node& node, const Timer& timer, Nanoseconds offset_ns,
+                        std::size_t first_action_client);
   void build_waitables(const Place& place, const Node& node);
   // A recorder for a timer whose messages come back to subscriptions of its node, which are from `first` on; null for
   // another one, and where loops are not measured.
@@ -270,6 +303,9 @@ class LiveGraph {
   // `timer` says what is of the graph: its name, and how often it ticks.
   void build_timer(const Place& place, const Node& node, runtime::TimerSettings timer, Phase phase,
                    Nanoseconds offset_ns, runtime::TimerHandler& handler);
+  // One that goes on for so long after the measured part, since what began in it goes on; nobody waits for its end.
+  void build_follower(const Place& place, runtime::TimerSettings timer, Nanoseconds offset_ns, Nanoseconds after_ns,
+                      runtime::TimerHandler& handler);
   // Of the workload's own edges.
   const measure::Histogram& merge(const measure::Histogram& (measure::EdgeRecorder::*figure)()
                                       const noexcept);
@@ -284,9 +320,14 @@ class LiveGraph {
   std::vector<std::unique_ptr<LiveReaction>> reactions_;
   std::vector<std::unique_ptr<LiveClient>> clients_;
   std::vector<std::unique_ptr<LiveServer>> servers_;
+  std::vector<std::unique_ptr<LiveActionClient>> action_clients_;
+  std::vector<std::unique_ptr<LiveActionServer>> action_servers_;
   std::vector<std::unique_ptr<LiveWaitable>> waitables_;
   std::vector<std::unique_ptr<LiveTimer>> timers_;
-  std::vector<std::unique_ptr<runtime::TimerEnd>> timer_ends_;  // where the measured part has none by itself
+  std::vector<std::unique_ptr<ProgramTimer>> program_timers_;
+  std::vector<std::pair<const Node*, Place>> program_nodes_;
+  std::vector<std::unique_ptr<runtime::TimerEnd>> timer_ends_;  // where the measured part has none by itself, or there are followers
+  std::vector<std::unique_ptr<runtime::TimerEnd>> follower_ends_;
   bool ended_ = false;                                          // end_at()
   Nanoseconds measured_from_ = 0;
   std::vector<TimerView> timer_views_;

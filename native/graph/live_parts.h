@@ -1,5 +1,5 @@
-// What a LiveGraph is made of: its publishers, subscriptions, reactions, clients, servers, waitables and
-// timers.
+// What a LiveGraph is made of: its publishers, subscriptions, reactions, clients, servers and waitables. Actions and timers are
+// in headers of their own.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include <new>
 #include <set>
 
+#include "graph/ends.h"
 #include "graph/live.h"
 #include "graph/schedule.h"
 #include "message/format.h"
@@ -61,7 +62,19 @@ struct ServiceEnds {
   std::size_t clients = 0;
 };
 
-// The ends of all topics and services, and how many recorders the processes of this LiveGraph need.
+// The server of an action and its clients, over all processes.
+struct ActionEnds {
+  const Node* server = nullptr;
+  const ActionServer* settings = nullptr;
+  bool feedback = false;  // it is recorded
+  std::vector<const Node*> clients;
+
+  [[nodiscard]] std::uint16_t number_of(const Node& client) const {
+    return static_cast<std::uint16_t>(std::ranges::find(clients, &client) - clients.begin());
+  }
+};
+
+// The ends of all topics, services and actions, and how many recorders the processes of this LiveGraph need.
 struct GraphIndex {
   GraphIndex(const Graph& graph, std::optional<std::size_t> process);
 
@@ -82,6 +95,7 @@ struct GraphIndex {
 
   std::map<std::string, TopicEnds> topics;
   std::map<std::string, ServiceEnds> services;
+  std::map<std::string, ActionEnds> actions;
   std::set<std::string> conditions;
   std::map<const Publisher*, std::size_t> scheduled;  // of all processes, numbered alike in each
   // Where a publisher leaves behind which of its messages a filter wants, numbered after these.
@@ -89,6 +103,11 @@ struct GraphIndex {
   std::size_t edges = 0;
   std::size_t publishers = 0;
   std::size_t clients = 0;
+  std::size_t feedback_edges = 0;
+  std::size_t feedback_publishers = 0;
+  std::size_t action_clients = 0;
+
+  static constexpr std::size_t kActionParts = 3;  // of a client, at most
 };
 
 // What an edge or service between two nodes records.
@@ -110,12 +129,15 @@ struct LiveGraph::Shared {
         source_timestamps(settings.source_timestamps),
         index(graph, process),
         schedule(index.scheduled.size() + index.filtered.size(), settings.schedule_descriptor),
-        memory(index.edges + index.clients, index.publishers + index.clients),
+        memory(index.edges + index.feedback_edges + index.clients + GraphIndex::kActionParts * index.action_clients,
+               index.publishers + index.feedback_publishers + index.clients + GraphIndex::kActionParts * index.action_clients),
         clock(the_clock),
         events(event_queue),
         ring(settings.recording ? message_ring : nullptr),
         recording(settings.recording.value_or(LiveSettings::Recording{})),
-        clients(static_cast<std::uint32_t>(index.edges)) {}
+        feedback_edges(static_cast<std::uint32_t>(index.edges)),
+        clients(static_cast<std::uint32_t>(index.edges + index.feedback_edges)),
+        action_parts(static_cast<std::uint32_t>(index.edges + index.feedback_edges + index.clients)) {}
 
   // Where messages of the workload on that topic or service are written down; null: nowhere.
   [[nodiscard]] measure::MessageRing* ring_of(const std::string& topic, bool own) const {
@@ -189,12 +211,24 @@ struct LiveGraph::Shared {
   measure::MessageEventQueue& events;
   measure::MessageRing* ring;
   LiveSettings::Recording recording;
+  // Numbered one after the other.
   std::uint32_t edges = 0;
-  std::uint32_t clients;  // numbered after the edges
+  std::uint32_t feedback_edges;
+  std::uint32_t clients;
+  std::uint32_t action_parts;
   std::atomic<std::uint64_t> foreign{0};
   std::atomic<std::uint64_t> malformed{0};
   std::atomic<std::uint64_t> forgotten{0};
   std::atomic<std::uint64_t> unwanted{0};
+  std::atomic<std::uint64_t> forgotten_requests{0};  // of servers of programs
+
+  // What a program may send: from measure_from() on, and what is due no later than the end of the measured part. A due time
+  // that has not come yet becomes now.
+  [[nodiscard]] bool may_send(Nanoseconds& due_ns) const noexcept {
+    due_ns = std::min(due_ns, clock.now());
+    return due_ns <= sent_until.load(std::memory_order_acquire);
+  }
+  std::atomic<Nanoseconds> sent_until{kUnknownTime};
 };
 
 // The bytes of a message that change from one to the next: its stamp and, where that stands in front, what is before it.
@@ -273,6 +307,7 @@ class Sender {
     Schedule* schedule = nullptr;  // where messages leave behind when they were due; null: they say so themselves
     std::size_t scheduled = 0;     // where in it
     bool tells_current = false;    // current() holds while `publish` runs
+    bool filled = true;            // its own message has content; of a program's it has none yet
   };
 
   Sender(measure::RecorderMemory& memory, const measure::Clock& clock, const message::Format& format,
@@ -291,7 +326,7 @@ class Sender {
     }
     if (!settings.structs) return;
     object_.emplace(*format.type);
-    message::fill(*object_, settings.length);
+    if (settings.filled) message::fill(*object_, settings.length);
   }
 
   // Sends the sender's own message. `prepare(message)` and `publish(message)` are those of the endpoint.
@@ -306,23 +341,25 @@ class Sender {
   // The same as a struct. `prepare(object)` and `publish(codec, object, source_timestamp_ns,
   // serialize_ns)` are those of the endpoint.
   template <typename Prepare, typename Publish>
-  void send_object(Nanoseconds intended_ns, const Prepare& prepare, const Publish& publish) noexcept {
+  bool send_object(Nanoseconds intended_ns, const Prepare& prepare, const Publish& publish) noexcept {
     const auto lock = guard_.lock();
     if (key_at_ > 0) [[unlikely]] {
       const message::Key::Number& number = *format_.key->number();
       number.write(next_instance(), static_cast<std::byte*>(object_->data()) + number.offset);
     }
-    send_prepared(intended_ns, prepare, publish);
+    return send_prepared(intended_ns, prepare, publish);
   }
 
-  // Sends a struct of this type that was received. False if there is no memory for a copy of it.
+  // Sends a struct of this type that was received. False if there is no memory for a copy of it, or it was not sent.
   template <typename Prepare, typename Publish>
   bool relay_object(const message::Header& header, const void* received, const Prepare& prepare,
                     const Publish& publish) noexcept {
     const auto lock = guard_.lock();
-    if (!message::assign(*format_.type, received, object_->data())) return false;
-    send_prepared(header.intended_ns, prepare, publish);
-    return true;
+    if (!message::assign(*format_.type, received, object_->data())) {
+      recorder_.record_write_error(header.intended_ns);
+      return false;
+    }
+    return send_prepared(header.intended_ns, prepare, publish);
   }
 
   // Sends a message of this type that was received, with a stamp of its own. False if the bytes are none.
@@ -352,6 +389,8 @@ class Sender {
   [[nodiscard]] const std::vector<Wanted>& wanted() const noexcept { return wanted_; }
   [[nodiscard]] measure::PublisherRecorder& recorder() noexcept { return recorder_; }
   [[nodiscard]] const measure::PublisherRecorder& recorder() const noexcept { return recorder_; }
+  // Its own message as a struct.
+  [[nodiscard]] void* object() noexcept { return object_->data(); }
   void record_loops(measure::LoopRecorder& loops) noexcept { loops_ = &loops; }
   // Every message that was sent goes there too, as of the publisher of this number.
   void write_down(measure::MessageRing& ring, std::uint32_t number, bool contents) noexcept {
@@ -403,13 +442,13 @@ class Sender {
   }
 
   template <typename Prepare, typename Publish>
-  void send_prepared(Nanoseconds intended_ns, const Prepare& prepare, const Publish& publish) noexcept {
+  bool send_prepared(Nanoseconds intended_ns, const Prepare& prepare, const Publish& publish) noexcept {
     const std::uint64_t sequence = recorder_.next_sequence(intended_ns);
     message::Header header = next_header(intended_ns, settings_.size_bytes, sequence);
     void* const object = prepare(*object_);
     if (object == nullptr) {
       recorder_.record_write_error(intended_ns);
-      return;
+      return false;
     }
     if (!wanted_.empty()) [[unlikely]] {
       format_.stamp_object(header, object);
@@ -421,18 +460,19 @@ class Sender {
     Nanoseconds serialize_ns = kUnknownTime;
     if (!publish(format_.codec, object, source_timestamp_ns, serialize_ns)) {
       recorder_.record_write_error(intended_ns);
-      return;
+      return false;
     }
     const Nanoseconds returned_ns = clock_.now();
     recorder_.record_sent({intended_ns, header.published_ns, sequence}, returned_ns, serialize_ns);
     count_wanted(intended_ns);
     if (loops_ != nullptr) loops_->record_sent(intended_ns, header.published_ns, returned_ns);
-    if (ring_ == nullptr) return;
+    if (ring_ == nullptr) return true;
     // What was sent may have been given away; the sender's own struct says the same but for the stamp.
     format_.stamp_object(header, object_->data());
     ring_->put(row_of(intended_ns, header, sequence, returned_ns, serialize_ns),
                contents_ ? format_.codec.encoded_size(object_->data()) : 0,
                [this](std::span<std::uint8_t> to) { static_cast<void>(format_.codec.encode(object_->data(), to)); });
+    return true;
   }
 
   [[nodiscard]] measure::PublicationRow row_of(Nanoseconds intended_ns, const message::Header& header, std::uint64_t sequence,
@@ -506,7 +546,7 @@ class Sender {
   Guard guard_;
 };
 
-class LiveGraph::LivePublisher {
+class LiveGraph::LivePublisher final : public PublisherEnd {
   // What the endpoint does with a message of the sender's.
   auto prepare() noexcept {
     return [this](const runtime::Outgoing& message) { return endpoint_.prepare(message); };
@@ -525,14 +565,17 @@ class LiveGraph::LivePublisher {
   }
 
  public:
+  // `driven`: by a timer or reaction of the graph, else by a program.
   LivePublisher(Shared& shared, const Node& node, const Publisher& publisher, PassBy asked,
-                runtime::Publisher& endpoint, bool concurrent, std::uint32_t number)
-      : shared_(shared),
+                runtime::Publisher& endpoint, bool driven, bool concurrent, std::uint32_t number)
+      : driven_(driven),
+        shared_(shared),
         node_(node),
         publisher_(publisher),
+        format_(*shared.messages.find(publisher.type)),
         asked_(asked),
         endpoint_(endpoint),
-        sender_(shared.memory, shared.clock, *shared.messages.find(publisher.type),
+        sender_(shared.memory, shared.clock, format_,
                 {.length = publisher.length,
                  .instances = publisher.instances,
                  .size_bytes = publisher.size_bytes,
@@ -544,10 +587,10 @@ class LiveGraph::LivePublisher {
                  .times_encoding = shared.times_encoding,
                  .source_timestamps = shared.source_timestamps,
                  .schedule = shared.index.schedule_of(publisher) ? &shared.schedule : nullptr,
-                 .scheduled = shared.index.schedule_of(publisher).value_or(0)}) {
-    const message::Format& format = *shared.messages.find(publisher.type);
+                 .scheduled = shared.index.schedule_of(publisher).value_or(0),
+                 .filled = driven}) {
     for (const std::string& filter : shared.index.filters_of(publisher))
-      sender_.add_filter(shared.messages.filter(format, filter), shared.schedule,
+      sender_.add_filter(shared.messages.filter(format_, filter), shared.schedule,
                          shared.index.filtered.at({&publisher, filter}));
     measure::MessageRing* const ring = shared.ring_of(publisher.topic, node.condition.empty());
     if (ring != nullptr) sender_.write_down(*ring, number, shared.recording.contents);
@@ -565,16 +608,28 @@ class LiveGraph::LivePublisher {
   // Sends another message of the same type.
   void relay(const message::Header& header, const runtime::Delivery& delivery) noexcept {
     if (shared_.structs) {
-      if (!sender_.relay_object(header, delivery.object, prepare_object(), send_object()))
-        sender_.recorder().record_write_error(header.intended_ns);
+      static_cast<void>(sender_.relay_object(header, delivery.object, prepare_object(), send_object()));
     } else if (!sender_.relay(header, delivery.bytes, prepare(), send())) {
       shared_.malformed.fetch_add(1, std::memory_order_relaxed);
     }
   }
 
+  // Those of a program; it has structs alone.
+  [[nodiscard]] void* message() noexcept override { return sender_.object(); }
+  bool publish_due(Nanoseconds due_ns) noexcept override {
+    return shared_.may_send(due_ns) && sender_.send_object(due_ns, prepare_object(), send_object());
+  }
+  bool publish_copy(const void* message, Nanoseconds due_ns) noexcept override {
+    return shared_.may_send(due_ns) &&
+           sender_.relay_object({.intended_ns = due_ns}, message, prepare_object(), send_object());
+  }
+  [[nodiscard]] const message::Format& format() const noexcept override { return format_; }
+  [[nodiscard]] bool driven() const noexcept { return driven_; }
+
   [[nodiscard]] WriterName name() const {
     return {node_.qualified_name(), publisher_.topic, endpoint_.identity()};
   }
+  [[nodiscard]] const std::string& end_name() const noexcept { return publisher_.topic; }
   [[nodiscard]] const Node& node() const noexcept { return node_; }
   [[nodiscard]] const TopicEnds& ends() const { return shared_.index.topics.at(publisher_.topic); }
   [[nodiscard]] std::size_t expected() const { return ends().subscriptions; }
@@ -601,9 +656,11 @@ class LiveGraph::LivePublisher {
   void record_loops(measure::LoopRecorder& loops) noexcept { sender_.record_loops(loops); }
 
  private:
+  const bool driven_;
   Shared& shared_;
   const Node& node_;
   const Publisher& publisher_;
+  const message::Format& format_;
   PassBy asked_;
   runtime::Publisher& endpoint_;
   Sender sender_;
@@ -674,7 +731,7 @@ class LiveGraph::LiveReaction final : public runtime::TimerHandler {
   Guard guard_;
 };
 
-class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
+class LiveGraph::LiveSubscription final : public runtime::MessageHandler, public SubscriptionEnd {
  public:
   LiveSubscription(Shared& shared, const Node& node, const Subscription& subscription,
                    const LiveSettings& settings)
@@ -688,7 +745,8 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
           end, own, number, shared.ring_of(subscription.topic, own), shared.index.schedule_of(*end.publisher), {},
           filter_ == nullptr ? 0 : shared.index.filtered.at({end.publisher, filter}),
           measure::EdgeRecorder(shared.memory, shared.events, number, settings.thresholds, end.publisher->frequency_hz,
-                                figures_of(settings, *end.node, node, true))}));
+                                figures_of(settings, *end.node, node, true)),
+          end.node->qualified_name()}));
     }
     if (shared.structs) object_.emplace(*format_.type);
   }
@@ -730,6 +788,13 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
     if (shared_.read(format_, delivery, header)) on_header(header, delivery, callback_ns, kUnknownTime);
   }
 
+  void set_handler(OnMessage on_message) override { handler_ = std::move(on_message); }
+  [[nodiscard]] const message::Format& format() const noexcept override { return format_; }
+  // The graph has something for its messages.
+  [[nodiscard]] bool driven() const noexcept { return !reactions_.empty(); }
+  [[nodiscard]] const Node& node() const noexcept { return node_; }
+  [[nodiscard]] const std::string& end_name() const noexcept { return subscription_.topic; }
+
   [[nodiscard]] std::size_t expected() const { return edges_.size(); }
   [[nodiscard]] std::size_t matched() { return endpoint_->matched(); }
   [[nodiscard]] std::string name() const {
@@ -750,8 +815,10 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
       shared_.foreign.fetch_add(1, std::memory_order_relaxed);
       return;
     }
-    if (!shared_.look_up(format_, shared_.schedule, edge->scheduled, delivery.source_timestamp_ns, edge->cursor, header))
+    if (!shared_.look_up(format_, shared_.schedule, edge->scheduled, delivery.source_timestamp_ns, edge->cursor, header)) {
+      hand_over(*edge, nullptr, delivery, callback_ns);  // a program gets what cannot be recorded, too
       return;
+    }
     const std::uint64_t number = message::sequence_of(header);
     std::uint64_t sequence = number;
     if (filter_ != nullptr && !find_wanted(*edge, header.intended_ns, delivery, sequence)) return;
@@ -762,6 +829,7 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
       for (measure::LoopRecorder* loops : loops_) loops->record_back(header.intended_ns, header.published_ns, callback_ns);
     }
     for (const Input& input : reactions_) input.reaction->on_input(input.index, header, delivery);
+    hand_over(*edge, &header, delivery, callback_ns);
     if (recorded && edge->recorder.wants_done()) edge->recorder.record_done(callback_ns, shared_.clock.now());
     if (recorded && edge->own) measure::detail::add<std::uint64_t>(completed_, 1);
     if (edge->ring == nullptr) return;
@@ -786,7 +854,19 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
     Schedule::Cursor cursor;
     std::size_t wanted;  // where its publisher leaves behind what the filter wants
     measure::EdgeRecorder recorder;
+    std::string from;  // the publisher's node
   };
+  // To the program, whose messages are structs. `header` is null where it is not known.
+  void hand_over(const Edge& edge, const message::Header* header, const runtime::Delivery& delivery,
+                 Nanoseconds callback_ns) const noexcept {
+    if (!handler_) return;
+    handler_(delivery.object, {.due_ns = header != nullptr ? header->intended_ns : kUnknownTime,
+                               .published_ns = header != nullptr ? header->published_ns : kUnknownTime,
+                               .arrived_ns = delivery.arrived_ns,
+                               .callback_ns = callback_ns,
+                               .from = edge.from});
+  }
+
   // Puts the number of the message among those that the filter wants. False, and counted, where it has none: the filter does
   // not want it, or its publisher has sent too many others meanwhile.
   bool find_wanted(const Edge& edge, Nanoseconds intended_ns, const runtime::Delivery& delivery,
@@ -841,15 +921,17 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
   const Known* last_ = nullptr;
   std::vector<Input> reactions_;
   std::vector<measure::LoopRecorder*> loops_;  // that end here
+  OnMessage handler_;                          // of a program
   std::uint64_t completed_ = 0;  // of the workload's own edges
 };
 
 // Sends requests and measures their round trips.
-class LiveGraph::LiveClient final : public runtime::MessageHandler {
+class LiveGraph::LiveClient final : public runtime::MessageHandler, public ClientEnd {
  public:
   LiveClient(Shared& shared, const Node& node, const Client& client, const LiveSettings& settings,
-             bool concurrent)
-      : shared_(shared),
+             bool driven, bool concurrent)
+      : driven_(driven),
+        shared_(shared),
         node_(node),
         client_(client),
         request_(*shared.messages.find_request(client.type)),
@@ -894,12 +976,38 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler {
         });
   }
 
+  // Of a program; it has structs alone. The reply may come before this returns.
+  bool call(const void* request, Nanoseconds due_ns, OnReply on_reply) override {
+    if (!shared_.may_send(due_ns)) return false;
+    const std::uint64_t key = by_number() ? static_cast<std::uint64_t>(endpoint_->next_number())
+                                          : key_of(due_ns, sender_.recorder().next_sequence(due_ns));
+    {
+      const std::lock_guard lock(waiting_mutex_);
+      waiting_[key] = std::move(on_reply);
+    }
+    const bool sent = sender_.relay_object(
+        {.intended_ns = due_ns}, request, [](message::Object& own) { return own.data(); },
+        [this](const message::Codec& codec, const void* object, std::int64_t /*source_timestamp_ns*/,
+               Nanoseconds& serialize_ns) {
+          return ask([&] { return endpoint_->request_object(codec, object, serialize_ns); });
+        });
+    if (!sent) static_cast<void>(take(key));
+    return sent;
+  }
+  [[nodiscard]] const message::Format& request_format() const noexcept override { return request_; }
+  [[nodiscard]] const message::Format& response_format() const noexcept override { return reply_; }
+  [[nodiscard]] bool driven() const noexcept { return driven_; }
+  [[nodiscard]] const Node& node() const noexcept { return node_; }
+  [[nodiscard]] const std::string& end_name() const noexcept { return client_.service; }
+
   void on_message(const runtime::Delivery& reply) noexcept override {
     Nanoseconds deserialize_ns = kUnknownTime;
     message::Header header;
+    const void* response = nullptr;
     if (object_) {
       runtime::Delivery decoded = reply;
       if (!shared_.decode(reply_, *object_, decoded, deserialize_ns)) return;
+      response = decoded.object;
       header = reply_.stamp_in(decoded.object);
     } else if (!shared_.read(reply_, reply, header)) {
       return;
@@ -915,6 +1023,11 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler {
         replies_.record_callback({header.intended_ns, header.published_ns, message::sequence_of(header)},
                                  callback_ns, reply.arrived_ns);
     if (recorded && deserialize_ns != kUnknownTime) replies_.record_deserialized(deserialize_ns, callback_ns);
+    if (!driven_) {
+      const std::uint64_t key = by_number() ? static_cast<std::uint64_t>(reply.related.sequence)
+                                            : key_of(header.intended_ns, message::sequence_of(header));
+      if (const OnReply then = take(key)) then(response, header.published_ns, callback_ns);
+    }
     if (recorded) measure::detail::add<std::uint64_t>(completed_, 1);
     if (ring_ == nullptr) return;
     const bool warm_up = !replies_.measures(header.intended_ns);
@@ -935,7 +1048,7 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler {
   [[nodiscard]] measure::PublisherRecorder& recorder() noexcept { return sender_.recorder(); }
   [[nodiscard]] ServiceView view() const {
     return {&node_, &client_, ends().server, request_.payload_bytes(message::kServiceLength), &sender_.recorder(),
-            &replies_};
+            &replies_, {}};
   }
 
  private:
@@ -973,6 +1086,20 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler {
     return false;
   }
 
+  // Under which who waits for a reply is found, where requests have no numbers of the middleware.
+  [[nodiscard]] std::uint64_t key_of(Nanoseconds intended_ns, std::uint64_t sequence) noexcept {
+    return Wanted::key(sequence, sender_.recorder().measures(intended_ns));
+  }
+  OnReply take(std::uint64_t key) noexcept {
+    const std::lock_guard lock(waiting_mutex_);
+    const auto found = waiting_.find(key);
+    if (found == waiting_.end()) return {};
+    OnReply then = std::move(found->second);
+    waiting_.erase(found);
+    return then;
+  }
+
+  const bool driven_;  // by a timer of the graph, else by a program
   Shared& shared_;
   const Node& node_;
   const Client& client_;
@@ -986,10 +1113,12 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler {
   measure::MessageRing* ring_;  // into which times of replies go; null: nowhere
   measure::EdgeRecorder replies_;
   std::uint64_t completed_ = 0;
+  std::mutex waiting_mutex_;  // of a program
+  std::map<std::uint64_t, OnReply> waiting_;
 };
 
 // Works and replies with the header of the request, where there is one, by which the client knows which one it was.
-class LiveGraph::LiveServer final : public runtime::RequestHandler {
+class LiveGraph::LiveServer final : public runtime::RequestHandler, public runtime::Forgotten, public ServerEnd {
  public:
   LiveServer(Shared& shared, const Node& node, const Server& server, runtime::Runtime& runtime)
       : shared_(shared),
@@ -1007,7 +1136,21 @@ class LiveGraph::LiveServer final : public runtime::RequestHandler {
 
   void attach(runtime::Server& endpoint) noexcept { endpoint_ = &endpoint; }
 
+  // Of a program; it has structs alone.
+  void set_handler(OnRequest on_request) override { handler_ = std::move(on_request); }
+  [[nodiscard]] const message::Format& request_format() const noexcept override { return request_; }
+  [[nodiscard]] const message::Format& response_format() const noexcept override { return reply_; }
+  [[nodiscard]] const Node& node() const noexcept { return node_; }
+  [[nodiscard]] const std::string& end_name() const noexcept { return server_.service; }
+  void on_forgotten(Nanoseconds /*at_ns*/) noexcept override {
+    shared_.forgotten_requests.fetch_add(1, std::memory_order_relaxed);
+  }
+
   void on_request(const runtime::Delivery& request, runtime::Reply& reply) noexcept override {
+    if (handler_) {
+      hand_over(request, reply);
+      return;
+    }
     if (object_) {
       answer_struct(request, reply);
       return;
@@ -1030,6 +1173,44 @@ class LiveGraph::LiveServer final : public runtime::RequestHandler {
   [[nodiscard]] std::string name() const { return node_.qualified_name() + " server " + server_.service; }
 
  private:
+  // What a program answers when it likes. The response repeats what the request said of the measurement.
+  class Open final : public OpenRequest {
+   public:
+    Open(LiveServer& server, const message::Header& header, std::unique_ptr<runtime::LateReply> reply)
+        : server_(server), header_(header), reply_(std::move(reply)) {}
+
+    bool reply(const void* response) noexcept override {
+      const message::Format& format = server_.reply_;
+      if (format.stamp == message::Stamp::kNone) return reply_->send_object(format.codec, response);
+      try {
+        message::Object stamped(*format.type, response);
+        format.stamp_object(header_, stamped.data());
+        return reply_->send_object(format.codec, stamped.data());
+      } catch (const std::bad_alloc&) {
+        return false;
+      }
+    }
+
+   private:
+    LiveServer& server_;
+    const message::Header header_;
+    const std::unique_ptr<runtime::LateReply> reply_;
+  };
+
+  void hand_over(const runtime::Delivery& request, runtime::Reply& reply) noexcept {
+    try {
+      message::Object asked(*request_.type);
+      runtime::Delivery decoded = request;
+      Nanoseconds deserialize_ns = kUnknownTime;
+      if (!shared_.decode(request_, asked, decoded, deserialize_ns)) return;
+      std::unique_ptr<runtime::LateReply> later = reply.later(*this);
+      if (later == nullptr) throw std::bad_alloc();
+      handler_(decoded.object, std::make_shared<Open>(*this, request_.stamp_in(decoded.object), std::move(later)));
+    } catch (const std::bad_alloc&) {
+      shared_.malformed.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+
   // Callbacks of a server may run at the same time; each has a request and a response of its own, as in an application.
   void answer_struct(const runtime::Delivery& request, runtime::Reply& reply) noexcept {
     try {
@@ -1055,6 +1236,7 @@ class LiveGraph::LiveServer final : public runtime::RequestHandler {
   message::Encoded message_;
   StampRegion region_;
   std::optional<message::Object> object_;  // the response as a struct
+  OnRequest handler_;
 };
 
 // Counts its triggers and what came of them, each once.
@@ -1109,56 +1291,6 @@ class LiveGraph::LiveWaitable final : public runtime::WaitableHandler {
   Nanoseconds measured_from_ = kUnknownTime;
   std::atomic<std::int64_t> unanswered_{0};
   Count triggers_{0}, executed_{0}, coalesced_{0}, not_triggered_{0}, warmup_triggers_{0};
-};
-
-class LiveGraph::LiveTimer final : public runtime::TimerHandler {
- public:
-  LiveTimer(const Timer& timer, std::vector<LivePublisher*> publishers, std::vector<LiveClient*> clients,
-            std::vector<LiveWaitable*> waitables, measure::LoopRecorder* loops, runtime::Runtime& runtime)
-      : timer_(timer),
-        publishers_(std::move(publishers)),
-        clients_(std::move(clients)),
-        waitables_(std::move(waitables)),
-        loops_(loops),
-        runtime_(runtime) {
-    if (loops_ == nullptr) return;
-    for (LivePublisher* publisher : publishers_) publisher->record_loops(*loops_);
-  }
-
-  void measure_from(Nanoseconds instant) noexcept {
-    measured_from_ = instant;
-    if (loops_ != nullptr) loops_->measure_from(instant);
-  }
-
-  void on_tick(Nanoseconds due_ns) noexcept override {
-    if (loops_ != nullptr) loops_->record_woken(due_ns, runtime_.clock().now());
-    runtime_.work(timer_.work_ns);
-    for (LivePublisher* publisher : publishers_) publisher->publish(due_ns);
-    for (LiveClient* client : clients_) client->request(due_ns);
-    for (LiveWaitable* waitable : waitables_) waitable->trigger(due_ns);
-  }
-
-  void on_skipped(Nanoseconds first_due_ns, std::uint64_t count) noexcept override {
-    // Ticks of the warm-up are nobody's loss.
-    if (first_due_ns <= measured_from_) {
-      const auto before = static_cast<std::uint64_t>((measured_from_ - first_due_ns) / timer_.period_ns + 1);
-      if (before >= count) return;
-      count -= before;
-      first_due_ns += static_cast<Nanoseconds>(before) * timer_.period_ns;
-    }
-    for (LivePublisher* publisher : publishers_) publisher->recorder().record_not_sent(first_due_ns, count);
-    for (LiveClient* client : clients_) client->recorder().record_not_sent(first_due_ns, count);
-    for (LiveWaitable* waitable : waitables_) waitable->left_out(count);
-  }
-
- private:
-  const Timer& timer_;
-  std::vector<LivePublisher*> publishers_;
-  std::vector<LiveClient*> clients_;
-  std::vector<LiveWaitable*> waitables_;
-  measure::LoopRecorder* loops_;  // null: not measured
-  runtime::Runtime& runtime_;
-  Nanoseconds measured_from_ = kUnknownTime;
 };
 
 }  // namespace perflab::graph

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "graph/live.h"
-#include "graph/live_parts.h"
+#include "graph/live_timers.h"
 
 namespace perflab::graph {
 namespace {
@@ -84,28 +84,42 @@ std::vector<std::string> LiveGraph::differing(bool too_many_only) {
   for (const auto& client : clients_) report(client->name(), client->matched(), 1, "servers");
   for (const auto& server : servers_)
     report(server->name(), server->matched(), server->expected(), "clients");
+  for (const auto& client : action_clients_) report(client->name(), client->matched(), 1, "servers");
+  for (const auto& server : action_servers_)
+    report(server->name(), server->matched(), server->expected(), "clients");
   return lines;
 }
 
-void LiveGraph::start(Nanoseconds measured_from) {
+void LiveGraph::measure_from(Nanoseconds measured_from) {
   for (const auto& publisher : publishers_) publisher->recorder().measure_from(measured_from);
   for (const auto& subscription : subscriptions_) subscription->measure_from(measured_from);
   for (const auto& client : clients_) client->measure_from(measured_from);
+  for (const auto& client : action_clients_) client->measure_from(measured_from);
+  for (const auto& server : action_servers_) server->measure_from(measured_from);
   for (const auto& waitable : waitables_) waitable->measure_from(measured_from);
   for (const auto& timer : timers_) timer->measure_from(measured_from);
   measured_from_ = measured_from;
+  const Nanoseconds until = settings_.ends_by_itself() ? measured_from + settings_.duration_ns : LiveSettings::kUntilEnded;
+  shared_->sent_until.store(until, std::memory_order_release);
+}
+
+void LiveGraph::start(Nanoseconds measured_from) {
+  measure_from(measured_from);
   runtime_.start(measured_from);
 }
 
 void LiveGraph::end_at(Nanoseconds at_ns) noexcept {
+  shared_->sent_until.store(at_ns, std::memory_order_release);
   for (const auto& end : timer_ends_) end->until_ns.store(at_ns - measured_from_, std::memory_order_relaxed);
   ended_ = true;
 }
 
-// A timer that sleeps beyond the end wakes long after; that it did is not waited for.
+// A timer that sleeps beyond the end wakes long after; that it did is not waited for. Nor is one that follows others, but in
+// virtual time, which is over when nothing is left to happen.
 bool LiveGraph::timers_done() const noexcept {
-  return runtime_.timers_done() ||
-         (ended_ && std::ranges::all_of(timer_ends_, [](const auto& end) { return end->passed(); }));
+  if (runtime_.timers_done()) return true;
+  const bool others = ended_ || (settings_.real_time && settings_.ends_by_itself() && !follower_ends_.empty());
+  return others && std::ranges::all_of(timer_ends_, [](const auto& end) { return end->passed(); });
 }
 
 Totals LiveGraph::totals() const noexcept {
@@ -132,6 +146,24 @@ Totals LiveGraph::totals() const noexcept {
     totals.received += view.replies->sequence().received();
     totals.completed += client->completed();
     totals.lost += view.replies->sequence().gap();
+  }
+  // Their services; feedback is among the edges, and each message of it goes to one client.
+  std::vector<ServiceView> parts;
+  for (const auto& client : action_clients_) {
+    if (!client->node().condition.empty()) continue;
+    client->append_services(parts);
+    totals.completed += client->completed();
+  }
+  for (const ServiceView& view : parts) {
+    totals.sent += view.requests->sent();
+    totals.deliveries_expected += view.requests->sent();
+    totals.received += view.replies->sequence().received();
+    totals.lost += view.replies->sequence().gap();
+  }
+  for (const auto& server : action_servers_) {
+    if (!server->node().condition.empty()) continue;
+    totals.sent += server->sent();
+    totals.deliveries_expected += server->sent();
   }
   return totals;
 }
@@ -178,16 +210,23 @@ const measure::Histogram& LiveGraph::merged_latency() { return merge(&measure::E
 const measure::Histogram& LiveGraph::merged_response() { return merge(&measure::EdgeRecorder::response); }
 
 std::vector<PublisherView> LiveGraph::publishers() const {
-  return views_of(publishers_, &LivePublisher::view);
+  std::vector<PublisherView> views = views_of(publishers_, &LivePublisher::view);
+  for (const auto& server : action_servers_) server->append_publishers(views);
+  return views;
 }
 
 std::vector<EdgeView> LiveGraph::edges() const {
   std::vector<EdgeView> views;
   for (const auto& subscription : subscriptions_) subscription->append_views(views);
+  for (const auto& client : action_clients_) client->append_edges(views);
   return views;
 }
 
-std::vector<ServiceView> LiveGraph::services() const { return views_of(clients_, &LiveClient::view); }
+std::vector<ServiceView> LiveGraph::services() const {
+  std::vector<ServiceView> views = views_of(clients_, &LiveClient::view);
+  for (const auto& client : action_clients_) client->append_services(views);
+  return views;
+}
 
 std::vector<WaitableView> LiveGraph::waitables() const { return views_of(waitables_, &LiveWaitable::view); }
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,6 +39,7 @@ struct Executor {
 struct Threads {
   realtime::ThreadSettings executors{};
   realtime::ThreadSettings middleware{};
+  std::map<std::string, realtime::ThreadSettings> program{};  // those that its program calls so
 };
 
 struct Publisher {
@@ -46,6 +48,7 @@ struct Publisher {
   std::uint32_t length = 0;      // elements of the bulk of a message of variable size (message/object.h); of others
                                  // as size_bytes
   std::uint32_t size_bytes = 0;  // payload without header, as irobot_benchmark counts it
+  bool sized = true;             // false: a program publishes, and nobody knows before how long a message is
   double frequency_hz = 0.0;     // of the timer that publishes; 0 where that is unthrottled, or a reaction publishes
   PassBy pass_by = PassBy::kUnspecified;
   perflab_qos qos = default_qos();  // depth is PERFLAB_DEPTH_UNLIMITED with keep_all
@@ -79,6 +82,29 @@ struct Server {
   int priority = 0;
 };
 
+// Actions are named and matched like services, too. One server per action.
+struct ActionClient {
+  std::string action;  // fully qualified
+  std::string type;    // "stamped", "control_msgs/action/FollowJointTrajectory"
+  double frequency_hz = 0.0;
+  Nanoseconds cancel_after_ns = 0;  // from when a goal was due to when it is cancelled; 0: never
+  int priority = 0;                 // of all its callbacks, likewise below
+};
+
+// It looks at the goals that it works on at every step: works, sends feedback, and ends those whose time has come.
+struct ActionServer {
+  static constexpr Nanoseconds kUsualStep = 10'000'000;
+
+  std::string action;
+  std::string type;
+  Nanoseconds duration_ns = 0;  // from when a goal was accepted; it ends at the first step that is no earlier
+  Nanoseconds step_ns = kUsualStep;
+  Nanoseconds work_ns = 0;  // CPU time for each goal at each step
+  bool feedback = false;    // at each step, the last included
+  int reject_every = 0;     // of so many goals one is rejected, the last of them; 0: none
+  int priority = 0;
+};
+
 // A guard condition with a callback. One that no timer triggers is idle: executors only look at it.
 struct Waitable {
   std::string name;
@@ -108,6 +134,7 @@ struct Timer {
   std::vector<std::size_t> publish;  // indexes of publishers
   std::vector<std::size_t> request;  // indexes of clients, each of which sends one request
   std::vector<std::size_t> trigger;  // indexes of waitables
+  std::vector<std::size_t> goal;     // indexes of action clients, each of which sends one goal
   Nanoseconds work_ns = 0;           // CPU time spent before publishing
   Overrun overrun = Overrun::kCatchUp;
   int priority = 0;
@@ -144,8 +171,10 @@ struct Node {
   std::vector<Subscription> subscriptions;
   std::vector<Client> clients;
   std::vector<Server> servers;
+  std::vector<ActionClient> action_clients;
+  std::vector<ActionServer> action_servers;
   std::vector<Waitable> waitables;
-  std::vector<Timer> timers;        // a publisher has one timer, or else one or more reactions
+  std::vector<Timer> timers;        // a publisher has one timer, or else one or more reactions, or a program
   std::vector<Reaction> reactions;  // a subscription has at most one; without, it is a sink without work
   std::string condition;            // label of the condition that added the node; empty: the workload's own
 
@@ -206,6 +235,9 @@ struct Process {
   Threads threads{};
   bool lock_memory = false;  // mlockall: no page of the process is ever fetched from disk
   std::vector<Node> nodes;
+  std::string program;          // what runs in the place of perflab-node, and may drive its nodes; empty: perflab-node does
+  std::string options = "{}";   // of the program: an object as JSON
+  bool ends = false;            // it says when the measured part ends
 };
 
 // How often a message is encoded.
@@ -220,8 +252,12 @@ struct Graph {
   std::string name;
   Serialization serialization = Serialization::kUnspecified;
   bool keyed = false;  // topics whose types declare keys have them; otherwise, as in ROS 2, none has
+  Nanoseconds limit_ns = 0;  // within which a process ends the measured part; 0: none does
   std::vector<Process> processes;
   std::vector<KeyFigure> key_figures;
+  // What its programs say of a trial, by name, as JSON objects (graph/programs.h).
+  std::string own_figures = "{}";
+  std::string own_outcomes = "{}";
   // Never null. The types that the graph may use: what perflab brings, unless its reader was given more.
   std::shared_ptr<message::Formats> messages = std::make_shared<message::Formats>();
 };

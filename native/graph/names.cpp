@@ -13,6 +13,7 @@ constexpr std::size_t kMaxNodeName = 255;
 constexpr std::size_t kMaxNamespace = 245;
 constexpr std::size_t kMaxTopic = 247;
 constexpr std::size_t kMaxService = 246;
+constexpr std::size_t kMaxAction = 226;
 constexpr std::size_t kMaxFileName = 100;
 
 bool is_alphanumeric(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
@@ -97,6 +98,10 @@ std::string service_problem(std::string_view service) { return relative_problem(
 std::string qualified_service_problem(std::string_view service) {
   return qualified_problem(service, kMaxService, "service");
 }
+
+std::string action_problem(std::string_view action) { return relative_problem(action, "action"); }
+
+std::string qualified_action_problem(std::string_view action) { return qualified_problem(action, kMaxAction, "action"); }
 
 std::string file_name_problem(std::string_view name) {
   if (name.empty()) return "name is empty; give it a name";

@@ -28,6 +28,10 @@ std::string qualified_topic_problem(std::string_view topic);
 std::string service_problem(std::string_view service);
 std::string qualified_service_problem(std::string_view service);
 
+// Actions likewise. At most 226 characters, for "/_action/cancel_goal" stands behind them.
+std::string action_problem(std::string_view action);
+std::string qualified_action_problem(std::string_view action);
+
 // A graph or process; it names files: letters, digits, '_', '-', '+' and '.', beginning with a letter or
 // digit, at most 100.
 std::string file_name_problem(std::string_view name);

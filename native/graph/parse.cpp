@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <unordered_set>
 
 #include "graph/document.h"
@@ -77,6 +78,18 @@ void make_unique(std::vector<Draft>& drafts) {
   }
 }
 
+// Adds the members of one object to those of another one. Throws InputError where both have one.
+void merge(const std::string& from, std::string_view what, std::string& to) {
+  nlohmann::json all = nlohmann::json::parse(to);
+  const nlohmann::json more = nlohmann::json::parse(from);
+  for (const auto& [name, value] : more.items()) {
+    if (all.contains(name))
+      throw InputError(fmt::format("two of the files declare the {} {}; right would be one", what, quote(name)));
+    all[name] = value;
+  }
+  to = all.dump();
+}
+
 }  // namespace
 
 Input read_file(const std::string& path) {
@@ -109,6 +122,9 @@ Graph parse_graph(const std::vector<Input>& inputs, const std::shared_ptr<messag
   for (Draft& draft : drafts) {
     if (draft.serialization != Serialization::kUnspecified) graph.serialization = draft.serialization;
     graph.keyed = graph.keyed || draft.keyed;
+    graph.limit_ns = std::max(graph.limit_ns, draft.limit_ns);
+    merge(draft.own_figures, "figure", graph.own_figures);
+    merge(draft.own_outcomes, "outcome", graph.own_outcomes);
     std::ranges::move(draft.processes, std::back_inserter(graph.processes));
     std::ranges::move(draft.origins, std::back_inserter(all.origins));
     std::ranges::move(draft.key_figures, std::back_inserter(all.key_figures));

@@ -145,7 +145,7 @@ void add_publisher(const Field& item, message::Formats& messages, Node& node, No
   Publisher publisher;
   publisher.topic = read_qualified(fields, "topic_name", topic_problem, node);
   publisher.type = read_plugin_type(fields.at("msg_type"), messages, read_type);
-  read_size(fields, "msg_size", messages, Sizes::kNumbers, publisher);
+  read_size(fields, "msg_size", messages, Sizes::kNumbers, false, publisher);
   const Nanoseconds period = read_period(fields, "publisher");
   publisher.frequency_hz = 1e9 / static_cast<double>(period);
   publisher.pass_by = PassBy::kUnique;

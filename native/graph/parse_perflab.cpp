@@ -1,16 +1,19 @@
 // perflab's own format; docs/schema/graph.schema.json is its published description.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
 #include <map>
 #include <optional>
+#include <span>
 #include <unordered_set>
 
 #include "graph/draft.h"
 #include "graph/fields.h"
 #include "graph/names.h"
+#include "graph/programs.h"
 #include "graph/text.h"
 #include "graph/units.h"
 #include "message/format.h"
@@ -19,7 +22,8 @@ namespace perflab::graph {
 namespace {
 
 // What a process has beside its name and nodes; a graph of one process has it at the top level.
-constexpr std::array<std::string_view, 4> kProcessKeys{"executors", "participants", "threads", "lock_memory"};
+constexpr std::array<std::string_view, 7> kProcessKeys{"executors",   "participants", "threads", "lock_memory",
+                                                       "program", "options",      "ends"};
 
 // "infinite" is PERFLAB_DURATION_INFINITE where it is allowed.
 Nanoseconds read_duration(const Field& field, Nanoseconds shortest, bool may_be_infinite = false) {
@@ -192,13 +196,20 @@ perflab_qos read_qos(const Field& field, QosOf of) {
   return qos;
 }
 
-// The fully qualified topic or service of an end; `key` says which.
+// Of a name as it is written; `what` is "topic", "service", "action" or "waitable".
+std::string written_problem(std::string_view what, const std::string& written) {
+  if (what == "waitable") return waitable_name_problem(written);
+  return what == "topic" ? topic_problem(written) : what == "service" ? service_problem(written) : action_problem(written);
+}
+
+// The fully qualified topic, service or action of an end; `key` says which.
 std::string read_qualified(const Fields& fields, std::string_view key, const Node& node) {
   const Field name = fields.at(key);
-  const bool is_topic = key == "topic";
-  name.require_none(is_topic ? topic_problem(name.text()) : service_problem(name.text()));
+  name.require_none(written_problem(key, name.text()));
   std::string qualified = qualify_topic(name.text(), node.node_namespace, node.name);
-  name.require_none(is_topic ? qualified_topic_problem(qualified) : qualified_service_problem(qualified));
+  name.require_none(key == "topic"     ? qualified_topic_problem(qualified)
+                    : key == "service" ? qualified_service_problem(qualified)
+                                       : qualified_action_problem(qualified));
   return qualified;
 }
 
@@ -234,6 +245,7 @@ struct Reading {
   message::Formats& messages;
   Phase usual;
   int priority;
+  bool program;  // one may drive what nothing else does
 
   void add(Timer timer, const Fields& fields) {
     node.timers.push_back(std::move(timer));
@@ -262,7 +274,7 @@ struct Reading {
 void add_publisher(const Field& item, Reading& into) {
   const Fields fields(item, "publisher", with_pace({"topic", "type", "size", "instances", "pass_by", "qos", kPriority}));
   auto publisher = read_endpoint<Publisher>(fields, into.node, into.messages, true);
-  read_size(fields, "size", into.messages, Sizes::kNumbersOrText, publisher);
+  read_size(fields, "size", into.messages, Sizes::kNumbersOrText, into.program, publisher);
   if (const auto instances = fields.find("instances")) {
     publisher.instances =
         static_cast<std::uint32_t>(instances->integer(1, std::numeric_limits<std::uint32_t>::max()));
@@ -309,6 +321,40 @@ void add_server(const Field& item, Reading& into) {
   server.priority = read_priority(fields, into.priority);
   into.node.servers.push_back(std::move(server));
   into.origin.add(Part::kServer, fields);
+}
+
+void add_action_client(const Field& item, Reading& into) {
+  const Fields fields(item, "action client", with_pace({"action", "type", "cancel_after", kPriority}));
+  ActionClient client;
+  client.action = read_qualified(fields, "action", into.node);
+  client.type = read_action_type(fields.at("type"), into.messages, fields.text("type"));
+  if (const auto after = fields.find("cancel_after")) client.cancel_after_ns = read_duration(*after, 1);
+  client.priority = read_priority(fields, into.priority);
+  into.add_own_timer(fields, "action client", timer_name(fields.text("action")), &Timer::goal,
+                     into.node.action_clients.size());
+  into.node.action_clients.push_back(std::move(client));
+  into.origin.add(Part::kActionClient, fields);
+}
+
+void add_action_server(const Field& item, Reading& into) {
+  const Fields fields(item, "action server",
+                      {"action", "type", "duration", "step", "work", "feedback", "reject_every", kPriority});
+  ActionServer server;
+  server.action = read_qualified(fields, "action", into.node);
+  server.type = read_action_type(fields.at("type"), into.messages, fields.text("type"));
+  if (const auto duration = fields.find("duration")) server.duration_ns = read_duration(*duration, 0);
+  if (const auto step = fields.find("step")) server.step_ns = read_duration(*step, kShortestPeriod);
+  server.work_ns = read_work(fields);
+  // A type whose feedback cannot be measured sends none, unless that is asked for.
+  server.feedback = feedback_problem(into.messages, server.type).empty();
+  if (const auto feedback = fields.find("feedback")) {
+    server.feedback = feedback->boolean();
+    if (server.feedback) feedback->require_none(feedback_problem(into.messages, server.type));
+  }
+  server.reject_every = static_cast<int>(fields.integer("reject_every", 2, kMaxInt, 0));
+  server.priority = read_priority(fields, into.priority);
+  into.node.action_servers.push_back(std::move(server));
+  into.origin.add(Part::kActionServer, fields);
 }
 
 // With `number` that many, named and triggered alike.
@@ -376,10 +422,7 @@ class NameIndex {
   [[nodiscard]] std::string_view what() const { return what_; }
 
  private:
-  [[nodiscard]] std::string problem_of(const std::string& written) const {
-    if (what_ == "waitable") return waitable_name_problem(written);
-    return what_ == "topic" ? topic_problem(written) : service_problem(written);
-  }
+  [[nodiscard]] std::string problem_of(const std::string& written) const { return written_problem(what_, written); }
   [[noreturn]] void fail_unknown(const Field& field, std::string_view key, const std::string& wanted,
                                  const Node& node) const {
     std::vector<std::string_view> known;
@@ -414,15 +457,16 @@ std::string read_timer_name(const Fields& fields, const std::vector<TimerEnd>& e
 }
 
 void add_timer(const Field& item, const std::vector<TimerEnd>& ends, Reading& into) {
-  const Fields fields(item, "timer", with_pace({"name", "publish", "request", "trigger", "work", "overrun", kPriority}));
+  const Fields fields(item, "timer",
+                      with_pace({"name", "publish", "request", "goal", "trigger", "work", "overrun", kPriority}));
   Timer timer;
   if (!read_pace(fields, into.usual, timer)) fields.fail("the timer misses the key 'period' (or 'frequency')");
   for (const TimerEnd& end : ends) timer.*end.acts = end.names.at(fields, end.key, into.node);
   timer.work_ns = read_work(fields);
   // Of a generated graph a timer may only tick, to show what that costs; a file that says so forgot
   // something.
-  if (timer.publish.empty() && timer.request.empty() && timer.trigger.empty() && timer.work_ns == 0) {
-    fields.fail("the timer does nothing; give it `publish`, `request`, `trigger` or `work`");
+  if (timer.publish.empty() && timer.request.empty() && timer.goal.empty() && timer.trigger.empty() && timer.work_ns == 0) {
+    fields.fail("the timer does nothing; give it `publish`, `request`, `goal`, `trigger` or `work`");
   }
   fields.word("overrun", kOverrunWords, timer.overrun);
   timer.priority = read_priority(fields, into.priority);
@@ -486,10 +530,11 @@ void set_frequencies(Node& node) {
   for (const Timer& timer : node.timers) {
     for (const std::size_t index : timer.publish) node.publishers[index].frequency_hz = timer.frequency_hz();
     for (const std::size_t index : timer.request) node.clients[index].frequency_hz = timer.frequency_hz();
+    for (const std::size_t index : timer.goal) node.action_clients[index].frequency_hz = timer.frequency_hz();
   }
 }
 
-Node read_node(const Fields& fields, const std::string& suffix, int default_executor,
+Node read_node(const Fields& fields, const std::string& suffix, const Process& process,
                const UsualPhase& phases, message::Formats& messages, NodeOrigin& origin) {
   Node node;
   node.name = fields.text("name") + suffix;
@@ -498,19 +543,23 @@ Node read_node(const Fields& fields, const std::string& suffix, int default_exec
     node.node_namespace = qualify_namespace(given->text());
     given->require_none(namespace_problem(node.node_namespace));
   }
+  const int default_executor = process.executors.empty() ? 0 : process.executors.front().id;
   node.executor = static_cast<int>(fields.integer("executor", 0, kMaxInt, default_executor));
-  Reading into{node, origin, messages, phases.of(node.executor), read_priority(fields, 0)};
+  Reading into{node, origin, messages, phases.of(node.executor), read_priority(fields, 0), !process.program.empty()};
   for (const Field& item : fields.list("publishers")) add_publisher(item, into);
   for (const Field& item : fields.list("subscriptions")) add_subscription(item, into);
   for (const Field& item : fields.list("clients")) add_client(item, into);
+  for (const Field& item : fields.list("action_clients")) add_action_client(item, into);
   for (const Field& item : fields.list("waitables")) add_waitables(item, into);
   separate_timer_names(node);
   for (const Field& item : fields.list("servers")) add_server(item, into);
+  for (const Field& item : fields.list("action_servers")) add_action_server(item, into);
   const NameIndex publishers(node.publishers, &Publisher::topic, "topic", "publisher of it");
   const NameIndex subscriptions(node.subscriptions, &Subscription::topic, "topic", "subscription of it");
   const std::vector<TimerEnd> ends{
       {"publish", &Timer::publish, publishers},
       {"request", &Timer::request, {node.clients, &Client::service, "service", "client of it"}},
+      {"goal", &Timer::goal, {node.action_clients, &ActionClient::action, "action", "action client of it"}},
       {"trigger", &Timer::trigger, {node.waitables, &Waitable::name, "waitable", "waitable of that name"}}};
   for (const Field& item : fields.list("timers")) add_timer(item, ends, into);
   set_frequencies(node);
@@ -535,12 +584,10 @@ std::vector<int> read_cpus(const Field& field) {
   return field.parsed([&] { return ordered_cpus(std::move(cpus)); });
 }
 
-// Settings of threads; empty where the key is absent.
-realtime::ThreadSettings read_thread(const Fields& around, std::string_view key) {
+// Settings of threads.
+realtime::ThreadSettings read_settings(const Field& field, bool may_be_empty) {
   realtime::ThreadSettings settings;
-  const auto field = around.find(key);
-  if (!field) return settings;
-  const Fields fields(*field, "thread setting", {"policy", "priority", "cpus", "runtime", "deadline", "period"});
+  const Fields fields(field, "thread setting", {"policy", "priority", "cpus", "runtime", "deadline", "period"});
   if (const auto policy = fields.find("policy")) settings.policy = policy->word("policy", kPolicyWords);
   settings.priority = static_cast<int>(fields.integer("priority", 0, realtime::kHighestPriority, 0));
   if (const auto cpus = fields.find("cpus")) settings.cpus = read_cpus(*cpus);
@@ -552,20 +599,37 @@ realtime::ThreadSettings read_thread(const Fields& around, std::string_view key)
   if (const std::string problem = thread_problem(settings); !problem.empty()) {
     fields.at(fields.has("priority") ? "priority" : "policy").fail("{}", problem);
   }
-  if (settings.empty()) {
-    fields.fail("'{}' has neither 'policy' nor 'cpus'; add one, or remove it", key);
+  if (settings.empty() && !may_be_empty) {
+    fields.fail("{} has neither 'policy' nor 'cpus'; add one, or remove it", field.name());
   }
   return settings;
 }
 
-Threads read_threads(const Field& field) {
-  const Fields fields(field, "thread setting", {"executors", "middleware"});
-  if (!fields.has("executors") && !fields.has("middleware")) {
+// Likewise; empty where the key is absent.
+realtime::ThreadSettings read_thread(const Fields& around, std::string_view key) {
+  const auto field = around.find(key);
+  return field ? read_settings(*field, false) : realtime::ThreadSettings{};
+}
+
+// Those of a program have names of its own, beside the two that every process has.
+Threads read_threads(const Field& field, bool program) {
+  std::vector<std::string_view> known{kExecutorThreads, kMiddlewareThreads};
+  field.require(Kind::kMapping);
+  for (const Key& key : field.value().keys) {
+    if (program && std::ranges::find(known, key.text) == known.end()) known.emplace_back(key.text);
+  }
+  const Fields fields(field, "thread setting", known);
+  if (field.value().keys.empty()) {
     fields.fail("'threads' has neither 'executors' nor 'middleware'; add one, or remove it");
   }
-  Threads threads{read_thread(fields, "executors"), read_thread(fields, "middleware")};
+  Threads threads{read_thread(fields, kExecutorThreads), read_thread(fields, kMiddlewareThreads), {}};
   if (threads.middleware.policy == realtime::Policy::kDeadline)
-    fields.at("middleware").fail("DEADLINE is not inherited, and threads of the middleware inherit; use FIFO or RR");
+    fields.at(kMiddlewareThreads).fail("DEADLINE is not inherited, and threads of the middleware inherit; use FIFO or RR");
+  for (const std::string_view name : std::span(known).subspan(2)) {
+    const Field own = fields.at(name);
+    own.require_none(thread_name_problem(name));
+    threads.program[std::string(name)] = own.kind() == Kind::kNull ? realtime::ThreadSettings{} : read_settings(own, true);
+  }
   return threads;
 }
 
@@ -592,14 +656,13 @@ void read_executors(const Fields& fields, Process& process, UsualPhase& phases, 
 
 void read_nodes(const Fields& fields, NodeAdder& adder, const UsualPhase& phases, Process& process,
                 ProcessOrigin& origin) {
-  const int default_executor = process.executors.empty() ? 0 : process.executors.front().id;
   fields.require_key("nodes");
   for (const Field& item : fields.list("nodes")) {
     const Fields node(item, "node",
-                      {"name", "namespace", "executor", kPriority, "number", "publishers", "subscriptions", "clients",
+                      {"name", "namespace", "executor", kPriority, "number", "publishers", "subscriptions", "clients", "action_clients", "action_servers",
                        "servers", "waitables", "timers", "reactions"});
     adder.add(process, origin, node, [&](const std::string& suffix, NodeOrigin& written) {
-      return read_node(node, suffix, default_executor, phases, adder.messages(), written);
+      return read_node(node, suffix, process, phases, adder.messages(), written);
     });
   }
   if (!fields.has("executors")) process.executors = executors_in_use(process.nodes);
@@ -611,9 +674,10 @@ void add_process(const Fields& fields, std::string name, NodeAdder& adder, Usual
   ProcessOrigin origin;
   origin.label = fields.document().label();
   origin.process = fields.position();
+  read_program(fields, process);
   read_executors(fields, process, phases, origin);
   process.participants = static_cast<int>(fields.integer("participants", 1, kMaxParticipants, 1));
-  if (const auto threads = fields.find("threads")) process.threads = read_threads(*threads);
+  if (const auto threads = fields.find("threads")) process.threads = read_threads(*threads, !process.program.empty());
   if (const auto lock = fields.find("lock_memory")) process.lock_memory = lock->boolean();
   read_nodes(fields, adder, phases, process, origin);
   draft.processes.push_back(std::move(process));
@@ -632,7 +696,8 @@ std::string read_name(const Field& name, std::string_view what) {
 Draft parse_perflab(const Document& document, std::string_view default_name, message::Formats& messages) {
   const Fields root(document, document.root(), "graph",
                     {"name", "processes", "nodes", "executors", "participants", "threads", "lock_memory",
-                     "key_figures", "work", "phase", "serialization", "keyed", "$schema"});
+                     "key_figures", "work", "phase", "serialization", "keyed", "program", "options", "ends", "limit",
+                     "figures", "outcomes",                     "$schema"});
   if (const auto schema = root.find("$schema")) schema->require(Kind::kString);
   Draft draft;
   const auto name = root.find("name");
@@ -640,6 +705,9 @@ Draft parse_perflab(const Document& document, std::string_view default_name, mes
   if (const auto serialization = root.find("serialization"))
     draft.serialization = serialization->word("serialization", kSerializationWords);
   if (const auto keyed = root.find("keyed")) draft.keyed = keyed->boolean();
+  if (const auto limit = root.find("limit")) draft.limit_ns = read_duration(*limit, kShortestPeriod);
+  if (const auto figures = root.find("figures")) draft.own_figures = read_own_figures(*figures);
+  if (const auto outcomes = root.find("outcomes")) draft.own_outcomes = read_own_outcomes(*outcomes);
   if (const auto work = root.find("work")) check_works(*work);
   if (const auto figures = root.find("key_figures")) draft.key_figures = read_key_figures(*figures);
   const UsualPhase phases{read_phase(root, Phase::kAligned), {}};
@@ -659,7 +727,8 @@ Draft parse_perflab(const Document& document, std::string_view default_name, mes
   for (const std::string_view key : kProcessKeys) refuse_beside(key);
   for (const Field& item : root.list("processes")) {
     const Fields fields(item, "process",
-                        {"name", "executors", "participants", "threads", "lock_memory", "nodes"});
+                        {"name", "executors", "participants", "threads", "lock_memory", "program", "options", "ends",
+                         "nodes"});
     add_process(fields, read_name(fields.at("name"), "process"), adder, phases, draft);
   }
   if (draft.processes.empty()) processes->fail("'processes' is empty; the graph needs at least one");

@@ -71,6 +71,11 @@ class Cursor {
     return *value;
   }
   [[nodiscard]] bool is_object() const { return value_.is_object(); }
+  // An object as it is.
+  [[nodiscard]] std::string object_text() const {
+    if (!is_object()) fail("must be an object");
+    return value_.dump();
+  }
   template <typename Visit>
   void each_key(Visit visit) const {
     for (const auto& [name, value] : value_.items()) visit(name, Cursor(value, fmt::format("{}.{}", path_, name)));
@@ -282,22 +287,25 @@ using PassByWord = OrNull<OneOf<kPassByWords>, PassBy::kUnspecified>;
 constexpr auto keys_of(Tag<Publisher> /*of*/) {
   return std::tuple{key("topic", &Publisher::topic, Text{}),
                     key("type", &Publisher::type, Text{}),
-                    key("size_bytes", &Publisher::size_bytes, Whole<0, kMaxUnsigned>{}),
+                    key("size_bytes", &Publisher::size_bytes, OrNull<Whole<0, kMaxUnsigned>, -1>{}),
                     key("frequency_hz", &Publisher::frequency_hz, Number{}),
                     key("pass_by", &Publisher::pass_by, PassByWord{}),
                     key("qos", &Publisher::qos, QosObject{}),
                     key("instances", &Publisher::instances, Whole<1, kMaxUnsigned>{}, Absent::kOmitted)};
 }
 
-// A length that is the size is not said.
+// A length that is the size is not said. A size that nobody knows is null.
 struct PublisherObject : Object {
   static ordered_json write(const Publisher& publisher) {
     ordered_json json = Object::write(publisher);
+    if (!publisher.sized) json["size_bytes"] = nullptr;
     if (publisher.length != publisher.size_bytes) json["length"] = publisher.length;
     return json;
   }
   static void read(const Cursor& json, Publisher& publisher) {
     Object::read(json, publisher);
+    publisher.sized = json.gives("size_bytes");
+    if (!publisher.sized) publisher.size_bytes = 0;
     publisher.length = publisher.size_bytes;
     if (json.gives("length"))
       publisher.length = static_cast<std::uint32_t>(json.at("length").integer(0, kMaxUnsigned));
@@ -325,6 +333,24 @@ constexpr auto keys_of(Tag<Server> /*of*/) {
                     key("priority", &Server::priority, Priority{}, Absent::kOmitted)};
 }
 
+constexpr auto keys_of(Tag<ActionClient> /*of*/) {
+  return std::tuple{key("action", &ActionClient::action, Text{}), key("type", &ActionClient::type, Text{}),
+                    key("frequency_hz", &ActionClient::frequency_hz, Number{}),
+                    key("cancel_after_ns", &ActionClient::cancel_after_ns, Duration{}, Absent::kOmitted),
+                    key("priority", &ActionClient::priority, Priority{}, Absent::kOmitted)};
+}
+
+constexpr auto keys_of(Tag<ActionServer> /*of*/) {
+  return std::tuple{key("action", &ActionServer::action, Text{}),
+                    key("type", &ActionServer::type, Text{}),
+                    key("duration_ns", &ActionServer::duration_ns, Duration{}),
+                    key("step_ns", &ActionServer::step_ns, Period{}),
+                    key("work_ns", &ActionServer::work_ns, Duration{}),
+                    key("feedback", &ActionServer::feedback, Boolean{}),
+                    key("reject_every", &ActionServer::reject_every, Whole<0, kMaxInt>{}, Absent::kOmitted),
+                    key("priority", &ActionServer::priority, Priority{}, Absent::kOmitted)};
+}
+
 constexpr auto keys_of(Tag<Waitable> /*of*/) {
   return std::tuple{key("name", &Waitable::name, Text{}), key("work_ns", &Waitable::work_ns, Duration{}),
                     key("priority", &Waitable::priority, Priority{}, Absent::kOmitted)};
@@ -338,6 +364,7 @@ constexpr auto keys_of(Tag<Timer> /*of*/) {
                     key("publish", &Timer::publish, Indexes{}),
                     key("request", &Timer::request, Indexes{}, Absent::kDefault),
                     key("trigger", &Timer::trigger, Indexes{}, Absent::kNullOmitted),
+                    key("goal", &Timer::goal, Indexes{}, Absent::kNullOmitted),
                     key("work_ns", &Timer::work_ns, Duration{}),
                     key("overrun", &Timer::overrun, OneOf<kOverrunWords>{}),
                     key("phase", &Timer::phase, OneOf<kPhaseWords>{}, Absent::kNullDefault),
@@ -374,9 +401,32 @@ struct ThreadOrNull : Object {
 };
 
 constexpr auto keys_of(Tag<Threads> /*of*/) {
-  return std::tuple{key("executors", &Threads::executors, ThreadOrNull{}, Absent::kNullDefault),
-                    key("middleware", &Threads::middleware, ThreadOrNull{}, Absent::kNullDefault)};
+  return std::tuple{key(kExecutorThreads.data(), &Threads::executors, ThreadOrNull{}, Absent::kNullDefault),
+                    key(kMiddlewareThreads.data(), &Threads::middleware, ThreadOrNull{}, Absent::kNullDefault)};
 }
+
+// Beside those that every process has stand those of its program, by their names.
+struct ThreadsObject : Object {
+  static ordered_json write(const Threads& threads) {
+    ordered_json json = Object::write(threads);
+    for (const auto& [name, settings] : threads.program) json[name] = ThreadOrNull::write(settings);
+    return json;
+  }
+  static void read(const Cursor& json, Threads& threads) {
+    Object::read(json, threads);
+    json.each_key([&](const std::string& name, const Cursor& settings) {
+      if (name == kExecutorThreads || name == kMiddlewareThreads) return;
+      realtime::ThreadSettings& own = threads.program[name];
+      if (!settings.is_null()) ThreadOrNull::read(settings, own);
+    });
+  }
+};
+
+// An object of anything.
+struct AnyObject {
+  static ordered_json write(const std::string& text) { return ordered_json::parse(text); }
+  static void read(const Cursor& json, std::string& text) { text = json.object_text(); }
+};
 
 constexpr auto keys_of(Tag<Executor> /*of*/) {
   return std::tuple{
@@ -401,6 +451,8 @@ constexpr auto keys_of(Tag<Node> /*of*/) {
                     key("subscriptions", &Node::subscriptions, List<Object>{}),
                     key("clients", &Node::clients, List<Object>{}, Absent::kDefault),
                     key("servers", &Node::servers, List<Object>{}, Absent::kDefault),
+                    key("action_clients", &Node::action_clients, List<Object>{}, Absent::kNullOmitted),
+                    key("action_servers", &Node::action_servers, List<Object>{}, Absent::kNullOmitted),
                     key("waitables", &Node::waitables, List<Object>{}, Absent::kNullOmitted),
                     key("timers", &Node::timers, List<Object>{}),
                     key("reactions", &Node::reactions, List<Object>{}),
@@ -425,8 +477,11 @@ constexpr auto keys_of(Tag<Process> /*of*/) {
       key("name", &Process::name, Text{}),
       key("executors", &Process::executors, List<Object>{}),
       key("participants", &Process::participants, Whole<1, kMaxParticipants>{}, Absent::kDefault),
-      key("threads", &Process::threads, Object{}, Absent::kDefault),
+      key("threads", &Process::threads, ThreadsObject{}, Absent::kDefault),
       key("lock_memory", &Process::lock_memory, Boolean{}, Absent::kDefault),
+      key("program", &Process::program, Text{}, Absent::kNullOmitted),
+      key("options", &Process::options, AnyObject{}, Absent::kNullOmitted),
+      key("ends", &Process::ends, Boolean{}, Absent::kOmitted),
       key("nodes", &Process::nodes, List<NodeObject>{})};
 }
 
@@ -478,8 +533,11 @@ constexpr auto keys_of(Tag<Graph> /*of*/) {
                     key("serialization", &Graph::serialization,
                         OrNull<OneOf<kSerializationWords>, Serialization::kUnspecified>{}, Absent::kNullOmitted),
                     key("keyed", &Graph::keyed, Boolean{}, Absent::kOmitted),
+                    key("limit_ns", &Graph::limit_ns, Duration{}, Absent::kOmitted),
                     key("processes", &Graph::processes, List<Object>{}),
-                    key("key_figures", &Graph::key_figures, List<Object>{}, Absent::kNullOmitted)};
+                    key("key_figures", &Graph::key_figures, List<Object>{}, Absent::kNullOmitted),
+                    key("own_figures", &Graph::own_figures, AnyObject{}, Absent::kNullOmitted),
+                    key("own_outcomes", &Graph::own_outcomes, AnyObject{}, Absent::kNullOmitted)};
 }
 
 std::string path_of(const Item& item) {
@@ -505,6 +563,8 @@ std::map<std::string, std::string> interfaces_of(const Graph& graph) {
       add(graph.messages->find(subscription.type)->type->name);
     for (const Client& client : node.clients) add(*graph.messages->full_service_name(client.type));
     for (const Server& server : node.servers) add(*graph.messages->full_service_name(server.type));
+    for (const ActionClient& client : node.action_clients) add(*graph.messages->full_action_name(client.type));
+    for (const ActionServer& server : node.action_servers) add(*graph.messages->full_action_name(server.type));
   });
   return texts;
 }

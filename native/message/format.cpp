@@ -173,10 +173,11 @@ std::string Formats::family_of(std::string_view full_name) {
   return std::string(name.substr(0, name.find_first_of("0123456789")));
 }
 
-std::vector<std::string> Formats::names(bool services) const {
+std::vector<std::string> Formats::names(std::string_view kind) const {
+  const std::string part = "/" + std::string(kind) + "/";
   std::vector<std::string> own, others;
   for (const std::string& full : library_->names()) {
-    if (full.find(services ? "/srv/" : "/msg/") == std::string::npos) continue;
+    if (full.find(part) == std::string::npos) continue;
     (full.starts_with(kOwnPackage) ? own : others).push_back(short_name(full));
   }
   own.insert(own.end(), others.begin(), others.end());
@@ -238,6 +239,34 @@ const Format* Formats::find_request(std::string_view service) {
 const Format* Formats::find_response(std::string_view service) {
   const std::optional<std::string> full = full_service_name(service);
   return full ? &format_of(*full + "_Response", short_name(*full)) : nullptr;
+}
+
+std::optional<std::string> Formats::full_action_name(std::string_view action) const {
+  // A short name is that of a message everywhere else.
+  if (action.find('/') == std::string_view::npos) {
+    const std::string folder = std::string(kOwnPackage) + "action/";
+    for (std::string& known : library_->names()) {
+      if (known.starts_with(folder) && short_name(known) == action) return std::move(known);
+    }
+    return std::nullopt;
+  }
+  std::optional<std::string> full = library_->full_name(action);
+  if (!full || full->find("/action/") == std::string::npos || full->find('_', full->rfind('/')) != std::string::npos)
+    return std::nullopt;
+  return full;
+}
+
+std::optional<std::string> Formats::action_name(std::string_view action) const {
+  const std::optional<std::string> full = full_action_name(action);
+  return full ? std::optional(short_name(*full)) : std::nullopt;
+}
+
+const ActionTypes* Formats::find_action(std::string_view action) {
+  const std::optional<std::string> full = full_action_name(action);
+  if (!full) return nullptr;
+  std::unique_ptr<ActionTypes>& types = actions_[*full];
+  if (!types) types = std::make_unique<ActionTypes>(action_types(*library_, types_, *full));
+  return types.get();
 }
 
 const Format& Formats::format_of(const std::string& full_name, const std::string& name) {

@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "message/action.h"
 #include "message/codec.h"
 #include "message/filter.h"
 #include "message/header.h"
@@ -134,6 +135,15 @@ class Formats {
   // Its full name: "perflab_msgs/srv/Stamped10b".
   [[nodiscard]] std::optional<std::string> full_service_name(std::string_view service) const;
 
+  // The messages of an action, by its name: "stamped", "control_msgs/action/FollowJointTrajectory". Null where it is unknown.
+  // Throws BadInput as action_types() does.
+  const ActionTypes* find_action(std::string_view action);
+  // What graphs call it, or nothing where it is unknown; and its full name.
+  [[nodiscard]] std::optional<std::string> action_name(std::string_view action) const;
+  [[nodiscard]] std::optional<std::string> full_action_name(std::string_view action) const;
+  // What an action sends: its goal, its feedback or its result, of those three.
+  const Format& format_of_part(const Type& part) { return format_of(part.name, short_name(part.name)); }
+
   [[nodiscard]] Library& library() noexcept { return *library_; }
 
   // The family of a type, for lists: of perflab's own "Stamped", "Array", "PointCloud", of others their package.
@@ -141,8 +151,8 @@ class Formats {
   // A content filter of a type, made when it is first asked for. Throws BadInput as Filter() does.
   const Filter& filter(const Format& format, const std::string& expression);
 
-  // What a user calls each message or, with `services`, service; short names first.
-  [[nodiscard]] std::vector<std::string> names(bool services = false) const;
+  // What a user calls each message, service or action ("msg", "srv", "action"); short names first.
+  [[nodiscard]] std::vector<std::string> names(std::string_view kind = "msg") const;
   // The texts of an interface and of all that it is made of, by full name; those left out that say what the ones that
   // perflab brings say, whatever their comments.
   [[nodiscard]] std::map<std::string, std::string> texts_of(const std::string& full_interface_name);
@@ -152,7 +162,8 @@ class Formats {
 
   std::shared_ptr<Library> library_;
   Types types_;
-  std::map<std::string, std::unique_ptr<Format>> formats_;  // by full name
+  std::map<std::string, std::unique_ptr<Format>> formats_;  // by full name, likewise below
+  std::map<std::string, std::unique_ptr<ActionTypes>> actions_;
   std::map<std::pair<const Type*, std::string>, std::unique_ptr<Filter>> filters_;
 };
 

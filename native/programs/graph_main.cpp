@@ -85,6 +85,8 @@ ordered_json description_of(const Graph& graph) {
   json["subscriptions"] = d.subscriptions;
   json["clients"] = d.clients;
   json["servers"] = d.servers;
+  json["action_clients"] = d.action_clients;
+  json["action_servers"] = d.action_servers;
   json["waitables"] = d.waitables;
   json["timers"] = d.timers;
   json["reactions"] = d.reactions;
@@ -114,6 +116,16 @@ ordered_json description_of(const Graph& graph) {
                                 {"clients", service.clients},
                                 {"requests_per_s", service.requests_per_s},
                                 {"request_bytes_per_s", service.request_bytes_per_s}});
+  }
+  json["actions"] = ordered_json::array();
+  for (const auto& action : d.actions) {
+    json["actions"].push_back({{"action", action.action},
+                               {"type", action.type},
+                               {"server", action.server},
+                               {"clients", action.clients},
+                               {"goals_per_s", action.goals_per_s},
+                               {"duration_ns", action.duration_ns},
+                               {"feedback_per_s", action.feedback_per_s}});
   }
   return json;
 }

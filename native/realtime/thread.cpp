@@ -34,6 +34,23 @@ void register_this_thread(Role role, const ThreadSettings& asked) {
   registry().threads.push_back({gettid(), role, asked});
 }
 
+const char* to_text(Role role) noexcept {
+  switch (role) {
+    case Role::kPerflab:
+      return "perflab";
+    case Role::kExecutor:
+      return "executor";
+    case Role::kProgram:
+      return "program";
+  }
+  return "perflab";
+}
+
+void forget_this_thread() noexcept {
+  const std::lock_guard lock(registry().mutex);
+  std::erase_if(registry().threads, [tid = gettid()](const OwnThread& thread) { return thread.tid == tid; });
+}
+
 void adopt_thread(const OwnThread& thread) {
   const std::lock_guard lock(registry().mutex);
   if (std::ranges::find(registry().threads, thread.tid, &OwnThread::tid) == registry().threads.end())

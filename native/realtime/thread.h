@@ -13,7 +13,9 @@ namespace perflab::realtime {
 void name_this_thread(const std::string& name) noexcept;
 
 // Threads that perflab started itself; every other thread of the process belongs to the middleware.
-enum class Role { kPerflab, kExecutor };
+enum class Role { kPerflab, kExecutor, kProgram };
+// "perflab", "executor", "program"
+[[nodiscard]] const char* to_text(Role role) noexcept;
 struct OwnThread {
   int tid = 0;
   Role role = Role::kPerflab;
@@ -21,9 +23,11 @@ struct OwnThread {
 };
 // By the thread itself, at its beginning.
 void register_this_thread(Role role, const ThreadSettings& asked = {});
+// By the thread itself, at its end: its number may become another one's.
+void forget_this_thread() noexcept;
 // Of a thread that registered in a library with a registry of its own. Does nothing if it is known.
 void adopt_thread(const OwnThread& thread);
-// All that registered so far, also those that have ended.
+// All that registered so far, also those that have ended and were not forgotten.
 std::vector<OwnThread> own_threads();
 
 // The kernel ends this process when the thread that started it ends. False if that parent is already gone.

@@ -24,7 +24,7 @@
 
 namespace perflab::runtime {
 
-inline constexpr std::uint32_t kPluginAbi = 10;
+inline constexpr std::uint32_t kPluginAbi = 11;
 inline constexpr const char* kPluginEntry = "perflab_runtime_plugin";
 
 struct PluginSettings {

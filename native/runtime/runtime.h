@@ -12,7 +12,8 @@
 // Threads: everything but publish(), clock() and work() is called from one controlling thread. Handlers are
 // called from the runtime's threads, never concurrently for one subscription, timer or waitable; whether two
 // entities of a node may run concurrently depends on the executor (concurrent_callbacks()). One publisher or
-// client is used by one thread at a time, its counts and passing() included.
+// client is used by one thread at a time, its counts and passing() included; a LateReply and what action.h says may be used
+// by any.
 #pragma once
 
 #include <atomic>
@@ -30,6 +31,7 @@
 #include "message/object.h"
 #include "middleware/middleware.h"
 #include "realtime/scheduling.h"
+#include "runtime/action.h"
 
 namespace perflab::runtime {
 
@@ -164,6 +166,8 @@ struct EndpointSettings {
   // is delivered. Of a publisher those of its topic's subscriptions, for a middleware that can leave messages out.
   std::vector<const message::Filter*> filters{};
   int priority = 0;  // of a subscription's callback, as TimerSettings::priority
+  // A topic of an action. Within the process it is delivered whatever its durability: nobody there comes late.
+  bool of_action = false;
 };
 
 // How the messages of a publisher really go, once everything is matched.
@@ -278,6 +282,28 @@ class Client {
   [[nodiscard]] virtual std::size_t matched() noexcept = 0;              // servers that have both of our ends
 };
 
+// A request that somebody will answer after its handler has returned, from any thread; in virtual time from any handler.
+// Whoever destroys it unanswered while the runtime runs has forgotten it, and Forgotten is told. From stop() on nothing is
+// sent any more; it may be kept for longer than the runtime, but no call may be under way while that is destroyed.
+class LateReply {
+ public:
+  LateReply() = default;
+  LateReply(const LateReply&) = delete;
+  LateReply& operator=(const LateReply&) = delete;
+  virtual ~LateReply() = default;
+  // Once: false if it was answered already, or was not sent, which has been reported.
+  virtual bool send(const Outgoing& message) noexcept = 0;
+  // The same for a struct.
+  virtual bool send_object(const message::Codec& codec, const void* object) noexcept = 0;
+};
+
+// Told of requests that nobody will answer, from the thread that forgot them. Outlives the runtime's stop().
+class Forgotten {
+ public:
+  virtual ~Forgotten() = default;
+  virtual void on_forgotten(Nanoseconds at_ns) noexcept = 0;
+};
+
 // A request that is being handled; valid until the handler returns.
 class Reply {
  public:
@@ -287,6 +313,9 @@ class Reply {
     static_cast<void>(codec), static_cast<void>(object);
     return false;
   }
+  // Answers later: from here on this one is empty, and what is returned has the request. Null if there is no memory, or it is
+  // empty.
+  virtual std::unique_ptr<LateReply> later(Forgotten& told) noexcept = 0;
 
  protected:
   ~Reply() = default;
@@ -404,6 +433,10 @@ class Runtime {
                                 MessageHandler& handler) = 0;
   virtual Server& create_server(std::size_t executor, const ServiceSettings& settings,
                                 RequestHandler& handler) = 0;
+  virtual ActionClient& create_action_client(std::size_t executor, const ActionSettings& settings,
+                                             ActionClientHandler& handler) = 0;
+  virtual ActionServer& create_action_server(std::size_t executor, const ActionSettings& settings,
+                                             ActionServerHandler& handler) = 0;
   [[nodiscard]] virtual ServiceFraming service_framing() const noexcept = 0;
   virtual void create_timer(std::size_t executor, const TimerSettings& settings, TimerHandler& handler) = 0;
   virtual Waitable& create_waitable(std::size_t executor, const WaitableSettings& settings,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <optional>
 
 #include "message/header.h"
@@ -79,6 +80,15 @@ bool encode(const message::Codec& codec, const void* object, std::vector<std::ui
   }
 }
 
+// Throws std::bad_alloc.
+std::vector<std::uint8_t> joined(const Outgoing& message) {
+  std::vector<std::uint8_t> bytes;
+  bytes.reserve(message.size());
+  for (const std::span<const std::uint8_t> piece : {message.before, message.stamp, message.after})
+    bytes.insert(bytes.end(), piece.begin(), piece.end());
+  return bytes;
+}
+
 bool send_framed(Publisher& publisher, const RequestId& id, const Outgoing& message) noexcept {
   return publisher.publish_related(Parts(message, encode(id)).span(), nullptr, nullptr);
 }
@@ -152,15 +162,26 @@ void ServiceClient::on_message(const Delivery& delivery) noexcept {
 
 // ---- server ----
 
-class ServiceServer::PendingReply final : public Reply {
+bool ServiceServer::send_now(const Asker& asker, const Outgoing& message) noexcept {
+  return framing_ == ServiceFraming::kRmwFastrtps ? send_related(*replies_, asker.related, message)
+                                                  : send_framed(*replies_, asker.id, message);
+}
+
+bool ServiceServer::send(const Asker& asker, const Outgoing& message) noexcept {
+  return turns_.take([&] { return send_now(asker, message); }, [&] { return Kept{asker, joined(message)}; },
+                     [&](const Kept& kept) { static_cast<void>(send_now(kept.asker, {{}, kept.bytes, {}})); });
+}
+
+class ServiceServer::KeptReply final : public LateReply {
  public:
-  PendingReply(ServiceServer& server, const RequestId& id, const perflab_sample_identity& related) noexcept
-      : server_(server), id_(id), related_(related) {}
+  KeptReply(ServiceServer& server, const Asker& asker, Forgotten& told) noexcept
+      : closed_(server.closed_), server_(server), asker_(asker), told_(told) {}
+  ~KeptReply() override {
+    if (!answered_.load(std::memory_order_acquire) && open()) told_.on_forgotten(server_.clock_.now());
+  }
 
   bool send(const Outgoing& message) noexcept override {
-    return server_.framing_ == ServiceFraming::kRmwFastrtps
-               ? send_related(*server_.replies_, related_, message)
-               : send_framed(*server_.replies_, id_, message);
+    return !answered_.exchange(true, std::memory_order_acq_rel) && open() && server_.send(asker_, message);
   }
   bool send_object(const message::Codec& codec, const void* object) noexcept override {
     std::vector<std::uint8_t> encoded;
@@ -168,14 +189,41 @@ class ServiceServer::PendingReply final : public Reply {
   }
 
  private:
+  // The server is there, and may be used.
+  [[nodiscard]] bool open() const noexcept { return !closed_->load(std::memory_order_acquire); }
+
+  const std::shared_ptr<std::atomic<bool>> closed_;
   ServiceServer& server_;
-  RequestId id_;
-  perflab_sample_identity related_;
+  const Asker asker_;
+  Forgotten& told_;
+  std::atomic<bool> answered_{false};
+};
+
+class ServiceServer::PendingReply final : public Reply {
+ public:
+  PendingReply(ServiceServer& server, const Asker& asker) noexcept : server_(server), asker_(asker) {}
+
+  bool send(const Outgoing& message) noexcept override { return !later_ && server_.send(asker_, message); }
+  bool send_object(const message::Codec& codec, const void* object) noexcept override {
+    std::vector<std::uint8_t> encoded;
+    return encode(codec, object, encoded) && send({{}, encoded, {}});
+  }
+  std::unique_ptr<LateReply> later(Forgotten& told) noexcept override {
+    if (later_) return nullptr;
+    std::unique_ptr<LateReply> kept(new (std::nothrow) KeptReply(server_, asker_, told));
+    later_ = kept != nullptr;
+    return kept;
+  }
+
+ private:
+  ServiceServer& server_;
+  const Asker asker_;
+  bool later_ = false;
 };
 
 ServiceServer::ServiceServer(Runtime& runtime, std::size_t executor, const ServiceSettings& settings,
                              ServiceFraming framing, const ServiceId& id, RequestHandler& handler)
-    : framing_(framing), handler_(handler) {
+    : framing_(framing), clock_(runtime.clock()), handler_(handler) {
   const std::string user_data = "serviceid=" + to_text(id) + ";";
   replies_ = &runtime.create_publisher(endpoint(settings, TopicKind::kReply, user_data));
   requests_ =
@@ -188,8 +236,8 @@ void ServiceServer::on_message(const Delivery& delivery) noexcept {
   if (framing_ == ServiceFraming::kRmwFastrtps) {
     // Clients before related_sample_identity are known by their request writer.
     const bool reader_known = !same(delivery.related.writer, {});
-    PendingReply reply(*this, {},
-                       {reader_known ? delivery.related.writer : delivery.writer, delivery.sequence});
+    PendingReply reply(
+        *this, {{}, {reader_known ? delivery.related.writer : delivery.writer, delivery.sequence}});
     handler_.on_request(delivery, reply);
     return;
   }
@@ -198,7 +246,7 @@ void ServiceServer::on_message(const Delivery& delivery) noexcept {
   Delivery request = delivery;
   request.sequence = id->number;
   request.bytes = plain(delivery.bytes, scratch_);
-  PendingReply reply(*this, *id, {});
+  PendingReply reply(*this, {*id, {}});
   handler_.on_request(request, reply);
 }
 

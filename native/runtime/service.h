@@ -9,16 +9,22 @@
 // The endpoints carry USER_DATA as rmw_cyclonedds has it, "clientid=<hex>;" and "serviceid=<hex>;", by which
 // its clients and servers find out whether both topics of a peer are there.
 //
+// A server's handlers answer in the thread of the request, or later from any thread: replies are sent one at a time
+// (turns.h).
+//
 // Handlers get plain CDR. Framed bodies are moved next to their encapsulation, which costs one copy of the
 // message.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "runtime/runtime.h"
+#include "runtime/turns.h"
 
 namespace perflab::runtime {
 
@@ -65,13 +71,31 @@ class ServiceServer final : public Server, private MessageHandler {
                 ServiceFraming framing, const ServiceId& id, RequestHandler& handler);
 
   [[nodiscard]] std::size_t matched() noexcept override;
+  // The runtime stops: late replies are no longer sent, nor missed.
+  void close() noexcept { closed_->store(true, std::memory_order_release); }
 
  private:
+  // Whom a reply goes to: by one of the two, as the framing says.
+  struct Asker {
+    RequestId id;
+    perflab_sample_identity related;
+  };
+  // Of several threads, one sends.
+  struct Kept {
+    Asker asker;
+    std::vector<std::uint8_t> bytes;
+  };
   class PendingReply;
+  class KeptReply;
   void on_message(const Delivery& delivery) noexcept override;
+  bool send(const Asker& asker, const Outgoing& message) noexcept;
+  bool send_now(const Asker& asker, const Outgoing& message) noexcept;
 
   const ServiceFraming framing_;
+  const measure::Clock& clock_;
   RequestHandler& handler_;
+  const std::shared_ptr<std::atomic<bool>> closed_ = std::make_shared<std::atomic<bool>>(false);  // replies may live longer
+  Turns<Kept> turns_;
   std::vector<std::uint8_t> scratch_;
   Publisher* replies_;
   Subscription* requests_;

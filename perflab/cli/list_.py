@@ -149,7 +149,8 @@ def _describe(about: Row | None) -> str:
     processes = f"{about['processes']} processes, " if about["processes"] > 1 else ""
     nodes = plural(about["nodes"], "node")
     clients = about.get("clients", 0)
-    if about["publishers"] == 0 and not clients:
+    actions = about.get("actions", ())
+    if about["publishers"] == 0 and not clients and not actions:
         return f"{processes}{nodes}, {about['subscriptions']} subscriptions; listens to another topology beside it"
     parts = [f"{processes}{nodes}"]
     if about["publishers"]:
@@ -158,6 +159,9 @@ def _describe(about: Row | None) -> str:
     if clients:
         parts.append(f"{clients} clients of {len(about['services'])} services")
         parts.append(f"{about['requests_per_s']:.5g} requests/s")
+    if actions:
+        parts.append(f"{about['action_clients']} clients of {plural(len(actions), 'action')}")
+        parts.append(f"{sum(action['goals_per_s'] for action in actions):.5g} goals/s")
     return ", ".join(parts)
 
 

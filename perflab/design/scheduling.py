@@ -1,31 +1,32 @@
 """How the threads of a workload shall be scheduled, as the command line says it.
 
 "[PROCESS.]executors|middleware=POLICY[:PRIORITY][@CPUS]": RR:98@1, OTHER@0-1, FIFO:10, @0; of executors also
-DEADLINE:RUNTIME/DEADLINE/PERIOD. Several of them are an assignment; as levels of the factor `workload.threads` they
-stand in the graph, and so does what a graph file says of its threads.
+DEADLINE:RUNTIME/DEADLINE/PERIOD. In the place of these two words may stand the name of a thread of a program. Several
+of them are an assignment; as levels of the factor `workload.threads` they stand in the graph, and so does what a graph
+file says of its threads.
 """
 
 from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from perflab.errors import BadInput
 from perflab.parameters import cpus_of
 from perflab.units import parse_duration
-from perflab.workload import Graph
+from perflab.workload import THREAD_ROLES, Graph
 
-ROLES = ("executors", "middleware")
+ROLES = THREAD_ROLES
 DEADLINE = "DEADLINE"
 POLICIES = ("OTHER", "FIFO", "RR", DEADLINE)
 LEAST_RUNTIME_NS = 1024  # of the kernel, kernel/sched/deadline.c
 PRIORITIES = range(1, 100)
 MAX_CPUS = 1024  # as the kernel's cpu_set_t
 
-_WORD = re.compile(r"(?:([^=]*)\.)?(executors|middleware)=([^:@]*)(?::([^@]*))?(?:@(.*))?")
+_WORD = re.compile(r"(?:([^=]*)\.)?([a-z][a-z0-9_]*)=([^:@]*)(?::([^@]*))?(?:@(.*))?")
 _EXAMPLE = "e.g. executors=RR:98@1 or ping.middleware=OTHER@0-1"
 
 
@@ -34,7 +35,7 @@ class ThreadRequest:
     """What the threads of a role shall be. `process` None: in every process."""
 
     process: str | None
-    role: str
+    role: str  # of ROLES, or the name of a thread of a program
     policy: str | None  # None: as inherited
     priority: int  # 0 without FIFO or RR
     cpus: tuple[int, ...]  # none: as inherited
@@ -43,9 +44,12 @@ class ThreadRequest:
     period_ns: int = 0
 
 
-def parse(words: Sequence[str], processes: Sequence[str]) -> tuple[ThreadRequest, ...]:
-    """The requests of the words of --thread, for a graph of these processes. Raises BadInput."""
-    requests = [_request(word, processes) for word in words]
+def parse(
+    words: Sequence[str], processes: Sequence[str], threads: Mapping[str, Collection[str]] | None = None
+) -> tuple[ThreadRequest, ...]:
+    """The requests of the words of --thread, for a graph of these processes, whose programs call their threads so.
+    Raises BadInput."""
+    requests = [_request(word, processes, threads or {}) for word in words]
     for number, request in enumerate(requests):
         if any((request.process, request.role) == (r.process, r.role) for r in requests[:number]):
             raise BadInput(f"--thread {words[number]!r}: there are two for these threads; name them once")
@@ -55,7 +59,7 @@ def parse(words: Sequence[str], processes: Sequence[str]) -> tuple[ThreadRequest
 def of_process(requests: Sequence[ThreadRequest], process: str | None) -> dict[str, Any]:
     """The `threads` member of a node's configuration; what names the process goes before what names none."""
     members: dict[str, Any] = {}
-    for role in ROLES:
+    for role in dict.fromkeys((*ROLES, *(r.role for r in requests))):
         fitting = [r for r in requests if r.role == role and r.process in (None, process)]
         chosen = max(fitting, key=lambda r: r.process is not None, default=None)
         members[role] = None if chosen is None else _document(chosen)
@@ -70,27 +74,34 @@ def _document(request: ThreadRequest) -> dict[str, Any]:
 
 def assigned(graph: Graph, words: Sequence[str]) -> Graph:
     """The graph with these requests as its own, and none of those that it had for the same threads. Raises BadInput."""
-    requests = parse(words, graph.own_processes)
+    requests = parse(words, graph.own_processes, names_in(graph))
     document = copy.deepcopy(graph.document)
     for process in document["processes"]:
         if process["name"] in graph.condition_processes:
             continue
-        asked = {role: said for role, said in of_process(requests, process["name"]).items() if said is not None}
+        known = (*ROLES, *graph.threads_of_program(process["name"]))
+        found = of_process(requests, process["name"])
+        asked = {role: said for role, said in found.items() if said is not None and role in known}
         process["threads"] = {**process.get("threads", dict.fromkeys(ROLES)), **asked}
     return Graph(document)
 
 
-def _request(word: str, processes: Sequence[str]) -> ThreadRequest:
+def names_in(graph: Graph) -> dict[str, tuple[str, ...]]:
+    """What the programs of the graph call their threads, by process."""
+    return {process: graph.threads_of_program(process) for process in graph.programs}
+
+
+def _request(word: str, processes: Sequence[str], threads: Mapping[str, Collection[str]]) -> ThreadRequest:
     match = _WORD.fullmatch(word)
-    if match is None:
+    if match is None or (match[2] not in ROLES and not any(threads.values())):
         raise BadInput(f"--thread {word!r} is not [PROCESS.]executors|middleware=POLICY[:PRIORITY][@CPUS], {_EXAMPLE}")
     process, role, policy, priority, cpus = match.groups()
 
     def wrong(problem: str) -> BadInput:
         return BadInput(f"--thread {word!r}: {problem}")
 
-    if process is not None and process not in processes:
-        raise wrong(f"no process named {process!r}; there are {', '.join(processes)}")
+    if (problem := _unknown(process, role, processes, threads)) is not None:
+        raise wrong(problem)
     if not cpus and (cpus is not None or not (policy or priority is not None)):
         raise wrong(f"{'nothing is asked for' if cpus is None else 'no CPU after @'}, {_EXAMPLE}")
     if (policy or priority is not None) and policy not in POLICIES:
@@ -99,7 +110,7 @@ def _request(word: str, processes: Sequence[str]) -> ThreadRequest:
     if named is None or any(cpu >= MAX_CPUS for cpu in named):
         raise wrong(f"{cpus!r} is no list of CPUs, e.g. 0-1,3")
     if policy == DEADLINE:
-        if role != "executors":
+        if role == "middleware":
             raise wrong(f"{DEADLINE} is not inherited, and threads of the middleware inherit; use FIFO or RR")
         if named:
             raise wrong(f"{DEADLINE} takes all CPUs and no choice of them; leave @{cpus} out")
@@ -114,6 +125,17 @@ def _request(word: str, processes: Sequence[str]) -> ThreadRequest:
         lacks = "there is no priority" if priority is None else f"priority {priority!r} is no number"
         raise wrong(f"{lacks} within {PRIORITIES[0]}..{PRIORITIES[-1]}, e.g. {policy}:{PRIORITIES[-1] - 1}")
     return ThreadRequest(process, role, policy or None, level, named)
+
+
+def _unknown(
+    process: str | None, role: str, processes: Sequence[str], threads: Mapping[str, Collection[str]]
+) -> str | None:
+    """What of the names of a process and of its threads is wrong."""
+    if process is not None and process not in processes:
+        return f"no process named {process!r}; there are {', '.join(processes)}"
+    of_programs = [name for of, names in threads.items() if process in (None, of) for name in names]
+    known = (*ROLES, *dict.fromkeys(of_programs))
+    return None if role in known else f"no threads named {role!r}; there are {', '.join(known)}"
 
 
 def _times(text: str | None, wrong: Callable[[str], BadInput]) -> tuple[int, int, int]:

@@ -167,7 +167,7 @@ def _threads(document: Document, loaded: Workload) -> tuple[scheduling.ThreadReq
     """How the threads of all trials shall be scheduled. Raises BadInput."""
     if document.threads and (factor := f"{factors.WORKLOAD}.{factors.THREADS}") in document.factors:
         raise BadInput(f"--thread {document.threads[0]!r} is beside the factor {factor}; leave one of them out")
-    return scheduling.parse(document.threads, loaded.graph.processes)
+    return scheduling.parse(document.threads, loaded.graph.processes, scheduling.names_in(loaded.graph))
 
 
 def _common(settings: Settings, treatments: Sequence[Treatment]) -> Settings:
@@ -587,6 +587,20 @@ def _check_clear(experiment: Experiment, written: Written) -> None:
         )
 
 
+def _check_programs(experiment: Experiment) -> None:
+    """A program has threads of its own, and real time."""
+    for process, program in experiment.workload.graph.programs.items():
+        for variant in experiment.variants:
+            for middleware in variant.middlewares:
+                if variant.runtime != "virtual" and middleware.across_processes:
+                    continue
+                why = "has no real time" if variant.runtime == "virtual" else "calls within the publishing thread"
+                raise BadInput(
+                    f"--middleware {middleware.name} {why}, and {process} of {experiment.workload.name} is a program, "
+                    f"{program}; right would be another middleware"
+                )
+
+
 def _check_endless(experiment: Experiment, written: Written) -> None:
     """Somebody who stops a trial stops that one, and knows when."""
     if all(experiment.settings.pinned(t.pins).duration_ns for t in experiment.treatments):
@@ -628,14 +642,16 @@ def _check_together(experiment: Experiment, written: Written) -> None:
     # Not of the treatments' graphs: that timers are slower there is wanted.
     periods = [experiment.workload.at(t.factors).graph.shortest_period_ns for t in experiment.treatments]
     shortest_ns = max((p for p in periods if p is not None), default=None)
-    if shortest_ns is None:
+    if shortest_ns is None and not graph.programs:
         raise BadInput(f"workload {name!r} has no timer: nothing would ever be sent")
-    if shortest_ns > min(experiment.settings.pinned(t.pins).duration_ns for t in experiment.treatments) > 0:
+    durations_ns = [experiment.settings.pinned(t.pins).duration_ns for t in experiment.treatments]
+    if shortest_ns is not None and shortest_ns > min(durations_ns) > 0:
         raise BadInput(
             f"{written.where(('time',))} is shorter than the shortest period of {name!r}, "
             f"{format_duration(shortest_ns / 1e9)}: nothing would be sent"
         )
     _check_activations(experiment, written)
+    _check_programs(experiment)
     processes = len(graph.processes)
     for variant in experiment.variants:
         count = len(variant.middlewares)

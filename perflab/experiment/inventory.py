@@ -59,8 +59,9 @@ sys.stdout.buffer.write((before + "\\0" + maps()).encode("utf-8", "surrogateesca
 """
 
 
-def inventory(host: Host, native: Native, middlewares: Iterable[Middleware]) -> Json:
-    """Everything of `host.facts()`, and more of the machine; under `software` what runs on it."""
+def inventory(host: Host, native: Native, middlewares: Iterable[Middleware], beside: Iterable[Path] = ()) -> Json:
+    """Everything of `host.facts()`, and more of the machine; under `software` what runs on it, with these programs
+    beside perflab's own."""
     clocks = host.text("sys/devices/system/clocksource/clocksource0/available_clocksource")
     limits = {name: {"soft": _limit(soft), "hard": _limit(hard)} for name, (soft, hard) in host.limits().items()}
     memory = ("MemTotal", "MemAvailable", "SwapTotal", "SwapFree")
@@ -80,7 +81,7 @@ def inventory(host: Host, native: Native, middlewares: Iterable[Middleware]) -> 
         "limits": limits or None,
         "sysctls": _sysctls(host),
         "environment": environment() if host.root == Path("/") else None,
-        "software": _software(native, list(middlewares)) if host.root == Path("/") else None,
+        "software": _software(native, list(middlewares), beside) if host.root == Path("/") else None,
     }
 
 
@@ -191,7 +192,7 @@ def _limit(text: str) -> int | str:
 # -- software --------------------------------------------------------------------------------------------------------
 
 
-def _software(native: Native, middlewares: list[Middleware]) -> Json:
+def _software(native: Native, middlewares: list[Middleware], beside: Iterable[Path]) -> Json:
     """Programs are asked side by side: most of the time goes into waiting for them."""
     kinds = {m.name: m for m in middlewares if m.library is not None}
     programs = sorted(p for p in native.folder.glob("perflab-*") if p.is_file()) if native.folder.is_dir() else []
@@ -199,7 +200,7 @@ def _software(native: Native, middlewares: list[Middleware]) -> Json:
         loaded = {
             name: pool.submit(_loaded, m.library, m.environment) for name, m in kinds.items() if m.library is not None
         }
-        hashes = {path: pool.submit(_file, path) for path in programs}
+        hashes = {path: pool.submit(_file, path) for path in (*programs, *beside)}
         plugins = {name: pool.submit(_file, m.library) for name, m in kinds.items() if m.library is not None}
         git = pool.submit(_git)
         stress = pool.submit(_stress_ng)
@@ -209,7 +210,10 @@ def _software(native: Native, middlewares: list[Middleware]) -> Json:
         owners = packages.result()
         return {
             "perflab": {"version": version.__version__, "folder": str(_package_folder()), "git": git.result()},
-            "programs": {path.name: future.result() for path, future in hashes.items()},
+            "programs": {
+                path.name if path.parent == native.folder else str(path): future.result()
+                for path, future in hashes.items()
+            },
             "middlewares": {
                 name: {
                     "version": middleware.version,

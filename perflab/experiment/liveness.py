@@ -43,7 +43,7 @@ def _of_graph(graph: Graph, requests: Sequence[ThreadRequest]) -> Iterator[RealT
         name = process["name"]
         of_graph = process.get("threads") or {}
         asked = scheduling.of_process(() if name in graph.condition_processes else requests, name)
-        for role in scheduling.ROLES:
+        for role in (*scheduling.ROLES, *graph.threads_of_program(name)):
             chosen = [asked.get(role) or of_graph.get(role)]
             if role == "executors" and asked.get(role) is None:
                 chosen += [executor.get("thread") for executor in process["executors"]]

@@ -56,6 +56,20 @@ DAEMON_LOOK_S = 0.01
 HEARD_WITHIN_NS = NS_PER_S // 4  # after it, perflab hears that the last message was published
 
 
+def program_of(plan: TrialPlan, process: str | None) -> Path:
+    """What runs a process of the graph: perflab-node, or the program that the graph says. Raises Unavailable."""
+    program = plan.graph.programs.get(process or "", "perflab-node")
+    if "/" not in program:
+        return plan.native.program(program)
+    path = Path(program)
+    if not os.access(path, os.X_OK) or not path.is_file():
+        raise Unavailable(
+            f"{program}, the program of process {process!r}, is not there; build it (docs/programs.md), or correct "
+            "`program` in the graph"
+        )
+    return path
+
+
 def node_configuration(
     plan: TrialPlan,
     process: str | None,
@@ -86,7 +100,7 @@ def node_configuration(
         "threads": scheduling.of_process(() if foreign else settings.threads, process),
         "lock_memory": None if foreign else settings.lock_memory,
         "middleware": middleware.configuration(plan.domain, settings.network, plan.seed, index, credentials),
-        "duration_ns": settings.duration_ns or None,
+        "duration_ns": None if graph.limit_ns is not None else settings.duration_ns or None,
         "warmup_ns": settings.warmup_ns,
         "sampling_ns": settings.sampling_ns,
         "checkpoint_ns": settings.checkpoint_ns,
@@ -128,6 +142,7 @@ class Nodes(System):
         self._asked_to_end = False
         self._published_until_ns = 0
         self._ended_ns: int | None = None  # the measured part, where it had no end by itself
+        self._ender: str | None = None  # the name of the process whose program ended it
         self._schedule: int | None = None  # the descriptor of the memory that the processes share
         self._gone: set[str] = set()  # names of processes that were killed on purpose
         self._back: dict[str, Interruption] = {}  # names of those that came in their place
@@ -186,7 +201,7 @@ class Nodes(System):
         records = trial.files.records(name).absolute()
         made = node_configuration(self._plan, process, records, self._schedule, trial.credentials)
         write_json(config, {**made, **more})
-        program = self._plan.native.program("perflab-node")
+        program = program_of(self._plan, process)
         foreign = self._of_conditions.get(name)
         node = self._supervisor.start(
             name,
@@ -264,11 +279,11 @@ class Nodes(System):
         self._heard_s = dict.fromkeys(nodes, time.monotonic() + lead_ns / NS_PER_S)
         # A message that the middleware holds back on purpose, or a callback that works, is no silence.
         held_back_ns = max(m.programmed_delay_ns for m in self._plan.variant.middlewares)
-        known_ns = held_back_ns + self._plan.graph.longest_work_ns
+        known_ns = held_back_ns + self._plan.graph.longest_work_ns + self._plan.graph.longest_action_ns
         limits = self._limits
         # A chain goes through each node once at most.
         chain_ns = held_back_ns * max(1, len(self._plan.graph.nodes()))
-        limit_ns = limits.drain_limit_ns + chain_ns + self._plan.graph.longest_work_ns
+        limit_ns = limits.drain_limit_ns + chain_ns + known_ns - held_back_ns
         self._drain = Drain(list(nodes), limits.drain_quiet_ns + known_ns, limit_ns)
         self._supervisor.waiting = None
 
@@ -279,7 +294,9 @@ class Nodes(System):
     def progress(self) -> None:
         self._reports = True
         settings = self._plan.settings
-        if settings.duration_ns:
+        if self._plan.graph.limit_ns is not None:
+            self._until_ended()
+        elif settings.duration_ns:
             self._interrupt()
         else:
             self._trial.until_stopped(self._publish, begin_ns=self.scheduled.begin_ns)
@@ -289,6 +306,23 @@ class Nodes(System):
         if not self._trial.until(self._has_published, self._deadline(0) + 2 * scheduled_s + 30.0, 1.0):
             late = format_duration(scheduled_s + 30.0)
             raise self._stuck(FAILED, f"the graph still publishes {late} after its schedule ended: it cannot keep up")
+
+    def _until_ended(self) -> None:
+        """Until a program ends the measured part."""
+        window = self.scheduled
+        self._interrupt()
+        if not self._trial.until(self._is_over, window.end_ns / NS_PER_S, 1.0):
+            limit = format_duration((window.end_ns - window.begin_ns) / NS_PER_S)
+            enders = " or ".join(map(repr, self._plan.graph.enders))
+            raise Failed(FAILED, f"process {enders} did not end the measured part within its limit of {limit}")
+        at_ns = time.monotonic_ns() + self._end_lead_ns
+        if at_ns <= window.begin_ns:
+            raise Failed(FAILED, f"process {self._ender!r} ended the measured part before it began")
+        self.end_at(at_ns)
+
+    def _is_over(self) -> bool:
+        """Nothing is published any more, or a program has said that it is enough."""
+        return self._has_published() or self._ender is not None
 
     def _publish(self) -> None:
         self._interrupt()
@@ -313,7 +347,7 @@ class Nodes(System):
             due_ns = crash.due_ns(window.begin_ns, window.end_ns)
             acts += [(due_ns, self._kill, crash), (due_ns + crash.back_after_ns, self._bring_back, crash)]
         for due_ns, act, crash in sorted(acts, key=lambda one: one[0]):
-            if self._trial.until(self._has_published, due_ns / NS_PER_S, 1.0):
+            if self._trial.until(self._is_over, due_ns / NS_PER_S, 1.0):
                 return  # too late: the condition was not in effect, which its evidence says
             act(crash)
 
@@ -428,6 +462,8 @@ class Nodes(System):
                 self._note_ready(name, line)
             case protocol.Progress():
                 self._note_progress(name, line)
+            case protocol.PartEnded():
+                self._ender = self._ender or name
             case protocol.Done():
                 self._done.add(name)
         return True

@@ -158,6 +158,13 @@ class Progress(_Line):
     conditions: dict[str, ConditionCounts] | None = None  # by their labels
 
 
+class PartEnded(_Line):
+    """The program of the process ends the measured part of the trial."""
+
+    type: Literal["ended"]
+    at_ns: int
+
+
 class Done(_Line):
     """The last line before the process exits with 0."""
 
@@ -173,7 +180,7 @@ class Failure(_Line):
     text: str
 
 
-Line = Created | Waiting | Ready | Progress | Done | Failure
+Line = Created | Waiting | Ready | Progress | PartEnded | Done | Failure
 _LINE: TypeAdapter[Line] = TypeAdapter(Annotated[Line, Field(discriminator="type")])
 
 

@@ -31,7 +31,7 @@ from perflab.experiment import domain, liveness
 from perflab.experiment.companion import GuardedCompanion
 from perflab.experiment.deciding import Deciding, too_few
 from perflab.experiment.inventory import environment, inventory, package_version
-from perflab.experiment.nodes import node_configuration
+from perflab.experiment.nodes import node_configuration, program_of
 from perflab.experiment.quiet import QuietMachine, threshold_percent
 from perflab.experiment.running import Ended, Keeper
 from perflab.experiment.surroundings import needs_monitor
@@ -70,7 +70,7 @@ from perflab.runs.rundir import RunDirectory, TrialDirectory
 from perflab.runs.trials import own_trials
 from perflab.signals import Signals
 from perflab.statistics import histogram as hg
-from perflab.statistics import key_figures
+from perflab.statistics import key_figures, said
 from perflab.statistics.key_figures import KeyFigure
 from perflab.statistics.metrics import Criterion, parse_criterion
 from perflab.statistics.summary import TrialData, figures_of, summarize
@@ -296,7 +296,7 @@ def _check_treatments(context: _Context) -> None:
 
     Raises BadInput, Unavailable. The treatment of the first trial is judged by that trial.
     """
-    node_program, document = context.native.program("perflab-node"), context.experiment.document
+    document = context.experiment.document
     first = context.experiment.course().next()
     judged = set()
     if first is not None and first.treatment.key in context.admitted:
@@ -312,6 +312,7 @@ def _check_treatments(context: _Context) -> None:
             contextlib.ExitStack() as beside,
         ):
             plan = _plan(context, Planned(1, 1, treatment), held)
+            node_programs = {process: program_of(plan, process) for process in plan.node_names}
             beside.enter_context(_daemons(plan, Path(folder)))
             credentials = Path(folder) / security.OPTION
             if any(middleware.secured for middleware in plan.variant.middlewares):
@@ -322,7 +323,7 @@ def _check_treatments(context: _Context) -> None:
                 config = Path(folder) / "config.json"
                 write_json(config, node_configuration(plan, process, Path(os.devnull), credentials=credentials))
                 index = 0 if process is None else plan.hosted.processes.index(process)
-                _check(node_program, config, treatment, treatment.variant.middleware_of(index).environment)
+                _check(node_programs[process], config, treatment, treatment.variant.middleware_of(index).environment)
 
 
 @contextlib.contextmanager
@@ -347,12 +348,12 @@ def _daemons(plan: TrialPlan, folder: Path) -> Iterator[None]:
 def _check(node_program: Path, config: Path, treatment: Treatment, environment: Mapping[str, str]) -> None:
     command: list[str | Path] = [node_program, "--check", "--config", config]
     done = programs.ask(command, limit_s=CHECK_TIMEOUT_S, environment=environment)
-    complaint = one_line(done.stderr).removeprefix("perflab-node: ")
+    complaint = one_line(done.stderr).removeprefix(f"{node_program.name}: ")
     for kind in (BadInput, Unavailable):
         if done.returncode == kind.exit_code:
             raise kind(complaint)
     if done.returncode != 0:
-        raise PerflabError(f"{treatment.words}: {complaint or f'perflab-node ended with {done.returncode}'}")
+        raise PerflabError(f"{treatment.words}: {complaint or f'{node_program.name} ended with {done.returncode}'}")
 
 
 def _run_trials(
@@ -474,7 +475,10 @@ def _judged_by_kind(
         starvation = traced.starvation(directory, collected.processes)
         if starvation is None:
             starvation = delays.starvation(directory, collected.processes)
-        found, outcome = workload.at(data.factors).judged(figures_of(data), directory, found_loops, lives, starvation)
+        told = said.of(process.program for process in collected.processes)
+        found, outcome = workload.at(data.factors).judged(
+            figures_of(data), directory, found_loops, lives, starvation, told
+        )
         times = {name: hg.to_record(histogram) for name, histogram in found.times.items()}
     except Exception as error:  # noqa: BLE001 - of a kind that may be anybody's
         reason = f"workload {workload.kind} cannot judge the trial: {one_line(f'{type(error).__name__}: {error}')}"
@@ -635,6 +639,11 @@ def _begun(context: _Context, plan: TrialPlan, planned: Planned, directory: Tria
     )
 
 
+def _programs_of_users(experiment: Experiment) -> list[Path]:
+    """Those of the graph that are none of perflab's own."""
+    return sorted({Path(p) for p in experiment.workload.graph.programs.values() if "/" in p})
+
+
 def _manifest(context: _Context) -> Manifest:
     """What is known before the run has a directory."""
     experiment, host, native = context.experiment, context.host, context.native
@@ -674,7 +683,7 @@ def _manifest(context: _Context) -> Manifest:
         versions=_versions(native),
         environment=environment(tracer.RECORDED),
         host=host.facts(),
-        inventory=inventory(host, native, list(middlewares.values())),
+        inventory=inventory(host, native, list(middlewares.values()), _programs_of_users(experiment)),
         preflight=tuple(host.preflight()),
         controller=_controller(host),
         clock=Clock(monotonic_ns=time.monotonic_ns(), wall_ns=time.time_ns()),

@@ -51,6 +51,7 @@ class ProcessRecords:
     end: dict[str, Any] | None = None
     cost: list[dict[str, Any]] = field(default_factory=list)  # at the start and the end of the measured part
     loops: list[dict[str, Any]] = field(default_factory=list)  # rows of loops, as they were written
+    program: list[dict[str, Any]] = field(default_factory=list)  # what its program said
 
     @property
     def thread_states(self) -> dict[int, dict[str, Any]]:
@@ -70,7 +71,8 @@ LAST = ("process", "process_end", "start", "end", "checkpoint", "passing", "allo
 def read(path: Path, name: str) -> ProcessRecords:
     """All records of a file; no records where the file does not exist. Raises RecordError and OSError."""
     last: dict[str, dict[str, Any]] = {}  # of LAST
-    all_of: dict[str, list[dict[str, Any]]] = {"event": [], "resources": [], "threads": [], "cost": [], "loops": []}
+    kept = ("event", "resources", "threads", "cost", "loops", "program")
+    all_of: dict[str, list[dict[str, Any]]] = {of_type: [] for of_type in kept}
     progress: list[dict[str, Any]] = []
     truncated = False
     for record in lines(path):
@@ -98,6 +100,7 @@ def read(path: Path, name: str) -> ProcessRecords:
         threads=all_of["threads"],
         cost=all_of["cost"],
         loops=all_of["loops"],
+        program=all_of["program"],
         progress=progress,
     )
 

@@ -18,7 +18,7 @@ import sys
 from collections.abc import Sequence
 
 ABI = 10
-RUNTIME_ABI = 10
+RUNTIME_ABI = 11
 RUNTIME_ENTRY = "perflab_runtime_plugin"
 _PR_SET_PDEATHSIG = 1
 

@@ -250,9 +250,12 @@ class ServiceResult(Counts):
     frequency_hz: float | None = None
     """Of the timer that asks."""
     round_trip_ns: Distribution | None = None
-    """From the stamp of the request to the callback of its reply."""
+    """From the stamp of the request to the callback of its reply; of the result of an action from that of its goal."""
     round_trip_response_ns: Distribution | None = None
     """From the intended time of the request to the callback of its reply."""
+    answers: Mapping[str, Count] | None = None
+    """Of what an action consists of: what the replies said (accepted, rejected; succeeded, aborted, canceled,
+    unknown), how often. Null of services."""
 
     @property
     def times_ns(self) -> Distribution | None:

@@ -14,7 +14,8 @@ what it does not want is `filtered`, and neither lost nor received: published = 
 wanted and did not get is found like any other.
 
 A client of a service counts its requests as a publisher its messages, and its replies as an edge what it receives;
-the same holds for them, and they are kept apart from topics.
+the same holds for them, and they are kept apart from topics. Of an action that is so for what is asked of its server;
+its feedback is an edge to each client, on which the server numbers what goes to that one.
 """
 
 from __future__ import annotations
@@ -128,6 +129,8 @@ class Service:
 
     requests: Publisher
     replies: Edge
+    answers: Mapping[str, int] = field(default_factory=dict)
+    """Of a part of an action: what the replies said, how often."""
 
     @property
     def key(self) -> ServiceKey:
@@ -190,7 +193,7 @@ def account(
     joined = [_joined(e.words, e, by_key.get((e.publisher, e.topic)), matched_at_start, problems) for e in edges]
     problems += _damaged(services)
     answered = [
-        Service(s.requests, _joined(s.words, s.replies, s.requests, matched_at_start, problems)) for s in services
+        replace(s, replies=_joined(s.words, s.replies, s.requests, matched_at_start, problems)) for s in services
     ]
     problems += [
         f"{_service_words(key)} is in the graph, and its client recorded nothing of it"
@@ -350,6 +353,7 @@ def _service(record: Mapping[str, Any], final: bool) -> Service:
     return Service(
         requests=_publisher({**record["requests"], "node": client, "topic": service}, final),
         replies=_edge({**record["replies"], "publisher": client, "topic": service, "subscription": server}, final),
+        answers=dict(record.get("answers", {})),
     )
 
 

@@ -6,6 +6,7 @@ over its trials.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
@@ -262,10 +263,18 @@ def _services(trials: Sequence[TrialData]) -> tuple[ServiceResult, ...]:
                 **_described(replies),
                 round_trip_ns=figures.pop("latency_ns"),
                 round_trip_response_ns=figures.pop("response_ns"),
+                answers=_answers([s for s, _ in parts]),
                 **figures,
             )
         )
     return tuple(results)
+
+
+def _answers(services: Sequence[Service]) -> dict[str, int] | None:
+    counts: Counter[str] = Counter()
+    for service in services:
+        counts.update(service.answers)
+    return dict(sorted(counts.items())) or None
 
 
 def _recorded(trials: Iterable[TrialData], of: Callable[[Accounts], Iterable[Owner]]) -> list[Timed[Owner]]:

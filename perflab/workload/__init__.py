@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import statistics
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
@@ -10,9 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from perflab import models
 from perflab.registry import Kind
-from perflab.results.outcome import OwnOutcome
+from perflab.results.outcome import Outcome, OwnOutcome
 from perflab.results.phase import ALIGNED
 from perflab.results.source import Source as Source  # what a workload is made of
+from perflab.units import format_duration
 
 if TYPE_CHECKING:
     from perflab.results.figure import OwnFigure, OwnTimes
@@ -20,9 +22,12 @@ if TYPE_CHECKING:
     from perflab.results.starvation import Starvation
     from perflab.results.trial import StarvedThread, Trial
     from perflab.statistics.histogram import Histogram
+    from perflab.statistics.said import Said
     from perflab.workload.command import Command
 
 FACTOR = "workload."  # factors of a workload begin so
+
+THREAD_ROLES = ("executors", "middleware")  # of the threads of a process; others are those of its program
 
 PERIODIC = "periodic"  # arrivals of a timer that says nothing of them
 
@@ -50,6 +55,26 @@ class Graph:
     def with_nodes(self) -> Graph:
         """Without the processes of which no node is known: a command is one, and runs no perflab-node."""
         return Graph({**self.document, "processes": [p for p in self.document["processes"] if p["nodes"]]})
+
+    @property
+    def programs(self) -> dict[str, str]:
+        """The processes that have a program in the place of perflab-node, with what that is: a name, or a path."""
+        return {p["name"]: p["program"] for p in self.document["processes"] if p.get("program")}
+
+    def threads_of_program(self, process: str) -> tuple[str, ...]:
+        """What the program of a process calls its threads."""
+        of = next((p.get("threads") or {} for p in self.document["processes"] if p["name"] == process), {})
+        return tuple(name for name in of if name not in THREAD_ROLES)
+
+    @property
+    def limit_ns(self) -> int | None:
+        """Within which one of its processes ends the measured part; None where none does."""
+        return self.document.get("limit_ns")
+
+    @property
+    def enders(self) -> list[str]:
+        """The processes that end the measured part."""
+        return [p["name"] for p in self.document["processes"] if p.get("ends")]
 
     @property
     def own_processes(self) -> list[str]:
@@ -113,40 +138,67 @@ class Graph:
         """(node, topic) of every subscription; a node's second one of a topic is "NODE#2"."""
         return [(_reader(node, s), s["topic"]) for node, entry in self.nodes_of(None) for s in entry["subscriptions"]]
 
+    @property
+    def longest_action_ns(self) -> int:
+        """How long the longest of its actions takes by itself, without any message on its way."""
+        return max((s["duration_ns"] + s["step_ns"] for _, s in self._action_ends(None, "action_servers")), default=0)
+
+    def _action_ends(self, condition: str | None, which: str) -> list[tuple[str, dict[str, Any]]]:
+        return [(name, end) for name, node in self.nodes_of(condition) for end in node.get(which) or ()]
+
     def topics(self) -> set[str]:
         """Every topic, those that conditions added included, and the two of each service as they are named on the wire
-        (native/message/types.cpp)."""
+        (native/message/names.cpp); the services and topics of actions likewise."""
         found: set[str] = set()
+        services: list[str] = []
         for _, node in self.nodes():
             found.update(end["topic"] for end in (*node["publishers"], *node["subscriptions"]))
-            for end in (*node.get("servers", ()), *node.get("clients", ())):
-                found |= {f"rq{end['service']}Request", f"rr{end['service']}Reply"}
+            services += [end["service"] for end in (*node.get("servers", ()), *node.get("clients", ()))]
+            for end in (*(node.get("action_servers") or ()), *(node.get("action_clients") or ())):
+                found |= {_part(end["action"], topic) for topic in ("feedback", "status")}
+                services += [_part(end["action"], part) for part in ("send_goal", "get_result", "cancel_goal")]
+        for service in services:
+            found |= {f"rq{service}Request", f"rr{service}Reply"}
         return found
 
     def edges(self) -> list[tuple[str, str, str]]:
-        """(publisher, topic, subscription) of every connection."""
+        """(publisher, topic, subscription) of every connection; feedback of an action goes to each of its clients."""
         readers: dict[str, list[str]] = {}
         for to, topic in self.subscriptions():
             readers.setdefault(topic, []).append(to)
-        return [(node, topic, to) for node, topic in self.publishers() for to in readers.get(topic, ())]
+        of_topics = [(node, topic, to) for node, topic in self.publishers() for to in readers.get(topic, ())]
+        servers = {s["action"]: node for node, s in self._action_ends(None, "action_servers") if s["feedback"]}
+        return of_topics + [
+            (servers[c["action"]], _part(c["action"], "feedback"), node)
+            for node, c in self._action_ends(None, "action_clients")
+            if c["action"] in servers
+        ]
 
     @property
     def serving(self) -> frozenset[int]:
-        """The indexes of the processes that have a client or a server."""
+        """The indexes of the processes that have a client or a server, of actions as well."""
+        ends = ("clients", "servers", "action_clients", "action_servers")
         return frozenset(
             index
             for index, process in enumerate(self.document["processes"])
-            if any(node.get("clients") or node.get("servers") for node in process["nodes"])
+            if any(node.get(which) for node in process["nodes"] for which in ends)
         )
 
     def services(self) -> list[tuple[str, str, str]]:
-        """(client, service, server) of every client whose service has a server."""
+        """(client, service, server) of every client whose service has a server; an action has several."""
         servers = {s["service"]: node for node, entry in self.nodes_of(None) for s in entry.get("servers", ())}
-        return [
+        of_services = [
             (node, c["service"], servers[c["service"]])
             for node, entry in self.nodes_of(None)
             for c in entry.get("clients", ())
             if c["service"] in servers
+        ]
+        acting = {s["action"]: node for node, s in self._action_ends(None, "action_servers")}
+        return of_services + [
+            (node, _part(c["action"], part), acting[c["action"]])
+            for node, c in self._action_ends(None, "action_clients")
+            if c["action"] in acting
+            for part in ("send_goal", "get_result", *(("cancel_goal",) if c.get("cancel_after_ns") else ()))
         ]
 
     def nodes(self) -> list[tuple[str, dict[str, Any]]]:
@@ -156,6 +208,11 @@ class Graph:
     def nodes_of(self, condition: str | None) -> list[tuple[str, dict[str, Any]]]:
         """Those that a condition of this label added; None: the workload's own."""
         return [(name, node) for name, node in self.nodes() if (node.get("condition") or None) == condition]
+
+
+def _part(action: str, part: str) -> str:
+    """A service or topic that an action consists of, as ROS 2 names it."""
+    return f"{action}/_action/{part}"
 
 
 @dataclass(frozen=True)
@@ -181,6 +238,15 @@ class Ended:
     loops: tuple[Loops, ...] = ()  # of each timer of which they were measured
     lives: tuple[Life, ...] = ()  # of each process that wrote records
     starvation: Starvation | None = None  # who starved whom by the trial's trace; None without one
+    figures: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # that programs said, all values of each
+    times: Mapping[str, Histogram] = field(default_factory=dict)  # likewise, of all processes
+    outcome: str | None = None  # that a program said first
+    reason: str | None = None  # of it
+
+    def passed_on(self) -> Judgement:
+        """What the programs said, as it is; of several values of a figure the median."""
+        medians = {name: statistics.median(values) for name, values in self.figures.items() if values}
+        return Judgement(figures=medians, times=self.times, outcome=self.outcome, reason=self.reason)
 
 
 @dataclass(frozen=True)
@@ -270,6 +336,19 @@ class Workload:
         return Graph({**self.drawn.document, "own_figures": models.as_json(dict(self.origin.kind.figures))})
 
     @property
+    def own_figures(self) -> Collection[str]:
+        """The names of those that its kind has, or a graph file declares."""
+        return self.drawn.document.get("own_figures") or {} if self.origin is None else self.origin.kind.figures
+
+    @property
+    def own_outcomes(self) -> tuple[OwnOutcome, ...]:
+        """Likewise."""
+        if self.origin is not None:
+            return self.origin.kind.outcomes
+        declared = self.drawn.document.get("own_outcomes") or {}
+        return tuple(OwnOutcome(name=name, words=o["words"], of=Outcome(o["of"])) for name, o in declared.items())
+
+    @property
     def command(self) -> Command | None:
         """What is started in the place of perflab's own nodes."""
         return None
@@ -308,17 +387,23 @@ class Workload:
         loops: Sequence[Loops] = (),
         lives: Sequence[Life] = (),
         starvation: Starvation | None = None,
+        said: Said | None = None,
     ) -> tuple[Judgement, OwnOutcome | None]:
         """What its kind says of a trial, and the outcome that this names. Raises whatever the kind raises, and
-        ValueError where it says what it has not declared."""
-        if self.origin is None:
-            return Judgement(), None
-        kind = self.origin.kind
-        ended = Ended(self.origin.parameters, trial, directory, tuple(loops), tuple(lives), starvation)
-        found = kind.judge(ended)
-        if strange := [name for name in (*found.figures, *found.times) if name not in kind.figures]:
+        ValueError where it, or a program (`said`), says what it has not declared."""
+        figures, outcomes = self.own_figures, self.own_outcomes
+        parameters = None if self.origin is None else self.origin.parameters
+        ended = Ended(parameters, trial, directory, tuple(loops), tuple(lives), starvation)
+        if said is not None:
+            if strange := [name for name in said.names if name not in figures]:
+                raise ValueError(f"a program says the figure {strange[0]!r}, which is not declared")
+            if said.outcome is not None and said.outcome not in {own.name for own in outcomes}:
+                raise ValueError(f"a program says the outcome {said.outcome!r}, which is not declared")
+            ended = replace(ended, figures=said.figures, times=said.times, outcome=said.outcome, reason=said.reason)
+        found = ended.passed_on() if self.origin is None else self.origin.kind.judge(ended)
+        if strange := [name for name in (*found.figures, *found.times) if name not in figures]:
             raise ValueError(f"it has no figure {strange[0]!r}")
-        outcome = next((own for own in kind.outcomes if own.name == found.outcome), None)
+        outcome = next((own for own in outcomes if own.name == found.outcome), None)
         if found.outcome is not None and outcome is None:
             raise ValueError(f"it has no outcome {found.outcome!r}")
         return found, outcome
@@ -329,9 +414,18 @@ class Made(Workload):
     """A graph that perflab's own nodes run."""
 
     drawn: Graph
-    pins: Pins = Pins()
+    demands: Pins = Pins()
     called: str | None = None  # other than the graph
     plain_kind: ClassVar[str] = "topology"
+
+    @property
+    def pins(self) -> Pins:
+        """A graph one of whose processes ends the measured part has no duration but that limit."""
+        limit_ns = self.drawn.limit_ns
+        if limit_ns is None:
+            return self.demands
+        why = f"{self.drawn.enders[0]} of {self.name} ends the measured part, within {format_duration(limit_ns / 1e9)}"
+        return replace(self.demands, duration_ns=limit_ns, why=why)
 
     @property
     def name(self) -> str:

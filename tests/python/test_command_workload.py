@@ -28,6 +28,7 @@ from perflab.results.starvation import Starvation
 from perflab.results.trial import Trial
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import counted
+from perflab.statistics.said import Said
 from perflab.workload import Judgement, WorkloadKind, command, generated
 from perflab.workload.command import Command, CommandParameters
 
@@ -164,6 +165,7 @@ class Stack(Command):
         loops: Sequence[Loops] = (),
         lives: Sequence[Life] = (),
         starvation: Starvation | None = None,
+        said: Said | None = None,
     ) -> tuple[Judgement, OwnOutcome | None]:
         return Judgement({"goals": float(self.parameters.command[1])}), None
 

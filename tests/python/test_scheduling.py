@@ -97,3 +97,26 @@ def test_an_assignment_stands_in_the_graph_and_leaves_other_threads_as_they_were
     assert after[0]["threads"] == {"executors": asked("RR", 98, [1]), "middleware": asked("RR", 97)}
     assert after[1]["threads"] == {"executors": asked("RR", 98, [1]), "middleware": asked("OTHER")}
     assert graph.document["processes"][0]["threads"] == before
+
+
+def test_threads_of_programs_have_names_of_their_own() -> None:
+    named = {"ping": ("control", "physics")}
+    requests = parse(["control=FIFO:50", "ping.physics=@1", "executors=RR:9"], PROCESSES, named)
+    assert of_process(requests, "ping") == {
+        "executors": asked("RR", 9), "middleware": None, "control": asked("FIFO", 50), "physics": asked(None, 0, [1]),
+    }  # fmt: skip
+    with pytest.raises(BadInput, match="no threads named 'contrl'; there are executors, middleware, control, physics"):
+        parse(["contrl=FIFO:50"], PROCESSES, named)
+    with pytest.raises(BadInput, match=r"no threads named 'control'; there are executors, middleware$"):
+        parse(["pong.2.control=FIFO:50"], PROCESSES, named)
+
+
+def test_an_assignment_reaches_the_threads_of_a_program_where_it_has_them() -> None:
+    processes = [
+        {"name": "ping", "program": "perflab-x", "threads": {"executors": None, "middleware": None, "control": None}},
+        {"name": "pong", "threads": {"executors": None, "middleware": None}},
+    ]
+    graph = Graph({"processes": [{**p, "nodes": [{"name": "n", "namespace": "/"}]} for p in processes]})
+    ping, pong = assigned(graph, ["control=FIFO:50"]).document["processes"]
+    assert ping["threads"] == {"executors": None, "middleware": None, "control": asked("FIFO", 50)}
+    assert pong["threads"] == {"executors": None, "middleware": None}

@@ -11,6 +11,8 @@
 #include "middleware/policies.h"
 #include "middleware/types.h"
 #include "realtime/thread.h"
+#include "runtime/action_client.h"
+#include "runtime/action_server.h"
 #include "runtime/dds/executor.h"
 #include "runtime/dds/publisher.h"
 #include "runtime/dds/subscription.h"
@@ -280,6 +282,19 @@ Server& DdsRuntime::create_server(std::size_t executor, const ServiceSettings& s
   return *servers_.back();
 }
 
+ActionClient& DdsRuntime::create_action_client(std::size_t executor, const ActionSettings& settings,
+                                               ActionClientHandler& handler) {
+  action_clients_.push_back(std::make_unique<ServiceActionClient>(*this, executor, settings, handler));
+  return *action_clients_.back();
+}
+
+ActionServer& DdsRuntime::create_action_server(std::size_t executor, const ActionSettings& settings,
+                                               ActionServerHandler& handler) {
+  action_servers_.push_back(
+      std::make_unique<ServiceActionServer>(*this, executor, settings, ServiceActionServer::Time::kWall, handler));
+  return *action_servers_.back();
+}
+
 void DdsRuntime::create_timer(std::size_t executor, const TimerSettings& settings, TimerHandler& handler) {
   DdsExecutor& runner = *executors_.at(executor);
   const ExecutorKind kind = runner.settings().kind;
@@ -338,6 +353,8 @@ bool DdsRuntime::timers_done() const noexcept {
 }
 
 void DdsRuntime::stop() noexcept {
+  for (const auto& server : action_servers_) server->close();
+  for (const auto& server : servers_) server->close();
   for (const auto& executor : executors_) executor->stop();
   // A closed reader runs no callback any more. The executors stay: a publisher may still tell them of a
   // message.

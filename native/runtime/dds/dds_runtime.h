@@ -38,6 +38,8 @@
 
 namespace perflab::runtime {
 
+class ServiceActionClient;
+class ServiceActionServer;
 class ServiceClient;
 class ServiceServer;
 
@@ -69,6 +71,10 @@ class DdsRuntime final : public Runtime {
                         MessageHandler& handler) override;
   Server& create_server(std::size_t executor, const ServiceSettings& settings,
                         RequestHandler& handler) override;
+  ActionClient& create_action_client(std::size_t executor, const ActionSettings& settings,
+                                     ActionClientHandler& handler) override;
+  ActionServer& create_action_server(std::size_t executor, const ActionSettings& settings,
+                                     ActionServerHandler& handler) override;
   [[nodiscard]] ServiceFraming service_framing() const noexcept override { return framing_; }
   void create_timer(std::size_t executor, const TimerSettings& settings, TimerHandler& handler) override;
   Waitable& create_waitable(std::size_t executor, const WaitableSettings& settings,
@@ -126,6 +132,8 @@ class DdsRuntime final : public Runtime {
   std::map<std::pair<std::string, std::string>, LocalTopic> local_topics_;
   std::vector<std::unique_ptr<ServiceClient>> clients_;
   std::vector<std::unique_ptr<ServiceServer>> servers_;
+  std::vector<std::unique_ptr<ServiceActionClient>> action_clients_;
+  std::vector<std::unique_ptr<ServiceActionServer>> action_servers_;
   std::vector<std::unique_ptr<DdsPublisher>> publishers_;
   std::vector<std::unique_ptr<DdsSubscription>> subscriptions_;
   std::vector<std::unique_ptr<DdsWaitable>> waitables_;

@@ -102,7 +102,7 @@ void require_intra_process(const EndpointSettings& publisher, const EndpointSett
     middleware::require_ros2_policies("intra-process", publisher.topic, qos);
     if (qos.history == PERFLAB_KEEP_ALL)
       refuse("has history keep_all, which is not delivered within a process; right would be keep_last");
-    if (qos.durability == PERFLAB_TRANSIENT_LOCAL) {
+    if (qos.durability == PERFLAB_TRANSIENT_LOCAL && !publisher.of_action) {
       refuse(
           "has durability transient_local, which is not delivered within a process; right would be volatile");
     }

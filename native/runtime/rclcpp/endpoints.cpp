@@ -18,16 +18,6 @@
 namespace perflab::runtime::ros {
 namespace {
 
-// 0 where ROS cannot count any more.
-template <typename Count>
-std::size_t counted(Count&& count) noexcept {
-  try {
-    return count();
-  } catch (const std::exception&) {
-    return 0;
-  }
-}
-
 // `to` has room for all of it.
 void join(const Outgoing& message, std::uint8_t* to) noexcept {
   for (const std::span<const std::uint8_t> piece : {message.before, message.stamp, message.after}) {
@@ -488,12 +478,7 @@ class AnyServer final : public RosServer {
     const Making making(service_support(settings.ros_type, request_.type(), response_.type(), shared.rmw));
     rcl_service_options_t options = rcl_service_get_default_options();
     options.qos = to_ros(settings.qos).get_rmw_qos_profile();
-    rclcpp::AnyServiceCallback<AnyService> callback;
-    callback.set([this](const std::shared_ptr<AnyMessage> request, std::shared_ptr<AnyMessage> response) {
-      handle(*request, *response);
-    });
-    made_ = std::make_shared<Made>(request_.type(), node.base()->get_shared_rcl_node_handle(), settings.service,
-                                   callback, options);
+    made_ = std::make_shared<Made>(*this, node.base()->get_shared_rcl_node_handle(), settings.service, options);
     node.services()->add_service(made_, nullptr);
   }
 
@@ -507,39 +492,94 @@ class AnyServer final : public RosServer {
  private:
   using Base = rclcpp::Service<AnyService>;
 
-  // Gives rcl structs to fill.
+  // Gives rcl structs to fill, and answers when the callback has returned, as rclcpp does it, or later.
   class Made final : public Base {
    public:
-    template <typename... Arguments>
-    explicit Made(const message::Type& request, Arguments&&... arguments)
-        : Base(std::forward<Arguments>(arguments)...), request_(request) {}
+    Made(AnyServer& owner, const std::shared_ptr<rcl_node_t>& node, const std::string& service, rcl_service_options_t& options)
+        : Base(node, service, callback(owner), options), owner_(owner), request_(owner.request_.type()) {}
 
     std::shared_ptr<void> create_request() override { return lend(request_); }
     void handle_request(std::shared_ptr<rmw_request_id_t> header, std::shared_ptr<void> request) override {
-      Base::handle_request(std::move(header), lent(request));
+      owner_.header_ = *header;
+      Base::handle_request(header, lent(request));
+      if (owner_.later_) return;
+      send_response(owner_.header_, *owner_.answer_);
+      owner_.answer_.reset();
     }
 
    private:
+    // One by which rclcpp leaves answering to us.
+    static rclcpp::AnyServiceCallback<AnyService> callback(AnyServer& owner) {
+      rclcpp::AnyServiceCallback<AnyService> any;
+      any.set([&owner](std::shared_ptr<rmw_request_id_t>, std::shared_ptr<AnyMessage> request) { owner.handle(*request); });
+      return any;
+    }
+
+    AnyServer& owner_;
     const message::Type& request_;
   };
 
-  // rclcpp sends the response when the callback has returned.
-  class Filled final : public Reply {
+  // Any thread may answer: rcl takes responses from several.
+  class Kept final : public LateReply {
    public:
-    Filled(const AnyServer& server, AnyMessage& response) : server_(server), response_(response) {}
+    Kept(AnyServer& server, Forgotten& told)
+        : made_(server.made_), header_(server.header_), shared_(server.shared_), response_(server.response_), told_(told) {}
+    ~Kept() override {
+      const auto made = made_.lock();
+      if (made && shared_.running.load() && !answered_.load()) told_.on_forgotten(shared_.clock.now());
+    }
     bool send(const Outgoing& outgoing) noexcept override {
-      return fill([&] {
-        const AnyMessage decoded = server_.response_.decode(outgoing);
-        response_.emplace(server_.response_.type(), decoded.data());
-      });
+      return answer([&](const ServiceMessage& response) { return response.decode(outgoing); });
     }
     bool send_object(const message::Codec& codec, const void* object) noexcept override {
-      return fill([&] { response_.emplace(codec.type(), object); });
+      return answer([&](const ServiceMessage&) { return AnyMessage::view(codec.type(), const_cast<void*>(object)); });
+    }
+
+   private:
+    // What belongs to the server is there as long as what it made.
+    template <typename Make>
+    bool answer(const Make& make) noexcept {
+      const auto made = made_.lock();
+      if (!made || answered_.exchange(true) || !shared_.running.load()) return false;
+      try {
+        AnyMessage response = make(response_);
+        made->send_response(header_, response);
+        return true;
+      } catch (const std::exception& error) {
+        shared_.sink.on_write_failed(shared_.clock.now(), error.what());
+        return false;
+      }
+    }
+
+    const std::weak_ptr<Made> made_;
+    rmw_request_id_t header_;
+    Shared& shared_;
+    const ServiceMessage& response_;
+    Forgotten& told_;
+    std::atomic<bool> answered_{false};
+  };
+
+  // An answer that is kept until the callback has returned.
+  class Filled final : public Reply {
+   public:
+    explicit Filled(AnyServer& server) : server_(server) {}
+    bool send(const Outgoing& outgoing) noexcept override {
+      return fill([&] { server_.answer_.emplace(server_.response_.decode(outgoing)); });
+    }
+    bool send_object(const message::Codec& codec, const void* object) noexcept override {
+      return fill([&] { server_.answer_.emplace(codec.type(), object); });
+    }
+    std::unique_ptr<LateReply> later(Forgotten& told) noexcept override {
+      if (server_.later_) return nullptr;
+      std::unique_ptr<LateReply> kept(new (std::nothrow) Kept(server_, told));
+      server_.later_ = kept != nullptr;
+      return kept;
     }
 
    private:
     template <typename Fill>
     bool fill(const Fill& how) noexcept {
+      if (server_.later_) return false;
       try {
         how();
         return true;
@@ -549,16 +589,17 @@ class AnyServer final : public RosServer {
       }
     }
 
-    const AnyServer& server_;
-    AnyMessage& response_;
+    AnyServer& server_;
   };
 
-  void handle(const AnyMessage& request, AnyMessage& response) {
+  void handle(const AnyMessage& request) {
     std::vector<std::uint8_t> bytes;
-    Filled reply(*this, response);
+    later_ = false;
+    answer_.reset();
+    Filled reply(*this);
     handler_.on_request(request_.delivery_of(request, shared_.structs, bytes), reply);
     // rclcpp answers, whether there is an answer or not.
-    if (response.empty()) response.emplace(response_.type(), message::Object(response_.type()).data());
+    if (!later_ && !answer_) answer_.emplace(response_.type());
   }
   void listen() override { made_->set_on_new_request_callback(on_ready()); }
   void ignore() override { made_->clear_on_new_request_callback(); }
@@ -575,6 +616,10 @@ class AnyServer final : public RosServer {
   const ServiceMessage request_;
   const ServiceMessage response_;
   std::shared_ptr<Made> made_;
+  // Of the request that is being handled: one at a time, as callbacks of a node are.
+  rmw_request_id_t header_{};
+  std::optional<AnyMessage> answer_;
+  bool later_ = false;
 };
 
 }  // namespace

@@ -37,6 +37,12 @@ struct NodeHandle {
   [[nodiscard]] auto services() const {
     return with([](auto& of) { return of.get_node_services_interface(); });
   }
+  [[nodiscard]] auto clock() const {
+    return with([](auto& of) { return of.get_node_clock_interface(); });
+  }
+  [[nodiscard]] auto logging() const {
+    return with([](auto& of) { return of.get_node_logging_interface(); });
+  }
   [[nodiscard]] auto timers() const {
     return with([](auto& of) { return of.get_node_timers_interface(); });
   }
@@ -177,6 +183,8 @@ class Received : public Entity, public RosReceiver {
 using RosSubscription = Received<Subscription>;
 using RosClient = Received<Client>;
 using RosServer = Received<Server>;
+using RosActionClient = Received<ActionClient>;
+using RosActionServer = Received<ActionServer>;
 
 // Who matches a publisher or subscription and what does not fit, as events.
 class Matches {
@@ -216,6 +224,21 @@ std::unique_ptr<RosClient> make_client(Shared& shared, const NodeHandle& node, c
                                        MessageHandler& handler);
 std::unique_ptr<RosServer> make_server(Shared& shared, const NodeHandle& node, const ServiceSettings& settings,
                                        RequestHandler& handler);
+// rclcpp_action's (actions.cpp).
+std::unique_ptr<RosActionClient> make_action_client(Shared& shared, const NodeHandle& node, const ActionSettings& settings,
+                                                    ActionClientHandler& handler);
+std::unique_ptr<RosActionServer> make_action_server(Shared& shared, const NodeHandle& node, const ActionSettings& settings,
+                                                    ActionServerHandler& handler);
+
+// 0 where ROS cannot count any more.
+template <typename Count>
+std::size_t counted(Count&& count) noexcept {
+  try {
+    return count();
+  } catch (const std::exception&) {
+    return 0;
+  }
+}
 
 // Throws Error where the values of `qos` have no place in ROS.
 rclcpp::QoS to_ros(const perflab_qos& qos);

@@ -1,13 +1,13 @@
 // The `rclcpp` runtime: a graph on ROS 2 itself.
 //
 // Every group is a node (rclcpp::Node or LifecycleNode), its endpoints are publishers, subscriptions,
-// clients and services of rclcpp, its timers wall timers, its waitables those of rclcpp, its callbacks run by
+// clients and services of rclcpp and those of rclcpp_action, its timers wall timers, its waitables those of rclcpp, its callbacks run by
 // rclcpp's executors. So what is measured is what an application gets: type support, rmw, rcl, rclcpp.
 //
 // What differs from `dds`, because ROS differs:
 //  * a timer that is late leaves out the ticks that it missed, always (they are told as skipped);
 //  * services are framed as the RMW does it;
-//  * when a message arrived in the receive thread is not known;
+//  * when a message arrived in the receive thread is not known, and of the feedback of an action not when it was sent;
 //  * where the RMW tells no writer with a message (rmw_cyclonedds_cpp; within a process) its identity is
 //  zero.
 #include <rclcpp/version.h>
@@ -198,6 +198,8 @@ class RclcppRuntime final : public Runtime {
     RclcppRuntime::stop();
     executors_.clear();
     waitables_.clear();
+    action_clients_.clear();
+    action_servers_.clear();
     clients_.clear();
     servers_.clear();
     subscriptions_.clear();
@@ -265,6 +267,20 @@ class RclcppRuntime final : public Runtime {
                         RequestHandler& handler) override {
     return keep(servers_, executor, settings.priority, made("server " + settings.service, [&] {
                   return make_server(shared_, node(settings.group, settings.participant), settings, handler);
+                }));
+  }
+
+  ActionClient& create_action_client(std::size_t executor, const ActionSettings& settings,
+                                     ActionClientHandler& handler) override {
+    return keep(action_clients_, executor, settings.priority, made("action client " + settings.action, [&] {
+                  return make_action_client(shared_, node(settings.group, settings.participant), settings, handler);
+                }));
+  }
+
+  ActionServer& create_action_server(std::size_t executor, const ActionSettings& settings,
+                                     ActionServerHandler& handler) override {
+    return keep(action_servers_, executor, settings.priority, made("action server " + settings.action, [&] {
+                  return make_action_server(shared_, node(settings.group, settings.participant), settings, handler);
                 }));
   }
 
@@ -371,6 +387,8 @@ class RclcppRuntime final : public Runtime {
   std::vector<std::unique_ptr<RosSubscription>> subscriptions_;
   std::vector<std::unique_ptr<RosClient>> clients_;
   std::vector<std::unique_ptr<RosServer>> servers_;
+  std::vector<std::unique_ptr<RosActionClient>> action_clients_;
+  std::vector<std::unique_ptr<RosActionServer>> action_servers_;
   std::vector<std::unique_ptr<RosWaitable>> waitables_;
   std::vector<std::unique_ptr<RosExecutor>> executors_;
 };

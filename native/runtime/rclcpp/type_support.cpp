@@ -182,4 +182,12 @@ const rosidl_service_type_support_t& service_support(const std::string& service,
   return handle_of<rosidl_service_type_support_t>(Name(service), "service");
 }
 
+const rosidl_action_type_support_t& action_support(const message::ActionTypes& types, const std::string& rmw) {
+  for (const message::ServiceTypes* const service : {&types.send_goal, &types.get_result, &types.cancel})
+    static_cast<void>(service_support(service->name, *service->request, *service->response, rmw));
+  for (const message::Type* const type : {types.feedback_message, types.status})
+    static_cast<void>(message_support(type->name, *type, rmw));
+  return handle_of<rosidl_action_type_support_t>(Name(types.name), "action");
+}
+
 }  // namespace perflab::runtime::ros

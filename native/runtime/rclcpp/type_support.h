@@ -4,11 +4,13 @@
 // versions, so each type is compared member by member before a message of it is sent.
 #pragma once
 
+#include <rosidl_runtime_c/action_type_support_struct.h>
 #include <rosidl_runtime_c/message_type_support_struct.h>
 #include <rosidl_runtime_c/service_type_support_struct.h>
 
 #include <string>
 
+#include "message/action.h"
 #include "message/type.h"
 
 namespace perflab::runtime::ros {
@@ -21,5 +23,8 @@ const rosidl_message_type_support_t& message_support(const std::string& name, co
 // Of a service, by name ("std_srvs/srv/SetBool"), and with it both of its messages. Throws as the other one.
 const rosidl_service_type_support_t& service_support(const std::string& service, const message::Type& request,
                                                      const message::Type& response, const std::string& rmw);
+
+// Of an action, and with it all of its messages. Throws as the others.
+const rosidl_action_type_support_t& action_support(const message::ActionTypes& types, const std::string& rmw);
 
 }  // namespace perflab::runtime::ros

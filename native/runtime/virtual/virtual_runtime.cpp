@@ -15,6 +15,8 @@
 #include "middleware/support/status.h"
 #include "middleware/types.h"
 #include "realtime/thread.h"
+#include "runtime/action_client.h"
+#include "runtime/action_server.h"
 #include "runtime/guard.h"
 #include "runtime/names.h"
 #include "runtime/parts.h"
@@ -540,6 +542,19 @@ Server& VirtualRuntime::create_server(std::size_t executor, const ServiceSetting
   return *servers_.back();
 }
 
+ActionClient& VirtualRuntime::create_action_client(std::size_t executor, const ActionSettings& settings,
+                                               ActionClientHandler& handler) {
+  action_clients_.push_back(std::make_unique<ServiceActionClient>(*this, executor, settings, handler));
+  return *action_clients_.back();
+}
+
+ActionServer& VirtualRuntime::create_action_server(std::size_t executor, const ActionSettings& settings,
+                                               ActionServerHandler& handler) {
+  action_servers_.push_back(
+      std::make_unique<ServiceActionServer>(*this, executor, settings, ServiceActionServer::Time::kOfRuntime, handler));
+  return *action_servers_.back();
+}
+
 void VirtualRuntime::start(Nanoseconds base_ns) {
   clock_.set(base_ns);
   for (const auto& lane : lanes_) {
@@ -562,6 +577,8 @@ void VirtualRuntime::start(Nanoseconds base_ns) {
 }
 
 void VirtualRuntime::stop() noexcept {
+  for (const auto& server : action_servers_) server->close();
+  for (const auto& server : servers_) server->close();
   stopping_.store(true, std::memory_order_relaxed);
   if (thread_.joinable()) thread_.join();
 }

@@ -39,6 +39,8 @@
 
 namespace perflab::runtime {
 
+class ServiceActionClient;
+class ServiceActionServer;
 class ServiceClient;
 class ServiceServer;
 
@@ -72,6 +74,10 @@ class VirtualRuntime final : public Runtime {
                         MessageHandler& handler) override;
   Server& create_server(std::size_t executor, const ServiceSettings& settings,
                         RequestHandler& handler) override;
+  ActionClient& create_action_client(std::size_t executor, const ActionSettings& settings,
+                                     ActionClientHandler& handler) override;
+  ActionServer& create_action_server(std::size_t executor, const ActionSettings& settings,
+                                     ActionServerHandler& handler) override;
   [[nodiscard]] ServiceFraming service_framing() const noexcept override {
     return ServiceFraming::kRmwCyclonedds;
   }
@@ -131,6 +137,8 @@ class VirtualRuntime final : public Runtime {
   std::vector<ExecutorLanes> executors_;
   std::vector<std::unique_ptr<ServiceClient>> clients_;
   std::vector<std::unique_ptr<ServiceServer>> servers_;
+  std::vector<std::unique_ptr<ServiceActionClient>> action_clients_;
+  std::vector<std::unique_ptr<ServiceActionServer>> action_servers_;
   std::vector<std::unique_ptr<Writer>> writers_;
   std::vector<std::unique_ptr<Reader>> readers_;
   std::vector<std::unique_ptr<Guarded>> waitables_;

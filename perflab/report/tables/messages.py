@@ -93,7 +93,15 @@ def edges(rows: Sequence[Of[EdgeResult]]) -> Table[Of[EdgeResult]]:
 
 def services(rows: Sequence[Of[ServiceResult]]) -> Table[Of[ServiceResult]]:
     name: Column[Any] = Column("service_edge", "client → server", _ends("client", "server"), rank=0)
-    return Table("services", "Services", [name, *_flow("service"), *_own_times("round trip", rows)], rows)
+    said: list[Column[Any]] = [Column("answers", "answers", lambda row: _answers(row.record), rank=8, optional=True)]
+    if not any(row.record.answers for row in rows):
+        said = []
+    return Table("services", "Services", [name, *_flow("service"), *said, *_own_times("round trip", rows)], rows)
+
+
+def _answers(service: ServiceResult) -> str | None:
+    """What the replies of a part of an action said: "succeeded 20, canceled 2"."""
+    return ", ".join(f"{answer} {count}" for answer, count in (service.answers or {}).items()) or None
 
 
 def _ends(sender: str, receiver: str) -> Callable[[Any], str]:

@@ -76,6 +76,15 @@ class AsStructs final : public Runtime {
     return runtime_->create_server(
         executor, settings, servers_.emplace_back(handler, *settings.request, *settings.response));
   }
+  // Their messages are structs whatever the runtime does.
+  ActionClient& create_action_client(std::size_t executor, const ActionSettings& settings,
+                                     ActionClientHandler& handler) override {
+    return runtime_->create_action_client(executor, settings, handler);
+  }
+  ActionServer& create_action_server(std::size_t executor, const ActionSettings& settings,
+                                     ActionServerHandler& handler) override {
+    return runtime_->create_action_server(executor, settings, handler);
+  }
   ServiceFraming service_framing() const noexcept override { return runtime_->service_framing(); }
   void create_timer(std::size_t executor, const TimerSettings& settings, TimerHandler& handler) override {
     runtime_->create_timer(executor, settings, handler);
@@ -172,9 +181,28 @@ class AsStructs final : public Runtime {
       bool send(const Outgoing& outgoing) noexcept override {
         return message_.decode(outgoing) && reply_.send_object(message_.codec(), message_.object().data());
       }
+      std::unique_ptr<LateReply> later(Forgotten& told) noexcept override {
+        std::unique_ptr<LateReply> reply = reply_.later(told);
+        return reply ? std::make_unique<StructLateReply>(std::move(reply), message_.object().type()) : nullptr;
+      }
 
      private:
       Reply& reply_;
+      Both message_;
+    };
+    class StructLateReply final : public LateReply {
+     public:
+      StructLateReply(std::unique_ptr<LateReply> reply, const message::Type& type)
+          : reply_(std::move(reply)), message_(type) {}
+      bool send(const Outgoing& outgoing) noexcept override {
+        return message_.decode(outgoing) && reply_->send_object(message_.codec(), message_.object().data());
+      }
+      bool send_object(const message::Codec& codec, const void* object) noexcept override {
+        return reply_->send_object(codec, object);
+      }
+
+     private:
+      std::unique_ptr<LateReply> reply_;
       Both message_;
     };
 

@@ -838,6 +838,20 @@ inline std::vector<ServiceCase> service_cases() {
   }
   return cases;
 }
+// Of these one for each way of taking what comes, and for delivery within the process.
+inline std::vector<ServiceCase> differing_service_cases() {
+  std::vector<ServiceCase> cases;
+  for (const ServiceCase& one : service_cases()) {
+    const ExecutorKind kind = one.executor.kind;
+    const bool differs = kind == ExecutorKind::kInline || kind == ExecutorKind::kSingleThreaded ||
+                         kind == ExecutorKind::kEvents || kind == ExecutorKind::kMultiThreaded;
+    const bool taken = one.executor.intra_process ? kind == ExecutorKind::kInline || kind == ExecutorKind::kMultiThreaded
+                                                  : differs;
+    if (taken) cases.push_back(one);
+  }
+  return cases;
+}
+
 inline const char* to_text(ServiceFraming framing) {
   return framing == ServiceFraming::kRmwFastrtps ? "rmw_fastrtps" : "rmw_cyclonedds";
 }

@@ -113,7 +113,81 @@ TEST_P(Services, OfEveryTypeAreAskedAndAnsweredInFull) {
   }
 }
 
+// Keeps every request, to be answered from elsewhere.
+class Keeper final : public RequestHandler, public Forgotten {
+ public:
+  explicit Keeper(const ServiceKind& kind) : kind_(kind) {}
+
+  void on_request(const Delivery& delivery, Reply& reply) noexcept override {
+    const std::uint64_t number = read(delivery, kind_.request).number;
+    std::unique_ptr<LateReply> kept = reply.later(*this);
+    ASSERT_NE(kept, nullptr);
+    EXPECT_FALSE(reply.send(Parts(kind_.reply, number).outgoing())) << "it is empty";
+    EXPECT_EQ(reply.later(*this), nullptr);
+    const std::lock_guard lock(mutex_);
+    kept_.emplace_back(number, std::move(kept));
+  }
+  void on_forgotten(Nanoseconds) noexcept override { ++forgotten_; }
+
+  [[nodiscard]] std::size_t count() const {
+    const std::lock_guard lock(mutex_);
+    return kept_.size();
+  }
+  // The last first; every fourth one is forgotten.
+  void answer_all() {
+    std::vector<std::pair<std::uint64_t, std::unique_ptr<LateReply>>> kept;
+    {
+      const std::lock_guard lock(mutex_);
+      kept.swap(kept_);
+    }
+    for (auto one = kept.rbegin(); one != kept.rend(); ++one) {
+      if (one->first % 4 == 3) continue;
+      const Parts answer(kind_.reply, one->first);
+      EXPECT_TRUE(one->second->send(answer.outgoing()));
+      EXPECT_FALSE(one->second->send(answer.outgoing())) << "answered twice";
+    }
+  }
+  [[nodiscard]] std::size_t forgotten() const { return forgotten_; }
+
+ private:
+  const ServiceKind kind_;
+  mutable std::mutex mutex_;
+  std::vector<std::pair<std::uint64_t, std::unique_ptr<LateReply>>> kept_;
+  std::atomic<std::size_t> forgotten_{0};
+};
+
+class LateReplies : public AnyService {};
+
+TEST_P(LateReplies, GoToTheOneWhoAskedInAnyOrder) {
+  constexpr std::uint64_t kRequests = 20;
+  const ServiceKind kind = service_kind("stamped1kb");
+  Keeper keeper(kind);
+  const Node serving = node();
+  runtime().create_server(serving.executor, service(serving, "/late", kind), keeper);
+  Inbox& replies = inbox(kind.reply);
+  Client& asker = client(node(), "/late", kind, replies);
+  at(10ms, [&] {
+    for (std::uint64_t i = 0; i < kRequests; ++i) EXPECT_TRUE(request(asker, kind, i));
+  });
+  timer(Lab::node(ExecutorKind::kSingleThreaded), 2ms, 1, real_time() ? 1'000'000 : 500, true).on_each = [&](Nanoseconds) {
+    if (keeper.count() == kRequests) keeper.answer_all();
+  };
+  ASSERT_TRUE(eventually([&] { return asker.matched() == 1; }));
+  start();
+  EXPECT_TRUE(eventually([&] { return replies.count() >= kRequests - kRequests / 4; })) << replies.count();
+  EXPECT_TRUE(eventually([&] { return keeper.forgotten() == kRequests / 4; })) << keeper.forgotten();
+  runtime().stop();
+  std::vector<std::uint64_t> numbers = replies.numbers();
+  std::vector<std::uint64_t> expected = range(0, kRequests);
+  std::erase_if(expected, [](std::uint64_t number) { return number % 4 == 3; });
+  std::ranges::reverse(expected);
+  EXPECT_EQ(numbers, expected);
+  EXPECT_TRUE(replies.all_intact());
+  close();  // before the keeper
+}
+
 INSTANTIATE_TEST_SUITE_P(, Services, testing::ValuesIn(service_cases()), service_case_name);
+INSTANTIATE_TEST_SUITE_P(, LateReplies, testing::ValuesIn(differing_service_cases()), service_case_name);
 
 class ServiceDefaults : public Lab {};
 

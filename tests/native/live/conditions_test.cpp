@@ -234,6 +234,14 @@ class CountingRuntime final : public runtime::Runtime {
                                  runtime::RequestHandler&) override {
     return server;
   }
+  runtime::ActionClient& create_action_client(std::size_t, const runtime::ActionSettings&,
+                                              runtime::ActionClientHandler&) override {
+    throw std::logic_error("no actions here");
+  }
+  runtime::ActionServer& create_action_server(std::size_t, const runtime::ActionSettings&,
+                                              runtime::ActionServerHandler&) override {
+    throw std::logic_error("no actions here");
+  }
   [[nodiscard]] runtime::ServiceFraming service_framing() const noexcept override {
     return runtime::ServiceFraming::kRmwCyclonedds;
   }

@@ -85,6 +85,14 @@ class DirectRuntime final : public runtime::Runtime {
                                  runtime::RequestHandler&) override {
     throw std::logic_error("no services here");
   }
+  runtime::ActionClient& create_action_client(std::size_t, const runtime::ActionSettings&,
+                                              runtime::ActionClientHandler&) override {
+    throw std::logic_error("no actions here");
+  }
+  runtime::ActionServer& create_action_server(std::size_t, const runtime::ActionSettings&,
+                                              runtime::ActionServerHandler&) override {
+    throw std::logic_error("no actions here");
+  }
   [[nodiscard]] runtime::ServiceFraming service_framing() const noexcept override {
     return runtime::ServiceFraming::kRmwCyclonedds;
   }

@@ -1,5 +1,5 @@
 // What happens beside the measured path is kept or counted, whoever reports it and whenever.
-#include "programs/node/events.h"
+#include "program/events.h"
 
 #include <gtest/gtest.h>
 

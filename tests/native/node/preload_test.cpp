@@ -17,7 +17,7 @@
 
 #include "measure/allocation_counts.h"
 #include "measure/resources.h"
-#include "programs/node/symbols.h"
+#include "program/symbols.h"
 
 namespace perflab::measure {
 namespace {

@@ -1,0 +1,328 @@
+#include "program/host.h"
+
+#include <cmath>
+
+#include "base/text.h"
+#include "graph/units.h"
+#include "program/records.h"
+#include "realtime/thread.h"
+
+namespace perflab::program {
+
+using nlohmann::json;
+
+// ---- what programs call ----
+
+void Clock::sleep_until(Nanoseconds instant) noexcept { realtime::sleep_until(instant); }
+
+void Times::record(Nanoseconds took_ns, Nanoseconds at_ns) noexcept { state_.record(took_ns, at_ns); }
+
+namespace detail {
+
+void* message_of(PublisherEnd& end) noexcept { return end.message(); }
+bool publish(PublisherEnd& end, Nanoseconds due_ns) noexcept { return end.publish_due(due_ns); }
+bool publish(PublisherEnd& end, const void* message, Nanoseconds due_ns) noexcept {
+  return end.publish_copy(message, due_ns);
+}
+bool reply(ServerRequest& request, const void* response) noexcept { return request.reply(response); }
+bool call(ClientEnd& end, const void* request, Nanoseconds due_ns, OnReply on_reply) {
+  return end.call(request, due_ns, std::move(on_reply));
+}
+
+bool ClientEnd::call(const void* request, Nanoseconds due_ns, OnReply on_reply) {
+  return end_.call(request, due_ns,
+                   [this, then = std::move(on_reply)](const void* response, Nanoseconds requested_ns, Nanoseconds callback_ns) {
+                     host_.guarded(who_, then, response, Replied{requested_ns, callback_ns});
+                   });
+}
+
+}  // namespace detail
+
+// ---- life ----
+
+Host::Host(const graph::Process& process, graph::LiveGraph& live, std::uint64_t seed, Nanoseconds duration_ns)
+    : process_(process),
+      live_(live),
+      seed_(seed),
+      duration_ns_(duration_ns),
+      options_(json::parse(process.options), "process " + process.name + ", options") {}
+
+Host::~Host() { stop(); }
+
+void Host::make(const Make& make) {
+  making_ = true;
+  application_ = make(*this);
+  making_ = false;
+  if (const std::string server = live_.unhandled_action_server(); !server.empty())
+    throw BadInput("process " + process_.name + ": " + server + " has no handlers in the program; right would be on_goals()");
+  options_.finish();
+  for (const auto& [name, settings] : process_.threads.program) {
+    const auto called = [&](const Thread& thread) { return thread.name == name; };
+    if (entered_.contains(name) || std::ranges::any_of(threads_, called)) continue;
+    std::vector<std::string_view> known;
+    for (const Thread& thread : threads_) known.emplace_back(thread.name);
+    known.insert(known.end(), entered_.begin(), entered_.end());
+    throw BadInput("process " + process_.name + ", threads: the program has no thread " + name +
+                   (known.empty() ? "; it has none of its own" : "; it has " + list_of(known)));
+  }
+}
+
+void Host::begin(const Start& start) {
+  measured_.from_ns.store(start.measured_from_ns, std::memory_order_relaxed);
+  for (Thread& thread : threads_) thread.thread = std::thread([this, &thread, start] { run(thread, start); });
+  std::unique_lock lock(gate_mutex_);
+  gate_changed_.wait(lock, [this] { return scheduled_ == threads_.size(); });
+  if (!refused_.empty()) throw Unsupported("process " + process_.name + ", " + refused_);
+  lock.unlock();
+  if (application_) guarded("start", [&] { application_->start(start); });
+}
+
+void Host::run(Thread& thread, const Start& start) noexcept {
+  realtime::name_this_thread(thread.name);
+  const realtime::ThreadSettings& settings = settings_of(thread.name);
+  std::string refused;
+  try {
+    realtime::apply(settings);
+    realtime::register_this_thread(realtime::Role::kProgram, settings);
+  } catch (const std::exception& error) {
+    refused = "thread " + thread.name + ": " + error.what();
+  }
+  {
+    std::unique_lock lock(gate_mutex_);
+    ++scheduled_;
+    if (refused_.empty()) refused_ = refused;
+    gate_changed_.notify_all();
+    gate_changed_.wait(lock, [this] { return gate_ != Gate::kClosed; });
+    if (gate_ == Gate::kStopped || !refused.empty()) return;
+  }
+  guarded("thread " + thread.name, thread.function, Running(stopped_, start));
+}
+
+void Host::release() {
+  const std::lock_guard lock(gate_mutex_);
+  if (gate_ == Gate::kClosed) gate_ = Gate::kOpen;
+  gate_changed_.notify_all();
+}
+
+void Host::end_at(Nanoseconds at_ns) {
+  measured_.until_ns.store(at_ns, std::memory_order_relaxed);
+  if (application_) guarded("end", [&] { application_->end(at_ns); });
+}
+
+void Host::stop() {
+  if (stopping_) return;
+  stopping_ = true;
+  if (application_ && gate_ == Gate::kOpen) guarded("stop", [&] { application_->stop(); });
+  stopped_.store(true, std::memory_order_release);
+  {
+    const std::lock_guard lock(gate_mutex_);
+    if (gate_ == Gate::kClosed) gate_ = Gate::kStopped;
+    gate_changed_.notify_all();
+  }
+  for (Thread& thread : threads_) {
+    if (thread.thread.joinable()) thread.thread.join();
+  }
+}
+
+std::string Host::failure() const {
+  const std::lock_guard lock(said_mutex_);
+  return failure_;
+}
+
+std::optional<Nanoseconds> Host::take_end() {
+  const std::lock_guard lock(said_mutex_);
+  if (!end_ || end_taken_) return std::nullopt;
+  end_taken_ = true;
+  return end_;
+}
+
+json Host::take_record(Nanoseconds at_ns, bool with_times) {
+  json record = {{"type", "program"}, {"at_ns", at_ns}};
+  bool any = with_times && !recorders_.empty();
+  if (with_times) {
+    for (auto& [name, merged] : merged_) merged.histogram.clear();
+    for (const Recorder& recorder : recorders_) merged_[recorder.name].histogram.merge(recorder.state->histogram());
+    record["times"] = json::object();
+    for (const auto& [name, merged] : merged_) record["times"][name] = node::histogram_record(merged.histogram);
+  }
+  const std::lock_guard lock(said_mutex_);
+  if (!figures_.empty()) {
+    record["figures"] = std::exchange(figures_, {});
+    any = true;
+  }
+  if (outcome_ && !outcome_written_) {
+    record["outcome"] = {{"name", outcome_->name}, {"reason", outcome_->reason}, {"at_ns", outcome_->at_ns}};
+    outcome_written_ = any = true;
+  }
+  return any ? record : json(nullptr);
+}
+
+// ---- context ----
+
+void Host::require_making(const char* what) const {
+  if (!making_)
+    throw Failed("process " + process_.name + ": " + what + " comes too late; right would be while the application is made");
+}
+
+const realtime::ThreadSettings& Host::settings_of(const std::string& thread) const {
+  return process_.threads.program.at(thread);
+}
+
+void Host::require(const std::string& what, const message::Format& format, const detail::TypeInfo& type) {
+  require(what, *format.type, type);
+}
+
+void Host::require(const std::string& what, const message::Type& graphs, const detail::TypeInfo& type) {
+  const std::string where = "process " + process_.name + ", " + what + ": ";
+  if (graphs.name != type.name)
+    throw BadInput(where + "the program has type " + type.name + ", and the graph " + graphs.name +
+                   "; right would be one type");
+  const std::string hash = live_.type_hash(graphs);
+  if (hash != type.hash || graphs.size != type.size)
+    throw BadInput(where + std::string(type.name) + " is " + hash + " in the graph, and " + type.hash +
+                   " where the program was built; right would be to build it with the same definition");
+}
+
+detail::PublisherEnd& Host::publisher_end(const std::string& node, const std::string& topic, const detail::TypeInfo& type) {
+  require_making("a publisher");
+  graph::PublisherEnd& end = live_.publisher_end(node, topic);
+  require("publisher " + topic + " of " + node, end.format(), type);
+  return end;
+}
+
+void Host::set_message_handler(const std::string& node, const std::string& topic, const detail::TypeInfo& type,
+                               std::function<void(const void*, const Received&)> handler) {
+  require_making("a handler of messages");
+  graph::SubscriptionEnd& end = live_.subscription_end(node, topic);
+  const std::string who = "subscription " + topic + " of " + node;
+  require(who, end.format(), type);
+  end.set_handler([this, who, then = std::move(handler)](const void* message, const graph::Received& how) {
+    guarded(who, then, message, Received{how.due_ns, how.published_ns, how.arrived_ns, how.callback_ns, how.from});
+  });
+}
+
+detail::ClientEnd& Host::client_end(const std::string& node, const std::string& service, const detail::TypeInfo& request,
+                                    const detail::TypeInfo& response) {
+  require_making("a client");
+  graph::ClientEnd& end = live_.client_end(node, service);
+  const std::string who = "client " + service + " of " + node;
+  require(who, end.request_format(), request);
+  require(who, end.response_format(), response);
+  return clients_.emplace_back(*this, end, who);
+}
+
+void Host::set_request_handler(const std::string& node, const std::string& service, const detail::TypeInfo& request,
+                               const detail::TypeInfo& response,
+                               std::function<void(const void*, std::shared_ptr<detail::ServerRequest>)> handler) {
+  require_making("a handler of requests");
+  graph::ServerEnd& end = live_.server_end(node, service);
+  const std::string who = "server " + service + " of " + node;
+  require(who, end.request_format(), request);
+  require(who, end.response_format(), response);
+  end.set_handler([this, who, then = std::move(handler)](const void* asked, std::shared_ptr<graph::OpenRequest> open) {
+    guarded(who, then, asked, std::move(open));
+  });
+}
+
+void Host::timer(const std::string& node, const std::string& name, Nanoseconds period_ns,
+                 std::function<void(Nanoseconds)> handler, bool skip_missed) {
+  require_making("a timer");
+  if (period_ns < graph::kShortestPeriod)
+    throw BadInput("timer " + name + " of " + node + ": its period is " + std::to_string(period_ns) +
+                   " ns; right would be at least " + std::to_string(graph::kShortestPeriod));
+  live_.add_timer(node, name, period_ns, skip_missed,
+                  [this, who = "timer " + name + " of " + node, then = std::move(handler)](Nanoseconds due_ns) {
+                    guarded(who, then, due_ns);
+                  });
+}
+
+void Host::require_thread(const std::string& name) const {
+  if (process_.threads.program.contains(name)) return;
+  throw BadInput("process " + process_.name + ", threads: " + name + " of the program is missing; right would be '" + name +
+                 ": {}' among the process's threads");
+}
+
+void Host::thread(const std::string& name, std::function<void(const Running&)> function) {
+  require_making("a thread");
+  require_thread(name);
+  threads_.push_back({name, std::move(function)});
+}
+
+void Host::thread_name(const std::string& name) {
+  require_making("the name of a thread");
+  require_thread(name);
+  entered_.insert(name);
+}
+
+void Host::enter_thread(const std::string& name) {
+  require_thread(name);
+  // A number may become another thread's.
+  struct Registered {
+    ~Registered() { realtime::forget_this_thread(); }
+  };
+  realtime::name_this_thread(name);
+  try {
+    realtime::apply(settings_of(name));
+  } catch (const realtime::SchedulingError& error) {
+    throw Unsupported("process " + process_.name + ", thread " + name + ": " + error.what());
+  }
+  realtime::forget_this_thread();
+  realtime::register_this_thread(realtime::Role::kProgram, settings_of(name));
+  static thread_local const Registered registered;
+  static_cast<void>(registered);
+}
+
+Times& Host::times(const std::string& name) {
+  require_making("a recorder of times");
+  Recorder& recorder = recorders_.emplace_back();
+  recorder.name = name;
+  recorder.state = std::make_unique<Times::State>(measured_, duration_ns_);
+  recorder.times = std::make_unique<Times>(*recorder.state);
+  merged_.try_emplace(name);
+  return *recorder.times;
+}
+
+void Host::figure(const std::string& name, double value) {
+  if (!std::isfinite(value)) {
+    fail("figure " + name + " is no finite number");
+    return;
+  }
+  {
+    const std::lock_guard lock(said_mutex_);
+    figures_[name].push_back(value);
+  }
+  news_.notify();
+}
+
+void Host::outcome(const std::string& name, const std::string& reason) {
+  {
+    const std::lock_guard lock(said_mutex_);
+    if (!outcome_) outcome_ = Said{name, one_line(reason), clock().now()};
+  }
+  news_.notify();
+}
+
+void Host::end() {
+  if (!process_.ends) {
+    fail("the program ends the measured part, and the graph does not say that it may; right would be 'ends: true' in the "
+         "process");
+    return;
+  }
+  {
+    const std::lock_guard lock(said_mutex_);
+    if (!end_) end_ = clock().now();
+  }
+  news_.notify();
+}
+
+void Host::fail(const std::string& reason) noexcept {
+  try {
+    const std::lock_guard lock(said_mutex_);
+    if (failure_.empty()) failure_ = one_line(reason);
+  } catch (const std::bad_alloc&) {
+    std::abort();  // nobody could be told
+  }
+  news_.notify();
+}
+
+}  // namespace perflab::program

@@ -1,0 +1,206 @@
+// A program in its process: what program.h promises, over a LiveGraph.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/descriptor.h"
+#include "graph/live.h"
+#include "measure/histogram.h"
+#include "program/program.h"
+
+namespace perflab::program {
+
+// What is counted: what happened after `from`, and no later than `until`.
+struct Measured {
+  std::atomic<Nanoseconds> from_ns{std::numeric_limits<Nanoseconds>::max()};
+  std::atomic<Nanoseconds> until_ns{std::numeric_limits<Nanoseconds>::max()};
+};
+
+class Times::State {
+ public:
+  State(const Measured& measured, Nanoseconds duration_ns) : measured_(measured), memory_(1), histogram_(memory_) {
+    memory_.prefault(duration_ns);
+  }
+  void record(Nanoseconds took_ns, Nanoseconds at_ns) noexcept {
+    if (at_ns <= measured_.from_ns.load(std::memory_order_relaxed) ||
+        at_ns > measured_.until_ns.load(std::memory_order_relaxed))
+      return;
+    histogram_.record(took_ns, at_ns);
+  }
+  [[nodiscard]] const measure::Histogram& histogram() const noexcept { return histogram_; }
+
+ private:
+  const Measured& measured_;
+  measure::HistogramMemory memory_;
+  measure::Histogram histogram_;
+};
+
+class Host;
+
+// A client of the graph, and whose what its handlers throw is.
+class detail::ClientEnd {
+ public:
+  ClientEnd(Host& host, graph::ClientEnd& end, std::string who) : host_(host), end_(end), who_(std::move(who)) {}
+  bool call(const void* request, Nanoseconds due_ns, OnReply on_reply);
+
+ private:
+  Host& host_;
+  graph::ClientEnd& end_;
+  const std::string who_;
+};
+
+// Likewise an action client.
+class detail::ActionClientEnd {
+ public:
+  ActionClientEnd(Host& host, graph::ActionClientEnd& end, std::string who) : host_(host), end_(end), who_(std::move(who)) {}
+  std::optional<GoalId> send_goal(const void* goal, Nanoseconds due_ns, GoalCallbacks callbacks);
+  bool cancel_goal(const GoalId& goal) { return end_.cancel_goal(goal); }
+
+ private:
+  Host& host_;
+  graph::ActionClientEnd& end_;
+  const std::string who_;
+};
+
+// From the controlling thread, but for what Context says of others.
+class Host final : public Context {
+ public:
+  // All outlive the host. Throws BadInput where the process's options are no object.
+  Host(const graph::Process& process, graph::LiveGraph& live, std::uint64_t seed, Nanoseconds duration_ns);
+  ~Host() override;
+
+  // Makes the application. Throws what it throws, and BadInput where options, or threads of the graph, are none of its.
+  void make(const Make& make);
+  // Its threads are there, scheduled as asked, and wait; then start(). Throws Unsupported where the kernel refuses.
+  void begin(const Start& start);
+  // Its threads run.
+  void release();
+  // The measured part ends then.
+  void end_at(Nanoseconds at_ns);
+  // stop(), and its threads have returned. Nothing of it runs any more but handlers. Idempotent.
+  void stop();
+
+  // Readable when something of the following is new; to be cleared by the reader.
+  [[nodiscard]] int news() const noexcept { return news_.number(); }
+  void clear_news() noexcept { news_.take(); }
+  // The first failure; empty: there was none.
+  [[nodiscard]] std::string failure() const;
+  // When it asked for the end, told once.
+  [[nodiscard]] std::optional<Nanoseconds> take_end();
+  // What was said since the last call, with all `times` so far where that is asked for; null where nothing was.
+  [[nodiscard]] nlohmann::json take_record(Nanoseconds at_ns, bool with_times);
+
+  // Calls it; what it throws is a failure of the process.
+  template <typename Function, typename... Arguments>
+  void guarded(const std::string& who, const Function& function, Arguments&&... arguments) noexcept {
+    try {
+      function(std::forward<Arguments>(arguments)...);
+    } catch (const std::exception& error) {
+      fail(who + ": " + error.what());
+    } catch (...) {
+      fail(who + ": something was thrown that is no std::exception");
+    }
+  }
+
+  // -- Context --
+  [[nodiscard]] Options& options() noexcept override { return options_; }
+  [[nodiscard]] std::uint64_t seed() const noexcept override { return seed_; }
+  [[nodiscard]] const std::string& process() const noexcept override { return process_.name; }
+  void timer(const std::string& node, const std::string& name, Nanoseconds period_ns,
+             std::function<void(Nanoseconds)> handler, bool skip_missed) override;
+  void thread(const std::string& name, std::function<void(const Running&)> function) override;
+  void thread_name(const std::string& name) override;
+  void enter_thread(const std::string& name) override;
+  [[nodiscard]] Times& times(const std::string& name) override;
+  void figure(const std::string& name, double value) override;
+  void outcome(const std::string& name, const std::string& reason) override;
+  void end() override;
+  void fail(const std::string& reason) noexcept override;
+
+ private:
+  struct Thread {
+    std::string name;
+    std::function<void(const Running&)> function;
+    std::thread thread{};
+  };
+  struct Recorder {
+    std::string name;
+    std::unique_ptr<Times::State> state;
+    std::unique_ptr<Times> times;
+  };
+  struct Said {
+    std::string name, reason;
+    Nanoseconds at_ns;
+  };
+  enum class Gate { kClosed, kOpen, kStopped };
+
+  detail::PublisherEnd& publisher_end(const std::string& node, const std::string& topic,
+                                      const detail::TypeInfo& type) override;
+  void set_message_handler(const std::string& node, const std::string& topic, const detail::TypeInfo& type,
+                           std::function<void(const void*, const Received&)> handler) override;
+  detail::ClientEnd& client_end(const std::string& node, const std::string& service, const detail::TypeInfo& request,
+                                const detail::TypeInfo& response) override;
+  void set_request_handler(const std::string& node, const std::string& service, const detail::TypeInfo& request,
+                           const detail::TypeInfo& response,
+                           std::function<void(const void*, std::shared_ptr<detail::ServerRequest>)> handler) override;
+  detail::ActionClientEnd& action_client_end(const std::string& node, const std::string& action,
+                                             const detail::ActionInfo& type) override;
+  void set_action_handlers(const std::string& node, const std::string& action, const detail::ActionInfo& type,
+                           detail::ServerCallbacks handlers) override;
+
+  // Throws BadInput where the program was built for another type than the graph has.
+  void require(const std::string& what, const message::Format& format, const detail::TypeInfo& type);
+  void require(const std::string& what, const message::Type& graphs, const detail::TypeInfo& type);
+  void require(const std::string& what, const message::ActionTypes& graphs, const detail::ActionInfo& type);
+  void require_making(const char* what) const;
+  void require_thread(const std::string& name) const;
+  [[nodiscard]] const realtime::ThreadSettings& settings_of(const std::string& thread) const;
+  void run(Thread& thread, const Start& start) noexcept;
+  const graph::Process& process_;
+  graph::LiveGraph& live_;
+  const std::uint64_t seed_;
+  const Nanoseconds duration_ns_;
+  Options options_;
+  std::unique_ptr<Application> application_;
+  bool making_ = false;
+  bool stopping_ = false;
+  Measured measured_;
+  std::deque<detail::ClientEnd> clients_;
+  std::deque<detail::ActionClientEnd> action_clients_;
+  std::deque<Recorder> recorders_;
+  struct Merged {
+    measure::HistogramMemory memory{1};
+    measure::Histogram histogram{memory};
+  };
+  std::map<std::string, Merged> merged_;
+  std::deque<Thread> threads_;
+  std::set<std::string> entered_;  // names of threads that it starts itself
+  std::mutex gate_mutex_;
+  std::condition_variable gate_changed_;
+  Gate gate_ = Gate::kClosed;
+  std::size_t scheduled_ = 0;  // threads that have tried what is asked for them
+  std::string refused_;        // why one could not
+  std::atomic<bool> stopped_{false};
+  Event news_;
+  mutable std::mutex said_mutex_;  // of what follows
+  std::map<std::string, std::vector<double>> figures_;
+  std::optional<Said> outcome_;
+  bool outcome_written_ = false;
+  std::optional<Nanoseconds> end_;
+  bool end_taken_ = false;
+  std::string failure_;
+};
+
+}  // namespace perflab::program

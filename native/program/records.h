@@ -1,0 +1,82 @@
+// The record file of a perflab-node (docs/formats.md, section 4): append-only JSON lines, each written whole.
+#pragma once
+
+#include <mutex>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/line_file.h"
+#include "graph/live.h"
+#include "measure/allocation_counts.h"
+#include "measure/counter.h"
+#include "measure/resources.h"
+#include "program/hiccup.h"
+
+namespace perflab::node {
+
+class RecordFile {
+ public:
+  // Creates the file; throws Failed naming it if that cannot be done.
+  explicit RecordFile(const std::string& path) : file_(path) {}
+
+  // Appends one line. Where the disk is full, the part that fitted is taken back, so that what was complete
+  // stays readable, and the reason is kept in error(). May be called from any thread.
+  void write(const nlohmann::json& record);
+  // A record that is put together piece by piece, so that it is never in memory as a whole; others wait with
+  // theirs until it is complete. What an exception left incomplete is taken back.
+  class Line {
+   public:
+    explicit Line(RecordFile& file);
+    ~Line();
+    Line(const Line&) = delete;
+    Line& operator=(const Line&) = delete;
+    Line& operator<<(std::string_view text);
+
+   private:
+    void append(std::string_view text) noexcept;
+
+    RecordFile& file_;
+    const std::lock_guard<std::mutex> lock_;
+    const int exceptions_;
+    std::string piece_;
+    bool failed_ = false;  // what follows would not be a line
+  };
+  // The last failure of a write; empty if there was none.
+  [[nodiscard]] std::string error() const;
+  [[nodiscard]] const std::string& path() const noexcept { return file_.path(); }
+
+ private:
+  LineFile file_;
+  mutable std::mutex mutex_;
+};
+
+// What the library that counts allocations found of where they come from: those that allocated most, the callers as
+// functions.
+nlohmann::json allocation_sites_record(measure::AllocationSites sites, Nanoseconds at_ns);
+
+nlohmann::json histogram_record(const measure::Histogram& histogram);
+nlohmann::json resource_record(const measure::ResourceSample& sample);
+// What the process used so far; without `when` and the roles of threads.
+nlohmann::json cost_record(const measure::CpuTimes& times, const measure::ProcessCounter& cycles,
+                           const measure::ProcessCounter& instructions);
+// Writes the checkpoint of everything that the graph has recorded. `hiccup` may be null.
+void write_checkpoint_record(RecordFile& file, const graph::LiveGraph& live, const Hiccup* hiccup,
+                             Nanoseconds at_ns, bool final);
+
+// Writes the rows of loops (docs/formats.md, section 4): each once it is complete; one that is not yet when it is first
+// seen, then as it is and again once it is complete, or at the end.
+class LoopWriter {
+ public:
+  void write(RecordFile& file, const graph::LiveGraph& live, Nanoseconds at_ns);
+
+ private:
+  struct Written {
+    std::size_t next = 0;           // the first row that has not been written
+    std::vector<std::size_t> open;  // rows that were written before they were complete
+  };
+  std::vector<Written> written_;  // as LiveGraph::loops
+};
+
+}  // namespace perflab::node

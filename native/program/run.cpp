@@ -1,0 +1,24 @@
+#include <string>
+
+#include "base/program.h"
+#include "program/config.h"
+#include "program/node.h"
+#include "program/program.h"
+
+namespace perflab::program {
+
+int run(const std::string& name, int argc, char** argv, const Make& make) {
+  std::string config_file;
+  bool check = false;
+  Program program(name, "--config FILE [--control-fd N] [--check]", WhenPerflabEnds::kFinish);
+  program.options().text("config", config_file).flag("check", check);
+  return program.run(argc, argv, [&](Control& control) {
+    program.options().require(!config_file.empty());
+    const node::Config config = node::read_config(config_file);
+    if (!check) node::require_schedule(config);
+    node::Node node(config, control, make);
+    if (!check) node.run();
+  });
+}
+
+}  // namespace perflab::program

@@ -1,0 +1,78 @@
+// The thread that samples this process's resources at a fixed period, and what it cost at either end of the
+// measured part, and writes them to the record file.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "measure/allocation_counts.h"
+#include "measure/counter.h"
+#include "measure/resources.h"
+#include "program/records.h"
+
+namespace perflab::node {
+
+// What the processor counts for the process; made before it has any other thread.
+struct Counters {
+  measure::ProcessCounter cycles{measure::ProcessCounter::kCycles};
+  measure::ProcessCounter instructions{measure::ProcessCounter::kInstructions};
+};
+
+class Sampler {
+ public:
+  // `counters` outlive the sampler.
+  Sampler(const measure::Clock& clock, Nanoseconds period_ns, const Counters& counters, RecordFile& file);
+  ~Sampler();
+  Sampler(const Sampler&) = delete;
+  Sampler& operator=(const Sampler&) = delete;
+
+  // Writes what the process cost so far at both instants (or at once where they have passed). `tracer` are
+  // the threads of the tracer.
+  void measure_cost(Nanoseconds from_ns, Nanoseconds until_ns, std::vector<int> tracer);
+  // The second instant is an earlier one, after measure_cost().
+  void end_at(Nanoseconds until_ns);
+  // Between the two the library that counts allocations remembers where each comes from, and what it found is
+  // written behind the second. Before measure_cost(). Throws Failed where it is not preloaded, or cannot.
+  void watch_allocations();
+  // The second of the two, where it is still to come: threads are about to end.
+  void end_cost();
+  // Takes a last sample and ends the thread. Idempotent.
+  void stop();
+
+ private:
+  enum class Cost { kIdle, kBefore, kWithin };
+
+  void run();
+  // With the mutex held: writes what is due of the cost.
+  void write_due_cost(Nanoseconds now);
+  void write_cost(const char* when);
+  // What each of these, which have a `tid`, is for.
+  void add_roles(nlohmann::json& of_threads) const;
+  // How often the threads that are none of the instrument's have allocated, ended ones too; null where nobody
+  // counts.
+  [[nodiscard]] nlohmann::json workload_allocations(const nlohmann::json& threads) const;
+  void begin_cost();
+  void finish_cost();
+
+  measure::ResourceSampler resources_;
+  const measure::Clock& clock_;
+  Nanoseconds period_ns_;
+  const Counters& counters_;
+  RecordFile& file_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool registered_ = false;
+  bool stopping_ = false;
+  Cost cost_ = Cost::kIdle;
+  Nanoseconds cost_from_ = 0;
+  Nanoseconds cost_until_ = 0;
+  std::vector<int> tracer_;
+  measure::AllocationsBeside allocations_beside_;  // null: they are not counted
+  measure::WatchAllocations watch_ = nullptr;      // null: nobody asked
+  measure::AllocationSites sites_ = nullptr;
+  std::thread thread_;
+};
+
+}  // namespace perflab::node

@@ -1,0 +1,113 @@
+// The server of an action on top of the services and topics of any runtime: what rcl_action and rclcpp_action do.
+//
+// Threads: the state of all goals is guarded by one mutex, which nobody holds while a message is sent or a handler is called.
+// What is sent from several threads goes out in the order in which it was given, one at a time (turns.h). Of the status the
+// latest is published, which may be that of several changes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/gate.h"
+#include "runtime/action_messages.h"
+#include "runtime/turns.h"
+
+namespace perflab::runtime {
+
+class ServiceActionServer final : public ActionServer {
+ public:
+  // By which clock goals are stamped.
+  enum class Time { kWall, kOfRuntime };
+
+  // Creates all endpoints. Throws Error.
+  ServiceActionServer(Runtime& runtime, std::size_t executor, const ActionSettings& settings, Time time,
+                      ActionServerHandler& handler);
+  ~ServiceActionServer() override;
+
+  [[nodiscard]] std::size_t matched() noexcept override;
+  // The runtime stops: nothing is sent from here on, and nobody has forgotten anything.
+  void close() noexcept { closed_->store(true, std::memory_order_release); }
+
+ private:
+  class Handle;
+  // A goal that the server knows.
+  struct Goal {
+    GoalState state{};
+    Nanoseconds ended_ns = 0;
+    std::uint64_t order = 0;  // of acceptance
+    Handle* handle = nullptr;  // until the goal has ended, or nobody keeps it
+    std::weak_ptr<Handle> kept{};
+    std::vector<std::unique_ptr<LateReply>> asked_for{};  // its result
+    std::vector<std::uint8_t> result{};  // as it is sent, once the goal has ended
+  };
+  // One of its services.
+  class Part final : public RequestHandler {
+   public:
+    using Take = void (ServiceActionServer::*)(const Delivery&, Reply&) noexcept;
+    Part(ServiceActionServer& owner, Take take) : owner_(owner), take_(take) {}
+    void on_request(const Delivery& request, Reply& reply) noexcept override { (owner_.*take_)(request, reply); }
+
+   private:
+    ServiceActionServer& owner_;
+    const Take take_;
+  };
+  // Who asks for the result of a goal is always answered, for the goal always ends.
+  struct Nobody final : Forgotten {
+    void on_forgotten(Nanoseconds) noexcept override {}
+  };
+
+  void on_goal(const Delivery& delivery, Reply& reply) noexcept;
+  void on_result(const Delivery& delivery, Reply& reply) noexcept;
+  void on_cancel(const Delivery& delivery, Reply& reply) noexcept;
+  // Those that a request names, and what is to be answered where nobody says no.
+  std::vector<std::shared_ptr<Handle>> to_cancel(const GoalState& which, CancelReturn& returned);
+
+  [[nodiscard]] bool closed() const noexcept { return closed_->load(std::memory_order_acquire); }
+  [[nodiscard]] std::int64_t stamp() const noexcept;
+  // With the mutex held: forgets goals that ended long ago.
+  void expire() noexcept;
+  // What of its state follows a step; nothing where the step is not allowed.
+  bool execute(const GoalId& id) noexcept;
+  bool begin_cancel(const GoalId& id) noexcept;
+  // Where it is forgotten, from any state, with the defaults of its result.
+  bool end(const GoalId& id, GoalStatus status, const void* result, bool forgotten = false) noexcept;
+  bool publish_feedback(const GoalId& id, const void* feedback) noexcept;
+  static void set(Goal& goal, GoalStatus status) noexcept;
+  void forget(const GoalId& id) noexcept;
+  void publish_status() noexcept;
+  void publish_status_now() noexcept;
+
+  const measure::Clock& clock_;
+  const Time time_;
+  const Nanoseconds result_timeout_ns_;
+  ActionServerHandler& handler_;
+  const message::ActionTypes& types_;
+  ActionMessage goal_request_, result_request_, cancel_request_;
+  const ActionMessage goal_answer_, result_answer_, cancel_answer_, feedback_, status_;
+  const std::size_t goal_id_, goal_, accepted_, result_goal_id_, result_status_, result_, cancel_returned_, feedback_goal_id_,
+      feedback_value_;
+  const TimePlace stamp_;
+  const GoalInfoPlace cancel_which_;
+  const GoalList canceling_, states_;
+  const std::shared_ptr<std::atomic<bool>> closed_ = std::make_shared<std::atomic<bool>>(false);  // handles may live longer
+  std::mutex mutex_;
+  std::map<GoalId, Goal> goals_;
+  std::uint64_t accepted_count_ = 0;
+  Nobody nobody_;
+  Part goals_part_{*this, &ServiceActionServer::on_goal};
+  Part results_part_{*this, &ServiceActionServer::on_result};
+  Part cancels_part_{*this, &ServiceActionServer::on_cancel};
+  Server* goals_server_ = nullptr;
+  Server* results_server_ = nullptr;
+  Server* cancels_server_ = nullptr;
+  Publisher* feedback_publisher_ = nullptr;
+  Publisher* status_publisher_ = nullptr;
+  Turns<std::vector<std::uint8_t>> feedback_turns_;
+  Gate status_gate_;
+};
+
+}  // namespace perflab::runtime

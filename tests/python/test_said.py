@@ -1,0 +1,81 @@
+"""What programs say of a trial: merged over processes, handed to the kind, and judged by what is declared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perflab.results.outcome import FAILED
+from perflab.statistics import histogram as hg
+from perflab.statistics import said
+from perflab.statistics.said import Said
+from perflab.workload import Graph, Made
+
+TRIAL: Any = None  # what programs say does not depend on it
+
+
+def times(*values: int) -> dict[str, Any]:
+    return hg.to_record(hg.from_values(values))
+
+
+def test_figures_are_one_list_times_the_last_ones_and_the_first_outcome_counts() -> None:
+    simulator = [
+        {"type": "program", "at_ns": 1, "figures": {"planning": [0.1]}, "times": {"loop": times(1000)}},
+        {"type": "program", "at_ns": 3, "outcome": {"name": "late", "reason": "it took too long", "at_ns": 3}},
+        {
+            "type": "program",
+            "at_ns": 4,
+            "figures": {"planning": [0.2], "tip": [1]},
+            "times": {"loop": times(1000, 3000)},
+        },
+    ]
+    runner = [
+        {"type": "program", "at_ns": 2, "times": {"loop": times(2000)}, "figures": {"planning": [0.3]}},
+        {"type": "program", "at_ns": 2, "outcome": {"name": "no_plan", "reason": "none was found", "at_ns": 2}},
+    ]
+    found = said.of([simulator, runner, []])
+    assert found.figures == {"planning": (0.1, 0.2, 0.3), "tip": (1.0,)}
+    assert (found.times["loop"].count, found.times["loop"].max) == (3, 3000)
+    assert (found.outcome, found.reason) == ("no_plan", "none was found")
+    assert said.of([]) == Said()
+
+
+def graph(**declared: Any) -> Made:
+    return Made(Graph({"name": "g", "processes": [], **declared}))
+
+
+def test_of_a_graph_file_the_median_of_a_figure_is_the_trials() -> None:
+    workload = graph(
+        own_figures={"planning": {"kind": "value", "words": "planning time"}, "loop": {"kind": "times", "words": "it"}},
+        own_outcomes={"no_plan": {"words": "no plan was found", "of": "failed"}},
+    )
+    told = Said(
+        figures={"planning": (3.0, 1.0, 2.0)}, times={"loop": hg.from_values([5])}, outcome="no_plan", reason="none"
+    )
+    judgement, outcome = workload.judged(TRIAL, Path(), said=told)
+    assert judgement.figures == {"planning": 2.0}
+    assert judgement.times["loop"].count == 1
+    assert outcome is not None
+    assert (outcome.name, outcome.words, outcome.of, judgement.reason) == (
+        "no_plan",
+        "no plan was found",
+        FAILED,
+        "none",
+    )
+
+
+def test_what_is_not_declared_is_an_error() -> None:
+    with pytest.raises(ValueError, match="the figure 'planning', which is not declared"):
+        graph().judged(TRIAL, Path(), said=Said(figures={"planning": (1.0,)}))
+    with pytest.raises(ValueError, match="the outcome 'no_plan', which is not declared"):
+        graph().judged(TRIAL, Path(), said=Said(outcome="no_plan"))
+
+
+def test_a_graph_whose_process_ends_the_measured_part_has_its_limit_as_duration() -> None:
+    process = {"name": "p", "ends": True, "program": "x", "nodes": []}
+    ends = Made(Graph({"name": "g", "limit_ns": 5_000_000_000, "processes": [process]}))
+    assert ends.pins.duration_ns == 5_000_000_000
+    assert "p of g ends the measured part, within 5 s" in ends.pins.why
+    assert graph().pins.duration_ns is None
