@@ -659,8 +659,8 @@ void read_nodes(const Fields& fields, NodeAdder& adder, const UsualPhase& phases
   fields.require_key("nodes");
   for (const Field& item : fields.list("nodes")) {
     const Fields node(item, "node",
-                      {"name", "namespace", "executor", kPriority, "number", "publishers", "subscriptions", "clients", "action_clients", "action_servers",
-                       "servers", "waitables", "timers", "reactions"});
+                      {"name", "namespace", "executor", kPriority, "number", "publishers", "subscriptions", "clients",
+                       "servers", "action_clients", "action_servers", "waitables", "timers", "reactions"});
     adder.add(process, origin, node, [&](const std::string& suffix, NodeOrigin& written) {
       return read_node(node, suffix, process, phases, adder.messages(), written);
     });

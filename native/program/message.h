@@ -201,7 +201,7 @@ class Sequence {
   }
   void move_to(std::size_t capacity) {
     Sequence larger;
-    larger.data_ = static_cast<Element*>(std::malloc(capacity * sizeof(Element)));
+    larger.data_ = static_cast<Element*>(std::calloc(capacity, sizeof(Element)));
     if (larger.data_ == nullptr) throw std::bad_alloc();
     for (; larger.capacity_ < capacity; ++larger.capacity_) std::construct_at(larger.data_ + larger.capacity_);
     std::move(begin(), end(), larger.data_);

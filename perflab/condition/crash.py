@@ -142,7 +142,7 @@ def _missing(crash: Interruption, window: Window) -> str | None:
 
 
 def _only_receives(process: Mapping[str, Any]) -> bool:
-    more = ("publishers", "timers", "clients", "servers", "waitables")
+    more = ("publishers", "timers", "clients", "servers", "action_clients", "action_servers", "waitables")
     nodes = process["nodes"]
     return any(n["subscriptions"] for n in nodes) and not any(n.get(what) for n in nodes for what in more)
 

@@ -650,7 +650,7 @@ def with_levels(graph: Graph, levels: Mapping[str, Scalar]) -> Graph:
             if entry.get("arrivals", PERIODIC) == PERIODIC:
                 entry.update({} if phase is None else {"phase": phase})
                 periodic = True
-        for sender in (*node["publishers"], *node.get("clients", ())):
+        for sender in (*node["publishers"], *node.get("clients", ()), *(node.get("action_clients") or ())):
             if sender.get("frequency_hz") and times != 1:  # which is that of the timer's whole nanoseconds
                 sender["frequency_hz"] = 1e9 / shorter(1e9 / sender["frequency_hz"])
     if times != 1 and not timed:

@@ -14,6 +14,7 @@ from perflab.statistics.executor_costs import OTHER
 
 ROLE_NAMES: Mapping[str, str] = {
     "executor": "executor's threads",
+    "program": "program's threads",
     "middleware": "middleware's threads",
     "perflab": "perflab's threads",
     "tracer": "tracer's threads",

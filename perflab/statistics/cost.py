@@ -11,7 +11,7 @@ from perflab.results.trial import Cost, added
 
 Record = Mapping[str, Any]
 
-ROLES = ("executor", "middleware", "perflab", "tracer")
+ROLES = ("executor", "middleware", "perflab", "tracer")  # of every process; a program has threads of its own beside
 ENDED = "ended"  # threads that ended within the measured part, where it is not known what they were
 COUNTERS = ("cycles", "instructions")
 

@@ -244,7 +244,8 @@ def _roles(costs: Sequence[Cost]) -> tuple[dict[str, float] | None, str | None]:
         return None, "the threads' CPU time over the measured part was not recorded"
     if not total:
         return None, "no CPU time was used"
-    return {name: sum(cost.roles.get(name, 0) for cost in costs) / total for name in (*ROLES, ENDED)}, None
+    names = dict.fromkeys((*ROLES, *(role for cost in costs for role in cost.roles if role != ENDED), ENDED))
+    return {name: sum(cost.roles.get(name, 0) for cost in costs) / total for name in names}, None
 
 
 def families_of(document: Mapping[str, Any], roles: Mapping[int, str]) -> Families | None:

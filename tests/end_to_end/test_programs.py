@@ -228,9 +228,9 @@ def test_the_example_is_built_against_an_installed_perflab_and_runs(run: Run, tm
     ):
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
+    graph, out, native = build.parent / "talker.yaml", tmp_path / "made", str(prefix / "lib" / "perflab")
     done = run(
-        "run", build.parent / "talker.yaml", "--middleware", "cyclonedds", "--cool-down", "0", "--output", tmp_path / "made",
-        PERFLAB_NATIVE=str(prefix / "lib" / "perflab"),
+        "run", graph, "--middleware", "cyclonedds", "--cool-down", "0", "--output", out, PERFLAB_NATIVE=native
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert measured(tmp_path / "made")["key_figures"]["turns"]["value"] == 500

@@ -39,6 +39,8 @@ PHASES_NOTE = (
     "are of the CPU time of the threads and of the row above."
 )
 
+PROGRAM = "program"  # the role of the threads that a program has of its own
+
 
 def shown(summary: Summary) -> Sequence[CostRow]:
     """The rows of a run whose reader asks what executors cost; none of other runs."""
@@ -95,6 +97,7 @@ def _costs(rows: Sequence[Of[CostRow]], said: Sequence[str]) -> Table[Of[CostRow
                 help=f"CPU per message, against the same middleware without an executor, with {level} interval",
             ),
             _role("executor", 3),
+            *([_role(PROGRAM, 4)] if any(PROGRAM in (row.record.roles or ()) for row in rows) else []),
             _role("middleware", 6),
             _median("cycles_per_message", "cycles/message", COUNT, 7),
             _median("instructions_per_message", "instr./message", COUNT, 10),
@@ -208,9 +211,11 @@ def _ratio(row: Of[CostRow]) -> Cell | None:
 
 
 def _role(role: str, rank: int) -> Column[Of[CostRow]]:
-    def read(row: Of[CostRow]) -> float | Cell:
+    def read(row: Of[CostRow]) -> float | Cell | None:
         roles = row.record.roles
-        return Cell(UNKNOWN, reason=row.record.roles_reason) if roles is None else roles[role]
+        if roles is None:
+            return Cell(UNKNOWN, reason=row.record.roles_reason)
+        return roles.get(role)  # a program has threads of its own where others have none
 
     return Column(
         f"{role}_threads", f"{role}'s", read, SHARE, group="threads", rank=rank, called=f"{role}'s threads"

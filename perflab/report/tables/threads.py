@@ -12,7 +12,12 @@ from perflab.report.tables.messages import RUN, Of, result_column
 from perflab.results.trial import Result, ThreadGroup
 
 TITLE = "Threads, as the kernel says they were scheduled"
-_OF_ROLES = {"executor": "runs callbacks", "perflab": "measures and reports", "tracer": "writes the trace"}
+_OF_ROLES = {
+    "executor": "runs callbacks",
+    "program": "runs code of the program",
+    "perflab": "measures and reports",
+    "tracer": "writes the trace",
+}
 
 Row = tuple[str | None, ThreadGroup]  # with the middleware of the result
 

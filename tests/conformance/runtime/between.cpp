@@ -1,4 +1,4 @@
-// Messages between perflab's own runtime and rclcpp, in two processes, both ways: equal field by field.
+// Messages between perflab's own runtime and rclcpp, in two processes, both ways: equal field by field. And goals of actions.
 //
 //   runtime_conformance_between --plugin FILE --library FILE --rmw NAME [GoogleTest's options]
 //
@@ -110,6 +110,89 @@ class Comparing final : public MessageHandler {
   std::atomic<std::uint64_t> count_{0};
 };
 
+// A client of the other side's action and a server for it: one goal succeeds, the other one is called off by who gave it.
+class Acting final : public ActionClientHandler, public ActionServerHandler {
+ public:
+  explicit Acting(std::atomic<std::size_t>& failures) : failures_(failures) {}
+
+  void create(Runtime& runtime, std::size_t executor, const std::string& own, const std::string& other) {
+    ActionSettings settings{.action = "/of_" + own + "/act", .types = &types_};
+    server_ = &runtime.create_action_server(executor, settings, *this);
+    settings.action = "/of_" + other + "/act";
+    client_ = &runtime.create_action_client(executor, settings, *this);
+  }
+  [[nodiscard]] bool matched() { return server_->matched() == 1 && client_->matched() == 1; }
+  void begin() {
+    for (std::uint8_t goal = 1; goal <= 2; ++goal)
+      expect(client_->send_goal(id_of(goal), content(*types_.goal, goal).data()), "a goal was not sent");
+  }
+  // Ends what the other side has called off.
+  [[nodiscard]] bool done() {
+    if (called_off_ != nullptr && called_off_->is_canceling())
+      expect(called_off_->canceled(content(*types_.result, 2).data()), "a goal was not ended");
+    return results_ == 2 && feedback_ == 2 && cancels_ == 1 && served_ == 2 && called_off_ != nullptr &&
+           is_terminal(called_off_->status());
+  }
+
+  void on_goal_answer(const GoalAnswer& answer) noexcept override {
+    expect(answer.accepted, "a goal was rejected");
+    if (answer.id == id_of(2)) expect(client_->cancel_goal(answer.id), "a goal was not cancelled");
+  }
+  void on_feedback(const GoalFeedback& feedback) noexcept override {
+    expect(feedback.id == id_of(1) && is(*types_.feedback, feedback.feedback, 10 + feedback_), "other feedback");
+    ++feedback_;
+  }
+  void on_result(const GoalResult& result) noexcept override {
+    const bool first = result.id == id_of(1);
+    expect(result.status == (first ? GoalStatus::kSucceeded : GoalStatus::kCanceled), "another status");
+    expect(is(*types_.result, result.result, first ? 1 : 2), "another result");
+    ++results_;
+  }
+  void on_cancel_answer(const CancelAnswer& answer) noexcept override {
+    expect(answer.returned == CancelReturn::kNone && answer.canceling.size() == 1, "another answer to a cancel");
+    ++cancels_;
+  }
+  GoalResponse on_goal(const GoalRequest& request) noexcept override {
+    expect(is(*types_.goal, request.goal, request.id[0]), "another goal");
+    return GoalResponse::kAcceptAndExecute;
+  }
+  void on_accepted(std::shared_ptr<ServerGoal> goal) noexcept override {
+    if (goal->id() == id_of(2)) {
+      called_off_ = std::move(goal);
+    } else {
+      for (std::uint64_t i = 0; i < 2; ++i)
+        expect(goal->publish_feedback(content(*types_.feedback, 10 + i).data()), "feedback was not sent");
+      expect(goal->succeed(content(*types_.result, 1).data()), "a goal did not succeed");
+    }
+    ++served_;
+  }
+  CancelResponse on_cancel(ServerGoal&) noexcept override { return CancelResponse::kAccept; }
+  void on_forgotten(const GoalId&) noexcept override { expect(false, "a goal was forgotten"); }
+
+ private:
+  static GoalId id_of(std::uint8_t goal) { return GoalId{goal, 1, 2, 3}; }
+  static message::Object content(const message::Type& type, std::uint64_t number) {
+    message::Object object(type);
+    message::fill(object, 100, number);
+    return object;
+  }
+  static bool is(const message::Type& type, const void* object, std::uint64_t number) {
+    return message::Object(type, object) == content(type, number);
+  }
+  void expect(bool so, const char* otherwise) noexcept {
+    if (so) return;
+    std::fprintf(stderr, "actions: %s\n", otherwise);
+    failures_.fetch_add(1);
+  }
+
+  const message::ActionTypes& types_ = *formats().find_action("stamped");
+  std::atomic<std::size_t>& failures_;
+  ActionServer* server_ = nullptr;
+  ActionClient* client_ = nullptr;
+  std::shared_ptr<ServerGoal> called_off_;
+  std::atomic<std::uint64_t> results_{0}, feedback_{0}, cancels_{0}, served_{0};
+};
+
 // One side: sends all messages, compares those of the other, and returns how much was wrong. `both_done` is called when
 // everything has come; until it returns the other side may need this one.
 template <typename Open, typename Done>
@@ -119,6 +202,7 @@ std::size_t exchange(const std::string& own, const std::string& other, bool stru
   Sink sink(failures);
   const measure::MonotonicClock clock;
   std::deque<Comparing> handlers;
+  Acting acting(failures);
   const std::unique_ptr<Runtime> runtime = open(clock, sink);
   const std::size_t executor = runtime->add_executor({.kind = ExecutorKind::kSingleThreaded, .name = "between"});
   runtime->name_group(0, {.node_namespace = "/", .name = own, .participant = 0, .executor = executor});
@@ -138,12 +222,15 @@ std::size_t exchange(const std::string& own, const std::string& other, bool stru
     settings.topic = "/of_" + own + "/topic_" + std::to_string(i);
     publishers.push_back(&runtime->create_publisher(settings));
   }
+  acting.create(*runtime, executor, own, other);
   const auto one = [](auto* endpoint) { return endpoint->matched() == 1; };
-  if (!eventually([&] { return std::ranges::all_of(subscriptions, one) && std::ranges::all_of(publishers, one); })) {
+  if (!eventually([&] { return std::ranges::all_of(subscriptions, one) && std::ranges::all_of(publishers, one) &&
+                           acting.matched(); })) {
     std::fprintf(stderr, "%s does not find the other side\n", own.c_str());
     return 1;
   }
   runtime->start(clock.now());
+  acting.begin();
   for (std::uint64_t number = 0; number < kMessages; ++number) {
     for (std::size_t i = 0; i < kSamples.size(); ++i) {
       const message::Format& format = *formats().find(kSamples[i].type);
@@ -169,6 +256,10 @@ std::size_t exchange(const std::string& own, const std::string& other, bool stru
         std::fprintf(stderr, "%s: %u of %u messages of %s\n", own.c_str(), static_cast<unsigned>(handlers[i].count()),
                      static_cast<unsigned>(kMessages), kSamples[i].type);
     }
+    failures.fetch_add(1);
+  }
+  if (!eventually([&] { return acting.done(); })) {
+    std::fprintf(stderr, "%s: not all goals have ended\n", own.c_str());
     failures.fetch_add(1);
   }
   both_done();

@@ -346,5 +346,24 @@ TEST(FormatsOfTexts, ThatAreWrongAreRefusedWhereTheyAreAskedForWithTheirPlace) {
   }
 }
 
+TEST(Formats, KnowWhatAnActionConsistsOf) {
+  Formats formats;
+  const ActionTypes* const stamped = formats.find_action("stamped");
+  ASSERT_NE(stamped, nullptr);
+  EXPECT_EQ(stamped, formats.find_action("perflab_msgs/action/Stamped"));
+  EXPECT_EQ(stamped->send_goal.name, "perflab_msgs/action/Stamped_SendGoal");
+  EXPECT_EQ(stamped->send_goal.request->name, "perflab_msgs/action/Stamped_SendGoal_Request");
+  EXPECT_EQ(stamped->send_goal.request->member("goal")->element.type, stamped->goal);
+  EXPECT_EQ(stamped->get_result.response->member("result")->element.type, stamped->result);
+  EXPECT_EQ(stamped->feedback_message->name, "perflab_msgs/action/Stamped_FeedbackMessage");
+  EXPECT_EQ(stamped->cancel.name, "action_msgs/srv/CancelGoal");
+  EXPECT_EQ(stamped->status->name, "action_msgs/msg/GoalStatusArray");
+  EXPECT_EQ(formats.format_of_part(*stamped->feedback).stamp, Stamp::kHeader);
+  EXPECT_EQ(formats.action_name("perflab_msgs/Stamped"), "stamped");
+  EXPECT_EQ(formats.action_name("control_msgs/FollowJointTrajectory"), "control_msgs/action/FollowJointTrajectory");
+  for (const char* const none : {"stamped10b", "std_srvs/srv/SetBool", "perflab_msgs/action/Stamped_Goal", "no_msgs/action/Such"})
+    EXPECT_EQ(formats.find_action(none), nullptr) << none;
+}
+
 }  // namespace
 }  // namespace perflab::message
