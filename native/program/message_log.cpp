@@ -29,7 +29,7 @@ MessageLog::File::File(std::string path) : path_(std::move(path)) { buffer_.rese
 
 bool MessageLog::File::append(const void* bytes, std::size_t size) {
   const std::string_view text(static_cast<const char*>(bytes), size);
-  if ((size > kLong || buffer_.size() + size > kBufferBytes) && !flush()) return false;
+  if ((size > kLong || !has_room(size)) && !flush()) return false;
   if (size > kLong) {
     if (!write(text)) return false;
   } else {
@@ -38,6 +38,8 @@ bool MessageLog::File::append(const void* bytes, std::size_t size) {
   size_ += size;
   return true;
 }
+
+bool MessageLog::File::has_room(std::size_t size) const noexcept { return buffer_.size() + size <= kBufferBytes; }
 
 bool MessageLog::File::flush() {
   const bool written = buffer_.empty() || write(buffer_);
@@ -98,7 +100,6 @@ void MessageLog::run() {
 void MessageLog::flush() {
   write_down();
   const std::lock_guard lock(writing_);
-  // Contents before the rows that say where they are.
   for (File* const file : {&contents_, &deliveries_, &publications_}) {
     if (error_.empty() && !file->flush()) fail(*file);
   }
@@ -124,6 +125,8 @@ void MessageLog::write_down() {
       if (!room(sizeof row + contents.size())) return log.ring_.lose(row);
       row.offset = log.contents_.size();
       if (!log.contents_.append(contents.data(), contents.size())) return log.fail(log.contents_);
+      // Contents before the rows that say where they are, also where the process is killed.
+      if (!log.publications_.has_room(sizeof row) && !log.contents_.flush()) return log.fail(log.contents_);
       if (!log.publications_.append(&row, sizeof row)) return log.fail(log.publications_);
       ++log.publication_count_;
     }

@@ -46,6 +46,8 @@ class MessageLog {
     // False where the file cannot take it; errno says why.
     bool append(const void* bytes, std::size_t size);
     bool flush();
+    // Whether so many bytes can be appended, and nothing is written yet.
+    [[nodiscard]] bool has_room(std::size_t size) const noexcept;
     [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
 

@@ -252,6 +252,21 @@ def test_a_damaged_trial_is_one_line_and_no_file(damaged: str, run_path: Path, c
     assert not list((run_path / "export" / "mcap").glob("*"))
 
 
+def test_contents_whose_types_nobody_knows_any_more_are_refused_and_may_be_left_out(
+    run_path: Path, capsys: Captured
+) -> None:
+    folder = record_messages(run_path)
+    for path in (folder / "processes").glob("*.jsonl"):  # as an archive without records
+        path.unlink()
+    manifest = run_path / "manifest.json"
+    clock = {"monotonic_ns": BEGAN_NS, "wall_ns": WALL_NS}
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"clock": clock}))
+    assert export(run_path) == 2
+    assert "`--contents off` leaves them out" in capsys.readouterr().err
+    assert export(run_path, "--contents", "off") == 0
+    assert len(by_topic(open_file(run_path))["/perflab/edges/chat/talker/to/listener"]) == 3
+
+
 def test_rows_of_ends_that_nobody_knows_are_damage(run_path: Path) -> None:
     folder = processes(run_path)
     write_log(folder, "right", edges=[CHAT])

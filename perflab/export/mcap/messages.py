@@ -145,4 +145,10 @@ def _content_channels(file: McapFile, recorded: Recorded) -> dict[str, int]:
     """Of the topics of which anything was recorded, by their own names."""
     types = {p["topic"]: p["type"] for log in recorded.logs for p in log.publishers}
     texts = {name: of for log in recorded.logs for name, of in log.definitions.items()}
-    return {name: file.cdr(name, types[name], texts[types[name]]) for name in recorded.topics_with_contents()}
+    topics = recorded.topics_with_contents()
+    if unknown := [name for name in topics if types.get(name) not in texts]:
+        raise BadInput(
+            f"{recorded.directory} has messages of {unknown[0]} and no records, which say what their type is; "
+            "`--contents off` leaves them out"
+        )
+    return {name: file.cdr(name, types[name], texts[types[name]]) for name in topics}
