@@ -144,13 +144,31 @@ GraphIndex::GraphIndex(const Graph& graph, std::optional<std::size_t> process) {
   });
 }
 
+RecordingNeeds recording_needs(const Graph& graph, std::optional<std::size_t> process,
+                               const LiveSettings::Recording& recording) {
+  const GraphIndex index(graph, process);
+  RecordingNeeds needs{{index.edges + index.feedback_edges + index.clients, index.publishers}, 0};
+  for (const std::string& topic : recording.topics) {
+    if (index.topics.contains(topic) || index.services.contains(topic)) continue;
+    throw BadInput("messages: the graph has no topic or service '" + topic + "'");
+  }
+  for_each_node(graph, [&](const Node& node, const Item& item) {
+    if (!recording.contents || (process && *process != item.process)) return;
+    for (const Publisher& publisher : node.publishers) {
+      const message::Format& format = *graph.messages->find(publisher.type);
+      needs.longest_bytes = std::max<std::size_t>(needs.longest_bytes, format.largest_bytes(publisher.length));
+    }
+  });
+  return needs;
+}
+
 LiveGraph::LiveGraph(const Graph& graph, std::optional<std::size_t> process, runtime::Runtime& runtime,
-                     measure::MessageEventQueue& events, const LiveSettings& settings)
+                     measure::MessageEventQueue& events, const LiveSettings& settings, measure::MessageRing* ring)
     : graph_(graph),
       runtime_(runtime),
       settings_(settings),
       phases_(graph, settings.seed),
-      shared_(std::make_unique<Shared>(graph, process, runtime.clock(), events, settings)) {
+      shared_(std::make_unique<Shared>(graph, process, runtime.clock(), events, settings, ring)) {
   shared_->memory.prefault(settings.duration_ns, events);
   for (std::size_t p = 0; p < graph.processes.size(); ++p) {
     if (!process || *process == p) build_process(p, graph.processes[p]);
@@ -239,7 +257,8 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
     runtime::Publisher& endpoint = runtime_.create_publisher(
         settings_of(publisher, pass_by, shared_->index.filters_of(publisher), 0));
     publishers_.push_back(std::make_unique<LivePublisher>(*shared_, node, publisher, pass_by, endpoint, triggers[i] > 0,
-                                                          concurrent && triggers[i] > 1));
+                                                          concurrent && triggers[i] > 1,
+                                                          static_cast<std::uint32_t>(publishers_.size())));
     publishers_made.push_back(runtime_.clock().now());
   }
 

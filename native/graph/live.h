@@ -26,6 +26,7 @@
 #include "graph/model.h"
 #include "graph/phase.h"
 #include "measure/loops.h"
+#include "measure/message_ring.h"
 #include "measure/recorders.h"
 #include "runtime/runtime.h"
 
@@ -53,7 +54,24 @@ struct LiveSettings {
   std::uint64_t seed = 1;                 // of random phases
   int schedule_descriptor = -1;           // memory that all processes share (schedule.h); -1: this is the only one
   std::optional<std::uint32_t> domain{};  // for messages: where endpoints that are none of the graph's live
+  // Which messages of the workload are written down one by one, and what of them.
+  struct Recording {
+    std::vector<std::string> topics;  // and services; empty: all
+    bool contents = true;             // else times alone
+    bool waits = false;               // where there is no room, as virtual time may; else messages are lost
+    std::size_t buffer_bytes = 0;
+  };
+  std::optional<Recording> recording{};
 };
+
+// How many edges (with services) and publishers a LiveGraph of the process has, and how large the longest message is that it
+// sends: what a ring for them needs. Throws BadInput where the recording names a topic that is not in the graph.
+struct RecordingNeeds {
+  measure::MessageRing::Ends ends;
+  std::size_t longest_bytes = 0;
+};
+[[nodiscard]] RecordingNeeds recording_needs(const Graph& graph, std::optional<std::size_t> process,
+                                             const LiveSettings::Recording& recording);
 
 // Which writer is which publisher of the graph; exchanged between the processes before the start.
 struct WriterName {
@@ -172,9 +190,10 @@ struct EdgeView {
 class LiveGraph {
  public:
   // Creates every endpoint and timer of `process` (an index), or of all processes where it is null. The
-  // graph, the runtime and the event queue outlive the LiveGraph. Throws Error.
+  // graph, the runtime and the event queue outlive the LiveGraph, as does `ring`, into which messages go where the
+  // settings have a recording. Throws Error.
   LiveGraph(const Graph& graph, std::optional<std::size_t> process, runtime::Runtime& runtime,
-            measure::MessageEventQueue& events, const LiveSettings& settings);
+            measure::MessageEventQueue& events, const LiveSettings& settings, measure::MessageRing* ring = nullptr);
   // The runtime has been stopped before.
   ~LiveGraph();
   LiveGraph(const LiveGraph&) = delete;

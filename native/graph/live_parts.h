@@ -121,7 +121,7 @@ inline measure::EdgeFigures figures_of(const LiveSettings& settings, const Node&
 
 struct LiveGraph::Shared {
   Shared(const Graph& graph, std::optional<std::size_t> process, const measure::Clock& the_clock,
-         measure::MessageEventQueue& event_queue, const LiveSettings& settings)
+         measure::MessageEventQueue& event_queue, const LiveSettings& settings, measure::MessageRing* message_ring)
       : messages(*graph.messages),
         structs(settings.structs),
         keyed(graph.keyed),
@@ -133,9 +133,17 @@ struct LiveGraph::Shared {
                index.publishers + index.feedback_publishers + index.clients + GraphIndex::kActionParts * index.action_clients),
         clock(the_clock),
         events(event_queue),
+        ring(settings.recording ? message_ring : nullptr),
+        recording(settings.recording.value_or(LiveSettings::Recording{})),
         feedback_edges(static_cast<std::uint32_t>(index.edges)),
         clients(static_cast<std::uint32_t>(index.edges + index.feedback_edges)),
         action_parts(static_cast<std::uint32_t>(index.edges + index.feedback_edges + index.clients)) {}
+
+  // Where messages of the workload on that topic or service are written down; null: nowhere.
+  [[nodiscard]] measure::MessageRing* ring_of(const std::string& topic, bool own) const {
+    const bool chosen = recording.topics.empty() || std::ranges::find(recording.topics, topic) != recording.topics.end();
+    return own && chosen ? ring : nullptr;
+  }
 
   // False, and counted, where the bytes are no message of that type.
   [[nodiscard]] bool read(const message::Format& format, const runtime::Delivery& delivery,
@@ -201,6 +209,8 @@ struct LiveGraph::Shared {
   measure::Histogram merged{merged_memory};
   const measure::Clock& clock;
   measure::MessageEventQueue& events;
+  measure::MessageRing* ring;
+  LiveSettings::Recording recording;
   // Numbered one after the other.
   std::uint32_t edges = 0;
   std::uint32_t feedback_edges;
@@ -381,6 +391,12 @@ class Sender {
   // Its own message as a struct.
   [[nodiscard]] void* object() noexcept { return object_->data(); }
   void record_loops(measure::LoopRecorder& loops) noexcept { loops_ = &loops; }
+  // Every message that was sent goes there too, as of the publisher of this number.
+  void write_down(measure::MessageRing& ring, std::uint32_t number, bool contents) noexcept {
+    ring_ = &ring;
+    number_ = number;
+    contents_ = contents;
+  }
   // What is known of the message that is being sent.
   [[nodiscard]] const Schedule::Entry& current() const noexcept { return current_; }
 
@@ -413,6 +429,15 @@ class Sender {
     recorder_.record_sent({intended_ns, header.published_ns, sequence}, returned_ns);
     count_wanted(intended_ns);
     if (loops_ != nullptr) loops_->record_sent(intended_ns, header.published_ns, returned_ns);
+    if (ring_ == nullptr) return;
+    // The message is still in the sender's own memory, whatever became of a loan.
+    ring_->put(row_of(intended_ns, header, sequence, returned_ns, kUnknownTime), contents_ ? message.size() : 0,
+               [&message](std::span<std::uint8_t> to) {
+                 for (const auto& piece : {message.before, message.stamp, message.after}) {
+                   std::ranges::copy(piece, to.begin());
+                   to = to.subspan(piece.size());
+                 }
+               });
   }
 
   template <typename Prepare, typename Publish>
@@ -440,7 +465,24 @@ class Sender {
     recorder_.record_sent({intended_ns, header.published_ns, sequence}, returned_ns, serialize_ns);
     count_wanted(intended_ns);
     if (loops_ != nullptr) loops_->record_sent(intended_ns, header.published_ns, returned_ns);
+    if (ring_ == nullptr) return true;
+    // What was sent may have been given away; the sender's own struct says the same but for the stamp.
+    format_.stamp_object(header, object_->data());
+    ring_->put(row_of(intended_ns, header, sequence, returned_ns, serialize_ns),
+               contents_ ? format_.codec.encoded_size(object_->data()) : 0,
+               [this](std::span<std::uint8_t> to) { static_cast<void>(format_.codec.encode(object_->data(), to)); });
     return true;
+  }
+
+  [[nodiscard]] measure::PublicationRow row_of(Nanoseconds intended_ns, const message::Header& header, std::uint64_t sequence,
+                                               Nanoseconds returned_ns, Nanoseconds serialize_ns) const noexcept {
+    return {.publisher = number_,
+            .flags = recorder_.measures(intended_ns) ? 0 : measure::kWarmUpRow,
+            .sequence = sequence,
+            .intended_ns = intended_ns,
+            .published_ns = header.published_ns,
+            .returned_ns = returned_ns,
+            .serialize_ns = serialize_ns};
   }
 
   // Before the instant of publication is taken: what filters cost is in no latency.
@@ -497,6 +539,9 @@ class Sender {
   std::uint64_t stamps_ = 0;  // source time stamps given
   Schedule::Entry current_;
   std::vector<Wanted> wanted_;
+  measure::MessageRing* ring_ = nullptr;  // into which messages go as they are sent
+  std::uint32_t number_ = 0;
+  bool contents_ = false;
   Guard guard_;
 };
 
@@ -521,7 +566,7 @@ class LiveGraph::LivePublisher final : public PublisherEnd {
  public:
   // `driven`: by a timer or reaction of the graph, else by a program.
   LivePublisher(Shared& shared, const Node& node, const Publisher& publisher, PassBy asked,
-                runtime::Publisher& endpoint, bool driven, bool concurrent)
+                runtime::Publisher& endpoint, bool driven, bool concurrent, std::uint32_t number)
       : driven_(driven),
         shared_(shared),
         node_(node),
@@ -546,6 +591,8 @@ class LiveGraph::LivePublisher final : public PublisherEnd {
     for (const std::string& filter : shared.index.filters_of(publisher))
       sender_.add_filter(shared.messages.filter(format_, filter), shared.schedule,
                          shared.index.filtered.at({&publisher, filter}));
+    measure::MessageRing* const ring = shared.ring_of(publisher.topic, node.condition.empty());
+    if (ring != nullptr) sender_.write_down(*ring, number, shared.recording.contents);
   }
 
   // Sends the publisher's own message.
@@ -691,11 +738,13 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler, public
     const std::string& filter = subscription.filter;
     if (!filter.empty()) filter_ = &shared.messages.filter(format_, filter);
     for (const TopicEnds::End& end : shared.index.topics.at(subscription.topic).publishers) {
+      const bool own = condition_between(*end.node, node).empty();
+      const std::uint32_t number = shared.edges++;
       edges_.push_back(std::make_unique<Edge>(Edge{
-          end, condition_between(*end.node, node).empty(), shared.index.schedule_of(*end.publisher), {},
+          end, own, number, shared.ring_of(subscription.topic, own), shared.index.schedule_of(*end.publisher), {},
           filter_ == nullptr ? 0 : shared.index.filtered.at({end.publisher, filter}),
-          measure::EdgeRecorder(shared.memory, shared.events, shared.edges++, settings.thresholds,
-                                end.publisher->frequency_hz, figures_of(settings, *end.node, node, true)),
+          measure::EdgeRecorder(shared.memory, shared.events, number, settings.thresholds, end.publisher->frequency_hz,
+                                figures_of(settings, *end.node, node, true)),
           end.node->qualified_name()}));
     }
     if (shared.structs) object_.emplace(*format_.type);
@@ -769,7 +818,8 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler, public
       hand_over(*edge, nullptr, delivery, callback_ns);  // a program gets what cannot be recorded, too
       return;
     }
-    std::uint64_t sequence = message::sequence_of(header);
+    const std::uint64_t number = message::sequence_of(header);
+    std::uint64_t sequence = number;
     if (filter_ != nullptr && !find_wanted(*edge, header.intended_ns, delivery, sequence)) return;
     const bool recorded = edge->recorder.record_callback({header.intended_ns, header.published_ns, sequence}, callback_ns,
                                                          delivery.arrived_ns);
@@ -781,11 +831,24 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler, public
     hand_over(*edge, &header, delivery, callback_ns);
     if (recorded && edge->recorder.wants_done()) edge->recorder.record_done(callback_ns, shared_.clock.now());
     if (recorded && edge->own) measure::detail::add<std::uint64_t>(completed_, 1);
+    if (edge->ring == nullptr) return;
+    const bool warm_up = !edge->recorder.measures(header.intended_ns);
+    edge->ring->put({.edge = edge->number,
+                     .flags = (warm_up ? measure::kWarmUpRow : 0) | (recorded ? measure::kCountedRow : 0),
+                     .sequence = number,
+                     .intended_ns = header.intended_ns,
+                     .published_ns = header.published_ns,
+                     .arrived_ns = delivery.arrived_ns,
+                     .callback_ns = callback_ns,
+                     .ended_ns = shared_.clock.now(),
+                     .deserialize_ns = deserialize_ns});
   }
 
   struct Edge {
     TopicEnds::End end;
     bool own;  // the workload's
+    std::uint32_t number;
+    measure::MessageRing* ring;  // into which times of its messages go; null: nowhere
     std::optional<std::size_t> scheduled;
     Schedule::Cursor cursor;
     std::size_t wanted;  // where its publisher leaves behind what the filter wants
@@ -882,7 +945,9 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler, public Clien
                  .times_encoding = shared.times_encoding,
                  .schedule = scheduled() ? &schedule_ : nullptr,
                  .tells_current = by_number()}),
-        replies_(shared.memory, shared.events, shared.clients++, settings.thresholds, client.frequency_hz,
+        number_(shared.clients++),
+        ring_(shared.ring_of(client.service, condition_between(node, *ends().server).empty())),
+        replies_(shared.memory, shared.events, number_, settings.thresholds, client.frequency_hz,
                  figures_of(settings, node, *ends().server, false)) {
     if (shared.structs) object_.emplace(*reply_.type);
   }
@@ -963,6 +1028,16 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler, public Clien
       if (const OnReply then = take(key)) then(response, header.published_ns, callback_ns);
     }
     if (recorded) measure::detail::add<std::uint64_t>(completed_, 1);
+    if (ring_ == nullptr) return;
+    const bool warm_up = !replies_.measures(header.intended_ns);
+    ring_->put({.edge = number_,
+                .flags = (warm_up ? measure::kWarmUpRow : 0) | (recorded ? measure::kCountedRow : 0),
+                .sequence = message::sequence_of(header),
+                .intended_ns = header.intended_ns,
+                .published_ns = header.published_ns,
+                .arrived_ns = reply.arrived_ns,
+                .callback_ns = callback_ns,
+                .deserialize_ns = deserialize_ns});
   }
 
   [[nodiscard]] const ServiceEnds& ends() const { return shared_.index.services.at(client_.service); }
@@ -1033,6 +1108,8 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler, public Clien
   std::optional<message::Object> object_;  // into which replies are decoded
   runtime::Client* endpoint_ = nullptr;
   Sender sender_;
+  std::uint32_t number_;
+  measure::MessageRing* ring_;  // into which times of replies go; null: nowhere
   measure::EdgeRecorder replies_;
   std::uint64_t completed_ = 0;
   std::mutex waiting_mutex_;  // of a program

@@ -94,6 +94,18 @@ std::optional<Nanoseconds> hiccup_period(const json& config) {
   return period;
 }
 
+// Which messages are written down one by one; null: none.
+void read_recording(const json& config, Config& result) {
+  if (!config.contains("messages") || config.at("messages").is_null()) return;
+  const json& messages = config.at("messages");
+  graph::LiveSettings::Recording& recording = result.live.recording.emplace();
+  recording.topics = messages.at("topics").get<std::vector<std::string>>();
+  recording.contents = messages.at("contents").get<bool>();
+  recording.buffer_bytes = messages.at("buffer_bytes").get<std::size_t>();
+  recording.waits = !result.runtime->can.real_time;
+  result.message_limit_bytes = messages.at("limit_bytes").get<std::uint64_t>();
+}
+
 // Where the tracepoints are the runtime's own the library is null.
 std::optional<std::string> tracing_library(const json& config, const runtime::Capabilities& can) {
   if (!config.contains("tracing") || config.at("tracing").is_null()) return std::nullopt;
@@ -247,6 +259,7 @@ Config parse(const json& config) {
   result.checkpoint_ns = positive(config, "checkpoint_ns", result.checkpoint_ns);
   result.discovery_timeout_ns = not_negative(config, "discovery_timeout_ns", result.discovery_timeout_ns);
   result.hiccup_ns = hiccup_period(config);
+  read_recording(config, result);
   result.allocation_sites = config.value("allocation_sites", false);
   result.peers_change = config.value("peers_change", false);
   result.rejoins = config.value("rejoins", false);

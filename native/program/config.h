@@ -31,6 +31,7 @@ struct Config {
   bool traced = false;
   std::optional<std::string> tracing_library;  // of the tracepoints, where the runtime has none of its own
   bool allocation_sites = false;               // the library that counts allocations tells where they come from
+  std::uint64_t message_limit_bytes = 0;       // of what is written down of messages, where live.recording
   std::optional<Nanoseconds> hiccup_ns;        // the period of the thread `hiccup`; null: there is none
   bool peers_change = false;  // processes of the graph may end and come back: at the end nobody is a stranger
   bool rejoins = false;       // it takes the place of one that has ended, and the others have long begun

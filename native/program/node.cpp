@@ -192,6 +192,15 @@ void Node::create_runtime() {
   if (real_time()) sampler_ = std::make_unique<Sampler>(clock_, config_.sampling_ns, counters_, records_);
   // Likewise: afterwards threads would inherit what the middleware's shall have.
   if (config_.hiccup_ns) hiccup_ = std::make_unique<Hiccup>(clock_, *config_.hiccup_ns);
+  if (config_.live.recording) {
+    const graph::LiveSettings::Recording& recording = *config_.live.recording;
+    const graph::RecordingNeeds needs = graph::recording_needs(config_.graph, config_.process, recording);
+    ring_ = std::make_unique<measure::MessageRing>(measure::ring_bytes(recording.buffer_bytes, needs.longest_bytes), needs.ends,
+                                                   recording.waits);
+    const std::string& records = config_.records;
+    message_log_ = std::make_unique<MessageLog>(
+        *ring_, clock_, MessageLog::Settings{records.substr(0, records.rfind(".jsonl")), config_.message_limit_bytes});
+  }
   // And a library that is loaded may start a tracer's threads.
   if (config_.runtime->can.loaded) plugin_ = runtime::Plugin::load(config_.middleware_library);
   const realtime::ThreadSettings inherited =
@@ -204,8 +213,37 @@ void Node::create_runtime() {
                                     .sink = events_});
   events_.note(clock_.now(), "participant_created");
   live_ = std::make_unique<graph::LiveGraph>(config_.graph, config_.process, *runtime_, message_events_,
-                                             config_.live);
+                                             config_.live, ring_.get());
   events_.note(clock_.now(), "endpoints_created");
+  if (message_log_) write_message_log_record();
+}
+
+// What the numbers in the rows stand for, and how the contents are read.
+void Node::write_message_log_record() {
+  json publishers = json::array(), edges = json::array(), services = json::array();
+  json definitions = json::object();
+  message::Formats& formats = *config_.graph.messages;
+  for (const graph::PublisherView& view : live_->publishers()) {
+    const std::string& type = formats.find(view.publisher->type)->type->name;
+    publishers.push_back({{"node", view.node->qualified_name()}, {"topic", view.publisher->topic}, {"type", type}});
+    if (definitions.contains(type)) continue;
+    definitions[type] = formats.library().texts_of(type);
+  }
+  for (const graph::EdgeView& view : live_->edges()) {
+    edges.push_back({{"publisher", view.publisher_node->qualified_name()},
+                     {"topic", view.subscription->topic},
+                     {"subscription", view.subscription_node->name_of(*view.subscription)}});
+  }
+  for (const graph::ServiceView& view : live_->services()) {
+    services.push_back({{"client", view.client_node->qualified_name()},
+                        {"service", view.client->service},
+                        {"server", view.server_node->qualified_name()}});
+  }
+  records_.write({{"type", "message_log"},
+                  {"publishers", std::move(publishers)},
+                  {"edges", std::move(edges)},
+                  {"services", std::move(services)},
+                  {"definitions", std::move(definitions)}});
 }
 
 const std::vector<int>& Node::tracer_threads() const noexcept {
@@ -587,6 +625,10 @@ void Node::send_progress(Nanoseconds measured_from, bool publishing) {
 void Node::write_checkpoint(bool final) {
   const Nanoseconds now = runtime_->clock().now();
   loops_.write(records_, *live_, now);
+  if (message_log_) {
+    message_log_->flush();
+    records_.write(message_log_->counts(now));
+  }
   if (host_) pass_on(true);
   write_checkpoint_record(records_, *live_, hiccup_.get(), now, final);
 }
@@ -610,6 +652,7 @@ void Node::finish() {
   events_.finish(records_, message_events_, clock_.now());
   if (hiccup_) hiccup_->stop();
   if (sampler_) sampler_->stop();
+  if (message_log_) message_log_->stop();
   write_checkpoint(true);
   records_.write(
       {{"type", "process_end"}, {"at_ns", clock_.now()}, {"middleware", json::parse(runtime_->describe())}});

@@ -12,6 +12,7 @@
 #include "program/events.h"
 #include "program/hiccup.h"
 #include "program/host.h"
+#include "program/message_log.h"
 #include "program/records.h"
 #include "program/sampler.h"
 #include "runtime/plugin.h"
@@ -40,6 +41,7 @@ class Node {
   void write_process_record();
   void write_thread_record(const char* when);
   void write_passing_record();
+  void write_message_log_record();
   // The processes of the graph that live here: one, or all on the virtual runtime.
   [[nodiscard]] std::vector<const graph::Process*> processes() const;
   void start_runtime();
@@ -86,6 +88,8 @@ class Node {
   std::optional<runtime::Plugin> plugin_;  // where the runtime is none of perflab-node's own
   std::unique_ptr<Sampler> sampler_;
   std::unique_ptr<Hiccup> hiccup_;
+  std::unique_ptr<measure::MessageRing> ring_;  // where messages are written down one by one, like the next
+  std::unique_ptr<MessageLog> message_log_;
   std::unique_ptr<runtime::Runtime> runtime_;
   std::unique_ptr<graph::LiveGraph> live_;
   std::unique_ptr<program::Host> host_;  // of a program

@@ -50,7 +50,8 @@ def export(
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="irobot, irobot-legacy, performance_test, csv (perflab's tables), or that of an installed package.",
+            help="irobot, irobot-legacy, performance_test, csv (perflab's tables), mcap (Foxglove, PlotJuggler), "
+            "or that of an installed package.",
             autocompletion=one_of(_formats),
         ),
     ] = "irobot",
@@ -66,7 +67,7 @@ def export(
 
     irobot writes what irobot_benchmark leaves behind, one DIR/<process>_log per process, and so feeds its scripts;
     irobot-legacy does so with the column names that these scripts know. performance_test writes its logs, a CSV and a
-    JSON file per process. Several trials get a folder each.
+    JSON file per process. mcap writes a file for Foxglove and PlotJuggler. Several trials get a folder each.
     """
     from perflab.cli.options import given
     from perflab.export import REGISTRY

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from perflab.condition import AFTER, BEFORE, Applied, Condition, Evidence, NotInEffect, Window
@@ -13,6 +14,7 @@ from perflab.experiment.running import MONITOR_INTERVAL_NS, RunningTrial
 from perflab.models import as_json
 from perflab.observer import Artifact, Observation, Observer
 from perflab.observer.monitor import Monitor
+from perflab.results.files import ConditionTimes
 
 
 @dataclass
@@ -24,6 +26,7 @@ class Surroundings:
     trial: RunningTrial
     evidence: dict[str, dict[str, Any]] = field(default_factory=dict)
     artifacts: list[Artifact] = field(default_factory=list)
+    times: dict[str, ConditionTimes] = field(default_factory=dict)  # of the conditions that began, by label
     _applied: list[tuple[Condition, Applied]] = field(default_factory=list)
     _observed: list[tuple[Observer, Observation]] = field(default_factory=list)
     _watchdog: Watchdog | None = None
@@ -111,6 +114,7 @@ class Surroundings:
             condition, applied = self._applied.pop()
             try:
                 applied.remove()
+                self.times[condition.label] = replace(self.times[condition.label], removed_ns=time.monotonic_ns())
             except (PerflabError, OSError) as error:
                 problems.append(f"condition {condition.label} could not be removed: {error}")
         return problems + self.trial.close()
@@ -126,6 +130,7 @@ class Surroundings:
                 continue
             try:
                 self._applied.append((condition, condition.begin(self.trial)))
+                self.times[condition.label] = ConditionTimes(begun_ns=time.monotonic_ns())
             except NotInEffect as error:
                 self._not_in_effect(condition, str(error))
                 raise

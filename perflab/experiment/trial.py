@@ -87,6 +87,7 @@ def run_trial(
         reason=None if failure is None else failure.reason,
         interrupted=failure is not None and isinstance(failure.error, Interrupted),
         evidence=surroundings.evidence,
+        condition_times={} if plan.variant.runtime == "virtual" else surroundings.times,
         artifacts=tuple(TrialArtifact(kind=a.kind, path=str(a.path)) for a in surroundings.artifacts),
         machine=None if machine is None else machine.record,
     )

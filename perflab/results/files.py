@@ -385,6 +385,16 @@ class TrialArtifact:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ConditionTimes:
+    """When a condition was there, CLOCK_MONOTONIC."""
+
+    begun_ns: int
+    """It had been begun; when it was in effect, `evidence` says."""
+    removed_ns: int | None = None
+    """Null: it could not be removed, or the trial broke off before."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class TrialFile(Asked, TrialEnd):
     """Written before the trial, whenever a process is started that somebody else may have to end, and at the end."""
 
@@ -405,6 +415,8 @@ class TrialFile(Asked, TrialEnd):
     service_framing: str | None = None
     phase: str | None = None
     artifacts: tuple[TrialArtifact, ...] = ()
+    condition_times: Mapping[str, ConditionTimes] = field(default_factory=dict)
+    """By label; in virtual time there are none."""
     duration_s: float
     warmup_s: float = 0.0
     domain: int | None = None

@@ -358,7 +358,7 @@ def test_nothing_is_overwritten_without_force(run_path: Path, tmp_path: Path, ca
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--format", "pdf"], "--format 'pdf' is not one of csv, irobot, irobot-legacy, performance_test"),
+        (["--format", "pdf"], "--format 'pdf' is not one of csv, irobot, irobot-legacy, mcap, performance_test"),
         (["--accounting", "mine"], "--accounting 'mine' is not original or corrected"),
         (["--tracking", "maybe"], "--tracking 'maybe' is not on or off"),
         (["--trial", "7"], "--trial 7: "),

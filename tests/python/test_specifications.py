@@ -44,6 +44,7 @@ ASKED: Mapping[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "monitor": ({}, {"interval": "20ms"}),
     "hiccup": ({}, {"interval": "1500us"}),
     "allocations": ({}, {}),
+    "messages": ({}, {"topics": "/a,/b", "contents": "off", "limit": "1MiB", "buffer": "64kB"}),
     "cyclictest": ({"policy": "OTHER"}, {"interval": "2ms", "policy": "RR", "priority": 3, "cpus": "0"}),
     "tracing": ({}, {"events": "a:*,b:*", "buffer": "1MiB", "trials": "all"}),
     "cpu_profile": ({}, {"frequency": 99, "system": "on", "stack": "16KiB"}),

@@ -125,7 +125,9 @@ class AllocationsOf : public testing::TestWithParam<Sent> {};
 TEST_P(AllocationsOf, AMessageFromTimerToCallbackAreNone) {
   graph::Graph graph;
   graph.name = "pair";
-  graph.processes.push_back({.name = "pair", .executors = {{}}, .nodes = {}});
+  graph::Process& process = graph.processes.emplace_back();
+  process.name = "pair";
+  process.executors.emplace_back();
   const perflab_qos qos = graph::default_qos();
   graph::Node node;
   node.name = "pair";
@@ -135,15 +137,24 @@ TEST_P(AllocationsOf, AMessageFromTimerToCallbackAreNone) {
   node.publishers.push_back({.topic = "/topic", .type = type, .length = length, .size_bytes = bytes,
                              .frequency_hz = 1000.0, .qos = qos});
   node.subscriptions.push_back({.topic = "/topic", .type = type, .qos = qos, .filter = {}});
-  node.timers.push_back({.name = "tick", .period_ns = 1'000'000, .publish = {0}, .request = {}, .trigger = {}});
+  graph::Timer& timer = node.timers.emplace_back();
+  timer.name = "tick";
+  timer.period_ns = 1'000'000;
+  timer.publish = {0};
   node.reactions.push_back({graph::ReactionKind::kSink, {0}, {}, 0, 0});
-  graph.processes[0].nodes.push_back(node);
+  process.nodes.push_back(node);
 
   DirectRuntime runtime;
   measure::MessageEventQueue events;
-  graph::LiveGraph live(
-      graph, 0, runtime, events,
-      {.duration_ns = kNanosecondsPerSecond, .measure_dispatch = true, .measure_work = true});
+  // In which some of the messages find room, and the others do not.
+  const graph::RecordingNeeds needs = graph::recording_needs(graph, 0, {});
+  measure::MessageRing ring(1u << 20, needs.ends);
+  graph::LiveGraph live(graph, 0, runtime, events,
+                        {.duration_ns = kNanosecondsPerSecond,
+                         .measure_dispatch = true,
+                         .measure_work = true,
+                         .recording = graph::LiveSettings::Recording{}},
+                        &ring);
   live.set_writers(live.writers());
   live.start(0);
   ASSERT_NE(runtime.timer, nullptr);
@@ -151,6 +162,17 @@ TEST_P(AllocationsOf, AMessageFromTimerToCallbackAreNone) {
   for (Nanoseconds tick = 1; tick <= 10'000; ++tick) runtime.timer->on_tick(tick);
   EXPECT_EQ(allocations_of_this_thread(), before);
   EXPECT_EQ(live.totals().completed, 10'000u);
+  EXPECT_GT(ring.lost_publications(0), 0u);
+  std::uint64_t written = 0, contents = 0;
+  struct Count {
+    std::uint64_t& written;
+    std::uint64_t& contents;
+    void operator()(const measure::DeliveryRow& row) { written += row.callback_ns >= row.published_ns ? 1 : 0; }
+    void operator()(const measure::PublicationRow&, std::span<const std::uint8_t> of) { contents += of.empty() ? 0 : 1; }
+  };
+  ring.take(Count{written, contents});
+  EXPECT_EQ(written + ring.lost_deliveries(0), 10'000u);
+  EXPECT_EQ(contents + ring.lost_publications(0), 10'000u);
 }
 
 // A header that is copied; a place that is the same in every message, one that is found by walking, and none.

@@ -1,0 +1,82 @@
+// A thread that writes down what a MessageRing holds: rows of times, and the contents of messages, each into a file of its
+// own beside the records (docs/formats.md, section 17).
+//
+// It is an ordinary thread of the lowest priority, whatever the process is: it wakes every few milliseconds, and nobody
+// waits for it. What it does not write down in time is lost, and counted by the ring.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "base/descriptor.h"
+#include "measure/clock.h"
+#include "measure/message_ring.h"
+
+namespace perflab::node {
+
+class MessageLog {
+ public:
+  struct Settings {
+    std::string path;  // of its files, before their endings
+    std::uint64_t limit_bytes = 0;  // of all of them; what comes later is lost
+  };
+
+  // Creates the thread. Ring and clock outlive it.
+  MessageLog(measure::MessageRing& ring, const measure::Clock& clock, Settings settings);
+  ~MessageLog();
+  MessageLog(const MessageLog&) = delete;
+  MessageLog& operator=(const MessageLog&) = delete;
+
+  // Writes down what is there now.
+  void flush();
+  // Ends the thread once all that is there is written down. Idempotent.
+  void stop();
+  // The record `message_counts` (docs/formats.md, section 4).
+  [[nodiscard]] nlohmann::json counts(Nanoseconds at_ns) const;
+
+ private:
+  // Of rows, or contents. It is created when the first of them are written.
+  class File {
+   public:
+    explicit File(std::string path);
+    // False where the file cannot take it; errno says why.
+    bool append(const void* bytes, std::size_t size);
+    bool flush();
+    // Whether so many bytes can be appended, and nothing is written yet.
+    [[nodiscard]] bool has_room(std::size_t size) const noexcept;
+    [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+    [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+   private:
+    bool write(std::string_view bytes);
+
+    std::string path_;
+    Descriptor file_;
+    std::string buffer_;
+    std::uint64_t size_ = 0;
+  };
+
+  void run();
+  void write_down();
+  void fail(const File& file);
+
+  measure::MessageRing& ring_;
+  const measure::Clock& clock_;
+  const Settings settings_;
+  File deliveries_, publications_, contents_;
+  mutable std::mutex writing_;  // all below; held by who writes down
+  std::uint64_t delivery_count_ = 0, publication_count_ = 0;
+  Nanoseconds limit_reached_ns_ = kUnknownTime;
+  std::string error_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool registered_ = false;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace perflab::node
