@@ -76,7 +76,6 @@ Controllers::Controllers(program::Context& context, std::shared_ptr<const Model>
       model_(std::move(model)),
       controller_(settings_of(context.options(), *model_)),
       arm_node_("/" + model_->group() + "_controller"),
-      unmeasured_(context.options().texts("unmeasured", std::vector<std::string>{"home", "warm_up"})),
       snapshot_(model_->joints().size()),
       control_period_(context.times("control_period")),
       control_lateness_(context.times("control_lateness")),
@@ -278,9 +277,7 @@ void Controllers::accept(program::Goal<FollowJointTrajectory> goal) {
     return;
   }
   const std::scoped_lock lock(goals_mutex_);
-  const std::string name = goal->trajectory.header.frame_id.string();
-  const bool measured = std::find(unmeasured_.begin(), unmeasured_.end(), name) == unmeasured_.end();
-  open_.push_back({controller_.accept(trajectory, tolerances, start_ns), std::move(goal), measured});
+  open_.push_back({controller_.accept(trajectory, tolerances, start_ns), std::move(goal)});
 }
 
 void Controllers::monitor() {
@@ -289,7 +286,7 @@ void Controllers::monitor() {
   for (Open& each : open_) {
     if (each.goal->ended()) {
       finish(*each.goal, each.answer);
-      if (each.measured) report(*each.goal);
+      report(*each.goal);
       if (each.goal->status() != TrajectoryGoal::Status::kSucceeded) stopping_.push_back(each.goal);
     } else if (each.goal->status() == TrajectoryGoal::Status::kActive) {
       latest_.read(seen_);

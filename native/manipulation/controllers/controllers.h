@@ -10,8 +10,7 @@
 //
 // Figures, one for each goal that was executed: execution_controller (from its start to its end by the robot's time),
 // tracking_rms, tracking_max, settling, path_length, path_ratio; of one that was cancelled or aborted in motion stop_latency
-// and stopping_distance. There are none of motions to go home or to warm up: of trajectories whose frame, for which controllers
-// have no use, is one of the option `unmeasured`.
+// and stopping_distance.
 #pragma once
 
 #include <atomic>
@@ -100,7 +99,6 @@ class Controllers {
   const std::shared_ptr<const Model> model_;
   TrajectoryController controller_;
   std::string arm_node_;
-  const std::vector<std::string> unmeasured_;
 
   // Of the control loop.
   Snapshot snapshot_;
@@ -122,7 +120,6 @@ class Controllers {
   struct Open {
     std::shared_ptr<TrajectoryGoal> goal;
     program::Goal<FollowJointTrajectory> answer;
-    bool measured;
   };
   std::mutex goals_mutex_;
   std::vector<Open> open_;  // in the order in which they were accepted

@@ -52,12 +52,9 @@ class ActionController final : public Controller {
   ActionController(program::ActionClient<FollowJointTrajectory> client, const PlanningScene& scene)
       : client_(client), scene_(scene) {}
 
-  // Of the motion that is sent next: controllers have no use for the frame of a trajectory, which is told them in its place.
-  void set_name(std::string name) { name_ = std::move(name); }
   bool send(const planning::Trajectory& trajectory, Handlers handlers) override {
     FollowJointTrajectory::Goal goal;
     goal.trajectory = message_of(trajectory, *scene_.model());
-    goal.trajectory.header.frame_id = name_;
     program::GoalHandlers<FollowJointTrajectory> to;
     to.on_response = [answer = handlers.on_answer](bool accepted, std::int64_t) { answer(accepted); };
     to.on_result = [then = handlers.on_result](program::GoalStatus status, const FollowJointTrajectory::Result& result) {
@@ -84,7 +81,6 @@ class ActionController final : public Controller {
   }
 
   std::mutex mutex_;
-  std::string name_;
   program::ActionClient<FollowJointTrajectory> client_;
   const PlanningScene& scene_;
   std::optional<program::GoalId> goal_;
@@ -267,7 +263,6 @@ class MoveGroup final : public program::Application {
 
   void work_on(const program::Goal<MoveGroupAction>& goal) {
     const bool measured = is_measured(*goal);
-    controller_.set_name(name_of(*goal));
     MoveGroupAction::Result result;
     planning_from_ns_ = context_.clock().now();
     say(goal, "PLANNING");
@@ -288,12 +283,9 @@ class MoveGroup final : public program::Application {
     say(goal, "IDLE");
   }
 
-  static std::string name_of(const MoveGroupAction::Goal& goal) {
-    const auto& constraints = goal.request.goal_constraints;
-    return constraints.empty() ? std::string() : constraints.front().name.string();
-  }
   [[nodiscard]] bool is_measured(const MoveGroupAction::Goal& goal) const {
-    const std::string name = name_of(goal);
+    const auto& constraints = goal.request.goal_constraints;
+    const std::string name = constraints.empty() ? std::string() : constraints.front().name.string();
     return std::find(settings_.unmeasured.begin(), settings_.unmeasured.end(), name) == settings_.unmeasured.end();
   }
 
