@@ -30,7 +30,13 @@ SUCCEEDED = "succeeded"
 # What a task may say, of the runner's options; parameters of the same name stand before it.
 _OF_SCENE = frozenset({"attach", "detach", "allow", "forbid"})  # steps that change the planning scene
 _NEEDED = frozenset({"description", "scene"})
-_TASK_KEYS = frozenset({"description", "scene", "steps", "goal", "orientation", "link", "joints", "state", "radius"})
+_OF_GOAL = (
+    "link",
+    "orientation",
+    "radius",
+    "orientation_tolerance",
+)  # what steps have from their task where they do not say it
+_TASK_KEYS = frozenset({"description", "scene", "steps", "goal", "joints", "state", "replan", *_OF_GOAL})
 
 
 def _point(value: Any) -> Any:
@@ -55,7 +61,7 @@ class ManipulationParameters(Parameters):
     scene: str | None = Field(None, description="another scene than the task's: a name of the catalog, or a path")
     goal: Point | None = Field(None, description="where the flange shall go instead: x,y,z in m")
     radius: float | None = Field(None, ge=0, le=1, description="how far from the goal it may end, in m (0.01)")
-    orientation_tolerance: float = Field(0.1, ge=0, le=4, description="about each axis, in rad")
+    orientation_tolerance: float | None = Field(None, ge=0, le=4, description="about each axis, in rad (0.1)")
     home: Switch = Field(
         True,
         description="whether each motion begins at home; off, after two that do not count, is as the original was",
@@ -259,6 +265,15 @@ def _move_group(p: ManipulationParameters, scene: str) -> dict[str, Any]:
     }
 
 
+def _with_common(task: Mapping[str, Any]) -> dict[str, Any]:
+    """The task, with what is common to the goals of its steps in each of them."""
+    if "steps" not in task:
+        return dict(task)
+    common = {key: task[key] for key in _OF_GOAL if key in task}
+    steps = [common | step if "goal" in step else dict(step) for step in task["steps"]]
+    return {key: value for key, value in task.items() if key not in common} | {"steps": steps}
+
+
 def _runner(p: ManipulationParameters, task: Mapping[str, Any], grips: bool, scene: bool) -> dict[str, Any]:
     node: dict[str, Any] = {
         "name": "benchmark_runner",
@@ -281,15 +296,16 @@ def _runner(p: ManipulationParameters, task: Mapping[str, Any], grips: bool, sce
     }
     if p.cancel_after is not None:
         asked["cancel_after"] = f"{p.cancel_after}ns"
-    where = dict(task)
+    where = _with_common(task)
     if p.goal is not None:
         for key in ("steps", "joints", "state"):
             where.pop(key, None)
         where["goal"] = list(p.goal)
-    if p.radius is not None:
-        where["radius"] = p.radius
-    if "steps" not in where and "joints" not in where and "state" not in where:
-        where.setdefault("orientation_tolerance", p.orientation_tolerance)
+    for goal in (where, *where.get("steps", ())):
+        if "goal" in goal:
+            goal |= {
+                key: value for key in ("radius", "orientation_tolerance") if (value := getattr(p, key)) is not None
+            }
     return {
         "name": "benchmark_runner",
         "program": "perflab-move-runner",
@@ -332,6 +348,8 @@ FIGURES: Mapping[str, OwnFigure] = {
     "total": _time("from the goal to its result (T4)"),
     SUCCESS_: OwnFigure(words="motions that came to their goal", unit="%", better="higher", scale="difference"),
     "tip_error": OwnFigure(words="from the goal of the plan to the tip", unit="mm", scale="difference"),
+    "planning_seen": _time("planning as the client sees it, by feedback"),
+    "execution_seen": _time("execution as the client sees it"),
     "bring_up": _time("from the runner's start to the first goal"),
     "planning_accept": _time("goal received to accepted (of T1)"),
     "planning_state_wait": _time("for a fresh state (of T1)"),

@@ -27,7 +27,7 @@ def only(run: Run, out: Path, *options: str) -> Json:
     return result
 
 
-def answers(result: Json) -> Json:
+def answers(result: Json) -> dict[tuple[str, str], Json]:
     return {(s["client"], s["service"].removeprefix("move/_action/")): s["answers"] for s in result["services"]}
 
 

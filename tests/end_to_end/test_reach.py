@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from .conftest import NATIVE, SOURCE, Run
+from perflab.workload import manipulation
+
+from .conftest import NATIVE, Run
 
 pytestmark = pytest.mark.alone
-
-REACH = SOURCE / "tests" / "programs" / "reach.yaml"
 
 
 @pytest.fixture(autouse=True)
@@ -24,13 +23,16 @@ def _programs() -> None:
 
 
 def reach(folder: Path, *, move_group: dict[str, Any] | None = None, **runner: Any) -> Path:
-    """The graph with these options of the runner, and of move_group."""
-    graph = yaml.safe_load(REACH.read_text())
+    """The graph of the workload as a file, with these options of the runner, and of move_group."""
+    graph = manipulation.document(manipulation.ManipulationParameters.model_validate({}))
     processes = {process["name"]: process for process in graph["processes"]}
-    processes["runner"]["options"] = runner
+    processes["benchmark_runner"]["options"] = runner
     processes["move_group"]["options"] |= move_group or {}
-    path = folder / "reach.yaml"
-    path.write_text(yaml.safe_dump(graph))
+    graph["figures"] = {name: {"words": figure.words} for name, figure in manipulation.FIGURES.items()}
+    graph["figures"] |= {name: {"kind": "times", "words": of.words} for name, of in manipulation.TIMES.items()}
+    graph["outcomes"] = {name: {"words": words} for name, words in manipulation.OUTCOMES.items()}
+    path = folder / "reach.json"
+    path.write_text(json.dumps(graph))
     return path
 
 
@@ -59,42 +61,14 @@ def test_the_arm_goes_home_reaches_its_goal_and_tells_the_parts(run: Run, tmp_pa
     assert figures["execution_overhead"] == pytest.approx(figures["execution"] - figures["execution_nominal"])
 
 
-def step(name: str, *at: float) -> dict[str, Any]:
-    """The hand looks down at a place between its fingers."""
-    pose = {"link": "panda_hand_tcp", "orientation": [1, 0, 0, 0], "radius": 0.002, "orientation_tolerance": 0.01}
-    return {"name": name, "goal": list(at)} | pose
-
-
-def pick_and_place(folder: Path) -> Path:
-    """The graph with a gripper, and steps that put the workpiece into the bin."""
-    graph = yaml.safe_load(REACH.read_text())
-    processes = {process["name"]: process for process in graph["processes"]}
-    gripper = "control_msgs/action/GripperCommand"
-    processes["simulator"]["options"] = {"scene": "pick_and_place", "gripper": True}
-    processes["simulator"]["nodes"].append(
-        {"name": "panda_hand_controller", "action_servers": [{"action": "~/gripper_cmd", "type": gripper}]}
-    )
-    processes["move_group"]["options"]["scene"] = "pick_and_place"
-    (runner,) = processes["runner"]["nodes"]
-    runner["action_clients"].append({"action": "/panda_hand_controller/gripper_cmd", "type": gripper})
-    runner["clients"] = [{"service": "/apply_planning_scene", "type": "moveit_msgs/srv/ApplyPlanningScene"}]
-    steps: list[dict[str, Any]] = [{"grip": 0.04}, step("above", 0.5, 0.2, 0.37), step("grasp", 0.5, 0.2, 0.26)]
-    steps += [{"grip": 0.0}, {"attach": "workpiece"}, {"allow": ["workpiece", "table"]}, step("lift", 0.5, 0.2, 0.4)]
-    steps += [{"forbid": ["workpiece", "table"]}, step("over", 0.5, -0.3, 0.45), step("place", 0.5, -0.3, 0.275)]
-    steps += [{"grip": 0.04}, {"detach": "workpiece"}, step("retreat", 0.5, -0.3, 0.45)]
-    # What does not pass validation is planned again.
-    processes["runner"]["options"] = {"steps": steps, "replan": 10}
-    path = folder / "pick.yaml"
-    path.write_text(yaml.safe_dump(graph))
-    return path
-
-
 @pytest.mark.long
 def test_the_hand_takes_the_workpiece_into_the_bin(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "made"
-    done = run("run", pick_and_place(tmp_path), "--middleware", "cyclonedds", "--output", out)
+    done = run(
+        "run", "manipulation:task=pick_and_place", "--trials", "1", "--middleware", "cyclonedds", "--output", out
+    )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert figures_of(out)["success"] == 1
+    assert figures_of(out)["success"] == 100
 
 
 @pytest.mark.long

@@ -27,7 +27,9 @@ def process(graph: dict[str, Any], name: str) -> dict[str, Any]:
 
 def judged(outcome: Any = SUCCESS, said: str | None = None, **figures: tuple[float, ...]) -> Any:
     trial: Any = SimpleNamespace(outcome=outcome)
-    return KIND.judge(Ended(ManipulationParameters(), trial, Path(), figures=figures, outcome=said, reason="why"))
+    return KIND.judge(
+        Ended(ManipulationParameters.model_validate({}), trial, Path(), figures=figures, outcome=said, reason="why")
+    )
 
 
 def test_every_task_of_the_catalog_makes_a_graph_with_one_process_that_ends_it() -> None:
