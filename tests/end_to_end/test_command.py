@@ -161,6 +161,7 @@ def test_pinning_holds_for_all_that_it_starts(run: Run, tmp_path: Path) -> None:
     assert len(evidence["achieved"]["processes"]["sh"]["affinities"]) == 1
 
 
+@pytest.mark.long
 def test_a_flood_runs_beside_it_in_its_domain(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "run"
     flood = ("--condition", "message_flood:publishers=1,rate=50,at_least=20", "--baseline", "off")

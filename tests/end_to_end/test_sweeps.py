@@ -275,6 +275,7 @@ def test_bad_input_of_a_sweep_is_one_line(run: Run, busy: Path, tmp_path: Path, 
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.long
 @pytest.mark.native
 def test_a_real_sweep_under_a_flood(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "run"

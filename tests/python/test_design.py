@@ -438,6 +438,10 @@ EXAMPLES: dict[str, tuple[list[str], int]] = {
     "flood_dose": (["baseline", *(f"message_flood rate={n}" for n in (100, 500, 1000, 2000))], 45),
     "layouts": (["baseline"] * 8, 64),
     "low_rates": (["baseline", "C-states held off"] * 3, 30),
+    "manipulation_disturbed": (
+        ["baseline", "load", "flood without readers", "flood read by move_group"] * 2, 84,
+    ),
+    "manipulation_load": (["baseline", "busy"] * 2, 48),
     "matching_time": (["baseline"] * 15, 75),
     "message_flood": (
         ["baseline", "flood without readers", "flood read by another process", "flood read by the robot"], 35,

@@ -253,7 +253,7 @@ def test_the_schema_and_completion_have_it(tmp_path: Path) -> None:
         ("run --condition solar_flare:s", "solar_flare:strength="),
         ("run --observer notebook:colour=r", "notebook:colour=red"),
         ("run --middleware lab_", "lab_links"),
-        ("run --factor workload.ra", "workload.rate="),
+        ("run --factor workload.rat", "workload.rate="),
         ("run pai", "pair"),
         ("export --format sh", "shopping_list"),
     ):

@@ -42,6 +42,7 @@ constexpr double kHomeTolerance = 0.005;  // rad
 constexpr double kStandstill = 0.01;      // rad/s
 // The state of the joints is fresh where it is not older.
 constexpr Nanoseconds kFresh = 10'000'000;
+constexpr Nanoseconds kAskAgain = 20'000'000;
 // Where the tip may end beyond the goal's tolerance.
 constexpr double kTipTolerance = 0.001;  // m
 constexpr double kTurnTolerance = 0.01;  // rad
@@ -242,6 +243,18 @@ class MoveRunner final : public program::Application {
     });
     if (!fresh) throw Failure{"no_state", "no fresh state of the joints came within " + std::to_string(seconds(ready_limit_)) + " s"};
     check_writers();
+    lock.unlock();
+    // MoveIt waits for neither the first message of /clock nor that of /joint_states: a plan that nobody executes shows that
+    // they have come there, too.
+    const Nanoseconds until = context_.clock().now() + ready_limit_;
+    while (true) {
+      const std::optional<Failure> failure = failure_of(ask(home_goal_, "home", false, true));
+      if (!failure || failure->outcome != "no_state") return;
+      if (context_.clock().now() > until) throw Failure{*failure};
+      lock.lock();
+      wait(lock, kAskAgain, [] { return false; });
+      lock.unlock();
+    }
   }
 
   void check_writers() const {
@@ -395,7 +408,7 @@ class MoveRunner final : public program::Application {
   }
 
   // Sends a goal and waits for its end.
-  Exchange ask(const planning::Goal& goal, const std::string& name, bool may_cancel) {
+  Exchange ask(const planning::Goal& goal, const std::string& name, bool may_cancel, bool plan_only = false) {
     const auto exchange = std::make_shared<Exchange>();
     program::GoalHandlers<MoveGroupAction> handlers;
     handlers.on_response = [this, exchange](bool accepted, std::int64_t) {
@@ -420,7 +433,8 @@ class MoveRunner final : public program::Application {
       exchange->ended_ns = now;
       changed_.notify_all();
     };
-    const MoveGroupAction::Goal message = message_for(goal, name);
+    MoveGroupAction::Goal message = message_for(goal, name);
+    message.planning_options.plan_only = plan_only;
     exchange->sent_ns = context_.clock().now();
     const std::optional<program::GoalId> id = client_.send(message, std::move(handlers));
     if (!id) throw Failure{"server_not_ready", "the goal could not be sent to move_group"};

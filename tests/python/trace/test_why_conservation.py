@@ -216,6 +216,7 @@ def write_groups(seed: int, folder: Path) -> None:
     (folder / FILE).write_text(json.dumps({"cgroups": models.as_json(groups)}))
 
 
+@pytest.mark.long
 def test_the_parts_of_messages_of_held_threads_add_up(tmp_path: Path) -> None:
     causes: set[str] = set()
     for seed in range(6):
