@@ -123,6 +123,9 @@ class OwnFigure(_Figure):
     better: Literal["lower", "higher"] = "lower"
     scale: Literal["ratio", "difference"] = "ratio"
     """How two values of it are compared."""
+    compared: bool = True
+    """Among the metrics that are compared unless others are asked for; parts of another figure are not, as alpha is
+    divided among all."""
     kind: Literal["value"] = "value"
     value: float | None = None
 

@@ -560,7 +560,11 @@ def chosen(
 ) -> tuple[Metric, ...]:
     """The metrics of these names, or the default ones and those of the workload's kind. Raises BadInput."""
     if not words:
-        own = [name for name, kind in (figures or {}).items() if kind == VALUE]
+        own = [
+            name
+            for name, kind in (figures or {}).items()
+            if kind == VALUE and (name not in OWN_FIGURES or OWN_FIGURES[name].compared)
+        ]
         return tuple(map(named, (*own, *DEFAULT)))
     found = [parse(name, option, figures) for word in words for name in word.split(",")]
     return tuple({metric.name: metric for metric in found}.values())

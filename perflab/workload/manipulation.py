@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
@@ -341,7 +342,7 @@ def _time(words: str, scale: Literal["ratio", "difference"] = "ratio") -> OwnFig
     return OwnFigure(words=words, unit="ns", scale=scale)
 
 
-FIGURES: Mapping[str, OwnFigure] = {
+_FIGURES: Mapping[str, OwnFigure] = {
     "planning": _time("planning (T1)"),
     "execution": _time("execution (T2)"),
     "execution_overhead": _time("execution beyond the trajectory's duration", "difference"),
@@ -377,6 +378,10 @@ FIGURES: Mapping[str, OwnFigure] = {
     "joint_state_age": _time("age of the joint states at move_group"),
     "clock_age": _time("age of /clock at move_group"),
 }
+
+# What a report compares unless asked for others; the rest is in its tables, and can be asked for.
+_COMPARED = frozenset({"planning", "execution_overhead", "total", "success", "tip_error", "real_time_factor"})
+FIGURES = {name: replace(figure, compared=name in _COMPARED) for name, figure in _FIGURES.items()}
 
 TIMES: Mapping[str, OwnTimes] = {
     "control_period": OwnTimes(words="between cycles of the control loop (T3)", drawn=True),
