@@ -21,13 +21,18 @@ class Disturbed : public Conformance {
     for (const auto& one : all.at("per_edge")) sum += one.at("offered").get<std::uint64_t>();
     return sum;
   }
+  // It is there once its first message has come.
   nlohmann::json edge(const char* topic = kTopic) {
-    const nlohmann::json all = injected();
-    for (const auto& one : all.at("per_edge")) {
-      if (one.at("topic") == topic) return one;
-    }
-    ADD_FAILURE() << "no edge on " << topic;
-    return {};
+    nlohmann::json found;
+    const bool there = eventually([&] {
+      const nlohmann::json all = injected();
+      for (const auto& one : all.at("per_edge")) {
+        if (one.at("topic") == topic) found = one;
+      }
+      return !found.is_null();
+    });
+    EXPECT_TRUE(there) << "no edge on " << topic;
+    return found;
   }
   // Sends `count` messages under these options and takes what arrives.
   std::vector<std::uint64_t> exchange(const Options& options, std::uint64_t count, std::uint64_t expected) {
