@@ -62,7 +62,7 @@ class ClientEnd {
   ~ClientEnd() = default;
 };
 
-// A request that waits for its reply. Any thread; whoever lets go of it unanswered has forgotten it.
+// A request that waits for its reply, from any thread. Destroying it unanswered counts as forgotten.
 class OpenRequest {
  public:
   virtual ~OpenRequest() = default;

@@ -440,7 +440,7 @@ class LiveGraph::LiveActionServer final : public runtime::ActionServerHandler,
     const bool may = !handling_ || !handling_->on_cancel || handling_->on_cancel(goal);
     return may ? runtime::CancelResponse::kAccept : runtime::CancelResponse::kReject;
   }
-  void on_forgotten(const runtime::GoalId& /*id*/) noexcept override {}  // its client is told that it was cancelled
+  void on_forgotten(const runtime::GoalId& /*id*/) noexcept override {}  // the runtime cancels it and tells the client
 
   // A step.
   void on_tick(Nanoseconds due_ns) noexcept override {

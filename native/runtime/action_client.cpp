@@ -55,19 +55,7 @@ ServiceActionClient::ServiceActionClient(Runtime& runtime, std::size_t executor,
       cancel_answer_(*types_.cancel.response),
       feedback_(*types_.feedback_message),
       status_(*types_.status),
-      goal_id_(offset_of(goal_request_.type(), "goal_id.uuid")),
-      goal_(offset_of(goal_request_.type(), "goal")),
-      accepted_(offset_of(goal_answer_.type(), "accepted")),
-      result_goal_id_(offset_of(result_request_.type(), "goal_id.uuid")),
-      result_status_(offset_of(result_answer_.type(), "status")),
-      result_(offset_of(result_answer_.type(), "result")),
-      cancel_returned_(offset_of(cancel_answer_.type(), "return_code")),
-      feedback_goal_id_(offset_of(feedback_.type(), "goal_id.uuid")),
-      feedback_value_(offset_of(feedback_.type(), "feedback")),
-      stamp_(goal_answer_.type(), "stamp"),
-      cancel_which_(cancel_request_.type(), "goal_info"),
-      canceling_(cancel_answer_.type(), "goals_canceling", "", ""),
-      states_(status_.type(), "status_list", "goal_info", "status") {
+      at_(types_) {
   // As rcl_action creates them.
   goals_part_.create(runtime, executor, action_service(settings, "send_goal", types_.send_goal));
   cancels_part_.create(runtime, executor, action_service(settings, "cancel_goal", types_.cancel));
@@ -87,8 +75,8 @@ std::size_t ServiceActionClient::matched() noexcept {
 bool ServiceActionClient::send_goal(const GoalId& id, const void* goal, bool ask_result) noexcept {
   try {
     message::Object request(goal_request_.type());
-    write_at(request.data(), goal_id_, id);
-    if (!message::assign(*types_.goal, goal, within(request.data(), goal_))) return false;
+    write_at(request.data(), at_.goal_id, id);
+    if (!message::assign(*types_.goal, goal, within(request.data(), at_.goal))) return false;
     const std::vector<std::uint8_t> bytes = goal_request_.encode(request.data());
     if (!goals_.sent(id)) return false;
     if (goals_part_.ask({id, ask_result}, bytes)) return true;
@@ -102,7 +90,7 @@ bool ServiceActionClient::send_goal(const GoalId& id, const void* goal, bool ask
 bool ServiceActionClient::request_result(const GoalId& id) noexcept {
   try {
     message::Object request(result_request_.type());
-    write_at(request.data(), result_goal_id_, id);
+    write_at(request.data(), at_.result_goal_id, id);
     return results_part_.ask({id}, result_request_.encode(request.data()));
   } catch (const std::bad_alloc&) {
     return false;
@@ -112,7 +100,7 @@ bool ServiceActionClient::request_result(const GoalId& id) noexcept {
 bool ServiceActionClient::cancel(const CancelWhich& which) noexcept {
   try {
     message::Object request(cancel_request_.type());
-    cancel_which_.write(request.data(), {which.id, which.stamp_ns});
+    at_.cancel_which.write(request.data(), {which.id, which.stamp_ns});
     return cancels_part_.ask({which.id}, cancel_request_.encode(request.data()));
   } catch (const std::bad_alloc&) {
     return false;
@@ -122,9 +110,9 @@ bool ServiceActionClient::cancel(const CancelWhich& which) noexcept {
 void ServiceActionClient::on_goal_answer(const Asked& asked, const Delivery& delivery) noexcept {
   const void* const answer = goal_answer_.read(delivery);
   if (answer == nullptr) return;
-  const bool accepted = read_at<bool>(answer, accepted_);
+  const bool accepted = read_at<bool>(answer, at_.accepted);
   if (!accepted) goals_.ended(asked.id);
-  handler_.on_goal_answer({asked.id, accepted, stamp_.read(answer), delivery.arrived_ns});
+  handler_.on_goal_answer({asked.id, accepted, at_.stamp.read(answer), delivery.arrived_ns});
   if (accepted && asked.ask_result) static_cast<void>(request_result(asked.id));
 }
 
@@ -132,35 +120,35 @@ void ServiceActionClient::on_result(const Asked& asked, const Delivery& delivery
   const void* const answer = result_answer_.read(delivery);
   if (answer == nullptr) return;
   goals_.ended(asked.id);
-  handler_.on_result({asked.id, static_cast<GoalStatus>(read_at<std::int8_t>(answer, result_status_)),
-                      within(answer, result_), delivery.arrived_ns});
+  handler_.on_result({asked.id, static_cast<GoalStatus>(read_at<std::int8_t>(answer, at_.result_status)),
+                      within(answer, at_.result), delivery.arrived_ns});
 }
 
 void ServiceActionClient::on_cancel_answer(const Asked& asked, const Delivery& delivery) noexcept {
   const void* const answer = cancel_answer_.read(delivery);
   if (answer == nullptr) return;
   try {
-    canceling_.read(answer, canceling_now_);
+    at_.canceling.read(answer, canceling_now_);
   } catch (const std::bad_alloc&) {
     return;
   }
   handler_.on_cancel_answer(
-      {asked.id, static_cast<CancelReturn>(read_at<std::int8_t>(answer, cancel_returned_)), canceling_now_, delivery.arrived_ns});
+      {asked.id, static_cast<CancelReturn>(read_at<std::int8_t>(answer, at_.cancel_returned)), canceling_now_, delivery.arrived_ns});
 }
 
 void ServiceActionClient::on_feedback(const Delivery& delivery) noexcept {
   const void* const message = feedback_.read(delivery);
   if (message == nullptr) return;
-  const auto id = read_at<GoalId>(message, feedback_goal_id_);
+  const auto id = read_at<GoalId>(message, at_.feedback_goal_id);
   if (!goals_.contains(id)) return;  // of another client
-  handler_.on_feedback({id, within(message, feedback_value_), delivery.arrived_ns, delivery.source_timestamp_ns});
+  handler_.on_feedback({id, within(message, at_.feedback_value), delivery.arrived_ns, delivery.source_timestamp_ns});
 }
 
 void ServiceActionClient::on_status(const Delivery& delivery) noexcept {
   const void* const message = status_.read(delivery);
   if (message == nullptr) return;
   try {
-    states_.read(message, states_now_);
+    at_.states.read(message, states_now_);
   } catch (const std::bad_alloc&) {
     return;
   }

@@ -78,11 +78,7 @@ class ServiceActionClient final : public ActionClient {
   const message::ActionTypes& types_;
   const ActionMessage goal_request_, result_request_, cancel_request_;
   ActionMessage goal_answer_, result_answer_, cancel_answer_, feedback_, status_;
-  const std::size_t goal_id_, goal_, accepted_, result_goal_id_, result_status_, result_, cancel_returned_, feedback_goal_id_,
-      feedback_value_;
-  const TimePlace stamp_;
-  const GoalInfoPlace cancel_which_;
-  const GoalList canceling_, states_;
+  const ActionPlaces at_;
   KnownGoals goals_;
   std::vector<GoalState> canceling_now_, states_now_;  // of the handlers that are told of them
   Part goals_part_{*this, &ServiceActionClient::on_goal_answer};

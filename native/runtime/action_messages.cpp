@@ -18,8 +18,8 @@ std::string joined(std::string_view path, std::string_view name) {
   return path.empty() ? std::string(name) : std::string(path) + "." + std::string(name);
 }
 
-}  // namespace
-
+// Of a member, and of those within it: "goal_info.stamp.sec". Throws BadInput where the type has none, as that of another
+// action_msgs.
 std::size_t offset_of(const message::Type& type, std::string_view path) {
   if (path.empty()) return 0;
   const std::size_t dot = path.find('.');
@@ -28,6 +28,8 @@ std::size_t offset_of(const message::Type& type, std::string_view path) {
   if (member.element.type == nullptr) throw BadInput(type.name + ": '" + member.name + "' is no struct");
   return member.offset + offset_of(*member.element.type, path.substr(dot + 1));
 }
+
+}  // namespace
 
 TimePlace::TimePlace(const message::Type& type, std::string_view path)
     : seconds(offset_of(type, joined(path, "sec"))), nanoseconds(offset_of(type, joined(path, "nanosec"))) {}
@@ -114,5 +116,20 @@ EndpointSettings action_topic(const ActionSettings& settings, std::string_view p
   made.of_action = true;
   return made;
 }
+
+ActionPlaces::ActionPlaces(const message::ActionTypes& types)
+    : goal_id(offset_of(*types.send_goal.request, "goal_id.uuid")),
+      goal(offset_of(*types.send_goal.request, "goal")),
+      accepted(offset_of(*types.send_goal.response, "accepted")),
+      result_goal_id(offset_of(*types.get_result.request, "goal_id.uuid")),
+      result_status(offset_of(*types.get_result.response, "status")),
+      result(offset_of(*types.get_result.response, "result")),
+      cancel_returned(offset_of(*types.cancel.response, "return_code")),
+      feedback_goal_id(offset_of(*types.feedback_message, "goal_id.uuid")),
+      feedback_value(offset_of(*types.feedback_message, "feedback")),
+      stamp(*types.send_goal.response, "stamp"),
+      cancel_which(*types.cancel.request, "goal_info"),
+      canceling(*types.cancel.response, "goals_canceling", "", ""),
+      states(*types.status, "status_list", "goal_info", "status") {}
 
 }  // namespace perflab::runtime

@@ -16,10 +16,6 @@
 
 namespace perflab::runtime {
 
-// Where a member of a struct stands, and those within it: "goal_info.stamp.sec". Throws BadInput where the type has none, as
-// that of another action_msgs.
-[[nodiscard]] std::size_t offset_of(const message::Type& type, std::string_view path);
-
 template <typename Value>
 [[nodiscard]] Value read_at(const void* object, std::size_t offset) noexcept {
   Value value;
@@ -103,5 +99,22 @@ class GoalList {
                                              const message::ServiceTypes& types);
 [[nodiscard]] EndpointSettings action_topic(const ActionSettings& settings, std::string_view part, const message::Type& type,
                                             const std::string& hash, const perflab_qos& qos);
+
+// Where in the messages of an action its members stand: what every runtime that has actions reads and writes.
+struct ActionPlaces {
+  // Throws BadInput where a message has not the members that ROS 2's has.
+  explicit ActionPlaces(const message::ActionTypes& types);
+
+  std::size_t goal_id, goal;                     // of send_goal's request
+  std::size_t accepted;                          // of its answer, with `stamp`
+  std::size_t result_goal_id;                    // of get_result's request
+  std::size_t result_status, result;             // of its answer
+  std::size_t cancel_returned;                   // of cancel_goal's answer, with `canceling`
+  std::size_t feedback_goal_id, feedback_value;  // of the feedback message
+  TimePlace stamp;
+  GoalInfoPlace cancel_which;  // of cancel_goal's request
+  GoalList canceling;
+  GoalList states;  // of the status message
+};
 
 }  // namespace perflab::runtime

@@ -68,19 +68,7 @@ ServiceActionServer::ServiceActionServer(Runtime& runtime, std::size_t executor,
       cancel_answer_(*types_.cancel.response),
       feedback_(*types_.feedback_message),
       status_(*types_.status),
-      goal_id_(offset_of(goal_request_.type(), "goal_id.uuid")),
-      goal_(offset_of(goal_request_.type(), "goal")),
-      accepted_(offset_of(goal_answer_.type(), "accepted")),
-      result_goal_id_(offset_of(result_request_.type(), "goal_id.uuid")),
-      result_status_(offset_of(result_answer_.type(), "status")),
-      result_(offset_of(result_answer_.type(), "result")),
-      cancel_returned_(offset_of(cancel_answer_.type(), "return_code")),
-      feedback_goal_id_(offset_of(feedback_.type(), "goal_id.uuid")),
-      feedback_value_(offset_of(feedback_.type(), "feedback")),
-      stamp_(goal_answer_.type(), "stamp"),
-      cancel_which_(cancel_request_.type(), "goal_info"),
-      canceling_(cancel_answer_.type(), "goals_canceling", "", ""),
-      states_(status_.type(), "status_list", "goal_info", "status") {
+      at_(types_) {
   // As rcl_action creates them, but for the publishers, which are there before a goal can come.
   feedback_publisher_ = &runtime.create_publisher(
       action_topic(settings, "feedback", feedback_.type(), types_.feedback_hash, settings.qos.feedback));
@@ -116,7 +104,7 @@ void ServiceActionServer::expire() noexcept {
 void ServiceActionServer::on_goal(const Delivery& delivery, Reply& reply) noexcept {
   const void* const request = goal_request_.read(delivery);
   if (request == nullptr || closed()) return;
-  const auto id = read_at<GoalId>(request, goal_id_);
+  const auto id = read_at<GoalId>(request, at_.goal_id);
   try {
     bool known = false;
     {
@@ -125,17 +113,17 @@ void ServiceActionServer::on_goal(const Delivery& delivery, Reply& reply) noexce
       known = goals_.contains(id);
     }
     const GoalResponse response =
-        known ? GoalResponse::kReject : handler_.on_goal({id, within(request, goal_), delivery.arrived_ns});
+        known ? GoalResponse::kReject : handler_.on_goal({id, within(request, at_.goal), delivery.arrived_ns});
     message::Object answer(goal_answer_.type());
     if (response == GoalResponse::kReject) {
       static_cast<void>(reply.send({{}, goal_answer_.encode(answer.data()), {}}));
       return;
     }
-    const auto handle = std::make_shared<Handle>(*this, id, within(request, goal_));
+    const auto handle = std::make_shared<Handle>(*this, id, within(request, at_.goal));
     const bool executes = response == GoalResponse::kAcceptAndExecute;
     const GoalState state{id, stamp(), executes ? GoalStatus::kExecuting : GoalStatus::kAccepted};
-    write_at(answer.data(), accepted_, true);
-    stamp_.write(answer.data(), state.stamp_ns);
+    write_at(answer.data(), at_.accepted, true);
+    at_.stamp.write(answer.data(), state.stamp_ns);
     const std::vector<std::uint8_t> bytes = goal_answer_.encode(answer.data());
     {
       const std::lock_guard lock(mutex_);
@@ -182,8 +170,8 @@ bool ServiceActionServer::end(const GoalId& id, GoalStatus status, const void* r
   std::vector<std::uint8_t> bytes;
   try {
     message::Object answer(result_answer_.type());
-    write_at(answer.data(), result_status_, static_cast<std::int8_t>(status));
-    if (!forgotten && !message::assign(*types_.result, result, within(answer.data(), result_))) return false;
+    write_at(answer.data(), at_.result_status, static_cast<std::int8_t>(status));
+    if (!forgotten && !message::assign(*types_.result, result, within(answer.data(), at_.result))) return false;
     bytes = result_answer_.encode(answer.data());
     const std::lock_guard lock(mutex_);
     const auto found = goals_.find(id);
@@ -212,8 +200,8 @@ void ServiceActionServer::forget(const GoalId& id) noexcept {
 bool ServiceActionServer::publish_feedback(const GoalId& id, const void* feedback) noexcept {
   try {
     message::Object message(feedback_.type());
-    write_at(message.data(), feedback_goal_id_, id);
-    if (!message::assign(*types_.feedback, feedback, within(message.data(), feedback_value_))) return false;
+    write_at(message.data(), at_.feedback_goal_id, id);
+    if (!message::assign(*types_.feedback, feedback, within(message.data(), at_.feedback_value))) return false;
     std::vector<std::uint8_t> bytes = feedback_.encode(message.data());
     const auto publish = [this](const std::vector<std::uint8_t>& of) {
       return feedback_publisher_->publish({{}, of, {}});
@@ -230,7 +218,7 @@ bool ServiceActionServer::publish_feedback(const GoalId& id, const void* feedbac
 void ServiceActionServer::on_result(const Delivery& delivery, Reply& reply) noexcept {
   const void* const request = result_request_.read(delivery);
   if (request == nullptr || closed()) return;
-  const auto id = read_at<GoalId>(request, result_goal_id_);
+  const auto id = read_at<GoalId>(request, at_.result_goal_id);
   try {
     std::vector<std::uint8_t> bytes;
     {
@@ -283,7 +271,7 @@ void ServiceActionServer::on_cancel(const Delivery& delivery, Reply& reply) noex
   if (request == nullptr || closed()) return;
   try {
     CancelReturn returned = CancelReturn::kNone;
-    const auto handles = to_cancel(cancel_which_.read(request), returned);
+    const auto handles = to_cancel(at_.cancel_which.read(request), returned);
     std::vector<GoalState> canceling;
     for (const auto& handle : handles) {
       if (handler_.on_cancel(*handle) != CancelResponse::kAccept || !begin_cancel(handle->id())) continue;
@@ -294,8 +282,8 @@ void ServiceActionServer::on_cancel(const Delivery& delivery, Reply& reply) noex
     if (!handles.empty() && canceling.empty()) returned = CancelReturn::kRejected;
     if (!canceling.empty()) publish_status();
     message::Object answer(cancel_answer_.type());
-    write_at(answer.data(), cancel_returned_, static_cast<std::int8_t>(returned));
-    canceling_.write(answer.data(), canceling);
+    write_at(answer.data(), at_.cancel_returned, static_cast<std::int8_t>(returned));
+    at_.canceling.write(answer.data(), canceling);
     static_cast<void>(reply.send({{}, cancel_answer_.encode(answer.data()), {}}));
   } catch (const std::bad_alloc&) {
   }
@@ -320,7 +308,7 @@ void ServiceActionServer::publish_status_now() noexcept {
     std::vector<GoalState> states;
     for (const auto& entry : known) states.push_back(entry.second);
     message::Object message(status_.type());
-    states_.write(message.data(), states);
+    at_.states.write(message.data(), states);
     const std::vector<std::uint8_t> bytes = status_.encode(message.data());
     static_cast<void>(status_publisher_->publish({{}, bytes, {}}));
   } catch (const std::bad_alloc&) {  // the next one says it

@@ -88,11 +88,7 @@ class ServiceActionServer final : public ActionServer {
   const message::ActionTypes& types_;
   ActionMessage goal_request_, result_request_, cancel_request_;
   const ActionMessage goal_answer_, result_answer_, cancel_answer_, feedback_, status_;
-  const std::size_t goal_id_, goal_, accepted_, result_goal_id_, result_status_, result_, cancel_returned_, feedback_goal_id_,
-      feedback_value_;
-  const TimePlace stamp_;
-  const GoalInfoPlace cancel_which_;
-  const GoalList canceling_, states_;
+  const ActionPlaces at_;
   const std::shared_ptr<std::atomic<bool>> closed_ = std::make_shared<std::atomic<bool>>(false);  // handles may live longer
   std::mutex mutex_;
   std::map<GoalId, Goal> goals_;

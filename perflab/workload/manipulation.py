@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -321,21 +321,24 @@ def _runner(p: ManipulationParameters, task: Mapping[str, Any], grips: bool, sce
 
 
 def judge(ended: Ended) -> Judgement:
-    """What the programs say, in SI units, in those of the figures; of several motions of a trial the median, of what is
-    counted the sum."""
-    figures = {}
-    for name, values in ended.figures.items():
-        together = sum(values) if name in _SUMMED else min(values) if name == SUCCESS_ else statistics.median(values)
-        figures[name] = together * _SCALE.get(FIGURES[name].unit, 1.0) if values else None
+    """Converts what the programs say from SI units to those of the figures. Over the motions of a trial: the sum of
+    counts, the mean of successes, which is their share, and the median of all else."""
+    figures = {
+        name: _OVER_MOTIONS.get(name, statistics.median)(values) * _SCALE.get(FIGURES[name].unit, 1.0)
+        for name, values in ended.figures.items()
+    }
     outcome, reason = ended.outcome, ended.reason
     if outcome is None and ended.trial.outcome == SUCCESS:
         outcome = SUCCEEDED
     return Judgement(figures, outcome, reason, ended.times)
 
 
-SUCCESS_ = "success"
 _SCALE = {"ns": float(NS_PER_S), "mm": 1e3, "mrad": 1e3, "%": 100.0}
-_SUMMED = frozenset({"late_steps", "overruns"})
+_OVER_MOTIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "late_steps": sum,
+    "overruns": sum,
+    "success": statistics.fmean,
+}
 
 
 def _time(words: str, scale: Literal["ratio", "difference"] = "ratio") -> OwnFigure:
@@ -347,7 +350,7 @@ _FIGURES: Mapping[str, OwnFigure] = {
     "execution": _time("execution (T2)"),
     "execution_overhead": _time("execution beyond the trajectory's duration", "difference"),
     "total": _time("from the goal to its result (T4)"),
-    SUCCESS_: OwnFigure(words="motions that came to their goal", unit="%", better="higher", scale="difference"),
+    "success": OwnFigure(words="motions that came to their goal", unit="%", better="higher", scale="difference"),
     "tip_error": OwnFigure(words="from the goal of the plan to the tip", unit="mm", scale="difference"),
     "planning_seen": _time("planning as the client sees it, by feedback"),
     "execution_seen": _time("execution as the client sees it"),

@@ -108,7 +108,7 @@ def test_a_task_that_is_none_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_figures_are_in_plain_units_of_several_motions_the_median_and_counts_are_sums() -> None:
     figures = judged(planning=(0.01, 0.03, 0.02), tip_error=(0.0005,), overruns=(2.0, 3.0), success=(1.0, 0.0)).figures
-    assert figures == {"planning": 2e7, "tip_error": 0.5, "overruns": 5.0, "success": 0.0}
+    assert figures == {"planning": 2e7, "tip_error": 0.5, "overruns": 5.0, "success": 50.0}
 
 
 def test_an_outcome_is_the_programs_or_that_it_came_to_its_goal() -> None:

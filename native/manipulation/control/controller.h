@@ -3,7 +3,7 @@
 // its end once the last point is past and each joint is within the tolerances of the goal; joints that leave the tolerance of
 // the path, or do not come to an end in time, abort it, and the arm holds where it is.
 //
-// Nothing here knows DDS or a clock: update() is told the time, which is the robot's (simulated) time.
+// This depends on neither DDS nor a clock: the caller passes the robot's (simulated) time to update().
 //
 // Threads: update() and reset() are for the control loop; they never wait, allocate or throw. accept() and cancel() are for
 // others, one at a time each (they exclude each other), as is reading a goal. A goal stays valid as long as somebody holds it.

@@ -1,5 +1,5 @@
 // The controllers of the arm as ros2_control runs them: a trajectory controller with its action server, a broadcaster of joint
-// states, and a gripper. Whoever owns the control loop calls cycle(); messages leave by threads of their own.
+// states, and a gripper. The owner of the control loop calls cycle(); other threads publish the messages.
 //
 // Names, types and rates are those of ros2_control (Jazzy):
 //   /joint_states, /dynamic_joint_states                   each cycle, by node /joint_state_broadcaster

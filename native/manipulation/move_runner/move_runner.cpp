@@ -476,7 +476,7 @@ class MoveRunner final : public program::Application {
     return Failure{label == "TIMED_OUT" ? "execution_timeout" : "goal_aborted", reason};
   }
 
-  // As the client sees it: who is starved hears late. What happened in move_group is told there.
+  // Times as the client sees them; a starved client sees them late. move_group reports its own.
   void report(const Exchange& exchange) {
     const bool executed = exchange.monitor_ns != kUnknownTime;
     if (executed && exchange.planning_ns != kUnknownTime) {

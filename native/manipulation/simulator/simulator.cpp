@@ -11,7 +11,7 @@ constexpr Nanoseconds kStep = 1'000'000;
 constexpr std::uint64_t kStepsPerCycle = Controllers::kPeriod / kStep;
 // How far the world may be behind and still make up for it.
 constexpr Nanoseconds kMostBehind = 100'000'000;
-// The hand lets go once it is told to open by more than this, m.
+// The hand releases its object when told to open by more than this, m.
 constexpr double kOpening = 0.002;
 
 World::Drive drive_of(program::Options& options) {

@@ -26,7 +26,7 @@
 
 namespace perflab::manipulation {
 
-// How commanded positions become what the drives are told.
+// Turns commanded positions into commands for the drives.
 class Drives {
  public:
   Drives(World::Drive kind, const World& world, const Model& model);

@@ -101,34 +101,22 @@ class ClientOfAction final : public rclcpp_action::ClientBase {
                    options(settings)),
         handler_(handler),
         types_(*settings.types),
-        goal_id_(offset_of(*types_.send_goal.request, "goal_id.uuid")),
-        goal_(offset_of(*types_.send_goal.request, "goal")),
-        accepted_(offset_of(*types_.send_goal.response, "accepted")),
-        result_goal_id_(offset_of(*types_.get_result.request, "goal_id.uuid")),
-        result_status_(offset_of(*types_.get_result.response, "status")),
-        result_(offset_of(*types_.get_result.response, "result")),
-        cancel_returned_(offset_of(*types_.cancel.response, "return_code")),
-        feedback_goal_id_(offset_of(*types_.feedback_message, "goal_id.uuid")),
-        feedback_value_(offset_of(*types_.feedback_message, "feedback")),
-        stamp_(*types_.send_goal.response, "stamp"),
-        cancel_which_(*types_.cancel.request, "goal_info"),
-        canceling_(*types_.cancel.response, "goals_canceling", "", ""),
-        states_(*types_.status, "status_list", "goal_info", "status") {}
+        at_(types_) {}
 
   void send_goal(const GoalId& id, const void* goal, bool ask_result) {
     const std::shared_ptr<void> request = lend(*types_.send_goal.request);
-    write_at(struct_of(request), goal_id_, id);
-    if (!message::assign(*types_.goal, goal, within(struct_of(request), goal_)) || !goals_.sent(id)) throw std::bad_alloc();
+    write_at(struct_of(request), at_.goal_id, id);
+    if (!message::assign(*types_.goal, goal, within(struct_of(request), at_.goal)) || !goals_.sent(id)) throw std::bad_alloc();
     send_goal_request(request, [this, id, ask_result](const std::shared_ptr<void>&) { asked_ = {id, ask_result}; });
   }
   void request_result(const GoalId& id) {
     const std::shared_ptr<void> request = lend(*types_.get_result.request);
-    write_at(struct_of(request), result_goal_id_, id);
+    write_at(struct_of(request), at_.result_goal_id, id);
     send_result_request(request, [this, id](const std::shared_ptr<void>&) { asked_ = {id, false}; });
   }
   void cancel(const CancelWhich& which) {
     const std::shared_ptr<void> request = lend(*types_.cancel.request);
-    cancel_which_.write(struct_of(request), {which.id, which.stamp_ns, GoalStatus::kUnknown});
+    at_.cancel_which.write(struct_of(request), {which.id, which.stamp_ns, GoalStatus::kUnknown});
     send_cancel_request(request, [this, id = which.id](const std::shared_ptr<void>&) { asked_ = {id, false}; });
   }
   // Sends a request in its turn; by the owner, which knows how.
@@ -166,9 +154,9 @@ class ClientOfAction final : public rclcpp_action::ClientBase {
   void handle_goal_response(const rmw_request_id_t& header, std::shared_ptr<void> response) override {
     const auto asked = asked_by([&] { ClientBase::handle_goal_response(header, response); });
     if (!asked) return;
-    const bool accepted = read_at<bool>(struct_of(response), accepted_);
+    const bool accepted = read_at<bool>(struct_of(response), at_.accepted);
     if (!accepted) goals_.ended(asked->id);
-    handler_.on_goal_answer({asked->id, accepted, stamp_.read(struct_of(response)), kUnknownTime});
+    handler_.on_goal_answer({asked->id, accepted, at_.stamp.read(struct_of(response)), kUnknownTime});
     if (accepted && asked->ask_result) ask_result_of(asked->id);
   }
   void handle_result_response(const rmw_request_id_t& header, std::shared_ptr<void> response) override {
@@ -176,35 +164,31 @@ class ClientOfAction final : public rclcpp_action::ClientBase {
     if (!asked) return;
     goals_.ended(asked->id);
     const void* const answer = struct_of(response);
-    handler_.on_result({asked->id, static_cast<GoalStatus>(read_at<std::int8_t>(answer, result_status_)),
-                        within(answer, result_), kUnknownTime});
+    handler_.on_result({asked->id, static_cast<GoalStatus>(read_at<std::int8_t>(answer, at_.result_status)),
+                        within(answer, at_.result), kUnknownTime});
   }
   void handle_cancel_response(const rmw_request_id_t& header, std::shared_ptr<void> response) override {
     const auto asked = asked_by([&] { ClientBase::handle_cancel_response(header, response); });
     if (!asked) return;
     const void* const answer = struct_of(response);
-    canceling_.read(answer, canceling_now_);
+    at_.canceling.read(answer, canceling_now_);
     handler_.on_cancel_answer(
-        {asked->id, static_cast<CancelReturn>(read_at<std::int8_t>(answer, cancel_returned_)), canceling_now_, kUnknownTime});
+        {asked->id, static_cast<CancelReturn>(read_at<std::int8_t>(answer, at_.cancel_returned)), canceling_now_, kUnknownTime});
   }
   void handle_feedback_message(std::shared_ptr<void> message) override {
     const void* const feedback = struct_of(message);
-    const auto id = read_at<GoalId>(feedback, feedback_goal_id_);
+    const auto id = read_at<GoalId>(feedback, at_.feedback_goal_id);
     if (!goals_.contains(id)) return;  // of another client
-    handler_.on_feedback({id, within(feedback, feedback_value_), kUnknownTime, kUnknownTime});
+    handler_.on_feedback({id, within(feedback, at_.feedback_value), kUnknownTime, kUnknownTime});
   }
   void handle_status_message(std::shared_ptr<void> message) override {
-    states_.read(struct_of(message), states_now_);
+    at_.states.read(struct_of(message), states_now_);
     handler_.on_status(states_now_);
   }
 
   ActionClientHandler& handler_;
   const message::ActionTypes& types_;
-  const std::size_t goal_id_, goal_, accepted_, result_goal_id_, result_status_, result_, cancel_returned_, feedback_goal_id_,
-      feedback_value_;
-  const TimePlace stamp_;
-  const GoalInfoPlace cancel_which_;
-  const GoalList canceling_, states_;
+  const ActionPlaces at_;
   KnownGoals goals_;
   std::optional<Asked> asked_;  // what the answer that is being handled is about
   std::vector<GoalState> canceling_now_, states_now_;
@@ -307,27 +291,20 @@ class ServerOfAction final : private ServerTypes,
         shared_(shared),
         handler_(handler),
         types_(*settings.types),
-        goal_id_(offset_of(*types_.send_goal.request, "goal_id.uuid")),
-        goal_(offset_of(*types_.send_goal.request, "goal")),
-        accepted_(offset_of(*types_.send_goal.response, "accepted")),
-        result_goal_id_(offset_of(*types_.get_result.request, "goal_id.uuid")),
-        result_status_(offset_of(*types_.get_result.response, "status")),
-        result_(offset_of(*types_.get_result.response, "result")),
-        feedback_goal_id_(offset_of(*types_.feedback_message, "goal_id.uuid")),
-        feedback_value_(offset_of(*types_.feedback_message, "feedback")) {}
+        at_(types_) {}
 
   [[nodiscard]] bool running() const noexcept { return shared_.running.load(std::memory_order_relaxed); }
   void say_status() { publish_status(); }
   void feedback(const GoalId& id, const void* feedback) {
     const std::shared_ptr<void> message = lend(*types_.feedback_message);
-    write_at(struct_of(message), feedback_goal_id_, id);
-    if (!message::assign(*types_.feedback, feedback, within(struct_of(message), feedback_value_))) throw std::bad_alloc();
+    write_at(struct_of(message), at_.feedback_goal_id, id);
+    if (!message::assign(*types_.feedback, feedback, within(struct_of(message), at_.feedback_value))) throw std::bad_alloc();
     publish_feedback(message);
   }
   // A result that can be sent; the defaults where there is none.
   [[nodiscard]] std::shared_ptr<void> answer(GoalStatus status, const void* result) {
     std::shared_ptr<void> answer = create_result_response(static_cast<std::int8_t>(status));
-    if (result != nullptr && !message::assign(*types_.result, result, within(struct_of(answer), result_)))
+    if (result != nullptr && !message::assign(*types_.result, result, within(struct_of(answer), at_.result)))
       throw std::bad_alloc();
     return answer;
   }
@@ -359,23 +336,23 @@ class ServerOfAction final : private ServerTypes,
   std::shared_ptr<void> create_result_request() override { return lend(*types_.get_result.request); }
   std::shared_ptr<void> create_result_response(decltype(action_msgs::msg::GoalStatus::status) status) override {
     std::shared_ptr<void> response = lend(*types_.get_result.response);
-    write_at(struct_of(response), result_status_, status);
+    write_at(struct_of(response), at_.result_status, status);
     return response;
   }
   rclcpp_action::GoalUUID get_goal_id_from_goal_request(void* message) override {
-    return read_at<GoalId>(message, goal_id_);
+    return read_at<GoalId>(message, at_.goal_id);
   }
   rclcpp_action::GoalUUID get_goal_id_from_result_request(void* message) override {
-    return read_at<GoalId>(message, result_goal_id_);
+    return read_at<GoalId>(message, at_.result_goal_id);
   }
 
   std::pair<rclcpp_action::GoalResponse, std::shared_ptr<void>> call_handle_goal_callback(
       rclcpp_action::GoalUUID& id, std::shared_ptr<void> request) override {
     // rclcpp_action would say yes and then fail.
     const GoalResponse response =
-        known(id) ? GoalResponse::kReject : handler_.on_goal({id, within(struct_of(request), goal_), kUnknownTime});
+        known(id) ? GoalResponse::kReject : handler_.on_goal({id, within(struct_of(request), at_.goal), kUnknownTime});
     std::shared_ptr<void> answer = lend(*types_.send_goal.response);
-    write_at(struct_of(answer), accepted_, response != GoalResponse::kReject);
+    write_at(struct_of(answer), at_.accepted, response != GoalResponse::kReject);
     switch (response) {
       case GoalResponse::kReject:
         break;
@@ -389,7 +366,7 @@ class ServerOfAction final : private ServerTypes,
   void call_goal_accepted_callback(std::shared_ptr<rcl_action_goal_handle_t> handle, rclcpp_action::GoalUUID id,
                                    std::shared_ptr<void> request) override {
     const auto goal = std::make_shared<GoalOfAction>(shared_from_this(), handle, id, *types_.goal,
-                                                     within(struct_of(request), goal_));
+                                                     within(struct_of(request), at_.goal));
     {
       const std::lock_guard lock(mutex_);
       std::erase_if(goals_, [](const auto& entry) { return entry.second.rcl.expired(); });
@@ -427,7 +404,7 @@ class ServerOfAction final : private ServerTypes,
   Shared& shared_;
   ActionServerHandler& handler_;
   const message::ActionTypes& types_;
-  const std::size_t goal_id_, goal_, accepted_, result_goal_id_, result_status_, result_, feedback_goal_id_, feedback_value_;
+  const ActionPlaces at_;
   std::mutex mutex_;
   std::map<GoalId, Goal> goals_;
 };
