@@ -1,11 +1,11 @@
 #include "program/config.h"
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "base/config_file.h"
 #include "graph/check.h"
 #include "graph/resolved.h"
 #include "graph/vocabulary.h"
@@ -336,14 +336,6 @@ void require_schedule(const Config& config) {
   }
 }
 
-Config read_config(const std::string& file) {
-  std::ifstream stream(file);
-  if (!stream) throw BadInput(file + ": cannot be read");
-  try {
-    return parse(json::parse(stream));
-  } catch (const std::exception& error) {
-    throw BadInput(file + ": " + error.what());
-  }
-}
+Config read_config(const std::string& file) { return read_config_file(file, parse); }
 
 }  // namespace perflab::node

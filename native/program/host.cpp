@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "graph/units.h"
+#include "graph/vocabulary.h"
 #include "program/records.h"
 #include "realtime/thread.h"
 
@@ -58,6 +59,7 @@ void Host::make(const Make& make) {
   if (const std::string server = live_.unhandled_action_server(); !server.empty())
     throw BadInput("process " + process_.name + ": " + server + " has no handlers in the program; right would be on_goals()");
   options_.finish();
+  require_order_of_handlers();
   for (const auto& [name, settings] : process_.threads.program) {
     const auto called = [&](const Thread& thread) { return thread.name == name; };
     if (entered_.contains(name) || std::ranges::any_of(threads_, called)) continue;
@@ -224,6 +226,22 @@ void Host::set_request_handler(const std::string& node, const std::string& servi
   end.set_handler([this, who, then = std::move(handler)](const void* asked, std::shared_ptr<graph::OpenRequest> open) {
     guarded(who, then, asked, std::move(open));
   });
+}
+
+void Host::reentrant() {
+  require_making("reentrant()");
+  reentrant_ = true;
+}
+
+void Host::require_order_of_handlers() const {
+  if (reentrant_) return;
+  for (const graph::ExecutorView& view : live_.executors()) {
+    if (view.nodes.empty() || !runtime::concurrent_callbacks(view.kind)) continue;
+    throw BadInput("process " + process_.name + ", executor " + std::to_string(view.executor->id) + ": " +
+                   std::string(graph::word_of(graph::kExecutorWords, view.kind)) +
+                   " runs handlers of a node at the same time, and the program " + process_.program +
+                   " is not reentrant; right would be another executor");
+  }
 }
 
 void Host::timer(const std::string& node, const std::string& name, Nanoseconds period_ns,

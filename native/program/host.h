@@ -82,7 +82,8 @@ class Host final : public Context {
        Nanoseconds duration_ns);
   ~Host() override;
 
-  // Makes the application. Throws what it throws, and BadInput where options, or threads of the graph, are none of its.
+  // Makes the application. Throws what it throws, and BadInput where options or threads of the graph are not the application's,
+  // or an executor would call its handlers in a way that it does not allow.
   void make(const Make& make);
   // Its threads are there, scheduled as asked, and wait; then start(). Throws Unsupported where the kernel refuses.
   void begin(const Start& start);
@@ -120,6 +121,7 @@ class Host final : public Context {
   [[nodiscard]] std::uint64_t seed() const noexcept override { return seed_; }
   [[nodiscard]] const std::string& process() const noexcept override { return process_.name; }
   [[nodiscard]] std::uint32_t domain() const noexcept override { return domain_; }
+  void reentrant() override;
   void timer(const std::string& node, const std::string& name, Nanoseconds period_ns,
              std::function<void(Nanoseconds)> handler, bool skip_missed) override;
   void thread(const std::string& name, std::function<void(const Running&)> function) override;
@@ -168,6 +170,8 @@ class Host final : public Context {
   void require(const std::string& what, const message::ActionTypes& graphs, const detail::ActionInfo& type);
   void require_making(const char* what) const;
   void require_thread(const std::string& name) const;
+  // Throws BadInput where the program is not reentrant, and an executor of the process calls handlers at the same time.
+  void require_order_of_handlers() const;
   [[nodiscard]] const realtime::ThreadSettings& settings_of(const std::string& thread) const;
   void run(Thread& thread, const Start& start) noexcept;
   const graph::Process& process_;
@@ -178,6 +182,7 @@ class Host final : public Context {
   Options options_;
   std::unique_ptr<Application> application_;
   bool making_ = false;
+  bool reentrant_ = false;
   bool stopping_ = false;
   Measured measured_;
   std::deque<detail::ClientEnd> clients_;

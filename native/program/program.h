@@ -52,9 +52,9 @@
 // nothing is published any more then, but requests are still answered. When all that was sent has arrived stop() is called,
 // threads are joined, and records are written.
 //
-// Threads: handlers are called by the threads of executors, of one node one after the other unless its executor is
-// `inline`. What is said below of no thread may be called by any. A handler or thread that throws ends the process: exit 1,
-// with what it threw as the reason.
+// Threads: handlers are called by the threads of executors, those of one node one after the other. The executor `inline` calls
+// them at the same time; it is refused unless the program is reentrant(). A function below may be called by any thread unless
+// its comment names one. A handler or thread that throws ends the process: exit 1, with what it threw as the reason.
 #pragma once
 
 #include <array>
@@ -508,6 +508,10 @@ class Context {
     callbacks.on_cancel = std::move(handlers.on_cancel);
     set_action_handlers(node, action, detail::action_of<Action>(), std::move(callbacks));
   }
+
+  // The program allows that handlers of one node run at the same time. Without it executors that do so are refused once the
+  // application has been made.
+  virtual void reentrant() = 0;
 
   // `handler` is called every `period_ns` from the start on in the executor of the node, with when that was due; what was
   // missed is made up for, late, unless `skip_missed`. Until the measured part ends.

@@ -175,6 +175,11 @@ class Graph:
         ]
 
     @property
+    def within_a_process(self) -> bool:
+        """Whether both ends of a topic, service or action are in one process."""
+        return any(_both_ends(process["nodes"]) for process in self.document["processes"])
+
+    @property
     def serving(self) -> frozenset[int]:
         """The indexes of the processes that have a client or a server, of actions as well."""
         ends = ("clients", "servers", "action_clients", "action_servers")
@@ -208,6 +213,20 @@ class Graph:
     def nodes_of(self, condition: str | None) -> list[tuple[str, dict[str, Any]]]:
         """Those that a condition of this label added; None: the workload's own."""
         return [(name, node) for name, node in self.nodes() if (node.get("condition") or None) == condition]
+
+
+_PAIRS = (
+    ("topic", "publishers", "subscriptions"),
+    ("service", "clients", "servers"),
+    ("action", "action_clients", "action_servers"),
+)
+
+
+def _both_ends(nodes: Sequence[Mapping[str, Any]]) -> bool:
+    def named(by: str, which: str) -> set[str]:
+        return {end[by] for node in nodes for end in node.get(which) or ()}
+
+    return any(named(by, one) & named(by, other) for by, one, other in _PAIRS)
 
 
 def _part(action: str, part: str) -> str:

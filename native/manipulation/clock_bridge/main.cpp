@@ -8,6 +8,7 @@ using messages::rosgraph_msgs::msg::Clock;
 
 int main(int argc, char** argv) {
   return program::run("perflab-clock-bridge", argc, argv, [](program::Context& context) {
+    context.reentrant();
     const program::Publisher<Clock> clock = context.publisher<Clock>("/clock_bridge", "/clock");
     context.on_message<Clock>("/clock_bridge", "/world/clock", [clock](const Clock& time, const program::Received& how) {
       clock.publish(time, how.due_ns);

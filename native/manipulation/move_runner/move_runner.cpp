@@ -180,6 +180,7 @@ class MoveRunner final : public program::Application {
     if (any<Attach>(steps_) || any<Detach>(steps_) || any<MayTouch>(steps_)) {
       scene_ = context.client<ApplyPlanningScene>(kNode, "/apply_planning_scene");
     }
+    context.reentrant();
     context.on_message<JointState>(kNode, "/joint_states",
                                    [this](const JointState& state, const program::Received& how) {
                                      monitor_.take(state, how.published_ns);

@@ -53,6 +53,7 @@ Simulator::Simulator(program::Context& context)
       step_execution_(context.times("step_execution")),
       clock_(context.publisher<messages::rosgraph_msgs::msg::Clock>("/simulator", "/world/clock")),
       clock_publisher_(context, "clock", [this](const Tick& tick) { publish_clock(tick); }) {
+  context.reentrant();
   const Positions& begin = model_->named_state(context.options().text("state", "home"));
   world_.reset(begin);
   const bool embedded = context.options().word("controller", {"embedded", "split"}, "embedded") == "embedded";

@@ -37,6 +37,7 @@ class StatePublisher final : public program::Application {
         tf_(context.publisher<TFMessage>(kNode, "/tf")),
         tf_static_(context.publisher<TFMessage>(kNode, "/tf_static")),
         description_(context.publisher<String>(kNode, "/robot_description")) {
+    context.reentrant();
     for (const Model::Frame& frame : model_->frames()) {
       auto& transforms = (frame.fixed ? tf_static_ : tf_).message().transforms;
       transforms.resize(transforms.size() + 1);
