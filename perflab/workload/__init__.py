@@ -258,14 +258,26 @@ class Ended:
     lives: tuple[Life, ...] = ()  # of each process that wrote records
     starvation: Starvation | None = None  # who starved whom by the trial's trace; None without one
     figures: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # that programs said, all values of each
+    several: Mapping[str, str] = field(default_factory=dict)  # what the trial has of these values; else their median
     times: Mapping[str, Histogram] = field(default_factory=dict)  # likewise, of all processes
     outcome: str | None = None  # that a program said first
     reason: str | None = None  # of it
 
     def passed_on(self) -> Judgement:
-        """What the programs said, as it is; of several values of a figure the median."""
-        medians = {name: statistics.median(values) for name, values in self.figures.items() if values}
-        return Judgement(figures=medians, times=self.times, outcome=self.outcome, reason=self.reason)
+        """What the programs said, as the graph declares it."""
+        figures = {
+            name: float(_SEVERAL[self.several.get(name, "median")](values))
+            for name, values in self.figures.items()
+            if values
+        }
+        return Judgement(figures=figures, times=self.times, outcome=self.outcome, reason=self.reason)
+
+
+_SEVERAL: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "median": statistics.median,
+    "sum": sum,
+    "mean": statistics.fmean,
+}
 
 
 @dataclass(frozen=True)
@@ -289,7 +301,8 @@ def _nothing(_: Ended) -> Judgement:
 
 @dataclass(frozen=True)
 class WorkloadKind(Kind["Workload"]):
-    """Makes a workload of its parameters; with what it has of its own, and `judge`, which says it of a trial."""
+    """Makes a workload of its parameters. `judge` says of a trial the figures and outcomes that the kind declares here,
+    and those that its graph declares for programs."""
 
     figures: Mapping[str, OwnFigure | OwnTimes] = field(default_factory=dict)
     outcomes: tuple[OwnOutcome, ...] = ()
@@ -351,23 +364,27 @@ class Workload:
 
     @property
     def graph(self) -> Graph:
-        """With the figures that its kind has of its own."""
+        """With the figures of its kind beside those that it declares."""
         if self.origin is None or not self.origin.kind.figures:
             return self.drawn
-        return Graph({**self.drawn.document, "own_figures": models.as_json(dict(self.origin.kind.figures))})
+        of_kind = models.as_json(dict(self.origin.kind.figures))
+        return Graph({**self.drawn.document, "own_figures": self._declared("own_figures") | of_kind})
+
+    def _declared(self, what: str) -> dict[str, Any]:
+        return self.drawn.document.get(what) or {}
 
     @property
     def own_figures(self) -> Collection[str]:
-        """The names of those that its kind has, or a graph file declares."""
-        return self.drawn.document.get("own_figures") or {} if self.origin is None else self.origin.kind.figures
+        """The names of those that its graph declares, or its kind has."""
+        of_kind: Mapping[str, object] = {} if self.origin is None else self.origin.kind.figures
+        return {*self._declared("own_figures"), *of_kind}
 
     @property
     def own_outcomes(self) -> tuple[OwnOutcome, ...]:
         """Likewise."""
-        if self.origin is not None:
-            return self.origin.kind.outcomes
-        declared = self.drawn.document.get("own_outcomes") or {}
-        return tuple(OwnOutcome(name=name, words=o["words"], of=Outcome(o["of"])) for name, o in declared.items())
+        declared = self._declared("own_outcomes").items()
+        of_graph = tuple(OwnOutcome(name=name, words=o["words"], of=Outcome(o["of"])) for name, o in declared)
+        return of_graph if self.origin is None else (*of_graph, *self.origin.kind.outcomes)
 
     @property
     def command(self) -> Command | None:
@@ -420,7 +437,16 @@ class Workload:
                 raise ValueError(f"a program says the figure {strange[0]!r}, which is not declared")
             if said.outcome is not None and said.outcome not in {own.name for own in outcomes}:
                 raise ValueError(f"a program says the outcome {said.outcome!r}, which is not declared")
-            ended = replace(ended, figures=said.figures, times=said.times, outcome=said.outcome, reason=said.reason)
+            declared = {name: figure for name, figure in self._declared("own_figures").items() if name in said.figures}
+            factors = {name: figure.get("factor", 1.0) for name, figure in declared.items()}
+            ended = replace(
+                ended,
+                figures={n: tuple(factors.get(n, 1.0) * v for v in values) for n, values in said.figures.items()},
+                several={name: figure["several"] for name, figure in declared.items() if "several" in figure},
+                times=said.times,
+                outcome=said.outcome,
+                reason=said.reason,
+            )
         found = ended.passed_on() if self.origin is None else self.origin.kind.judge(ended)
         if strange := [name for name in (*found.figures, *found.times) if name not in figures]:
             raise ValueError(f"it has no figure {strange[0]!r}")

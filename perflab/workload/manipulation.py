@@ -7,8 +7,7 @@ is to be done is a task of the catalog: a scene, and one goal or several steps.
 from __future__ import annotations
 
 import math
-import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -18,7 +17,7 @@ from perflab import catalog, native
 from perflab.errors import BadInput
 from perflab.parameters import DurationNs, Parameters, Switch
 from perflab.results.figure import OwnFigure, OwnTimes
-from perflab.results.outcome import SUCCESS, OwnOutcome
+from perflab.results.outcome import SUCCESS
 from perflab.units import NS_PER_S
 from perflab.workload import Ended, Judgement, Made, WorkloadKind, topology
 
@@ -131,7 +130,13 @@ def document(p: ManipulationParameters) -> dict[str, Any]:
         _move_group(p, scene),
         _runner(p, task, grips, changes),
     ]
-    return {"name": NAME, "limit": f"{p.limit}ns", "processes": processes}
+    return {
+        "name": NAME,
+        "limit": f"{p.limit}ns",
+        "figures": _declared_figures(),
+        "outcomes": _declared_outcomes(),
+        "processes": processes,
+    }
 
 
 # SystemDefaults of a writer: reliable, and the last message alone.
@@ -321,24 +326,10 @@ def _runner(p: ManipulationParameters, task: Mapping[str, Any], grips: bool, sce
 
 
 def judge(ended: Ended) -> Judgement:
-    """Converts what the programs say from SI units to those of the figures. Over the motions of a trial: the sum of
-    counts, the mean of successes, which is their share, and the median of all else."""
-    figures = {
-        name: _OVER_MOTIONS.get(name, statistics.median)(values) * _SCALE.get(FIGURES[name].unit, 1.0)
-        for name, values in ended.figures.items()
-    }
-    outcome, reason = ended.outcome, ended.reason
-    if outcome is None and ended.trial.outcome == SUCCESS:
-        outcome = SUCCEEDED
-    return Judgement(figures, outcome, reason, ended.times)
-
-
-_SCALE = {"ns": float(NS_PER_S), "mm": 1e3, "mrad": 1e3, "%": 100.0}
-_OVER_MOTIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
-    "late_steps": sum,
-    "overruns": sum,
-    "success": statistics.fmean,
-}
+    """As the graph declares it; a trial that no program says an outcome of came to its goal."""
+    found = ended.passed_on()
+    succeeded = found.outcome is None and ended.trial.outcome == SUCCESS
+    return replace(found, outcome=SUCCEEDED) if succeeded else found
 
 
 def _time(words: str, scale: Literal["ratio", "difference"] = "ratio") -> OwnFigure:
@@ -419,16 +410,32 @@ OUTCOMES = {
 }
 """Which check refused or failed: words of the programs (native/manipulation)."""
 
+# Programs report SI units and shares of 1: what these are in the units of the figures.
+_FACTORS = {"ns": float(NS_PER_S), "mm": 1e3, "mrad": 1e3, "%": 100.0}
+# What a trial of several motions has; of all else the median.
+_SEVERAL = {"late_steps": "sum", "overruns": "sum", "success": "mean"}
+
+
+def _declared_figures() -> dict[str, Any]:
+    """As a graph file declares them."""
+    made: dict[str, Any] = {}
+    for name, figure in FIGURES.items():
+        factor = {"factor": _FACTORS[figure.unit]} if figure.unit in _FACTORS else {}
+        several = {"several": _SEVERAL[name]} if name in _SEVERAL else {}
+        made[name] = figure.declaration | factor | several
+    return made | {name: times.declaration for name, times in TIMES.items()}
+
+
+def _declared_outcomes() -> dict[str, Any]:
+    succeeded = {SUCCEEDED: {"words": "came to its goal", "of": str(SUCCESS)}}
+    return succeeded | {name: {"words": words} for name, words in OUTCOMES.items()}
+
+
 KIND = WorkloadKind(
     NAME,
     "a Panda that plans and moves in a simulation, with the nodes of MoveIt and ros2_control",
     ManipulationParameters,
     make,
-    figures={**FIGURES, **TIMES},
-    outcomes=(
-        OwnOutcome(name=SUCCEEDED, words="came to its goal", of=SUCCESS),
-        *(OwnOutcome(name=name, words=words) for name, words in OUTCOMES.items()),
-    ),
     judge=judge,
     create_with=make,
     tried=True,

@@ -75,9 +75,15 @@ def one_line(text: str) -> str:
         (["run", "GRAPH", "--executor", "inline:2"], "only multi_threaded has a number of threads"),
         (["run", "GRAPH", "--ipc", "maybe"], "--ipc 'maybe' is not on or off"),
         (["run", "GRAPH", "--ipc", "on,on"], "--ipc 'on,on' names one twice"),
-        (["run", "GRAPH", "--ipc", "off,on"], "--ipc on changes nothing: no topic, service or action of small has both"),
+        (
+            ["run", "GRAPH", "--ipc", "off,on"],
+            "--ipc on changes nothing: no topic, service or action of small has both",
+        ),
         (["run", "GRAPH", "--pass-by", "hand"], "--pass-by 'hand' is not shared, unique or loaned"),
-        (["run", "GRAPH", "--pass-by", "loaned,unique"], "--pass-by unique changes nothing: no message of small is deliver"),
+        (
+            ["run", "GRAPH", "--pass-by", "loaned,unique"],
+            "--pass-by unique changes nothing: no message of small is deliver",
+        ),
         (["run", "GRAPH", "--service-framing", "x"], "--service-framing 'x' is not rmw_fastrtps or rmw_cyclonedds"),
         (["run", "GRAPH", "--thread", "pang.executors=RR:1"], "no process named 'pang'; there are ping, pong"),
         (["run", "GRAPH", "--thread", "executors=RR"], "there is no priority within 1..99"),
@@ -318,8 +324,8 @@ def test_every_combination_runs_and_is_a_result(perflab: Perflab, graph_file: Pa
     out = tmp_path / "run"
     variants = ["--executor", "events,multi_threaded:3", "--ipc", "off,on", "--pass-by", "unique"]
     done = perflab(
-        "run", in_one_process(graph_file), "-t", "0.2", "-s", "0.1", *variants, "--trials", "2", "--order", "as_written",
-        "-o", out,
+        "run", in_one_process(graph_file), "-t", "0.2", "-s", "0.1", *variants, "--trials", "2",
+        "--order", "as_written", "-o", out,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     asked = [(e, i) for e in ("events", "multi_threaded:3") for i in ("off", "on")]
