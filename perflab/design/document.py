@@ -244,8 +244,8 @@ class Document(_Part):
     )
     ipc: Annotated[Words, Option(Group.VARIANTS), Form("off|on|off,on", ",".join, some_of(("off", "on")))] = Field(
         ["off"],
-        description="Hand messages over within a process without the middleware; refused where no process has both ends "
-        "of a topic.",
+        description="Hand messages over within a process without the middleware; refused where no process has both "
+        "ends of a topic.",
     )
     pass_by: Annotated[Words, Option(Group.VARIANTS), Form("P[,P]", complete=some_of(choices.ways_to_pass))] = Field(
         [],
