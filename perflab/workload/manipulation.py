@@ -1,7 +1,7 @@
-"""The workload `manipulation`: a simulated arm, its controllers, a planner and who has it move (docs/manipulation.md).
+"""The workload `manipulation`: a simulated arm, its controllers, a planner and a client (docs/manipulation.md).
 
-Each process of the stack is a program of its own (native/manipulation) with ROS 2's names, types, rates and QoS. What
-is to be done is a task of the catalog: a scene, and one goal or several steps.
+Each process of the stack is a program of its own (native/manipulation) with ROS 2's names, types, rates and QoS. The
+motion is a task of the catalog: a scene, and one goal or several steps.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ARM, HAND = "/panda_arm_controller", "/panda_hand_controller"
 TRAJECTORIES, GRIPPER, MOVES = f"{ARM}/follow_joint_trajectory", f"{HAND}/gripper_cmd", "/move_action"
 SUCCEEDED = "succeeded"
 
-# What a task may say, of the runner's options; parameters of the same name stand before it.
+# The keys of a task, which are options of the runner; parameters of the same name override them.
 _OF_SCENE = frozenset({"attach", "detach", "allow", "forbid"})  # steps that change the planning scene
 _NEEDED = frozenset({"description", "scene"})
 _OF_GOAL = (
@@ -35,7 +35,7 @@ _OF_GOAL = (
     "orientation",
     "radius",
     "orientation_tolerance",
-)  # what steps have from their task where they do not say it
+)  # keys that steps take from their task unless they have them
 _TASK_KEYS = frozenset({"description", "scene", "steps", "goal", "joints", "state", "replan", *_OF_GOAL})
 
 
@@ -57,38 +57,41 @@ Point = Annotated[
 
 
 class ManipulationParameters(Parameters):
-    task: str = Field("reach", description="what is to be done, a name of the catalog: `perflab list tasks`")
-    scene: str | None = Field(None, description="another scene than the task's: a name of the catalog, or a path")
-    goal: Point | None = Field(None, description="where the flange shall go instead: x,y,z in m")
-    radius: float | None = Field(None, ge=0, le=1, description="how far from the goal it may end, in m (0.01)")
-    orientation_tolerance: float | None = Field(None, ge=0, le=4, description="about each axis, in rad (0.1)")
+    task: str = Field("reach", description="task of the catalog, see `perflab list tasks`")
+    scene: str | None = Field(None, description="scene instead of the task's: a name of the catalog, or a path")
+    goal: Point | None = Field(None, description="goal of the flange instead of the task's: x,y,z in m")
+    radius: float | None = Field(None, ge=0, le=1, description="tolerance of the goal's position, in m (0.01)")
+    orientation_tolerance: float | None = Field(None, ge=0, le=4, description="tolerance about each axis, in rad (0.1)")
     home: Switch = Field(
         True,
-        description="whether each motion begins at home; off, after two that do not count, is as the original was",
+        description="whether each motion begins at home; off, after two unmeasured motions, as in the original",
     )
-    motions: int = Field(1, ge=1, le=1_000_000, description="how often a trial does it")
-    planner: str = Field("RRTConnect", description="of OMPL, by its name")
-    attempts: int = Field(3, ge=1, le=1000, description="plans that are made at a time, of which the shortest is taken")
-    planning_time: float = Field(5.0, ge=1e-3, le=1e4, description="allowed, in s")
-    velocity_scaling: float = Field(0.5, ge=1e-3, le=1, description="of the joints' limits")
-    acceleration_scaling: float = Field(0.5, ge=1e-3, le=1, description="likewise")
+    motions: int = Field(1, ge=1, le=1_000_000, description="motions per trial")
+    planner: str = Field("RRTConnect", description="name of a planner of OMPL")
+    attempts: int = Field(
+        3, ge=1, le=1000, description="plans that are computed in parallel, of which the shortest is used"
+    )
+    planning_time: float = Field(5.0, ge=1e-3, le=1e4, description="time limit of planning, in s")
+    velocity_scaling: float = Field(0.5, ge=1e-3, le=1, description="share of the joints' velocity limits")
+    acceleration_scaling: float = Field(0.5, ge=1e-3, le=1, description="share of the joints' acceleration limits")
     controller: Literal["embedded", "split"] = Field(
         "embedded",
         description="embedded: in the simulator's thread, as gz_ros2_control; split: a controller_manager of its own",
     )
     drive: Literal["velocity", "torque"] = Field(
-        "velocity", description="velocity: the servo of gz_ros2_control; torque: of the joints"
+        "velocity", description="velocity: the servo of gz_ros2_control; torque: torque control of the joints"
     )
-    path_tolerance: float = Field(0.0, ge=0, le=10, description="of each joint on its way, in rad; 0: none")
-    goal_tolerance: float = Field(0.0, ge=0, le=10, description="of each joint at the end, in rad; 0: none")
+    path_tolerance: float = Field(0.0, ge=0, le=10, description="tolerance of each joint on the path, in rad; 0: none")
+    goal_tolerance: float = Field(0.0, ge=0, le=10, description="tolerance of each joint at the goal, in rad; 0: none")
     cancel_after: DurationNs | None = Field(
-        None, gt=0, description="motions are cancelled so long after they began, to measure how they stop"
+        None, gt=0, description="cancel each motion this long after it began, to measure how it stops"
     )
     joint_states: Literal["best_effort", "reliable"] = Field(
         "best_effort",
-        description="how move_group takes them: rmw_fastrtps makes SystemDefaults best effort, rmw_cyclonedds reliable",
+        description="reliability of move_group's subscription: SystemDefaults is best effort with rmw_fastrtps, and "
+        "reliable with rmw_cyclonedds",
     )
-    limit: DurationNs = Field("120s", gt=0, description="a trial that takes longer has failed")  # type: ignore[assignment]
+    limit: DurationNs = Field("120s", gt=0, description="a trial that takes longer fails")  # type: ignore[assignment]
 
     @model_validator(mode="after")
     def _known(self) -> ManipulationParameters:
@@ -99,7 +102,7 @@ class ManipulationParameters(Parameters):
 
 
 def tasks() -> dict[str, dict[str, Any]]:
-    """Those of the catalog by name. Raises BadInput where a file is none."""
+    """The tasks of the catalog by name. Raises BadInput if a file is not a task."""
     found = {}
     for entry in catalog.tasks():
         document = catalog.read_json(entry.path)
@@ -116,7 +119,7 @@ def make(parameters: ManipulationParameters, message_path: Sequence[str] = ()) -
 
 
 def document(p: ManipulationParameters) -> dict[str, Any]:
-    """The graph as a file would have it."""
+    """The graph, as in a graph file."""
     task = {key: value for key, value in tasks()[p.task].items() if key != "description"}
     scene = p.scene or task.pop("scene")
     task.pop("scene", None)
@@ -139,7 +142,7 @@ def document(p: ManipulationParameters) -> dict[str, Any]:
     }
 
 
-# SystemDefaults of a writer: reliable, and the last message alone.
+# SystemDefaults of a writer: reliable, with a history of 1.
 _LAST = {"depth": 1}
 _DEEP = {"depth": 100}
 _LATCHED = {"depth": 1, "durability": "transient_local"}
@@ -272,7 +275,7 @@ def _move_group(p: ManipulationParameters, scene: str) -> dict[str, Any]:
 
 
 def _with_common(task: Mapping[str, Any]) -> dict[str, Any]:
-    """The task, with what is common to the goals of its steps in each of them."""
+    """The task, with the keys that its steps share copied into each of them."""
     if "steps" not in task:
         return dict(task)
     common = {key: task[key] for key in _OF_GOAL if key in task}
@@ -322,11 +325,11 @@ def _runner(p: ManipulationParameters, task: Mapping[str, Any], grips: bool, sce
     }
 
 
-# ---- what it says of a trial ----------------------------------------------------------------------------------------
+# ---- what a trial reports --------------------------------------------------------------------------------------------
 
 
 def judge(ended: Ended) -> Judgement:
-    """As the graph declares it; a trial that no program says an outcome of came to its goal."""
+    """As the graph declares it; a successful trial for which no program reports an outcome came to its goal."""
     found = ended.passed_on()
     succeeded = found.outcome is None and ended.trial.outcome == SUCCESS
     return replace(found, outcome=SUCCEEDED) if succeeded else found
@@ -373,7 +376,7 @@ _FIGURES: Mapping[str, OwnFigure] = {
     "clock_age": _time("age of /clock at move_group"),
 }
 
-# What a report compares unless asked for others; the rest is in its tables, and can be asked for.
+# What reports compare by default; all others are in tables, and `--metric` compares them.
 _COMPARED = frozenset({"planning", "execution_overhead", "total", "success", "tip_error", "real_time_factor"})
 FIGURES = {name: replace(figure, compared=name in _COMPARED) for name, figure in _FIGURES.items()}
 
@@ -408,11 +411,11 @@ OUTCOMES = {
     "goal_missed": "the tip did not end at the goal",
     "no_result": "no result came",
 }
-"""Which check refused or failed: words of the programs (native/manipulation)."""
+"""The check that refused or failed, by the names that the programs report (native/manipulation)."""
 
-# Programs report SI units and shares of 1: what these are in the units of the figures.
+# Programs report SI units, and shares from 0 to 1: the factors to the units of the figures.
 _FACTORS = {"ns": float(NS_PER_S), "mm": 1e3, "mrad": 1e3, "%": 100.0}
-# What a trial of several motions has; of all else the median.
+# How the values of several motions are combined; all others by their median.
 _SEVERAL = {"late_steps": "sum", "overruns": "sum", "success": "mean"}
 
 
@@ -433,7 +436,7 @@ def _declared_outcomes() -> dict[str, Any]:
 
 KIND = WorkloadKind(
     NAME,
-    "a Panda that plans and moves in a simulation, with the nodes of MoveIt and ros2_control",
+    "a simulated Panda that plans and moves, with the nodes of MoveIt and ros2_control",
     ManipulationParameters,
     make,
     judge=judge,
