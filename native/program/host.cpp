@@ -165,7 +165,7 @@ json Host::take_record(Nanoseconds at_ns, bool with_times) {
 
 void Host::require_making(const char* what) const {
   if (!making_)
-    throw Failed("process " + process_.name + ": " + what + " comes too late; right would be while the application is made");
+    throw Failed("process " + process_.name + ": " + what + " comes too late; call it in the application's constructor");
 }
 
 const realtime::ThreadSettings& Host::settings_of(const std::string& thread) const {
@@ -276,7 +276,7 @@ void Host::thread_name(const std::string& name) {
 
 void Host::enter_thread(const std::string& name) {
   require_thread(name);
-  // A number may become another thread's.
+  // The kernel reuses thread ids.
   struct Registered {
     ~Registered() { realtime::forget_this_thread(); }
   };
@@ -340,7 +340,7 @@ void Host::fail(const std::string& reason) noexcept {
     const std::lock_guard lock(said_mutex_);
     if (failure_.empty()) failure_ = one_line(reason);
   } catch (const std::bad_alloc&) {
-    std::abort();  // nobody could be told
+    std::abort();  // no memory to report it
   }
   news_.notify();
 }

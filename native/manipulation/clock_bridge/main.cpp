@@ -1,5 +1,5 @@
-// perflab-clock-bridge: ros_gz_bridge's place in the stack. What the simulator says of its time (/world/clock) goes out as
-// /clock, to every node that lives by simulated time; no message is left out.
+// perflab-clock-bridge takes ros_gz_bridge's place in the stack: it republishes the simulator's time (/world/clock) on /clock,
+// for all nodes that use simulated time. It drops no message.
 #include "messages/rosgraph_msgs/msg/clock.h"
 #include "program/program.h"
 

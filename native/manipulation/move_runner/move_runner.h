@@ -1,5 +1,5 @@
-// The protocol of a trial of the arm: wait until the stack is ready, go home, see that the arm is there and stands still, have
-// a goal planned and executed, look where the tip ended; once or several times.
+// Runs a trial of the arm: waits until the stack is ready, moves home, checks that the arm is there and stands still, has a
+// goal planned and executed, and checks where the tip ended; once or several times.
 //
 // Node /benchmark_runner:
 //   action client  /move_action        moveit_msgs/action/MoveGroup
@@ -14,13 +14,13 @@
 //            [NAME, NAME] (to touch), grip: OPENING, wait: TIME
 //   home, home_state, motions, warm_ups     `home: false` with two warm-ups is the procedure of the original benchmark
 //   velocity_scaling, acceleration_scaling, attempts, planner, planning_time, workspace, replan
-//   cancel_after     the motion is cancelled so long after its execution began; that it then ends so is success
+//   cancel_after     cancels the motion this long after its execution began; a motion that ends cancelled is then a success
 //   timeout, ready_limit
 //
-// Figures, of each motion but those home and for warming up: planning_seen and execution_seen (T1 and T2 as a client sees
-// them, by when feedback and result came; those of move_group are its own), total (T4, from sending the goal to its result),
-// tip_error (from where the plan ends), success; once bring_up (from the start of this process to the first goal). Times:
-// total_times.
+// Figures of each motion except those home and of the warm-up: planning_seen and execution_seen (T1 and T2 as a client sees
+// them, by the arrival of feedback and result; move_group reports its own), total (T4, from sending the goal to its result),
+// tip_error (distance from the end of the plan), success; once bring_up (from the start of this process to the first goal).
+// Times: total_times.
 #pragma once
 
 #include <memory>
