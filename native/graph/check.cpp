@@ -204,13 +204,14 @@ class Drivers {
     }
   }
 
-  // `program`: one of the process's own drives what nothing else does.
+  // `program`: one of the process's own drives what nothing else does. A node of a condition may be silent.
   void finish(bool program) const {
     each(ends_, item_, words_.part, [&](const End& end, const Item& here) {
       const std::optional<Item>& driver = drivers_[here.index];
-      if (!driver && program) {
+      if (!driver && (program || !node_.condition.empty())) {
         if (end.frequency_hz != 0.0)
-          reporter_.fail(here, "frequency_hz of {} is {}; by its program, it is 0", end.*words_.name, end.frequency_hz);
+          reporter_.fail(here, "frequency_hz of {} is {}; of what only a program or nothing {}, it is 0", end.*words_.name,
+                         end.frequency_hz, words_.verb);
         return;
       }
       if constexpr (requires { end.sized; }) {
