@@ -57,6 +57,25 @@ Point = Annotated[
 ]
 
 
+PLANNERS = (
+    "AnytimePathShortening", "BFMT", "BITstar", "BKPIECE", "BiEST", "BiTRRT", "EST", "FMT", "InformedRRTstar", "KPIECE",
+    "LBKPIECE", "LBTRRT", "LazyPRM", "LazyPRMstar", "LazyRRT", "PDST", "PRM", "PRMstar", "ProjEST", "RRT", "RRTConnect",
+    "RRTstar", "SBL", "SPARS", "SPARStwo", "STRIDE", "TRRT",
+)  # fmt: skip
+"""Those of native/manipulation/planning/planners.cpp."""
+
+
+def _planner(value: Any) -> Any:
+    """By the plain name, of which MoveIt's configurations have others."""
+    name = str(value).removeprefix("geometric::").removesuffix("kConfigDefault")
+    if name not in PLANNERS:
+        raise ValueError(f"no planner {value!r}; there are {', '.join(PLANNERS)}")
+    return name
+
+
+Planner = Annotated[str, BeforeValidator(_planner), WithJsonSchema({"type": "string", "examples": list(PLANNERS)})]
+
+
 class ManipulationParameters(Parameters):
     task: str = Field("reach", description="what is to be done, a name of the catalog: `perflab list tasks`")
     scene: str | None = Field(None, description="another scene than the task's: a name of the catalog, or a path")
@@ -68,9 +87,16 @@ class ManipulationParameters(Parameters):
         description="whether each motion begins at home; off, after two that do not count, is as the original was",
     )
     motions: int = Field(1, ge=1, le=1_000_000, description="how often a trial does it")
-    planner: str = Field("RRTConnect", description="of OMPL, by its name")
+    planner: Planner = Field("RRTConnect", description="of OMPL, by its name: `perflab list planners`")
+    collision: Literal["mujoco", "fcl"] = Field(
+        "mujoco",
+        description="what finds collisions for the planner: mujoco, convex hulls; fcl, meshes by FCL as in MoveIt",
+    )
     attempts: int = Field(3, ge=1, le=1000, description="plans that are made at a time, of which the shortest is taken")
     planning_time: float = Field(5.0, ge=1e-3, le=1e4, description="allowed, in s")
+    warm_plans: int = Field(
+        3, ge=0, le=1000, description="repetitions of the first plan of a trial, for cold against warm"
+    )
     velocity_scaling: float = Field(0.5, ge=1e-3, le=1, description="of the joints' limits")
     acceleration_scaling: float = Field(0.5, ge=1e-3, le=1, description="likewise")
     controller: Literal["embedded", "split"] = Field(
@@ -259,7 +285,7 @@ def _move_group(p: ManipulationParameters, scene: str) -> dict[str, Any]:
     return {
         "name": "move_group",
         "program": "perflab-move-group",
-        "options": {"scene": scene},
+        "options": {"scene": scene, "collision": p.collision},
         "threads": {name: {} for name in ("move_action", "planner", "execution", "scene_publisher")},
         "executors": [_PER_CPU, {"id": 1, "kind": "single_threaded"}, {"id": 2, "kind": "single_threaded"}],
         "nodes": [node, private, clock],
@@ -292,6 +318,7 @@ def _runner(p: ManipulationParameters, task: Mapping[str, Any], grips: bool, sce
         "planner": p.planner,
         "attempts": p.attempts,
         "planning_time": p.planning_time,
+        "warm_plans": p.warm_plans,
         "velocity_scaling": p.velocity_scaling,
         "acceleration_scaling": p.acceleration_scaling,
     }
@@ -354,7 +381,9 @@ _FIGURES: Mapping[str, OwnFigure] = {
     "tip_error": OwnFigure(words="from the goal of the plan to the tip", unit="mm", scale="difference"),
     "planning_seen": _time("planning as the client sees it, by feedback"),
     "execution_seen": _time("execution as the client sees it"),
-    "bring_up": _time("from the runner's start to the first goal"),
+    "planning_cold": _time("first plan of a fresh move_group"),
+    "planning_warm": _time("the same plan again"),
+    "bring_up": _time("from the runner's start to the first plan asked for"),
     "planning_accept": _time("goal received to accepted (of T1)"),
     "planning_state_wait": _time("for a fresh state (of T1)"),
     "planning_ik": _time("inverse kinematics (of T1)"),

@@ -13,14 +13,15 @@
 //   steps    instead of one goal: a list, each with a goal as above, or attach: OBJECT, detach: OBJECT, allow or forbid:
 //            [NAME, NAME] (to touch), grip: OPENING, wait: TIME
 //   home, home_state, motions, warm_ups     `home: false` with two warm-ups is the procedure of the original benchmark
+//   warm_plans       how often the first plan, which nobody executes, is repeated
 //   velocity_scaling, acceleration_scaling, attempts, planner, planning_time, workspace, replan
 //   cancel_after     the motion is cancelled so long after its execution began; that it then ends so is success
 //   timeout, ready_limit
 //
 // Figures, of each motion but those home and for warming up: planning_seen and execution_seen (T1 and T2 as a client sees
 // them, by when feedback and result came; those of move_group are its own), total (T4, from sending the goal to its result),
-// tip_error (from where the plan ends), success; once bring_up (from the start of this process to the first goal). Times:
-// total_times.
+// tip_error (from where the plan ends), success; once bring_up (from the start of this process to the first goal that move_group
+// works on). Times: total_times.
 #pragma once
 
 #include <memory>
