@@ -206,7 +206,7 @@ def _controller_manager(p: ManipulationParameters, scene: str, grips: bool) -> d
     }
 
 
-_CONTROLLER_THREADS = ("joint_states", "dynamic_states", "arm_state")
+_CONTROLLER_THREADS = ("joint_states", "dynamic_states", "arm_state", "manager")
 
 
 def _controller_options(p: ManipulationParameters, grips: bool) -> dict[str, Any]:
@@ -231,7 +231,43 @@ def _controllers(grips: bool) -> list[dict[str, Any]]:
         "name": HAND.removeprefix("/"),
         "action_servers": [{"action": GRIPPER, "type": "control_msgs/action/GripperCommand"}],
     }
-    return [broadcaster, arm, *([hand] if grips else ())]
+    return [broadcaster, arm, *([hand] if grips else ()), _manager()]
+
+
+_MANAGER_SERVICES = {
+    "list_controllers": "ListControllers",
+    "list_controller_types": "ListControllerTypes",
+    "list_hardware_components": "ListHardwareComponents",
+    "list_hardware_interfaces": "ListHardwareInterfaces",
+    "switch_controller": "SwitchController",
+}
+_ALL: Mapping[str, Any] = {"history": "keep_all"}
+
+
+def _manager() -> dict[str, Any]:
+    """ros2_control's node of its name, with pal_statistics' topics of the loop's figures and of all interfaces."""
+    statistics = [
+        publisher
+        for topic in ("~/statistics", "~/introspection_data")
+        for publisher in (
+            _publisher(
+                f"{topic}/names", "pal_statistics_msgs/msg/StatisticsNames", {**_ALL, "durability": "transient_local"}
+            ),
+            _publisher(f"{topic}/values", "pal_statistics_msgs/msg/StatisticsValues", _ALL),
+            _publisher(f"{topic}/full", "pal_statistics_msgs/msg/Statistics", _ALL),
+        )
+    ]
+    return {
+        "name": "controller_manager",
+        "publishers": [
+            _publisher("~/activity", "controller_manager_msgs/msg/ControllerManagerActivity", _LATCHED),
+            *statistics,
+        ],
+        "servers": [
+            {"service": f"~/{name}", "type": f"controller_manager_msgs/srv/{type_}"}
+            for name, type_ in _MANAGER_SERVICES.items()
+        ],
+    }
 
 
 def _clock_bridge() -> dict[str, Any]:
