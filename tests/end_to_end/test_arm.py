@@ -107,6 +107,14 @@ def asking_the_manager() -> dict[str, Any]:
     return document
 
 
+def published(folder: Path, process: str) -> dict[str, int]:
+    """How many messages the process sent, by topic."""
+    (file,) = (folder / "run").glob(f"trials/*/processes/{process}.jsonl")
+    records = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    last = [record for record in records if record["type"] == "checkpoint"][-1]
+    return {of["topic"]: of["publish_call"]["count"] for of in last["publishers"]}
+
+
 ANSWERS = {"types": 2, "components": 1, "claimed": 7, "active": 2, "off": 1, "off_again": 0, "claimed_off": 0,
            "active_off": 1, "accepted": 0, "on": 1, "active_on": 2}  # fmt: skip
 MEASURED = ("periodicity", "total_time", "joint")
@@ -125,6 +133,9 @@ def test_the_controller_manager_says_what_there_is_and_switches_it(run: Run, tmp
     assert told["periodicity"][0] > 0
     assert told["total_time"][0] > 0
     assert told["joint"][0] == pytest.approx(-2.356, abs=0.01)  # panda_joint4 where the arm begins
+    sent = published(tmp_path, "simulator" if controller == "embedded" else "controller_manager")
+    assert sent["/controller_manager/statistics/values"] >= 200
+    assert sent["/controller_manager/statistics/full"] == 0  # nobody listens
 
 
 @pytest.mark.long

@@ -12,7 +12,8 @@ namespace srv = messages::controller_manager_msgs::srv;
 namespace pal = messages::pal_statistics_msgs::msg;
 
 const std::string kNode = "/controller_manager";
-constexpr Nanoseconds kBetweenLooks = 1'000'000;
+// How often it is looked whether the loop has done what was asked for.
+constexpr Nanoseconds kPolling = 1'000'000;
 
 // lifecycle_msgs/State.
 struct Lifecycle {
@@ -56,11 +57,13 @@ StatisticsTopics::StatisticsTopics(program::Context& context, const std::string&
 
 void StatisticsTopics::start() { names_.publish(); }
 
+bool StatisticsTopics::look() {
+  values_heard_ = values_.readers() > 0;
+  full_heard_ = full_.readers() > 0;
+  return values_heard_ || full_heard_;
+}
+
 void StatisticsTopics::publish(Nanoseconds time_ns, Nanoseconds due_ns, std::span<const double> values) {
-  if (cycles_++ % kBetweenLooks == 0) {
-    values_heard_ = values_.readers() > 0;
-    full_heard_ = full_.readers() > 0;
-  }
   if (values_heard_) {
     write_stamp(time_ns, values_.message().header.stamp);
     write_numbers(values, values_.message().values);
@@ -157,7 +160,7 @@ void ManagerNode::change(const SwitchController::Request& request, SwitchControl
   controllers_.ask(change);
   const Nanoseconds timeout_ns = read_stamp(request.timeout);
   const program::Clock clock;
-  for (const Nanoseconds from_ns = clock.now(); !controllers_.done(); program::Clock::sleep_until(clock.now() + kBetweenLooks)) {
+  for (const Nanoseconds from_ns = clock.now(); !controllers_.done(); program::Clock::sleep_until(clock.now() + kPolling)) {
     if (!stopping_.load() && (timeout_ns == 0 || clock.now() < from_ns + timeout_ns)) continue;
     response.ok = false;
     response.message = "Switch controller timed out: the control loop does not run";
@@ -190,6 +193,7 @@ void ManagerNode::write_interfaces(Interfaces& commands, Interfaces& states) con
 
 void ManagerNode::offer(Nanoseconds time_ns, Nanoseconds due_ns, std::span<const double> statistics,
                         std::span<const double> states, std::span<const double> commands) noexcept {
+  if (!heard_.load(std::memory_order_relaxed) && unheard_++ % kBetweenLooks != 0) return;  // its thread sleeps
   cycle_.time_ns = time_ns;
   cycle_.due_ns = due_ns;
   std::copy(statistics.begin(), statistics.end(), cycle_.statistics.begin());
@@ -198,6 +202,10 @@ void ManagerNode::offer(Nanoseconds time_ns, Nanoseconds due_ns, std::span<const
 }
 
 void ManagerNode::publish(const Cycle& cycle) {
+  if (!heard_.load(std::memory_order_relaxed) || ++heard_for_ % kBetweenLooks == 0) {
+    const bool statistics = statistics_.look(), introspection = introspection_.look();
+    heard_.store(statistics || introspection, std::memory_order_relaxed);
+  }
   statistics_.publish(cycle.time_ns, cycle.due_ns, cycle.statistics);
   introspection_.publish(cycle.time_ns, cycle.due_ns, cycle.interfaces);
 }

@@ -45,15 +45,14 @@ class StatisticsTopics {
  public:
   StatisticsTopics(program::Context& context, const std::string& topic, const std::vector<std::string>& names);
   void start();
-  // By one thread. What nobody listens to is not sent, as by pal_statistics.
+  // By one thread. Whether somebody listens; what nobody listens to is not sent, as by pal_statistics.
+  bool look();
   void publish(Nanoseconds time_ns, Nanoseconds due_ns, std::span<const double> values);
 
  private:
-  static constexpr std::uint32_t kBetweenLooks = 50;  // cycles until it is seen that somebody listens
   program::Publisher<messages::pal_statistics_msgs::msg::StatisticsNames> names_;
   program::Publisher<messages::pal_statistics_msgs::msg::StatisticsValues> values_;
   program::Publisher<messages::pal_statistics_msgs::msg::Statistics> full_;
-  std::uint32_t cycles_ = 0;
   bool values_heard_ = false, full_heard_ = false;
 };
 
@@ -77,6 +76,8 @@ class ManagerNode {
   using SwitchController = messages::controller_manager_msgs::srv::SwitchController;
   using HardwareInterface = messages::controller_manager_msgs::msg::HardwareInterface;
 
+  static constexpr std::uint32_t kBetweenLooks = 50;  // cycles until it is seen that somebody listens, or does so no more
+
   struct Cycle {
     Nanoseconds time_ns = 0, due_ns = 0;
     std::vector<double> statistics, interfaces;
@@ -96,7 +97,10 @@ class ManagerNode {
   const std::function<void(std::size_t)> deactivated_;
   program::Publisher<messages::controller_manager_msgs::msg::ControllerManagerActivity> activity_;
   StatisticsTopics statistics_, introspection_;
-  Cycle cycle_;  // of the control loop
+  Cycle cycle_;                // of the control loop
+  std::uint32_t unheard_ = 0;  // likewise
+  std::uint32_t heard_for_ = 0;
+  std::atomic<bool> heard_{false};
   RealtimePublisher<Cycle> publisher_;
   std::atomic<bool> stopping_{false};
 };
