@@ -116,7 +116,7 @@ def published(folder: Path, process: str) -> dict[str, int]:
 
 
 ANSWERS = {"types": 2, "components": 1, "claimed": 7, "active": 2, "off": 1, "off_again": 0, "claimed_off": 0,
-           "active_off": 1, "accepted": 0, "on": 1, "active_on": 2}  # fmt: skip
+           "active_off": 1, "accepted": 0, "on": 1, "active_on": 2, "off_moving": 1, "status": ABORTED}  # fmt: skip
 MEASURED = ("periodicity", "total_time", "joint")
 
 

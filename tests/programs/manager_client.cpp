@@ -1,5 +1,5 @@
 // A program for tests: asks /controller_manager what there is, deactivates the arm's controller, sees that it then refuses
-// goals, activates it again, and ends the trial. It says what it was answered as figures.
+// goals, activates it again, deactivates it while the arm moves, and ends the trial. It says what it was answered as figures.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -131,7 +131,25 @@ class ManagerClient final : public program::Application {
     program::GoalHandlers<FollowJointTrajectory> handlers;
     handlers.on_response = [this](bool accepted, std::int64_t) {
       context_.figure("accepted", accepted ? 1.0 : 0.0);
-      change("on", true, [this] { count_active("active_on", [this] { context_.end(); }); });
+      change("on", true, [this] { count_active("active_on", [this] { be_stopped(); }); });
+    };
+    if (!arm_.send(goal, std::move(handlers))) context_.fail("the goal was not sent");
+  }
+
+  void be_stopped() {
+    FollowJointTrajectory::Goal goal;
+    for (int joint = 1; joint <= 7; ++joint) goal.trajectory.joint_names.push_back("panda_joint" + std::to_string(joint));
+    goal.trajectory.points.resize(1);
+    goal.trajectory.points[0].positions = std::vector<double>{0.4, -0.5, 0.2, -2.0, 0.1, 1.8, 0.6};
+    goal.trajectory.points[0].time_from_start.sec = 2;
+    program::GoalHandlers<FollowJointTrajectory> handlers;
+    handlers.on_response = [this](bool accepted, std::int64_t) {
+      if (!accepted) return context_.fail("an active controller refused a goal");
+      change("off_moving", false, [] {});
+    };
+    handlers.on_result = [this](program::GoalStatus status, const FollowJointTrajectory::Result&) {
+      context_.figure("status", static_cast<double>(status));
+      context_.end();
     };
     if (!arm_.send(goal, std::move(handlers))) context_.fail("the goal was not sent");
   }

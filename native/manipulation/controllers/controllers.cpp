@@ -386,6 +386,10 @@ void Controllers::accept(program::Goal<FollowJointTrajectory> goal) {
     return;
   }
   const std::scoped_lock lock(goals_mutex_);
+  if (!set_.active(kArm)) {  // since it was accepted
+    goal.abort({});
+    return;
+  }
   open_.push_back({controller_.accept(trajectory, tolerances, start_ns), std::move(goal)});
 }
 
