@@ -250,9 +250,7 @@ def _manager() -> dict[str, Any]:
         publisher
         for topic in ("~/statistics", "~/introspection_data")
         for publisher in (
-            _publisher(
-                f"{topic}/names", "pal_statistics_msgs/msg/StatisticsNames", {**_ALL, "durability": "transient_local"}
-            ),
+            _publisher(f"{topic}/names", "pal_statistics_msgs/msg/StatisticsNames", _LATCHED),  # sent once
             _publisher(f"{topic}/values", "pal_statistics_msgs/msg/StatisticsValues", _ALL),
             _publisher(f"{topic}/full", "pal_statistics_msgs/msg/Statistics", _ALL),
         )
