@@ -81,11 +81,12 @@ def test_controllers_of_a_process_of_their_own_stop_the_arm_where_its_goal_is_ca
     assert told["stopping_distance"][0] > 0
 
 
-def asking_the_manager() -> dict[str, Any]:
+def asking_the_manager(controller: str) -> dict[str, Any]:
     """The graph with a client of /controller_manager in the place of the arm's."""
-    document = graph()
+    document = graph(controller=controller)
     client = document["processes"][-1]
-    (manager,) = (node for node in document["processes"][0]["nodes"] if node["name"] == "controller_manager")
+    nodes = (node for process in document["processes"] for node in process["nodes"])
+    (manager,) = (node for node in nodes if node["name"] == "controller_manager")
     said = ("statistics/names", "statistics/values", "introspection_data/full")
     heard = [dict(of) for of in manager["publishers"] if of["topic"].removeprefix("~/") in said]
     node = {
@@ -116,10 +117,9 @@ MEASURED = ("periodicity", "total_time", "joint")
 @pytest.mark.parametrize("controller", ["embedded", pytest.param("split", marks=pytest.mark.long)])
 def test_the_controller_manager_says_what_there_is_and_switches_it(run: Run, tmp_path: Path, controller: str) -> None:
     document = asking_the_manager()
+    document = asking_the_manager(controller)
     for name in MEASURED:
         document["figures"][name] = {"words": "what it publishes"}
-    if controller == "split":
-        split(document)
     told = figures_of(run, tmp_path, document, "cyclonedds" if controller == "embedded" else "fastdds", code=1)
     assert {name: told[name][0] for name in ANSWERS} == ANSWERS
     assert told["outcome"] == "goal_rejected"  # by the controller that was not active
