@@ -116,7 +116,6 @@ MEASURED = ("periodicity", "total_time", "joint")
 
 @pytest.mark.parametrize("controller", ["embedded", pytest.param("split", marks=pytest.mark.long)])
 def test_the_controller_manager_says_what_there_is_and_switches_it(run: Run, tmp_path: Path, controller: str) -> None:
-    document = asking_the_manager()
     document = asking_the_manager(controller)
     for name in MEASURED:
         document["figures"][name] = {"words": "what it publishes"}
