@@ -150,6 +150,16 @@ class Library::State {
     return names;
   }
 
+  // Those of the interfaces of a folder, "package/msg/", whose short name is this one: without looking at all others,
+  // as every endpoint of a graph asks for it.
+  std::vector<std::string> called(std::string_view short_name, const std::string& folder) const {
+    std::vector<std::string> names;
+    for (auto at = interfaces_.lower_bound(folder); at != interfaces_.end() && at->first.starts_with(folder); ++at) {
+      if (snake_case(last_part(at->first)) == short_name) names.push_back(at->first);
+    }
+    return names;
+  }
+
   std::string source_of(const std::string& interface_name) const {
     const auto found = interfaces_.find(interface_name);
     return found == interfaces_.end() ? "" : found->second.sources.front();
@@ -375,10 +385,7 @@ std::optional<std::string> Library::full_name(std::string_view name) const {
     if (owner && state_->knows(owner->full())) meanings.push_back(std::move(full));
   };
   if (slashes == 0) {
-    const std::string folder = std::string(kOwnPackage) + "msg/";
-    for (const std::string& known : state_->names()) {
-      if (known.starts_with(folder) && snake_case(last_part(known)) == name) meanings.push_back(known);
-    }
+    meanings = state_->called(name, std::string(kOwnPackage) + "msg/");
   } else if (slashes == 1) {
     const std::size_t slash = name.find('/');
     const std::string package(name.substr(0, slash));
