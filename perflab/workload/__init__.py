@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import statistics
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
@@ -245,6 +244,8 @@ class Ended:
 
     def passed_on(self) -> Judgement:
         """What the programs said, as it is; of several values of a figure the median."""
+        import statistics
+
         medians = {name: statistics.median(values) for name, values in self.figures.items() if values}
         return Judgement(figures=medians, times=self.times, outcome=self.outcome, reason=self.reason)
 
