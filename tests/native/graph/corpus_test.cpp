@@ -37,7 +37,7 @@ std::vector<Path> files_below(const std::vector<std::string>& folders) {
 }
 
 std::string test_name(const testing::TestParamInfo<Path>& info) {
-  std::string name = std::filesystem::relative(info.param, test::source_dir()).string();
+  std::string name = info.param.lexically_relative(test::source_dir()).string();
   std::ranges::replace_if(
       name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
   return name;
