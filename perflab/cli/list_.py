@@ -282,7 +282,8 @@ def _targets() -> list[Row]:
     return rows
 
 
-_ASKED = ("middlewares", "topologies", "messages")  # of other programs, which answer while the other lists are made
+# Of other programs, which answer while the other lists are made; those first before which least is to be imported.
+_ASKED = ("topologies", "messages", "middlewares")
 _LISTS: dict[str, Callable[[], list[Row] | Rows]] = {
     "workloads": _workloads,
     "topologies": _topologies,
