@@ -603,7 +603,8 @@ def _check_programs(experiment: Experiment) -> None:
 
 
 def _check_effect(experiment: Experiment, written: Written) -> None:
-    """Delivery within a process, and ways to pass messages there, must change something in at least one trial."""
+    """Delivery within a process, and ways to pass messages there, must change something in at least one trial. Beside
+    loans any other way is what they are compared with: copies."""
     name, treatments = experiment.workload.name, experiment.treatments
     local = [t for t in treatments if t.with_conditions.within_a_process]
     delivering = [t for t in local if t.variant.intra_process]
@@ -613,7 +614,8 @@ def _check_effect(experiment: Experiment, written: Written) -> None:
                 f"--ipc on changes nothing: no topic, service or action of {name} has both ends in one process; leave "
                 "it out"
             )
-    for passing in WITHIN:
+    loans = any(t.variant.pass_by not in (None, *WITHIN) for t in treatments)
+    for passing in () if loans else WITHIN:
         asked = [t for t in treatments if t.variant.pass_by == passing]
         effective = [t for t in asked if t in delivering or any(m.runtime == ROS for m in t.variant.middlewares)]
         if asked and not effective:
