@@ -407,6 +407,16 @@ struct NodeName {
   std::size_t executor = 0;  // which runs its callbacks
 };
 
+// A part of what threads do that no executor knows of, as traces show it: a callback. Any thread; one that is within several
+// ends the last one first.
+class Span {
+ public:
+  virtual ~Span() = default;
+  // `due_ns`: by its schedule; kUnknownTime where there is none.
+  virtual void begin(Nanoseconds due_ns) noexcept = 0;
+  virtual void end() noexcept = 0;
+};
+
 class Runtime {
  public:
   Runtime() = default;
@@ -441,6 +451,13 @@ class Runtime {
   virtual void create_timer(std::size_t executor, const TimerSettings& settings, TimerHandler& handler) = 0;
   virtual Waitable& create_waitable(std::size_t executor, const WaitableSettings& settings,
                                     WaitableHandler& handler) = 0;
+
+  // A span of a group's node; `period_ns` 0: it comes without a schedule. Null where nothing is traced, and of runtimes
+  // that leave tracing to others.
+  virtual Span* create_span(std::size_t group, const std::string& name, Nanoseconds period_ns) {
+    static_cast<void>(group), static_cast<void>(name), static_cast<void>(period_ns);
+    return nullptr;
+  }
 
   // Each once. None where the runtime does not know of others. Throws Error.
   [[nodiscard]] virtual std::vector<TypeDifference> type_differences() { return {}; }

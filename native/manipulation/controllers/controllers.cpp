@@ -77,6 +77,7 @@ Controllers::Controllers(program::Context& context, std::shared_ptr<const Model>
       controller_(settings_of(context.options(), *model_)),
       arm_node_("/" + model_->group() + "_controller"),
       snapshot_(model_->joints().size()),
+      update_(context.span(arm_node_, "update", kPeriod)),
       control_period_(context.times("control_period")),
       control_lateness_(context.times("control_lateness")),
       control_execution_(context.times("control_execution")),
@@ -166,6 +167,7 @@ void Controllers::advertise(program::Context&) {
 void Controllers::reset(std::span<const double> positions) { controller_.reset(positions); }
 
 void Controllers::cycle(const Measured& measured, Nanoseconds due_ns, Nanoseconds woken_ns) noexcept {
+  const program::Span::Open open = update_.begin(due_ns);
   controller_.update(measured.time_ns, measured.positions, measured.velocities);
   snapshot_.due_ns = due_ns;
   snapshot_.state = controller_.state();

@@ -102,6 +102,7 @@ class Controllers {
 
   // Of the control loop.
   Snapshot snapshot_;
+  program::Span update_;  // the cycle, in traces
   program::Times& control_period_;
   program::Times& control_lateness_;
   program::Times& control_execution_;

@@ -49,6 +49,23 @@ class TracedTimer final : public TimerHandler {
   const Phases phases_;
 };
 
+// A span that is told: of one with a period as of a timer, whose handle it is, of others as of a waitable.
+class TracedSpan final : public Span {
+ public:
+  TracedSpan(const perflab_ros2_tracepoints& trace, Nanoseconds period_ns) noexcept : trace_(trace), period_ns_(period_ns) {}
+
+  void begin(Nanoseconds due_ns) noexcept override {
+    if (period_ns_ > 0 && due_ns != kUnknownTime) trace_.timer_due(this, due_ns);
+    trace_.callback_start(callback(), 0);
+  }
+  void end() noexcept override { trace_.callback_end(callback()); }
+  [[nodiscard]] const void* callback() const noexcept { return &period_ns_; }
+
+ private:
+  const perflab_ros2_tracepoints& trace_;
+  const Nanoseconds period_ns_;
+};
+
 // Tells of objects as they are made. Not for the measured path.
 class DdsRuntime::Tracer {
  public:
@@ -61,6 +78,7 @@ class DdsRuntime::Tracer {
   void made(const DdsWaitable& waitable);
   // The handler to give to the executor instead.
   TimerHandler& make_timer(const TimerSettings& settings, TimerHandler& handler, TracedTimer::Phases phases);
+  Span& make_span(std::size_t group, const std::string& name, Nanoseconds period_ns);
 
  private:
   struct Node {
@@ -70,11 +88,14 @@ class DdsRuntime::Tracer {
 
   // Null for a group that was not named.
   [[nodiscard]] const Node* node_of(std::size_t group) const;
+  void made_timer(const void* handle, const void* callback, std::size_t group, const std::string& name,
+                  Nanoseconds period_ns);
   void register_callback(const void* callback, const char* what, std::size_t group, const std::string& of);
 
   const perflab_ros2_tracepoints& trace_;
   std::map<std::size_t, Node> nodes_;  // stay where they are
   std::vector<std::unique_ptr<TracedTimer>> timers_;
+  std::vector<std::unique_ptr<TracedSpan>> spans_;
 };
 
 }  // namespace perflab::runtime
