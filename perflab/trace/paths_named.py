@@ -367,9 +367,7 @@ def measure_times(wanted: Wanted, times: Mapping[str, Histogram] | None) -> Meas
     """Of times in place of a path: what the processes of a trial measured by that name. None: of no trial."""
     name = str(wanted.path.times)
     if times is None:
-        return Measured(
-            wanted, "the processes of a run measure its times, and this trace is of no trial of one"
-        )
+        return Measured(wanted, "the processes of a run measure its times, and this trace is of no trial of one")
     figures = objectives.of_times(times[name], wanted.path.deadline) if name in times else {}
     return Measured(wanted, None if figures else objectives.no_times(name, times), None, figures)
 

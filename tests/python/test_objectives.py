@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -118,7 +119,7 @@ def test_tables_say_totals_ranges_and_what_turns_the_verdict() -> None:
     cells = {column.name: column.cell(row).text for row in weighed.rows[4:] for column in weighed.columns}
     assert cells["verdict"] == "worse; better with a -50 %, a left out, b +50 %"
     assert cells["any_weights"] == "0.50 to 2.00"
-    out = Console(width=200, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    out = Console(width=200, record=True, file=io.StringIO())
     print_declared(out, weighed)
     said = out.export_text()
     assert "Weights: a 1, b 1." in said and "worse; better with a -50 %" in said

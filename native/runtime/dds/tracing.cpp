@@ -111,7 +111,7 @@ Span& DdsRuntime::Tracer::make_span(std::size_t group, const std::string& name, 
   if (period_ns > 0) {
     made_timer(&span, span.callback(), group, name, period_ns);
   } else {
-    register_callback(span.callback(), "thread", group, name);
+    register_callback(span.callback(), "span", group, name);
   }
   return span;
 }

@@ -116,8 +116,8 @@ def _weighed(rows: Sequence[Of[Measured]]) -> Table[Of[Measured]]:
     notes = ["Total: sum of weight × score / sum of the weights; smaller is better. Weights: " + _weights(rows) + "."]
     if len(columns) > 4:
         notes.append(
-            "Ratio: total / baseline's; one weight changed: its range with the weight of any one path changed by 10 or 50 %, "
-            "or the path left out; any weights: its range whatever they are. How much trials differ is in none of them."
+            "Ratio: total / baseline's; one weight changed: its range with the weight of any one path changed by 10 or "
+            "50 %, or the path left out; any weights: its range whatever they are. How much trials differ is in none."
         )
     return Table("objectives", TITLE, columns, rows, [*notes, *(f"{words}." for words in unknown)])
 

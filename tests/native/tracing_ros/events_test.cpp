@@ -206,6 +206,38 @@ INSTANTIATE_TEST_SUITE_P(, TracedService, testing::Bool(), [](const auto& info) 
   return info.param ? "intra_process" : "through_the_middleware";
 });
 
+TEST_F(Traced, ASpanIsACallbackOfItsNodeAndWithAPeriodATimer) {
+  open();
+  const Node on = node(ExecutorKind::kSingleThreaded);
+  Recorded::clear();
+  Span* const cycle = runtime().create_span(on.group, "cycle", 2'000'000);
+  Span* const plan = runtime().create_span(on.group, "plan", 0);
+  ASSERT_TRUE(cycle != nullptr && plan != nullptr);
+  const std::vector<Event> made = Recorded::all();
+  ASSERT_EQ(names(made), (Names{"rcl_timer_init", "rclcpp_timer_callback_added", "rclcpp_callback_register",
+                                "rclcpp_timer_link_node", "rclcpp_callback_register"}));
+  EXPECT_EQ(made[0].fields[1], "2000000");
+  EXPECT_EQ(made[2].fields[1], "perflab::timer(/conformance/node_0, cycle)");
+  EXPECT_EQ(made[4].fields[1], "perflab::span(/conformance/node_0, plan)");
+  start();
+  Recorded::clear();
+  cycle->begin(5'000);
+  plan->begin(kUnknownTime);
+  plan->end();
+  cycle->end();
+  const std::vector<Event> told = without_phases(Recorded::all());
+  ASSERT_EQ(names(told), (Names{"timer_due", "callback_start", "callback_start", "callback_end", "callback_end"}));
+  EXPECT_EQ(told[0].fields, (Names{made[0].fields[0], "5000"}));
+  EXPECT_EQ(told[1].fields[0], made[2].fields[0]);
+  EXPECT_EQ(told[2].fields[0], made[4].fields[0]);
+  EXPECT_EQ(told[3].fields[0], made[4].fields[0]);
+}
+
+TEST_F(Traced, WhereNothingIsTracedThereIsNoSpan) {
+  Lab::open({});
+  EXPECT_EQ(runtime().create_span(node(ExecutorKind::kSingleThreaded).group, "cycle", 2'000'000), nullptr);
+}
+
 // What is the same on every executor, however messages pass.
 // One that never sleeps would tell nothing else.
 bool tells_phases(ExecutorKind kind) { return kind != ExecutorKind::kPolling; }

@@ -164,7 +164,7 @@ def test_topics_beside_nodes_are_the_only_ones_that_messages_go_over(tmp_path: P
     s.hear("e", end, sent, 1 * MS + 700)
     s.end(500 * MS)
     with pytest.raises(
-        BadInput, match="fits 2 ways through the graph .*; name what lies between, or the topics beside"
+        BadInput, match=r"fits 2 ways through the graph .*; name what lies between, or the topics beside"
     ):
         answer(s.made, tmp_path, "paths:\n  - {name: p, nodes: [/a, /e]}\n")
     rows = named(answer(s.made, tmp_path, "paths:\n  - {name: p, nodes: [/a, /e], topics: /x}\n"))
