@@ -80,6 +80,11 @@ class MessageHandler {
  public:
   virtual ~MessageHandler() = default;
   virtual void on_message(const Delivery& delivery) noexcept = 0;
+  // Of a request or a response, for traces: of which client it is, and which of its calls. Sequence 0: of none.
+  [[nodiscard]] virtual perflab_sample_identity call_of(const Delivery& delivery) const noexcept {
+    static_cast<void>(delivery);
+    return {};
+  }
 };
 
 class TimerHandler {
@@ -240,6 +245,10 @@ class Subscription {
   virtual ~Subscription() = default;
   [[nodiscard]] virtual perflab_identity identity() const noexcept = 0;
   [[nodiscard]] virtual std::size_t matched() noexcept = 0;
+  // For traces. Of one that takes responses: the client that it is of, and that this sends a request. Of one that takes
+  // requests: that their service sends the response to this one.
+  virtual void tell_client(const perflab_identity& client) noexcept { static_cast<void>(client); }
+  virtual void tell_sent(const perflab_sample_identity& call) noexcept { static_cast<void>(call); }
 };
 
 // Services, after the manner of ROS 2: a request and a reply topic (runtime/service.h).

@@ -9,9 +9,6 @@
 #include "runtime/dds/waitable.h"
 
 namespace perflab::runtime {
-namespace {
-
-using Gid = std::array<std::uint8_t, PERFLAB_ROS2_GID_BYTES>;
 
 Gid gid_of(const perflab_identity& identity) noexcept {
   Gid gid{};
@@ -19,6 +16,8 @@ Gid gid_of(const perflab_identity& identity) noexcept {
   std::ranges::copy(identity.bytes, gid.begin());
   return gid;
 }
+
+namespace {
 
 std::size_t depth_of(const perflab_qos& qos) noexcept {
   return qos.history == PERFLAB_KEEP_LAST ? static_cast<std::size_t>(qos.depth) : 0;

@@ -1,15 +1,16 @@
 // What the `dds` runtime tells a tracer: its objects by name, its timers' callbacks, the phases of its
 // executors. Messages tell theirs where they pass (publisher.cpp, subscription.cpp, intra_process.h).
 //
-// Everything follows rclcpp 28 (ROS 2 Jazzy): which events there are, in which order, of which layer. Handles
-// are addresses of our objects and of their members, one per layer. So services and clients are told and
-// their requests and replies are not; of a service its callbacks are. Of a waitable rclcpp says nothing: it
-// tells its callbacks itself, and so do ours.
+// Everything follows rclcpp 28 (ROS 2 Jazzy), and of requests and responses rmw of ROS 2 Kilted: which events there are, in
+// which order, of which layer. Handles are addresses of our objects and of their members, one per layer. Of a service its
+// callbacks are told, of a client none. Of a waitable rclcpp says nothing: it tells its callbacks itself, and so do ours.
 //
 // All pointers to tracepoints are null where nothing is traced.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -20,6 +21,9 @@
 #include "tracing/ros/tracepoints.h"
 
 namespace perflab::runtime {
+
+using Gid = std::array<std::uint8_t, PERFLAB_ROS2_GID_BYTES>;
+[[nodiscard]] Gid gid_of(const perflab_identity& identity) noexcept;
 
 // A timer whose callbacks are told. It is itself the timer's handle.
 class TracedTimer final : public TimerHandler {
