@@ -50,6 +50,13 @@ def targets() -> list[Entry]:
     return [Entry(p.stem, p) for p in found]
 
 
+def paths() -> list[Entry]:
+    """Named paths with their objectives, by name; those of a graph's own name are what its traces are asked for."""
+    root = folder() / "paths"
+    found = sorted(p for p in root.glob("*") if p.suffix in TOPOLOGY_SUFFIXES) if root.is_dir() else []
+    return [Entry(p.stem, p) for p in found]
+
+
 def tasks() -> list[Entry]:
     """What robot arms are asked to do, by name."""
     root = folder() / "tasks"

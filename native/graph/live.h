@@ -228,6 +228,8 @@ class LiveGraph {
   // A timer of a program in the executor of a node, which calls `on_tick` with when it was due; it throws nothing.
   void add_timer(const std::string& node, const std::string& name, Nanoseconds period_ns, bool skip_missed,
                  std::function<void(Nanoseconds due_ns)> on_tick);
+  // What threads of a program do, in traces; null where nothing is traced.
+  runtime::Span* add_span(const std::string& node, const std::string& name, Nanoseconds period_ns);
 
   // Messages with an intended time after that instant count. From here on a program may publish.
   void measure_from(Nanoseconds instant);

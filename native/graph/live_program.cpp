@@ -93,4 +93,8 @@ void LiveGraph::add_timer(const std::string& node_name, const std::string& name,
               *program_timers_.back());
 }
 
+runtime::Span* LiveGraph::add_span(const std::string& node_name, const std::string& name, Nanoseconds period_ns) {
+  return runtime_.create_span(node_of(node_name).second.group, name, period_ns);
+}
+
 }  // namespace perflab::graph

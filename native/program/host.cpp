@@ -26,6 +26,8 @@ std::size_t readers_of(PublisherEnd& end) noexcept { return end.matched(); }
 bool publish(PublisherEnd& end, const void* message, Nanoseconds due_ns) noexcept {
   return end.publish_copy(message, due_ns);
 }
+void begin_span(runtime::Span& span, Nanoseconds due_ns) noexcept { span.begin(due_ns); }
+void end_span(runtime::Span& span) noexcept { span.end(); }
 bool reply(ServerRequest& request, const void* response) noexcept { return request.reply(response); }
 bool call(ClientEnd& end, const void* request, Nanoseconds due_ns, OnReply on_reply) {
   return end.call(request, due_ns, std::move(on_reply));
@@ -291,6 +293,11 @@ void Host::enter_thread(const std::string& name) {
   realtime::register_this_thread(realtime::Role::kProgram, settings_of(name));
   static thread_local const Registered registered;
   static_cast<void>(registered);
+}
+
+Span Host::span(const std::string& node, const std::string& name, Nanoseconds period_ns) {
+  require_making("a span");
+  return Span(live_.add_span(node, name, period_ns));
 }
 
 Times& Host::times(const std::string& name) {

@@ -127,6 +127,7 @@ class Host final : public Context {
   void thread(const std::string& name, std::function<void(const Running&)> function) override;
   void thread_name(const std::string& name) override;
   void enter_thread(const std::string& name) override;
+  [[nodiscard]] Span span(const std::string& node, const std::string& name, Nanoseconds period_ns) override;
   [[nodiscard]] Times& times(const std::string& name) override;
   void figure(const std::string& name, double value) override;
   void outcome(const std::string& name, const std::string& reason) override;

@@ -80,6 +80,9 @@ namespace perflab::graph {
 class PublisherEnd;
 class OpenRequest;
 }  // namespace perflab::graph
+namespace perflab::runtime {
+class Span;
+}
 
 namespace perflab::program {
 
@@ -430,6 +433,45 @@ class Application {
   virtual void stop() {}
 };
 
+// ---- traces ----------------------------------------------------------------------------------------------------------
+
+namespace detail {
+void begin_span(runtime::Span& span, Nanoseconds due_ns) noexcept;
+void end_span(runtime::Span& span) noexcept;
+}  // namespace detail
+
+// A part of what a thread of the program does, a cycle of a loop or the work on a request, as a trace shows it: a callback of
+// its node, with a period like that of a timer. What the thread publishes meanwhile comes from it. Where nothing is traced it
+// costs a branch.
+class Span {
+ public:
+  // Ends where it goes out of scope. One that is begun within another ends before that.
+  class Open {
+   public:
+    explicit Open(runtime::Span* span) noexcept : span_(span) {}
+    ~Open() {
+      if (span_ != nullptr) detail::end_span(*span_);
+    }
+    Open(const Open&) = delete;
+    Open& operator=(const Open&) = delete;
+
+   private:
+    runtime::Span* span_;
+  };
+
+  Span() = default;  // of nothing; to be assigned
+  explicit Span(runtime::Span* span) noexcept : span_(span) {}
+
+  // `due_ns`: when it was due, of one with a period.
+  [[nodiscard]] Open begin(Nanoseconds due_ns = kUnknownTime) const noexcept {
+    if (span_ != nullptr) detail::begin_span(*span_, due_ns);
+    return Open(span_);
+  }
+
+ private:
+  runtime::Span* span_ = nullptr;
+};
+
 // What a thread of the program gets.
 class Running {
  public:
@@ -529,6 +571,9 @@ class Context {
   virtual void thread_name(const std::string& name) = 0;
   // At any time, by such a thread: names it and schedules it as the graph says. Throws Unsupported if the kernel refuses.
   virtual void enter_thread(const std::string& name) = 0;
+
+  // What threads of the program do under a name, as traces show it; `period_ns` of what comes again and again, else 0.
+  [[nodiscard]] virtual Span span(const std::string& node, const std::string& name, Nanoseconds period_ns = 0) = 0;
 
   // A new recorder for the caller, under a name that the workload declares; see Times.
   [[nodiscard]] virtual Times& times(const std::string& name) = 0;

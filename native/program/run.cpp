@@ -4,6 +4,7 @@
 #include "program/config.h"
 #include "program/node.h"
 #include "program/program.h"
+#include "realtime/thread.h"
 
 namespace perflab::program {
 
@@ -15,6 +16,8 @@ int run(const std::string& name, int argc, char** argv, const Make& make) {
   return program.run(argc, argv, [&](Control& control) {
     program.options().require(!config_file.empty());
     const node::Config config = node::read_config(config_file);
+    // Whoever looks at the machine, a tracer, a profiler, top, knows the process by its name in the graph.
+    realtime::name_this_thread(config.process_name);
     if (!check) node::require_schedule(config);
     node::Node node(config, control, make);
     if (!check) node.run();

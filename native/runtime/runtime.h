@@ -80,6 +80,11 @@ class MessageHandler {
  public:
   virtual ~MessageHandler() = default;
   virtual void on_message(const Delivery& delivery) noexcept = 0;
+  // Of a request or a response, for traces: of which client it is, and which of its calls. Sequence 0: of none.
+  [[nodiscard]] virtual perflab_sample_identity call_of(const Delivery& delivery) const noexcept {
+    static_cast<void>(delivery);
+    return {};
+  }
 };
 
 class TimerHandler {
@@ -240,6 +245,10 @@ class Subscription {
   virtual ~Subscription() = default;
   [[nodiscard]] virtual perflab_identity identity() const noexcept = 0;
   [[nodiscard]] virtual std::size_t matched() noexcept = 0;
+  // For traces. Of one that takes responses: the client that it is of, and that this sends a request. Of one that takes
+  // requests: that their service sends the response to this one.
+  virtual void tell_client(const perflab_identity& client) noexcept { static_cast<void>(client); }
+  virtual void tell_sent(const perflab_sample_identity& call) noexcept { static_cast<void>(call); }
 };
 
 // Services, after the manner of ROS 2: a request and a reply topic (runtime/service.h).
@@ -407,6 +416,16 @@ struct NodeName {
   std::size_t executor = 0;  // which runs its callbacks
 };
 
+// A part of what threads do that no executor knows of, as traces show it: a callback. Any thread; one that is within several
+// ends the last one first.
+class Span {
+ public:
+  virtual ~Span() = default;
+  // `due_ns`: by its schedule; kUnknownTime where there is none.
+  virtual void begin(Nanoseconds due_ns) noexcept = 0;
+  virtual void end() noexcept = 0;
+};
+
 class Runtime {
  public:
   Runtime() = default;
@@ -441,6 +460,13 @@ class Runtime {
   virtual void create_timer(std::size_t executor, const TimerSettings& settings, TimerHandler& handler) = 0;
   virtual Waitable& create_waitable(std::size_t executor, const WaitableSettings& settings,
                                     WaitableHandler& handler) = 0;
+
+  // A span of a group's node; `period_ns` 0: it comes without a schedule. Null where nothing is traced, and of runtimes
+  // that leave tracing to others.
+  virtual Span* create_span(std::size_t group, const std::string& name, Nanoseconds period_ns) {
+    static_cast<void>(group), static_cast<void>(name), static_cast<void>(period_ns);
+    return nullptr;
+  }
 
   // Each once. None where the runtime does not know of others. Throws Error.
   [[nodiscard]] virtual std::vector<TypeDifference> type_differences() { return {}; }

@@ -60,6 +60,13 @@ std::optional<RequestId> identification(std::span<const std::uint8_t> framed) no
                    static_cast<std::int64_t>(read_number(id + sizeof(std::uint64_t), swap))};
 }
 
+// A client of rmw_cyclonedds's framing as the one of another framing is known.
+perflab_identity identity_of(std::uint64_t client) noexcept {
+  perflab_identity identity{};
+  std::memcpy(identity.bytes, &client, sizeof client);
+  return identity;
+}
+
 // The message without its identification. The scratch grows to the largest message and stays.
 std::span<const std::uint8_t> plain(std::span<const std::uint8_t> framed,
                                     std::vector<std::uint8_t>& scratch) {
@@ -121,11 +128,17 @@ ServiceClient::ServiceClient(Runtime& runtime, std::size_t executor, const Servi
   // The reply reader first: who finds the request writer finds it as well.
   replies_ = &runtime.create_subscription(executor, endpoint(settings, TopicKind::kReply, user_data), *this);
   requests_ = &runtime.create_publisher(endpoint(settings, TopicKind::kRequest, user_data));
+  replies_->tell_client(traced_as());
+}
+
+perflab_identity ServiceClient::traced_as() const noexcept {
+  return framing_ == ServiceFraming::kRmwFastrtps ? replies_->identity() : identity_of(next_.client);
 }
 
 std::size_t ServiceClient::matched() noexcept { return std::min(requests_->matched(), replies_->matched()); }
 
 bool ServiceClient::request(const Outgoing& message) noexcept {
+  replies_->tell_sent({traced_as(), next_.number});
   if (framing_ == ServiceFraming::kRmwFastrtps) {
     std::int64_t number = 0;
     if (!send_related(*requests_, {replies_->identity(), 0}, message, &number)) return false;
@@ -143,6 +156,16 @@ bool ServiceClient::request_object(const message::Codec& codec, const void* obje
   if (!encode(codec, object, encoded_)) return false;
   serialize_ns = clock_.now() - begin;
   return request({{}, encoded_, {}});
+}
+
+perflab_sample_identity ServiceClient::call_of(const Delivery& delivery) const noexcept {
+  if (framing_ == ServiceFraming::kRmwFastrtps) {
+    const perflab_identity& asker = delivery.related.writer;
+    const bool own = same(asker, replies_->identity()) || same(asker, requests_->identity());
+    return own ? perflab_sample_identity{traced_as(), delivery.related.sequence} : perflab_sample_identity{};
+  }
+  const auto id = identification(delivery.bytes);
+  return id && id->client == next_.client ? perflab_sample_identity{traced_as(), id->number} : perflab_sample_identity{};
 }
 
 void ServiceClient::on_message(const Delivery& delivery) noexcept {
@@ -163,6 +186,9 @@ void ServiceClient::on_message(const Delivery& delivery) noexcept {
 // ---- server ----
 
 bool ServiceServer::send_now(const Asker& asker, const Outgoing& message) noexcept {
+  requests_->tell_sent(framing_ == ServiceFraming::kRmwFastrtps
+                           ? asker.related
+                           : perflab_sample_identity{identity_of(asker.id.client), asker.id.number});
   return framing_ == ServiceFraming::kRmwFastrtps ? send_related(*replies_, asker.related, message)
                                                   : send_framed(*replies_, asker.id, message);
 }
@@ -231,6 +257,15 @@ ServiceServer::ServiceServer(Runtime& runtime, std::size_t executor, const Servi
 }
 
 std::size_t ServiceServer::matched() noexcept { return std::min(requests_->matched(), replies_->matched()); }
+
+perflab_sample_identity ServiceServer::call_of(const Delivery& delivery) const noexcept {
+  if (framing_ == ServiceFraming::kRmwFastrtps) {
+    const bool reader_known = !same(delivery.related.writer, {});
+    return {reader_known ? delivery.related.writer : delivery.writer, delivery.sequence};
+  }
+  const auto id = identification(delivery.bytes);
+  return id ? perflab_sample_identity{identity_of(id->client), id->number} : perflab_sample_identity{};
+}
 
 void ServiceServer::on_message(const Delivery& delivery) noexcept {
   if (framing_ == ServiceFraming::kRmwFastrtps) {

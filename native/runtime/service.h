@@ -53,6 +53,8 @@ class ServiceClient final : public Client, private MessageHandler {
 
  private:
   void on_message(const Delivery& delivery) noexcept override;
+  [[nodiscard]] perflab_sample_identity call_of(const Delivery& delivery) const noexcept override;
+  [[nodiscard]] perflab_identity traced_as() const noexcept;
 
   const ServiceFraming framing_;
   const measure::Clock& clock_;
@@ -88,6 +90,7 @@ class ServiceServer final : public Server, private MessageHandler {
   class PendingReply;
   class KeptReply;
   void on_message(const Delivery& delivery) noexcept override;
+  [[nodiscard]] perflab_sample_identity call_of(const Delivery& delivery) const noexcept override;
   bool send(const Asker& asker, const Outgoing& message) noexcept;
   bool send_now(const Asker& asker, const Outgoing& message) noexcept;
 

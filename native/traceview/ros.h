@@ -261,7 +261,7 @@ class Ros {
   void add_initialisation(const Emitted& e);
   void add_endpoint(const Emitted& e, Objects& objects, FlatMap& map, FlatMap& by_rmw);
   void add_gid(const Emitted& e, Objects& objects, const FlatMap& by_rmw);
-  void name_waitable(Object& callback) const;
+  void name_by_symbol(Object& callback) const;
   void add_owner(const Emitted& e, CallbackKind kind, std::int32_t owner);
   void add_links(const Emitted& e);
   void add_ring_buffer(const Emitted& e);

@@ -1,6 +1,11 @@
 // ROS objects: what initialises them, and what other events refer to.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
 #include "traceview/ros.h"
 
 namespace perflab::traceview {
@@ -116,16 +121,20 @@ void Ros::add_owner(const Emitted& e, CallbackKind kind, std::int32_t owner) {
   callback.owner = owner;
 }
 
-// rclcpp tells nothing of waitables. Those of perflab's graphs register "perflab::waitable(/node, name)".
-void Ros::name_waitable(Object& callback) const {
-  constexpr std::string_view kPrefix = "perflab::waitable(";
+// rclcpp tells nothing of waitables, nor of what other threads do. Those of perflab's graphs and programs register
+// "perflab::waitable(/node, name)" and "perflab::span(/node, name)".
+void Ros::name_by_symbol(Object& callback) const {
+  using Prefix = std::pair<std::string_view, CallbackKind>;
+  constexpr std::array<Prefix, 2> kPrefixes{
+      {{"perflab::waitable(", CallbackKind::waitable}, {"perflab::span(", CallbackKind::span}}};
   std::string_view said = callback.symbol;
-  if (callback.initialised || !said.starts_with(kPrefix) || !said.ends_with(')')) return;
-  said = said.substr(kPrefix.size(), said.size() - kPrefix.size() - 1);
+  const auto prefix = std::ranges::find_if(kPrefixes, [&](const Prefix& each) { return said.starts_with(each.first); });
+  if (callback.initialised || prefix == kPrefixes.end() || !said.ends_with(')')) return;
+  said = said.substr(prefix->first.size(), said.size() - prefix->first.size() - 1);
   const std::size_t comma = said.find(", ");
   if (comma == std::string_view::npos) return;
   callback.initialised = true;
-  callback.kind = CallbackKind::waitable;
+  callback.kind = prefix->second;
   callback.name = said.substr(comma + 2);
   for (std::size_t row = node_objects_.size(); row-- > 0 && callback.node == kNone;) {
     const Object& node = node_objects_[row];
@@ -239,7 +248,7 @@ void Ros::add_initialisation(const Emitted& e) {
       Object& callback = callback_to_fill(e.process, e.value(f::callback), e.now(), false);
       callback.symbol = e.text(f::symbol);
       callback.has_symbol = true;
-      name_waitable(callback);
+      name_by_symbol(callback);
       break;
     }
     case Kind::rclcpp_construct_ring_buffer:
@@ -291,7 +300,7 @@ void Ros::write_objects() {
                                                                    : service_objects_;
       owner = &owners[at(owner_row)];
     }
-    const Object& named = owner == nullptr ? o : *owner;  // a waitable says itself whose it is
+    const Object& named = owner == nullptr ? o : *owner;  // a waitable or span says itself whose it is
     callbacks.push(o.process, o.handle, o.kind, row_or_null(owner_row), row_or_null(named.node),
                    text_or_null(named.name), text_or_null(o.symbol), o.from_ns, o.to_ns);
   }

@@ -397,12 +397,12 @@ struct Scheduler::State {
     if (!row.process) row.process = directory.process(event.host, event.emitter_pid);
   }
 
-  // Programs without tracing are called as their first thread is.
+  // A process is called as its first thread is in the end: by its program, or as it called itself.
   void name_processes() {
     for (const Directory::Thread& thread : directory.threads()) {
       if (!thread.process || thread.name.empty()) continue;
       Directory::Process& process = directory.process_row(*thread.process);
-      if (process.name.empty() && process.pid == thread.tid) process.name = thread.name;
+      if (process.pid == thread.tid) process.name = thread.name;
     }
   }
 

@@ -11,10 +11,12 @@
 
 namespace perflab::traceview {
 
-enum class CallbackKind : std::uint8_t { subscription, timer, service, client, waitable, unknown };
-constexpr std::array<const char*, 6> names(CallbackKind) {
-  return {"subscription", "timer", "service", "client", "waitable", "unknown"};
+enum class CallbackKind : std::uint8_t { subscription, timer, service, client, waitable, span, unknown };
+constexpr std::array<const char*, 7> names(CallbackKind) {
+  return {"subscription", "timer", "service", "client", "waitable", "span", "unknown"};
 }
+// It has no owner, and says itself what it is and of which node.
+constexpr bool is_its_own(CallbackKind kind) { return kind == CallbackKind::waitable || kind == CallbackKind::span; }
 
 // Why a take has no publication.
 enum class TakeMatch : std::uint8_t {
@@ -118,9 +120,9 @@ struct Callbacks : Table<Callbacks> {
   Int32 process;
   UInt64 handle;
   EnumColumn<CallbackKind> kind;
-  Int32 owner;  // row of subscriptions, timers or services, as the kind says; a waitable has none
+  Int32 owner;  // row of subscriptions, timers or services, as the kind says; waitables and spans have none
   Int32 node;
-  TextColumn name;    // topic, service name, the timer's period, or the waitable's name
+  TextColumn name;    // topic, service name, the timer's period, or that of the waitable or span
   TextColumn symbol;  // demangled C++ name
   Int64 valid_from_ns, valid_to_ns;
   PERFLAB_COLUMNS(process, handle, kind, owner, node, name, symbol, valid_from_ns, valid_to_ns)

@@ -597,7 +597,7 @@ class ViewBuilder {
     const FunctionModel::Counts& f = ros.functions().counts();
     std::uint64_t without_owner = 0, without_symbol = 0;
     for (std::size_t i = 0; i < ros.callbacks.handle.size(); ++i) {
-      if (!ros.callbacks.owner.valid(i) && ros.callbacks.kind[i] != CallbackKind::waitable) ++without_owner;
+      if (!ros.callbacks.owner.valid(i) && !is_its_own(ros.callbacks.kind[i])) ++without_owner;
       if (!ros.callbacks.symbol.valid(i)) ++without_symbol;
     }
     // Objects that only run-time events or other objects name: the trace began after they did.

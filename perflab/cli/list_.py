@@ -17,6 +17,7 @@ from perflab.option import one_of
 from perflab.output import write_json
 
 if TYPE_CHECKING:
+    from perflab.catalog import Entry
     from perflab.middleware.kind import Availability, MiddlewareKind
     from perflab.registry import Kind
 
@@ -25,7 +26,7 @@ Rows = Callable[[], list[Row]]  # where other programs are being asked meanwhile
 
 WHAT = (
     "workloads", "topologies", "middlewares", "disturbances", "executors", "messages", "conditions", "observers",
-    "experiments", "targets", "tasks", "planners", "exporters",
+    "experiments", "targets", "tasks", "paths", "planners", "exporters",
 )  # fmt: skip
 
 
@@ -246,7 +247,17 @@ def _default(value: Any) -> str:
 def _experiments() -> list[Row]:
     from perflab import catalog
 
-    return [{"name": e.name, "summary": _first_comment(e.path), "path": str(e.path)} for e in catalog.experiments()]
+    return _commented(catalog.experiments())
+
+
+def _paths() -> list[Row]:
+    from perflab import catalog
+
+    return _commented(catalog.paths())
+
+
+def _commented(entries: Sequence[Entry]) -> list[Row]:
+    return [{"name": e.name, "summary": _first_comment(e.path), "path": str(e.path)} for e in entries]
 
 
 def _first_comment(path: Path) -> str:
@@ -296,6 +307,7 @@ _LISTS: dict[str, Callable[[], list[Row] | Rows]] = {
     "experiments": _experiments,
     "targets": _targets,
     "tasks": _tasks,
+    "paths": _paths,
     "planners": _planners,
     "exporters": partial(_kinds, "perflab.export"),
 }

@@ -43,6 +43,7 @@ from perflab.host import Host
 from perflab.middleware import security
 from perflab.models import as_json
 from perflab.native import Native
+from perflab.observer.tracing import Tracing
 from perflab.phases import phase
 from perflab.processes import last_words, pid_namespace, start_ticks
 from perflab.results.curve import BreakingPoint
@@ -430,7 +431,8 @@ def _one_trial(context: _Context, plan: TrialPlan, planned: Planned, run: RunDir
     # Of a command it is not known which processes it starts.
     processes = ended.file.processes.values() if plan.command is None else ()
     pids = {process.pid for process in processes if process.pid is not None}
-    told = traced.explain(directory.path, graph, plan.settings.thresholds, pids)
+    named = next((observer.paths for observer in plan.observers if isinstance(observer, Tracing)), None)
+    told = traced.explain(directory.path, graph, plan.settings.thresholds, pids, named)
     collected = collect(directory, ended.file, graph.edges(), graph.services(), context.figures)
     by_kind, stretch = _judged_by_kind(collected, experiment.workload, directory.path)
     told += traced.keep_stretch(directory.path, stretch, collected.processes, pids)

@@ -67,6 +67,12 @@ class Tracing(Observer):
         default=False, description="flight recorder: the buffers are overwritten, and written at the end"
     )
 
+    paths: str | None = Field(
+        default=None,
+        description="named paths with objectives that each trace is asked for: a paths file, or a name of the catalog; "
+        "default: those of the catalog by the workload's name",
+    )
+
     @property
     def extra(self) -> bool:
         return self.trials == "extra"
@@ -86,6 +92,10 @@ class Tracing(Observer):
 
     def check(self, host: Host, runtime: str) -> None:
         super().check(host, runtime)
+        if self.paths is not None:
+            from perflab.trace import paths_named
+
+            paths_named.find(self.paths, f"{self.name}: paths")
         try:
             check(self.settings, native.find())
         except Unavailable as error:

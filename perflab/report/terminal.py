@@ -20,7 +20,7 @@ from perflab.columns import Table
 from perflab.models import as_json
 from perflab.report.label import NO_MIDDLEWARE, labels, levels, observers
 from perflab.report.table import STYLES, print_declared, print_rows
-from perflab.report.tables import floors, key_figures, messages
+from perflab.report.tables import floors, key_figures, messages, objectives
 from perflab.report.tables import machine as machines
 from perflab.report.tables import outcomes as own_outcomes
 from perflab.report.tables.messages import Of
@@ -125,6 +125,8 @@ def _print_answers(out: Console, summary: Summary, manifest: Manifest) -> None:
     from perflab.report import answers
 
     answers.print_why(out, summary.results)
+    for table in objectives.tables(_named(summary.results)):
+        print_declared(out, table)
     if summary.executor_costs:
         from perflab.report.tables import costs
 

@@ -16,6 +16,7 @@ from typing import Any, Literal, Protocol, TypeVar
 from perflab.models import Count, Ordinal, Share
 from perflab.results.figure import Distribution, KeyFigureResult, Median
 from perflab.results.machine import Machine
+from perflab.results.objective import ObjectiveResult, PathResult
 from perflab.results.outcome import INTERRUPTED, SUCCESS, Outcome, Outcomes, OwnOutcome
 from perflab.results.phase import ALIGNED
 from perflab.units import NS_PER_S, format_duration, is_zero, level_value
@@ -662,6 +663,8 @@ class TrialFacts(TrialEnd):
     """Of a trial with the observer cpu_profile."""
     phases: Phases | None = None
     """Of a trial with the observer tracing."""
+    paths: tuple[PathResult, ...] | None = None
+    """The named paths that its trace was asked for; null where it was not traced, or asked for none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -728,6 +731,8 @@ class Result(Circumstances):
     """How threads were scheduled, as read back from the kernel in the first trial merged; null where not recorded."""
     passing: tuple[Passing, ...] | None = None
     """How the messages of each publisher went in the first trial merged; null where not recorded."""
+    objectives: Mapping[str, ObjectiveResult] = field(default_factory=dict)
+    """By measure (median, p99, max, misses), of the named paths of its trials; empty where none was traced with any."""
 
     @property
     def entering(self) -> list[Trial]:

@@ -191,6 +191,7 @@ def collect(
             "ticks_per_s": _ticks_per_s(directory, trial, accounts),
             "families": _families(directory, processes),
             "phases": traced.phases(directory.path),
+            "paths": traced.paths(directory.path),
         }
     )
     if data.outcome == SUCCESS:

@@ -10,15 +10,20 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from perflab import models
+from perflab import catalog, models
 from perflab.errors import DAMAGE, BadInput, PerflabError
 from perflab.formats.json_file import read_json
 from perflab.formats.monitor import MONITOR_FILE, MonitorReader
 from perflab.formats.records import ProcessRecords, RecordError
 from perflab.kernel import parse_cpu_list
+from perflab.results.files import read_trial
+from perflab.results.objective import PathResult
 from perflab.results.starvation import LongWait, Starvation, Stretch
 from perflab.results.trial import CpuHolder, LockWaiter, Phases, StarvedThread, Why
+from perflab.runs.rundir import TRIAL
+from perflab.statistics import histogram as hg
 from perflab.statistics.executor_costs import phases_of
+from perflab.statistics.histogram import Histogram
 from perflab.units import NS_PER_S
 
 if TYPE_CHECKING:
@@ -35,6 +40,7 @@ FILE = "why.json"
 EXECUTOR = "executor.json"
 STARVATION = "starvation.json"
 STRETCH = "stretch.json"
+PATHS = "paths.json"
 MONOTONIC = "monotonic"  # the clock of the records, as traces call it
 TOTALS_KEPT = 20  # causes that the summary has; the file has all
 AROUND = 0.03  # of a stretch, before and after it in its picture
@@ -43,15 +49,23 @@ _LOCKS = "locks"  # whether waits for locks were recorded
 _SHIFT = "monotonic_shift_ns"  # of the trace's time line; null where its clock is another one
 _PARTS = "parts"  # of every late message; `perflab trace why` tells them again, and the slowest one has its own here
 _SLOWEST = "slowest"
+_ROWS = "rows"
 
 
-def explain(directory: Path, graph: Graph, thresholds: Thresholds, pids: AbstractSet[int] = frozenset()) -> list[str]:
-    """Asks the trace of a trial, if it has one, and writes trace/why.json, trace/executor.json and
-    trace/starvation.json; what went wrong, one sentence each.
+def explain(
+    directory: Path,
+    graph: Graph,
+    thresholds: Thresholds,
+    pids: AbstractSet[int] = frozenset(),
+    paths: str | None = None,
+) -> list[str]:
+    """Asks the trace of a trial, if it has one, and writes trace/why.json, trace/executor.json, trace/starvation.json
+    and, where there are `paths` to ask for, trace/paths.json; what went wrong, one sentence each.
 
     Late is what the run calls late. Where nothing was, it is asked about the slowest hundredth of every edge.
     `pids` are the processes of the trial, where they are known: a session records whatever emits `ros2:*` on this
-    machine, and the figures are the trial's alone.
+    machine, and the figures are the trial's alone. `paths` is a paths file or a name of the catalog; None: that of the
+    graph's name, if there is one.
     """
     folder = directory / FOLDER
     if not folder.is_dir():
@@ -62,6 +76,9 @@ def explain(directory: Path, graph: Graph, thresholds: Thresholds, pids: Abstrac
         ("what executors did", EXECUTOR, lambda trace: _executor(trace, mine)),
         ("who starved whom", STARVATION, lambda trace: _starvation(trace, mine)),
     )
+    named = paths or next((entry.name for entry in catalog.paths() if entry.name == graph.name), None)
+    if named is not None:
+        questions += (("how long named paths took", PATHS, lambda trace: _paths(trace, str(named))),)
     asked = questions[0][0]
     try:
         from perflab.trace import open_trace
@@ -86,6 +103,30 @@ def _kept(directory: Path, file: str, record_of: Callable[[Json], T]) -> T | Non
         return record_of(read_json(path)) if path.is_file() else None
     except (BadInput, *DAMAGE):
         return None
+
+
+def _paths(trace: NativeTrace, named: str) -> Json:
+    from perflab.trace import paths, paths_named
+
+    found = paths.paths_of(trace, paths.Asked(paths_named.find(named), limit=0), strict=False)
+    return {_ASKED: named, _ROWS: [models.as_json(measured.result) for measured in found.measured]}
+
+
+def paths(directory: Path) -> tuple[PathResult, ...] | None:
+    """The named paths of a trial that was traced; of times in place of a path only what is asked for."""
+    return _kept(directory, PATHS, lambda document: tuple(models.read(PathResult, row) for row in document[_ROWS]))
+
+
+def times_of(path: Path) -> dict[str, Histogram] | None:
+    """The times that the processes of a trial measured, by name, for who asks its trace: `path` is the trial's folder
+    or that of its trace. None where it is no trial's."""
+    for folder in (path, path.resolve().parent):
+        try:
+            file = read_trial(read_json(folder / TRIAL))
+            return {name: hg.from_record(record) for name, record in file.own_times.items()}
+        except (BadInput, *DAMAGE):
+            continue
+    return None
 
 
 def phases(directory: Path) -> Phases | None:

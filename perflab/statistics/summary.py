@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
 from perflab.results.figure import Distribution, KeyFigureResult
+from perflab.results.objective import PathResult
 from perflab.results.outcome import FAILED, SUCCESS, Outcomes
 from perflab.results.summary import Summary
 from perflab.results.trial import (
@@ -34,7 +35,7 @@ from perflab.results.trial import (
     largest,
 )
 from perflab.statistics import histogram as hg
-from perflab.statistics import key_figures
+from perflab.statistics import key_figures, objectives
 from perflab.statistics.accounting import EDGE_HISTOGRAMS, PUBLISHER_HISTOGRAMS, Accounts, Edge, Publisher, Service
 from perflab.statistics.histogram import Histogram
 from perflab.statistics.key_figures import KeyFigure
@@ -94,7 +95,7 @@ def summarize(run: str, trials: Sequence[TrialData], planned_trials: int | None 
     return Summary(
         run=run,
         valid=bool(trials) and len(trials) == planned and all(t.outcome == SUCCESS for t in trials),
-        results=tuple(_result(group) for group in groups.values()),
+        results=objectives.with_objectives([_result(group) for group in groups.values()]),
     )
 
 
@@ -200,13 +201,21 @@ def _result(trials: Sequence[TrialData]) -> Result:
 def figures_of(t: TrialData) -> Trial:
     """One trial with all its figures."""
     return Trial(
-        **{f.name: getattr(t, f.name) for f in fields(TrialFacts)},
+        **{f.name: getattr(t, f.name) for f in fields(TrialFacts)} | {"paths": _paths(t)},
         trial=t.number,
         measured=t.measured,
         complete=t.accounts is not None and t.accounts.complete,
         **_together([t]),
         key_figures=_key_figures([t]),
     )
+
+
+def _paths(t: TrialData) -> tuple[PathResult, ...] | None:
+    """The named paths of a trial, with those that are times which its processes or observers measured."""
+    if not t.paths or not any(path.times for path in t.paths):
+        return t.paths
+    own = {name: hg.from_record(record) for name, record in t.own_times.items()}
+    return objectives.resolved(t.paths, own | dict(t.observed))
 
 
 def _together(trials: Sequence[TrialData]) -> dict[str, Any]:

@@ -31,8 +31,8 @@ _NO_TRACING = "threads of programs without tracing, and of the kernel, have no k
 _IDENTITY = (
     text("callback", "a short name that no other callback has"),
     text("node", "the node that it belongs to", _UNKNOWN_OWNER),
-    text("kind", "subscription, timer, service, client or waitable"),
-    text("name", "topic, service, waitable, or nothing", _UNKNOWN_OWNER),
+    text("kind", "subscription, timer, service, client, waitable or span"),
+    text("name", "topic, service, waitable, span, or nothing", _UNKNOWN_OWNER),
     symbol("symbol", "the function", "rclcpp_callback_register of the callback is not in the trace"),
     PROCESS,
     PID,

@@ -13,6 +13,7 @@ What is inferred is never among what is causal: a path with an inferred link is 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -21,13 +22,15 @@ from typing import Any
 import polars as pl
 
 from perflab.errors import BadInput
+from perflab.statistics.histogram import Histogram
+from perflab.statistics.objectives import CONFIDENCE, MEASURES, changed_totals
 from perflab.trace import paths_named as named
 from perflab.trace.answer import Answer, Section, notes_of
 from perflab.trace.columns import Column, Table, because, count, distribution, flag, number, percent, text, time
 from perflab.trace.flow import CAUSAL, DECLARED, INFERRED, NOT_JUDGED, REASONS, Flow, Followed, Route, flow_of, found
 from perflab.trace.messages import Leg
 from perflab.trace.names import HOST, PID, PROCESS
-from perflab.trace.paths_named import CONFIDENCE, MEASURES, Measured, Objective, Wanted
+from perflab.trace.paths_named import TIMES, Measured, Objective, Wanted
 from perflab.trace.quality import quality_of
 from perflab.trace.quantiles import MAX_AT, columns_of, describe, quantile
 from perflab.trace.scope import EVERYTHING, Scope
@@ -208,7 +211,11 @@ NAMED = Table(
     "Named paths",
     (
         text("name", "its name in the file"),
-        *because(_UNMEASURED, text("route", "the callbacks and topics that it goes through"), _LINK),
+        *because(
+            _UNMEASURED,
+            text("route", "the callbacks and topics that it goes through, or the times in place of them"),
+            text("link", f"{CAUSAL}, {DECLARED} or {INFERRED}; {TIMES}: the processes of the run measured it"),
+        ),
         time("deadline", "the longest latency that is no miss", "the file gives none"),
         number("weight", "its weight in the objectives", "the file gives no deadline"),
         text("since", "what the latency begins with"),
@@ -232,6 +239,7 @@ NAMED = Table(
         *distribution("latency", _FROM_TO, named.STATISTICS, f"no instance arrived; or {_UNMEASURED}"),
         number("median_of_deadline", "p50 / deadline", f"{_NO_DEADLINE}; or fewer than 2 instances arrived"),
         number("p99_of_deadline", "p99 / deadline", f"{_NO_DEADLINE}; or fewer than 100 instances arrived"),
+        number("max_of_deadline", "largest latency / deadline", f"{_NO_DEADLINE}; or no instance arrived"),
         text("reason", "why it was not measured", "the path was measured"),
     ),
     shown=(
@@ -331,8 +339,9 @@ class Asked:
     source: str | None = None  # node or topic, or a pattern
     sink: str | None = None
     inferred: bool = False
-    limit: int | None = LARGEST
+    limit: int | None = LARGEST  # of those that are found; 0: only named ones are asked for
     scope: Scope = EVERYTHING  # paths through these nodes and topics; instances that begin in its stretch
+    times: Mapping[str, Histogram] | None = None  # that the processes of the trial measured; None: of no trial
 
 
 @dataclass(frozen=True)
@@ -425,19 +434,19 @@ def paths_of(trace: Source, asked: Asked, *, strict: bool = True) -> Paths:
     flow = everything.select(pl.col("link") != INFERRED)
     measured = []
     for path in asked.wanted:
+        if path.path.times is not None:
+            measured.append(named.measure_times(path, asked.times))
+            continue
         error = named.name_error(path, everything)
         if error is not None and strict:
             raise BadInput(": ".join(error))
         if error is not None:
             measured.append(Measured(path, error[1].partition(";")[0]))
-        elif (route := named.the_route(path, everything)) is not None:
-            measured.append(named.measure(path, route.follow(asked.scope)))
         else:
-            why = "no message can go this way: no publisher and subscription of the trace join it"
-            measured.append(Measured(path, why))
-    discovered = [found(flow)]
-    routes = list(discovered[0].routes)
-    if asked.inferred:
+            measured.append(_measured(path, everything, asked.scope, strict=strict))
+    discovered = [found(flow)] if asked.limit != 0 else []
+    routes = [route for each in discovered for route in each.routes]
+    if asked.inferred and discovered:
         discovered.append(found(everything))
         routes += [route for route in discovered[1].routes if route.link == INFERRED]
     routes = _between(routes, asked)
@@ -455,6 +464,18 @@ def paths_of(trace: Source, asked: Asked, *, strict: bool = True) -> Paths:
         without_topic=topics.null_count(),
         scope=asked.scope,
     )
+
+
+def _measured(path: Wanted, flow: Flow, scope: Scope, *, strict: bool) -> Measured:
+    try:
+        route = named.the_route(path, flow)
+    except BadInput as error:
+        if strict:
+            raise
+        return Measured(path, str(error))
+    if route is None:
+        return Measured(path, "no message can go this way: no publisher and subscription of the trace join it")
+    return named.measure(path, route.follow(scope))
 
 
 def _between(routes: list[Route], asked: Asked) -> list[Route]:
@@ -681,7 +702,7 @@ def _objectives(p: Paths, baseline: Paths | None) -> tuple[Section, Section]:
             reasons.append(beside.reason and f"baseline: {beside.reason}")
         rows.append(row | {"reason": "; ".join(reason for reason in reasons if reason) or None})
         for i, path in enumerate(objective.paths):
-            for change, weight, value in named.changed_totals(objective.scores, objective.weights, i):
+            for change, weight, value in changed_totals(objective.scores, objective.weights, i):
                 shift = None if value is None or not whole else 100.0 * (value - whole) / whole
                 changes.append((measure, path.wanted.name, objective.scores[i], change, weight, value, shift))
     table = OBJECTIVE if baseline is not None else OBJECTIVE.without("baseline_total", "ratio")

@@ -15,7 +15,7 @@ belongs to unknown.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -27,25 +27,22 @@ from perflab.errors import BadInput, instead, one_line
 from perflab.formats import yaml_file
 from perflab.formats.yaml_file import Location, YamlFile
 from perflab.parameters import DurationNs
-from perflab.statistics.proportion import wilson
+from perflab.results.objective import PathResult
+from perflab.statistics import objectives
+from perflab.statistics.histogram import Histogram
+from perflab.statistics.objectives import MEASURES, total
 from perflab.trace import names
 from perflab.trace.flow import INFERRED, NOT_JUDGED, Flow, Followed, Route
 from perflab.trace.quantiles import describe
 from perflab.validation import plain_schema, what_is_wrong
 
 MAX_PATHS = 1000
-CONFIDENCE = 0.95
 MAX_ROUTES = 20
 MAX_SEARCH = 200_000  # steps of a search
-CHANGES = (-50, -10, 10, 50)  # of a weight, in per cent
-# What is summed up, and how many instances it needs.
-MEASURES = {
-    "median": ("median latency / deadline", "2 instances"),
-    "p99": ("p99 latency / deadline", "100 instances"),
-    "misses": ("share of misses", "an instance"),
-}
 STATISTICS = ("min", "p50", "p90", "p99", "p99_9", "max", "mean")
 _STOPPED = ("not_published", "not_used")
+_OF_ROUTES = frozenset({"nodes", "topics", "since", "until", "may_stop"})  # keys of a path with a way
+TIMES = "times"  # link of what is no path of the trace: times that the processes of a run measured
 
 
 # Files ----------------------------------------------------------------------------------------------------------------
@@ -70,12 +67,17 @@ class _Part(BaseModel):
 
 
 class NamedPath(_Part):
-    """A way through the system. It has either nodes or topics."""
+    """A way through the system. It has nodes, topics or both; or times in place of a way."""
 
     name: Name = Field(description="what it is called; no other path of the file is called so")
     nodes: Names | None = Field(None, description="nodes in order, with their namespaces; others may lie between")
     topics: Names | None = Field(
-        None, description="topics in order: from the callback that publishes the first to the one that takes the last"
+        None,
+        description="topics in order: from the callback that publishes the first to the one that takes the last; "
+        "beside nodes: the only topics that messages go over",
+    )
+    times: Name | None = Field(
+        None, description="times that the processes of a run measure, by their name: control_execution, planning_times"
     )
     deadline: DurationNs | None = Field(None, gt=0, description="longest latency that is no miss, e.g. 10ms")
     weight: float | None = Field(
@@ -108,7 +110,7 @@ class Wanted:
 
     @property
     def names(self) -> list[str]:
-        """Its nodes or its topics."""
+        """Its nodes, else its topics, in order."""
         return self.path.nodes or self.path.topics or []
 
     @property
@@ -121,9 +123,22 @@ class Wanted:
         return self.file.where("paths", self.place, *location)
 
 
-def read(path: Path) -> tuple[Wanted, ...]:
+def find(word: str | Path, option: str = "--paths") -> tuple[Wanted, ...]:
+    """The paths in a file, or those of this name in the catalog. Raises BadInput, which names `option`."""
+    from perflab import catalog
+
+    known = {entry.name: entry.path for entry in catalog.paths()}
+    path = Path(word)
+    if path.name == str(word) and not path.suffix and not path.exists():
+        if str(word) not in known:
+            raise BadInput(f"{option} {str(word)!r} is neither a file nor one of the catalog: {', '.join(known)}")
+        path = known[str(word)]
+    return read(path, option)
+
+
+def read(path: Path, option: str = "--paths") -> tuple[Wanted, ...]:
     """The paths of a file. Raises BadInput."""
-    file = yaml_file.read(path, "a paths file", "--paths")
+    file = yaml_file.read(path, "a paths file", option)
     if file.document is None:
         raise BadInput(f"{path} is empty")
     if not isinstance(file.document, dict):
@@ -153,9 +168,13 @@ def _check(wanted: tuple[Wanted, ...]) -> None:
         if (first := seen.setdefault(path.name, path)) is not path:
             where = first.where("name").rpartition(":")[2]
             raise BadInput(f"{path.where('name')}: there is a path {path.name!r} already, on line {where}")
-        if (path.path.nodes is None) == (path.path.topics is None):
-            which = "has both nodes and topics; give" if path.path.nodes is not None else "needs"
-            raise BadInput(f"{path.where()}: path {path.name!r} {which} either nodes or topics")
+        if not path.names and path.path.times is None:
+            raise BadInput(f"{path.where()}: path {path.name!r} needs nodes, topics or times")
+        if path.path.times is not None and (strange := _OF_ROUTES.intersection(path.path.model_fields_set)):
+            key = min(strange)
+            raise BadInput(
+                f"{path.where(key)}: path {path.name!r} has times, which {key} says nothing of; leave one out"
+            )
         if path.path.nodes is not None and len(path.path.nodes) < 2:
             raise BadInput(f"{path.where('nodes')}: a path of nodes has a first and a last one")
         if path.path.weight is not None and path.path.deadline is None:
@@ -177,7 +196,9 @@ def _complaint(file: YamlFile, error: ValidationError) -> BadInput:
     if first["type"] == "greater_than":
         return BadInput(f"{where}: {key} {given} must be more than 0")
     if first["type"] in ("model_type", "dict_type"):
-        return BadInput(f"{where}: a path is a mapping with name, nodes or topics, deadline and weight, not {given!r}")
+        return BadInput(
+            f"{where}: a path is a mapping with name, nodes, topics or times, deadline and weight, not {given!r}"
+        )
     if (said := what_is_wrong(first)) is not None:
         return BadInput(f"{where}: {key}: {said}")
     message = one_line(str(first["msg"]).removeprefix("Value error, "))
@@ -194,10 +215,10 @@ def unknown_name(what: str, name: str, known: Sequence[str]) -> str:
 
 def name_error(path: Wanted, flow: Flow) -> tuple[str, str] | None:
     """Where the file has a name that is not in the trace, and what is wrong with it."""
-    key, known = ("nodes", flow.nodes) if path.path.nodes is not None else ("topics", flow.topics)
-    for place, name in enumerate(path.names):
-        if not any(fnmatchcase(each, name) for each in known):
-            return path.where(key, place), unknown_name(key[:-1], name, known)
+    for key, asked, known in (("nodes", path.path.nodes, flow.nodes), ("topics", path.path.topics, flow.topics)):
+        for place, name in enumerate(asked or ()):
+            if not any(fnmatchcase(each, name) for each in known):
+                return path.where(key, place), unknown_name(key[:-1], name, known)
     return None
 
 
@@ -217,16 +238,18 @@ def the_route(path: Wanted, flow: Flow) -> Route | None:
         more = "; …" if len(routes) > 3 else ""
         raise BadInput(
             f"{path.where()}: path {path.name!r} fits {many} ways through the graph ({shown}{more}); name what lies"
-            " between, or the topics"
+            " between, or the topics beside the nodes"
         )
     return routes[0] if routes else None
 
 
 def _search(path: Wanted, edges: Sequence[dict[str, Any]], flow: Flow) -> Iterator[Route]:
     by_nodes, patterns = path.path.nodes is not None, path.names
+    only = path.path.topics if by_nodes else None
     out: dict[int, list[dict[str, Any]]] = {}
     for edge in edges:
-        out.setdefault(edge["from_vertex"], []).append(edge)
+        if only is None or any(fnmatchcase(edge["topic"], topic) for topic in only):
+            out.setdefault(edge["from_vertex"], []).append(edge)
 
     def fits(name: str | None, place: int) -> bool:
         return name is not None and fnmatchcase(name, patterns[place])
@@ -271,7 +294,8 @@ def _search(path: Wanted, edges: Sequence[dict[str, Any]], flow: Flow) -> Iterat
 
 @dataclass(frozen=True)
 class Measured:
-    """A named path in one trace. `reason` says why it was not measured; then it has no figures."""
+    """A named path in one trace, or times in place of one. `reason` says why it was not measured; then it has no
+    figures."""
 
     wanted: Wanted
     reason: str | None = None
@@ -283,17 +307,27 @@ class Measured:
         """Of perflab.trace.paths.NAMED."""
         path, followed = self.wanted.path, self.followed
         route = {} if followed is None else {"route": followed.route.name, "link": followed.route.link}
+        if path.times is not None and self.reason is None:
+            route = {"route": f"times {path.times}", "link": TIMES}
         told = {"name": self.wanted.name, "weight": self.wanted.weight, "since": path.since, "until": path.until}
         figures = {name: value for name, value in self.figures.items() if name != "latency_n"}
-        set_out = None if followed is None else followed.set_out
+        set_out = self.figures.get("judged") if followed is None else followed.set_out
         return {**told, "deadline_ns": path.deadline, **route, "set_out": set_out, "reason": self.reason, **figures}
+
+    @property
+    def result(self) -> PathResult:
+        """As the results of a trial have it."""
+        row, path = self.row, self.wanted.path
+        known = [f.name for f in fields(PathResult) if f.name not in ("times", "scores")]
+        figures: dict[str, Any] = {name: row.get(name) for name in known}
+        if path.times is None:
+            return PathResult(**figures, scores=objectives.scores(self.figures))
+        # Its times are not in the trace.
+        return PathResult(name=self.wanted.name, deadline_ns=path.deadline, weight=self.wanted.weight, times=path.times)
 
     def score(self, measure: str) -> float | None:
         """By a measure of MEASURES; dimensionless, smaller is better."""
-        if measure == "misses":
-            return self.figures["misses"] / self.figures["judged"] if "misses" in self.figures else None
-        score: float | None = self.figures.get(f"{measure}_of_deadline")
-        return score
+        return objectives.scores(self.figures)[measure]
 
 
 def measure(wanted: Wanted, followed: Followed) -> Measured:
@@ -326,15 +360,17 @@ def measure(wanted: Wanted, followed: Followed) -> Measured:
     }  # fmt: skip
     if deadline is not None:
         late = latency.filter(pl.col("latency") > deadline).height
-        ends = [100.0 * end for end in wilson(late + never, judged, CONFIDENCE) or ()]
-        p50, p99 = figures["latency_p50_ns"], figures["latency_p99_ns"]
-        figures |= {
-            "late": late, "misses": late + never, "misses_percent": 100.0 * (late + never) / judged,
-            **dict(zip(("misses_low_percent", "misses_high_percent"), ends, strict=True)),
-            "median_of_deadline": None if p50 is None else p50 / deadline,
-            "p99_of_deadline": None if p99 is None else p99 / deadline,
-        }  # fmt: skip
+        figures |= objectives.misses(late, never, judged) | objectives.of_deadline(figures, deadline)
     return Measured(wanted, None, followed, figures)
+
+
+def measure_times(wanted: Wanted, times: Mapping[str, Histogram] | None) -> Measured:
+    """Of times in place of a path: what the processes of a trial measured by that name. None: of no trial."""
+    name = str(wanted.path.times)
+    if times is None:
+        return Measured(wanted, "the processes of a run measure its times, and this trace is of no trial of one")
+    figures = objectives.of_times(times[name], wanted.path.deadline) if name in times else {}
+    return Measured(wanted, None if figures else objectives.no_times(name, times), None, figures)
 
 
 # Objectives -----------------------------------------------------------------------------------------------------------
@@ -363,22 +399,3 @@ class Objective:
             needs = f"{measure} needs {MEASURES[measure][1]} that arrived"
             reason = f"{unknown.wanted.name}: {needs}, and there {'is' if n == 1 else 'are'} {n}"
         return cls(paths, scores, weights, total(scores, weights), reason)
-
-
-def total(scores: Sequence[float | None], weights: Sequence[float]) -> float | None:
-    """The weighted mean; None where any is unknown."""
-    known = [s for s in scores if s is not None]
-    if len(known) < len(scores) or not known:
-        return None
-    return sum(s * w for s, w in zip(known, weights, strict=True)) / sum(weights)
-
-
-def changed_totals(
-    scores: Sequence[float | None], weights: Sequence[float], place: int
-) -> Iterator[tuple[str, float | None, float | None]]:
-    """What becomes of the total where the weight of one path changes: the change, the new weight, the new total."""
-    for percent in CHANGES:
-        new = [*weights[:place], weights[place] * (1 + percent / 100), *weights[place + 1 :]]
-        yield f"{percent:+d} %", new[place], total(scores, new)
-    rest = [*scores[:place], *scores[place + 1 :]]
-    yield "left out", None, total(rest, [*weights[:place], *weights[place + 1 :]])

@@ -81,8 +81,8 @@ def and_reads(more: Reads) -> Reads:
     return {table: (*READS.get(table, ()), *more.get(table, ())) for table in (*READS, *more)}
 
 
-# Whether it is known whose a callback is; a waitable's is its own.
-_OWNED = pl.col("owner").is_not_null() | (pl.col("kind").cast(pl.String) == "waitable")
+# Whether it is known whose a callback is; those of waitables and spans are their own.
+_OWNED = pl.col("owner").is_not_null() | pl.col("kind").cast(pl.String).is_in(["waitable", "span"])
 
 COVERAGE = Table(
     "coverage",

@@ -448,6 +448,7 @@ TIMES: Mapping[str, OwnTimes] = {
     "control_lateness": OwnTimes(words="control loop after it was due (T3)", drawn=True, floor="cyclictest"),
     "control_execution": OwnTimes(words="work of a control cycle (T3)"),
     "step_execution": OwnTimes(words="work of a step of the simulation (T5)"),
+    "collision_check": OwnTimes(words="whether a motion touches anything"),
     "planning_times": OwnTimes(words="planning of each motion (T1)"),
     "execution_times": OwnTimes(words="execution of each motion (T2)"),
     "total_times": OwnTimes(words="goal to result of each motion (T4)"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import time
@@ -70,6 +71,41 @@ def test_it_goes_home_and_to_its_goal_twenty_times(run: Run, tmp_path: Path, mid
     assert value(result, "success") == 100
     assert value(result, "tip_error") < 1.0
     assert result["key_figures"]["total_times"]["of_ns"]["count"] == 20
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_a_traced_trial_tells_its_paths_its_loops_and_who_is_who(run: Run, tmp_path: Path) -> None:
+    """Named paths and objectives beside a baseline; loops and the work on goals as callbacks of nodes; processes by
+    their names in the graph."""
+    out = tmp_path / "run"
+    options = (
+        "--condition",
+        "cpu_load:workers=1,load=20",
+        "--observer",
+        "tracing:scheduler=none,trials=all,contexts=vpid,vtid,procname",
+    )
+    done = run("run", "manipulation:motions=2", *options, "--observer-control", "off", "--trials", "1", "-o", out)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Named paths of traced trials" in done.stdout and "Objectives" in done.stdout
+    baseline, loaded = results_of(out)
+    paths = {path["name"]: path for path in loaded["trials_detail"][0]["paths"]}
+    assert {name: path["reason"] for name, path in paths.items()} == dict.fromkeys(paths)
+    assert paths["control"]["judged"] > 500 and paths["planning"]["judged"] == 2 and paths["feedback"]["judged"] > 500
+    for measure in ("median", "max", "misses"):
+        found = loaded["objectives"][measure]
+        assert found["baseline_total"] == baseline["objectives"][measure]["total"]
+        assert found["verdict"] in ("worse", "better", "same")
+        assert found["least"] is None or found["least"] <= found["ratio"] <= (found["most"] or math.inf)
+    (trace,) = out.glob("trials/*cpu_load/trace")
+    asked = run("trace", "callbacks", trace, "--json")
+    callbacks = {row["callback"]: row for row in json.loads(asked.stdout)["callbacks"]["rows"]}
+    assert {"/panda_arm_controller timer 2 ms", "/simulator timer 1 ms", "/move_group span plan"} <= set(callbacks)
+    processes = {row["process"] for row in callbacks.values()}
+    assert {"simulator", "move_group", "clock_bridge", "benchmark_runne", "robot_state_pub"} <= processes
+    asked = run("trace", "paths", trace, "--paths", "manipulation", "--json")
+    named = {row["name"]: row for row in json.loads(asked.stdout)["named"]["rows"]}
+    assert {name: row["judged"] for name, row in named.items()} == {n: p["judged"] for n, p in paths.items()}
 
 
 @pytest.mark.long

@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -166,7 +166,7 @@ def test_a_trace_says_what_the_process_measured(
         same_edges_as_measured(handled, final)
         due_times_are_those_of_the_schedule(trace, own)
         threads_have_phases(trace, executor)
-        assert trace.facts["tracetools_versions"] == ["8.2.2+perflab"]
+        assert trace.facts["tracetools_versions"] == ["8.5.0+perflab"]
 
 
 def due_times_are_those_of_the_schedule(trace: NativeTrace, own: list[Json]) -> None:
@@ -266,7 +266,7 @@ def test_no_initialisation_is_lost_however_soon_it_comes(lttng: dict[str, str], 
         with domain.hold() as number, recording(lttng, output):
             together([configured(tmp_path, number, graph, name) for name in names], lttng, "--check")
         with NativeTrace([output]) as trace:
-            assert trace.table("processes")["tracetools_version"].to_list() == ["8.2.2+perflab"] * len(names)
+            assert trace.table("processes")["tracetools_version"].to_list() == ["8.5.0+perflab"] * len(names)
             for table, expected in wanted.items():
                 frame = trace.table(table)
                 assert sorted(frame[column[table]].to_list()) == sorted(expected), (repetition, table)
@@ -276,7 +276,9 @@ def test_no_initialisation_is_lost_however_soon_it_comes(lttng: dict[str, str], 
 
 @pytest.mark.native
 @pytest.mark.parametrize("intra_process", [False, True], ids=["dds", "ipc"])
-def test_services_are_known_by_their_callbacks(lttng: dict[str, str], tmp_path: Path, intra_process: bool) -> None:
+def test_of_a_service_each_call_is_known_with_its_callback(
+    lttng: dict[str, str], tmp_path: Path, intra_process: bool
+) -> None:
     (tmp_path / "graph.yaml").write_text(SERVICE)
     graph = graph_of(tmp_path / "graph.yaml")
     with domain.hold() as number, recording(lttng, tmp_path / "trace"):
@@ -293,8 +295,18 @@ def test_services_are_known_by_their_callbacks(lttng: dict[str, str], tmp_path: 
         assert instances.height == requests["sent"] + requests["warmup_sent"]
         assert ((instances["end_ns"] - instances["start_ns"]) >= 1_000_000).all()
         assert set(instances["intra_process"]) == {False}
-        # What services write and take has no events in Jazzy, and the answers say so.
-        assert "tracetools 8.2.2+perflab records no requests" in str(quality.service_reason(trace.facts))
+        assert quality.service_reason(trace.facts) is None
+        calls = trace.table("service_calls")
+        assert calls.height == instances.height
+        assert calls["sequence_number"].to_list() == list(range(1, calls.height + 1))
+        handled = trace.table("callback_instances")[calls["callback_instance"].to_list()]
+        assert (handled["callback"] == row).all()
+        course = (
+            calls["send_request_ns"], calls["take_request_ns"], handled["start_ns"], calls["send_response_ns"],
+            handled["end_ns"],
+        )  # fmt: skip
+        assert all((before <= after).all() for before, after in pairwise(course))
+        assert (calls["take_response_ns"] >= calls["send_response_ns"]).all()
         for table in ("takes", "publications", "intra_deliveries"):
             assert trace.table(table).height == 0
 
@@ -481,7 +493,7 @@ def event(*fields: str) -> list[tuple[str, str]]:
     return [(name, kind or "u64x") for name, _, kind in pairs]
 
 
-# tracetools 8.2.
+# tracetools 8.2, and 8.5 of calls.
 _ENDPOINT = ("topic_name:text", "queue_depth:u64")
 JAZZY = {
     "ros2:rcl_init": event("context_handle", "version:text"),
@@ -502,6 +514,17 @@ JAZZY = {
     "ros2:rcl_service_init": event("service_handle", "node_handle", "rmw_service_handle", "service_name:text"),
     "ros2:rclcpp_service_callback_added": event("service_handle", "callback"),
     "ros2:rcl_client_init": event("client_handle", "node_handle", "rmw_client_handle", "service_name:text"),
+    "ros2:rmw_client_init": event("rmw_client_handle", "gid:u8[24]"),
+    "ros2:rmw_send_request": event("rmw_client_handle", "request", "sequence_number:i64"),
+    "ros2:rmw_take_request": event(
+        "rmw_service_handle", "request", "client_gid:u8[24]", "sequence_number:i64", "taken:i32"
+    ),
+    "ros2:rmw_send_response": event(
+        "rmw_service_handle", "response", "client_gid:u8[24]", "sequence_number:i64", "timestamp:i64"
+    ),
+    "ros2:rmw_take_response": event(
+        "rmw_client_handle", "response", "sequence_number:i64", "source_timestamp:i64", "taken:i32"
+    ),
     "ros2:rcl_timer_init": event("timer_handle", "period:i64"),
     "ros2:rclcpp_timer_callback_added": event("timer_handle", "callback"),
     "ros2:rclcpp_timer_link_node": event("timer_handle", "node_handle"),

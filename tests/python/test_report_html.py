@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_experiment import Effect, Made, result, trial, with_findings, write_run
+from made_experiment import Effect, Made, read_results, result, trial, with_findings, write_run
 from made_run import MadeTrial, Stream, arrivals, make_run
 
+from perflab import models
 from perflab import page as pages
 from perflab.errors import BadInput
 from perflab.host import Host
@@ -21,6 +22,7 @@ from perflab.report.run_page.page import markdown, report
 from perflab.report.runs import open_all
 from perflab.results.curve import Bounds, BreakingPoint, Curve, CurveLevel, CurveMetric, Knee, LeftOutTrials, LevelTried
 from perflab.results.figure import Median
+from perflab.statistics.objectives import with_objectives
 
 Json = dict[str, Any]
 
@@ -447,6 +449,22 @@ def test_why_messages_were_late_is_told_with_its_causes(tmp_path: Path) -> None:
     assert "Of 10 late messages 10 waited for CPU 1 behind stress-ng." in page.said("traced")
     assert ["CPU of others", "10", "100 %", "22.0 ms", "92 %", "10", "2.20 ms", "4.00 ms"] in page.rows
     assert any(row[0] == "CPU 1: stress-ng" for row in page.rows)
+
+
+def test_named_paths_and_their_objectives_are_shown_with_what_turns_the_verdict(tmp_path: Path) -> None:
+    def traced(number: int, a: float, b: float) -> Json:
+        scores = (("a", a), ("b", b))
+        return trial(number, paths=[{"name": n, "weight": 1.0, "deadline_ns": 10**6, "scores": {"misses": s}}
+                                    for n, s in scores])  # fmt: skip
+
+    load = {"conditions": ["cpu_load"], "treatment": "cpu_load", "condition_parameters": {"cpu_load": {"load": 80}}}
+    made = read_results([result([traced(1, 0.2, 0.3)]), result([traced(2, 0.4, 0.15)], **load)])
+    results = [models.as_json(one) for one in with_objectives(made)]
+    summary = {"schema": 1, "run": "run", "valid": True, "results": results}
+    page = page_of(write_run(tmp_path / "run", {**summary, "findings": None}))
+    (row,) = [row for row in page.rows if "share of misses" in row and "0.50 to 2.00" in row]
+    assert row[-1] == "worse; better with a -50 %, a left out, b +50 %"
+    assert "Weights: a 1, b 1." in page.said("objectives")
 
 
 def test_what_is_damaged_is_said_and_the_rest_is_shown(tmp_path: Path) -> None:

@@ -75,12 +75,12 @@ def test_a_declaration_says_the_unit_of_what_is_told_and_what_becomes_of_several
         own_figures={
             "planning": value | {"unit": "ns", "factor": 1e9},
             "misses_summed": value | {"several": "sum"},
-            "success": value | {"unit": "%", "factor": 100, "several": "mean"},
+            "share_won": value | {"unit": "%", "factor": 100, "several": "mean"},
         }
     )
-    told = Said(figures={"planning": (0.1, 0.3, 0.2), "misses_summed": (2.0, 3.0), "success": (1.0, 0.0, 0.0, 1.0)})
+    told = Said(figures={"planning": (0.1, 0.3, 0.2), "misses_summed": (2.0, 3.0), "share_won": (1.0, 0.0, 0.0, 1.0)})
     judgement, _ = workload.judged(TRIAL, Path(), said=told)
-    assert judgement.figures == {"planning": pytest.approx(2e8), "misses_summed": 5.0, "success": 50.0}
+    assert judgement.figures == {"planning": pytest.approx(2e8), "misses_summed": 5.0, "share_won": 50.0}
     # What makes the value of a trial is in no result.
     (planning, *_) = key_figures.declared(workload.graph.document)
     assert planning.own == OwnFigure(words="it", unit="ns")

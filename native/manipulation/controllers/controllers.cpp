@@ -126,6 +126,7 @@ Controllers::Controllers(program::Context& context, std::shared_ptr<const Model>
       statistics_("controller_manager", model_->name(), looping(set_)),
       states_(hardware_of(*model_).state_interfaces.size()),
       commands_(hardware_of(*model_).command_interfaces.size()),
+      update_(context.span(arm_node_, "update", kPeriod)),
       control_period_(context.times("control_period")),
       control_lateness_(context.times("control_lateness")),
       control_execution_(context.times("control_execution")),
@@ -221,6 +222,7 @@ void Controllers::advertise(program::Context&) {
 void Controllers::reset(std::span<const double> positions) { controller_.reset(positions); }
 
 void Controllers::cycle(const Measured& measured, Nanoseconds due_ns, Nanoseconds woken_ns) noexcept {
+  const program::Span::Open open = update_.begin(due_ns);
   const Nanoseconds read_ns = context_.clock().now();
   due_ns_ = due_ns;
   woken_ns_ = woken_ns;

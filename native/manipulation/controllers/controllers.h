@@ -118,6 +118,7 @@ class Controllers {
   std::vector<double> states_, commands_;  // of the hardware's interfaces
   ControllerSet::Running running_ = 0;
   Nanoseconds due_ns_ = 0, woken_ns_ = 0, updated_ns_ = 0;  // of this cycle
+  program::Span update_;  // the cycle, in traces
   program::Times& control_period_;
   program::Times& control_lateness_;
   program::Times& control_execution_;

@@ -134,8 +134,11 @@ class MoveGroup final : public program::Application {
         execution_(model_, clock_, monitor_, controller_, settings_.execution),
         display_(context.publisher<DisplayTrajectory>(kNode, "/display_planned_path")),
         publisher_(context.publisher<SceneMessage>(kMonitorNode, "/monitored_planning_scene")),
+        goal_(context.span(kNode, "move_action")),
+        plan_(context.span(kNode, "plan")),
         planning_times_(context.times("planning_times")),
-        execution_times_(context.times("execution_times")) {
+        execution_times_(context.times("execution_times")),
+        collision_check_(context.times("collision_check")) {
     context.reentrant();
     if (settings_.sim_time) {
       context.on_message<Clock>(kClockNode, "/clock", [this](const Clock& clock, const program::Received& how) {
@@ -267,6 +270,7 @@ class MoveGroup final : public program::Application {
   }
 
   void work_on(const program::Goal<MoveGroupAction>& goal) {
+    const program::Span::Open open = goal_.begin();
     const bool measured = is_measured(*goal);
     MoveGroupAction::Result result;
     planning_from_ns_ = context_.clock().now();
@@ -394,7 +398,10 @@ class MoveGroup final : public program::Application {
     Plan plan;
     plan.start = request.start;
     plan.hand = state.hand();
-    plan.result = planning::plan(scene.model(), request, state);
+    {
+      const program::Span::Open open = plan_.begin();
+      plan.result = planning::plan(scene.model(), request, state);
+    }
     const Nanoseconds took_ns = context_.clock().now() - from_ns;
     if (plan.result.succeeded()) {
       if (cold) {
@@ -409,6 +416,7 @@ class MoveGroup final : public program::Application {
     figure(measured, "planning_simplify", times.simplify);
     figure(measured, "planning_parameterize", times.parameterize);
     figure(measured, "planning_validate", times.validate);
+    if (measured && times.validate != kUnknownTime) collision_check_.record(times.validate, context_.clock().now());
     return plan;
   }
 
@@ -449,13 +457,16 @@ class MoveGroup final : public program::Application {
       const std::uint64_t version = scene_.version();
       if (own || version == looked_at) return std::nullopt;
       looked_at = version;
+      const Nanoseconds from_ns = context_.clock().now();
       planning::Trajectory rest;
       for (const planning::TrajectoryPoint& point : trajectory.points) {
         if (point.time >= elapsed) rest.points.push_back(point);
       }
       State state = scene_.snapshot();
       std::uint64_t checked = 0;
-      return planning::invalid_at(rest, state, planning::kValidationStep, checked);
+      std::optional<std::string> wrong = planning::invalid_at(rest, state, planning::kValidationStep, checked);
+      if (measured) collision_check_.record(context_.clock().now() - from_ns, context_.clock().now());
+      return wrong;
     };
     const Ending ending = execution_.run(
         trajectory, {[this] { context_.enter_thread("execution"); }, [this] { return preempted_.load(); }, blocked});
@@ -484,8 +495,11 @@ class MoveGroup final : public program::Application {
   Execution execution_;
   program::Publisher<DisplayTrajectory> display_;
   program::Publisher<SceneMessage> publisher_;
+  const program::Span goal_;  // the work on one, in traces
+  const program::Span plan_;
   program::Times& planning_times_;  // by the thread of the goal
   program::Times& execution_times_;
+  program::Times& collision_check_;  // by the one thread that works on a goal
   Nanoseconds planning_from_ns_ = 0;
 
   std::atomic<bool> state_pending_{false};

@@ -51,6 +51,7 @@ Simulator::Simulator(program::Context& context)
       world_(context.options().text("robot", "panda"), model_->scene(), {.drive = drive_, .timestep_ns = kStep}),
       drives_(drive_, world_, *model_),
       step_execution_(context.times("step_execution")),
+      stepped_(context.span("/simulator", "step", kStep)),
       clock_(context.publisher<messages::rosgraph_msgs::msg::Clock>("/simulator", "/world/clock")),
       clock_publisher_(context, "clock", [this](const Tick& tick) { publish_clock(tick); }) {
   context.reentrant();
@@ -86,6 +87,7 @@ void Simulator::step(Nanoseconds due_ns, Nanoseconds woken_ns) noexcept {
     exchange();
   }
   ++steps_;
+  const program::Span::Open open = stepped_.begin(due_ns);
   move_hand();
   const Nanoseconds from_ns = context_.clock().now();
   world_.step();

@@ -75,6 +75,7 @@ class Simulator final : public program::Application {
   std::optional<std::size_t> held_;  // index in movable_
 
   program::Times& step_execution_;
+  program::Span stepped_;  // in traces
   std::optional<PacedLoop> loop_;
   std::uint64_t steps_ = 0;
   struct Collision {

@@ -314,6 +314,10 @@ Waitable& DdsRuntime::create_waitable(std::size_t executor, const WaitableSettin
   return waitable;
 }
 
+Span* DdsRuntime::create_span(std::size_t group, const std::string& name, Nanoseconds period_ns) {
+  return tracer_ ? &tracer_->make_span(group, name, period_ns) : nullptr;
+}
+
 std::vector<TypeDifference> DdsRuntime::type_differences() {
   // Each participant knows of all others; what there is of them on a topic, by its name on the wire.
   std::map<std::string, std::vector<middleware::RemoteEndpoint>> of_topic;

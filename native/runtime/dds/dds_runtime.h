@@ -79,6 +79,7 @@ class DdsRuntime final : public Runtime {
   void create_timer(std::size_t executor, const TimerSettings& settings, TimerHandler& handler) override;
   Waitable& create_waitable(std::size_t executor, const WaitableSettings& settings,
                             WaitableHandler& handler) override;
+  Span* create_span(std::size_t group, const std::string& name, Nanoseconds period_ns) override;
   [[nodiscard]] std::vector<TypeDifference> type_differences() override;
   void work(Nanoseconds amount) noexcept override;
   // Throws Error (kUnsupported) where the kernel refuses the settings of a thread; nothing has run then.

@@ -1,6 +1,7 @@
 #include "runtime/dds/subscription.h"
 
 #include "runtime/dds/executor.h"
+#include "runtime/dds/tracing.h"
 
 namespace perflab::runtime {
 
@@ -17,6 +18,7 @@ DdsRuntime::DdsSubscription::DdsSubscription(const measure::Clock& clock, Messag
       executor_(executor),
       settings_(settings),
       trace_takes_(settings.kind == TopicKind::kTopic ? trace : nullptr),
+      trace_calls_(settings.kind == TopicKind::kTopic ? nullptr : trace),
       trace_callbacks_(settings.kind == TopicKind::kReply ? nullptr : trace) {
   if (ring_depth > 0) from_process_.emplace(*this, ring_depth);
   sources = {&from_middleware_, from_process()};
@@ -48,6 +50,8 @@ void DdsRuntime::DdsSubscription::close() noexcept {
 }
 
 void DdsRuntime::DdsSubscription::handle(const MessageSource& source, const Delivery& delivery) noexcept {
+  if (trace_calls_ != nullptr) [[unlikely]]
+    tell_taken(delivery);
   if (trace_callbacks_ == nullptr) [[likely]] {
     handler_.on_message(delivery);
     return;
@@ -58,6 +62,33 @@ void DdsRuntime::DdsSubscription::handle(const MessageSource& source, const Deli
   trace_callbacks_->callback_start(callback, !of_service && &source != &from_middleware_ ? 1 : 0);
   handler_.on_message(delivery);
   trace_callbacks_->callback_end(callback);
+}
+
+// As rmw does: a client of another process is known by 16 bytes, whatever carries its requests.
+void DdsRuntime::DdsSubscription::tell_client(const perflab_identity& client) noexcept {
+  if (trace_calls_ != nullptr) trace_calls_->rmw_client_init(rmw_handle(), gid_of(client).data());
+}
+
+void DdsRuntime::DdsSubscription::tell_sent(const perflab_sample_identity& call) noexcept {
+  if (trace_calls_ == nullptr) [[likely]]
+    return;
+  if (settings_.kind == TopicKind::kReply) {
+    trace_calls_->rmw_send_request(rmw_handle(), this, call.sequence);
+  } else {
+    trace_calls_->rmw_send_response(rmw_handle(), this, gid_of(call.writer).data(), call.sequence, 0);
+  }
+}
+
+void DdsRuntime::DdsSubscription::tell_taken(const Delivery& delivery) noexcept {
+  const perflab_sample_identity call = handler_.call_of(delivery);
+  if (call.sequence == 0) return;  // of another client
+  const void* const message = delivery.bytes.data();
+  if (settings_.kind == TopicKind::kRequest) {
+    trace_calls_->rmw_take_request(rmw_handle(), message, gid_of(call.writer).data(), call.sequence, 1);
+  } else {
+    const bool stamped = delivery.source_timestamp_ns != PERFLAB_TIME_UNKNOWN;
+    trace_calls_->rmw_take_response(rmw_handle(), message, call.sequence, stamped ? delivery.source_timestamp_ns : 0, 1);
+  }
 }
 
 namespace {

@@ -33,6 +33,8 @@ class DdsRuntime::DdsSubscription final : public Subscription, public DdsRuntime
 
   [[nodiscard]] perflab_identity identity() const noexcept override { return identity_; }
   [[nodiscard]] std::size_t matched() noexcept override;
+  void tell_client(const perflab_identity& client) noexcept override;
+  void tell_sent(const perflab_sample_identity& call) noexcept override;
 
   // The listener of its reader; without `tell_data` the executor waits on a wait-set.
   perflab_listener listener(bool tell_data) noexcept;
@@ -86,6 +88,7 @@ class DdsRuntime::DdsSubscription final : public Subscription, public DdsRuntime
   };
 
   void handle(const MessageSource& source, const Delivery& delivery) noexcept;
+  void tell_taken(const Delivery& delivery) noexcept;
 
   const measure::Clock& clock_;
   MessageHandler& handler_;
@@ -93,6 +96,7 @@ class DdsRuntime::DdsSubscription final : public Subscription, public DdsRuntime
   DdsExecutor& executor_;
   const EndpointSettings settings_;
   const perflab_ros2_tracepoints* const trace_takes_;      // null, and for requests and replies
+  const perflab_ros2_tracepoints* const trace_calls_;      // null, and for topics
   const perflab_ros2_tracepoints* const trace_callbacks_;  // null, and for replies
   perflab_identity identity_{};
   std::size_t local_writers_ = 0;

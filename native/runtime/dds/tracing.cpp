@@ -9,9 +9,6 @@
 #include "runtime/dds/waitable.h"
 
 namespace perflab::runtime {
-namespace {
-
-using Gid = std::array<std::uint8_t, PERFLAB_ROS2_GID_BYTES>;
 
 Gid gid_of(const perflab_identity& identity) noexcept {
   Gid gid{};
@@ -19,6 +16,8 @@ Gid gid_of(const perflab_identity& identity) noexcept {
   std::ranges::copy(identity.bytes, gid.begin());
   return gid;
 }
+
+namespace {
 
 std::size_t depth_of(const perflab_qos& qos) noexcept {
   return qos.history == PERFLAB_KEEP_LAST ? static_cast<std::size_t>(qos.depth) : 0;
@@ -102,11 +101,26 @@ TimerHandler& DdsRuntime::Tracer::make_timer(const TimerSettings& settings, Time
                                              TracedTimer::Phases phases) {
   timers_.push_back(std::make_unique<TracedTimer>(trace_, handler, phases));
   TracedTimer& timer = *timers_.back();
-  trace_.rcl_timer_init(&timer, settings.period_ns);
-  trace_.rclcpp_timer_callback_added(&timer, timer.callback());
-  register_callback(timer.callback(), "timer", settings.group, settings.name);
-  trace_.rclcpp_timer_link_node(&timer, node_of(settings.group));
+  made_timer(&timer, timer.callback(), settings.group, settings.name, settings.period_ns);
   return timer;
+}
+
+Span& DdsRuntime::Tracer::make_span(std::size_t group, const std::string& name, Nanoseconds period_ns) {
+  TracedSpan& span = *spans_.emplace_back(std::make_unique<TracedSpan>(trace_, period_ns));
+  if (period_ns > 0) {
+    made_timer(&span, span.callback(), group, name, period_ns);
+  } else {
+    register_callback(span.callback(), "span", group, name);
+  }
+  return span;
+}
+
+void DdsRuntime::Tracer::made_timer(const void* handle, const void* callback, std::size_t group, const std::string& name,
+                                    Nanoseconds period_ns) {
+  trace_.rcl_timer_init(handle, period_ns);
+  trace_.rclcpp_timer_callback_added(handle, callback);
+  register_callback(callback, "timer", group, name);
+  trace_.rclcpp_timer_link_node(handle, node_of(group));
 }
 
 }  // namespace perflab::runtime

@@ -1,15 +1,16 @@
 // What the `dds` runtime tells a tracer: its objects by name, its timers' callbacks, the phases of its
 // executors. Messages tell theirs where they pass (publisher.cpp, subscription.cpp, intra_process.h).
 //
-// Everything follows rclcpp 28 (ROS 2 Jazzy): which events there are, in which order, of which layer. Handles
-// are addresses of our objects and of their members, one per layer. So services and clients are told and
-// their requests and replies are not; of a service its callbacks are. Of a waitable rclcpp says nothing: it
-// tells its callbacks itself, and so do ours.
+// Everything follows rclcpp 28 (ROS 2 Jazzy), and of requests and responses rmw of ROS 2 Kilted: which events there are, in
+// which order, of which layer. Handles are addresses of our objects and of their members, one per layer. Of a service its
+// callbacks are told, of a client none. Of a waitable rclcpp says nothing: it tells its callbacks itself, and so do ours.
 //
 // All pointers to tracepoints are null where nothing is traced.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -20,6 +21,9 @@
 #include "tracing/ros/tracepoints.h"
 
 namespace perflab::runtime {
+
+using Gid = std::array<std::uint8_t, PERFLAB_ROS2_GID_BYTES>;
+[[nodiscard]] Gid gid_of(const perflab_identity& identity) noexcept;
 
 // A timer whose callbacks are told. It is itself the timer's handle.
 class TracedTimer final : public TimerHandler {
@@ -49,6 +53,23 @@ class TracedTimer final : public TimerHandler {
   const Phases phases_;
 };
 
+// A span that is told: of one with a period as of a timer, whose handle it is, of others as of a waitable.
+class TracedSpan final : public Span {
+ public:
+  TracedSpan(const perflab_ros2_tracepoints& trace, Nanoseconds period_ns) noexcept : trace_(trace), period_ns_(period_ns) {}
+
+  void begin(Nanoseconds due_ns) noexcept override {
+    if (period_ns_ > 0 && due_ns != kUnknownTime) trace_.timer_due(this, due_ns);
+    trace_.callback_start(callback(), 0);
+  }
+  void end() noexcept override { trace_.callback_end(callback()); }
+  [[nodiscard]] const void* callback() const noexcept { return &period_ns_; }
+
+ private:
+  const perflab_ros2_tracepoints& trace_;
+  const Nanoseconds period_ns_;
+};
+
 // Tells of objects as they are made. Not for the measured path.
 class DdsRuntime::Tracer {
  public:
@@ -61,6 +82,7 @@ class DdsRuntime::Tracer {
   void made(const DdsWaitable& waitable);
   // The handler to give to the executor instead.
   TimerHandler& make_timer(const TimerSettings& settings, TimerHandler& handler, TracedTimer::Phases phases);
+  Span& make_span(std::size_t group, const std::string& name, Nanoseconds period_ns);
 
  private:
   struct Node {
@@ -70,11 +92,14 @@ class DdsRuntime::Tracer {
 
   // Null for a group that was not named.
   [[nodiscard]] const Node* node_of(std::size_t group) const;
+  void made_timer(const void* handle, const void* callback, std::size_t group, const std::string& name,
+                  Nanoseconds period_ns);
   void register_callback(const void* callback, const char* what, std::size_t group, const std::string& of);
 
   const perflab_ros2_tracepoints& trace_;
   std::map<std::size_t, Node> nodes_;  // stay where they are
   std::vector<std::unique_ptr<TracedTimer>> timers_;
+  std::vector<std::unique_ptr<TracedSpan>> spans_;
 };
 
 }  // namespace perflab::runtime

@@ -1,5 +1,5 @@
-/* The provider `ros2` as tracetools 8.2 (ROS 2 Jazzy) has it: every event with its fields, in the same order
- * and of the same types, so that whoever reads one trace reads the other. Those that perflab never emits are
+/* The provider `ros2` as tracetools 8.2 (ROS 2 Jazzy) has it, and 8.5 (Kilted) requests and responses: every event with
+ * its fields, in the same order and of the same types, so that whoever reads one trace reads the other. Those that perflab never emits are
  * declared all the same. LTTng includes this file several times. */
 /* clang-format off */
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
@@ -39,6 +39,14 @@ PERFLAB_EVENT4(ros2, rcl_service_init, (HANDLE, service_handle), (HANDLE, node_h
 PERFLAB_EVENT2(ros2, rclcpp_service_callback_added, (HANDLE, service_handle), (HANDLE, callback))
 PERFLAB_EVENT4(ros2, rcl_client_init, (HANDLE, client_handle), (HANDLE, node_handle),
                (HANDLE, rmw_client_handle), (TEXT, service_name))
+PERFLAB_EVENT2(ros2, rmw_client_init, (HANDLE, rmw_client_handle), (GID, gid))
+PERFLAB_EVENT3(ros2, rmw_send_request, (HANDLE, rmw_client_handle), (HANDLE, request), (INT64, sequence_number))
+PERFLAB_EVENT5(ros2, rmw_take_request, (HANDLE, rmw_service_handle), (HANDLE, request), (GID, client_gid),
+               (INT64, sequence_number), (INT, taken))
+PERFLAB_EVENT5(ros2, rmw_send_response, (HANDLE, rmw_service_handle), (HANDLE, response), (GID, client_gid),
+               (INT64, sequence_number), (INT64, timestamp))
+PERFLAB_EVENT5(ros2, rmw_take_response, (HANDLE, rmw_client_handle), (HANDLE, response), (INT64, sequence_number),
+               (INT64, source_timestamp), (INT, taken))
 PERFLAB_EVENT2(ros2, rcl_timer_init, (HANDLE, timer_handle), (INT64, period))
 PERFLAB_EVENT2(ros2, rclcpp_timer_callback_added, (HANDLE, timer_handle), (HANDLE, callback))
 PERFLAB_EVENT2(ros2, rclcpp_timer_link_node, (HANDLE, timer_handle), (HANDLE, node_handle))

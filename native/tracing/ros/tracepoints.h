@@ -4,7 +4,8 @@
  * loaded on request (libperflab_ros2_tracepoints.so, with LTTng-UST behind it); a program that does not load
  * it has a null pointer instead of this struct and nothing of a tracer in its memory.
  *
- * Events, names of fields and types are those of tracetools 8.2 (ROS 2 Jazzy); provider.cpp says so to LTTng.
+ * Events, names of fields and types are those of tracetools 8.2 (ROS 2 Jazzy), and of 8.5 (Kilted) those of requests
+ * and responses; provider.cpp says so to LTTng.
  * A handle is an address that nothing else of its layer has in this process, for as long as the process
  * lives.
  *
@@ -25,13 +26,13 @@ extern "C" {
 #endif
 
 /* Raised by one whenever a library built against an older header would misbehave. */
-#define PERFLAB_ROS2_TRACEPOINTS_ABI 2u
+#define PERFLAB_ROS2_TRACEPOINTS_ABI 3u
 
 /* Bytes of an endpoint's gid, the last ones 0 where the middleware's identity is shorter. */
 #define PERFLAB_ROS2_GID_BYTES 24
 
 /* The version that rcl_init tells: whose events these are, and that perflab emits them. */
-#define PERFLAB_ROS2_TRACETOOLS_VERSION "8.2.2+perflab"
+#define PERFLAB_ROS2_TRACETOOLS_VERSION "8.5.0+perflab"
 
 typedef struct perflab_ros2_tracepoints {
   uint32_t abi; /* PERFLAB_ROS2_TRACEPOINTS_ABI as compiled */
@@ -57,6 +58,7 @@ typedef struct perflab_ros2_tracepoints {
   void (*rclcpp_service_callback_added)(const void* service_handle, const void* callback);
   void (*rcl_client_init)(const void* client_handle, const void* node_handle, const void* rmw_client_handle,
                           const char* service_name);
+  void (*rmw_client_init)(const void* rmw_client_handle, const uint8_t* gid);
   void (*rcl_timer_init)(const void* timer_handle, int64_t period_ns);
   void (*rclcpp_timer_callback_added)(const void* timer_handle, const void* callback);
   void (*rclcpp_timer_link_node)(const void* timer_handle, const void* node_handle);
@@ -74,6 +76,14 @@ typedef struct perflab_ros2_tracepoints {
                    int taken);
   void (*rcl_take)(const void* message);
   void (*rclcpp_take)(const void* message);
+  /* A request and its response: by the gid of the client and its number. */
+  void (*rmw_send_request)(const void* rmw_client_handle, const void* request, int64_t sequence_number);
+  void (*rmw_take_request)(const void* rmw_service_handle, const void* request, const uint8_t* client_gid,
+                           int64_t sequence_number, int taken);
+  void (*rmw_send_response)(const void* rmw_service_handle, const void* response, const uint8_t* client_gid,
+                            int64_t sequence_number, int64_t timestamp_ns);
+  void (*rmw_take_response)(const void* rmw_client_handle, const void* response, int64_t sequence_number,
+                            int64_t source_timestamp_ns, int taken);
   void (*callback_start)(const void* callback, int is_intra_process);
   void (*callback_end)(const void* callback);
   void (*rclcpp_executor_get_next_ready)(void);

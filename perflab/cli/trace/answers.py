@@ -299,7 +299,11 @@ def paths(
     paths: Paths,
     file: Annotated[
         Path | None,
-        typer.Option("--paths", metavar="FILE", help="Named paths with deadlines and weights (YAML, JSON)."),
+        typer.Option(
+            "--paths",
+            metavar="FILE|NAME",
+            help="Named paths with deadlines and weights: a file (YAML, JSON), or a name of `perflab list paths`.",
+        ),
     ] = None,
     source: Annotated[
         str | None, typer.Option("--from", metavar="NODE|TOPIC", help="Where paths begin; a name or a pattern.")
@@ -333,6 +337,7 @@ def paths(
         perflab trace paths ~/.ros/tracing/session --paths paths.yaml
         perflab trace paths ~/.ros/tracing/session --format dot --output flow.dot
     """
+    from perflab.runs.traced import times_of
     from perflab.trace import paths_drawing, paths_named
     from perflab.trace.paths import LARGEST, answer_of, paths_of
     from perflab.trace.paths import Asked as Question
@@ -350,15 +355,19 @@ def paths(
         raise BadInput(
             "--begin and --end are of one trace, and --baseline has a time of its own; leave one of them out"
         )
-    wanted = paths_named.read(file) if file is not None else ()
+    wanted = paths_named.find(file) if file is not None else ()
     trace = asked.open(paths)
     before = asked.open(baseline) if baseline else None
-    question = Question(wanted, source, sink, inferred, None if asked.whole else LARGEST, asked.scope(trace))
+    largest, measured = None if asked.whole else LARGEST, next(filter(None, map(times_of, paths)), None)
+    question = Question(wanted, source, sink, inferred, largest, asked.scope(trace), measured)
     found = paths_of(trace, question)
     if format_ != "table":
         _write(paths_drawing.dot(found) if format_ == "dot" else paths_drawing.mermaid(found), output)
         return 0
-    return asked.show(answer_of(found, None if before is None else paths_of(before, question, strict=False)))
+    if before is None:
+        return asked.show(answer_of(found))
+    of_baseline = dataclasses.replace(question, times=next(filter(None, map(times_of, baseline or ())), None))
+    return asked.show(answer_of(found, paths_of(before, of_baseline, strict=False)))
 
 
 def _write(text: str, output: Path | None) -> None:

@@ -10,7 +10,7 @@ from perflab.report import inventory
 from perflab.report.label import labels
 from perflab.report.latex.table import Table
 from perflab.report.latex.text import listed
-from perflab.report.tables import costs, curves, floors, outcomes
+from perflab.report.tables import costs, curves, floors, objectives, outcomes
 from perflab.report.tables.conditions import conditions
 from perflab.report.tables.messages import Of
 from perflab.report.tables.results import comparisons, confidence_of, median_of, metrics_of, treatments
@@ -25,7 +25,7 @@ MOST_COSTS = 8  # columns that fit a page
 
 def tables(summary: Summary) -> list[Table]:
     """Those in which something stands."""
-    made = (_results, _outcomes, _floors, _comparisons, of_curves, of_costs, _breaking_points, _conditions)
+    made = (_results, _outcomes, _floors, _objectives, _comparisons, of_curves, of_costs, _breaking_points, _conditions)
     return [table for make in made for table in make(summary) if table.declared.rows]
 
 
@@ -48,6 +48,13 @@ def _outcomes(summary: Summary) -> Iterator[Table]:
         level = format_confidence(outcomes.LEVEL)
         words = f"What became of the trials that were judged, with Wilson's {level} intervals."
         yield Table(replace(table, notes=()), words)
+
+
+def _objectives(summary: Summary) -> Iterator[Table]:
+    """Extra trials as well: most traced ones are."""
+    named = [Of(result, name) for result, name in zip(summary.results, labels(summary.results), strict=True)]
+    for table in objectives.tables(named):
+        yield Table(replace(table, notes=()), f"{table.title}. {'; '.join(note.rstrip('.') for note in table.notes)}.")
 
 
 def _floors(summary: Summary) -> Iterator[Table]:

@@ -55,6 +55,7 @@ SECTIONS: tuple[tuple[str, str, str, Make], ...] = (
     ("advice", "Which priorities avoid failures", "the advice", advice.section),
     ("findings", "Findings", "the findings", findings.section),
     ("tables", "Tables", "the tables", tables.section),
+    ("objectives", "Objectives", "the objectives", tables.weighed),
     ("pictures", "Pictures", "the pictures", lambda _: ()),
     ("executors", "What executors cost", "what executors cost", tables.costs),
     ("curves", "Degradation curves", "the curves", tables.curves),

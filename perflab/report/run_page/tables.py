@@ -14,7 +14,7 @@ from perflab.report.run_page.effects import plain
 from perflab.report.runs import ReportRun, of_all, trials_of
 from perflab.report.tables import costs as executor_costs
 from perflab.report.tables import curves as of_levels
-from perflab.report.tables import floors, key_figures, messages, outcomes
+from perflab.report.tables import floors, key_figures, messages, objectives, outcomes
 from perflab.report.tables.messages import Of
 from perflab.report.tables.results import Beside, results
 from perflab.report.tables.trials import trials
@@ -27,6 +27,11 @@ from perflab.trace.causes import CAUSES
 from perflab.units import format_confidence, plural
 
 MOST_WAITS = 12  # of the table of who it was, before the rest is asked for
+
+
+def weighed(runs: Sequence[ReportRun]) -> Iterator[Block]:
+    """What the named paths of traced trials took, and what they say together."""
+    yield from (Sheet(table, table.title) for table in objectives.tables(rows_of(runs)))
 
 
 def became(runs: Sequence[ReportRun]) -> Iterator[Block]:

@@ -88,7 +88,7 @@ TEST_F(Traced, ObjectsAreToldWithTheirNamesInTheOrderOfRclcpp) {
                    "rclcpp_subscription_callback_added", "rclcpp_callback_register", "rcl_timer_init",
                    "rclcpp_timer_callback_added", "rclcpp_callback_register", "rclcpp_timer_link_node"}));
   const std::string& handle = field(events, "rcl_node_init", 0);
-  EXPECT_EQ(field(events, "rcl_init", 1), "8.2.2+perflab");
+  EXPECT_EQ(field(events, "rcl_init", 1), "8.5.0+perflab");
   EXPECT_EQ(field(events, "rcl_node_init", 2), "node_0");
   EXPECT_EQ(field(events, "rcl_node_init", 3), "/conformance");
   EXPECT_EQ(field(events, "rcl_publisher_init", 1), handle);
@@ -174,7 +174,7 @@ TEST_F(Traced, NoTwoObjectsOfALayerHaveOneHandle) {
 
 class TracedService : public Traced, public testing::WithParamInterface<bool> {};
 
-TEST_P(TracedService, AndItsClientsAreToldAndTheirTopicsAreNot) {
+TEST_P(TracedService, AndItsClientsAreToldAndTheirCallsAndTheirTopicsAreNot) {
   const ServiceKind kind = service_kind("stamped10b");
   open(GetParam());
   const Node on = node(ExecutorKind::kSingleThreaded);
@@ -185,18 +185,36 @@ TEST_P(TracedService, AndItsClientsAreToldAndTheirTopicsAreNot) {
   Client& asking = client(on, "/add", kind, replies);
   const std::vector<Event> made = Recorded::all();
   EXPECT_EQ(names(made), (Names{"rcl_service_init", "rclcpp_service_callback_added",
-                                "rclcpp_callback_register", "rcl_client_init"}));
+                                "rclcpp_callback_register", "rcl_client_init", "rmw_client_init"}));
+  const std::string gid = field(made, "rmw_client_init", 1);
+  EXPECT_EQ(field(made, "rmw_client_init", 0), field(made, "rcl_client_init", 2));
   EXPECT_EQ(field(made, "rcl_service_init", 3), "/add");
   EXPECT_EQ(field(made, "rcl_client_init", 3), "/add");
   EXPECT_EQ(field(made, "rclcpp_callback_register", 1), "perflab::service(/conformance/node_0, /add)");
   ASSERT_TRUE(eventually([&] { return server->matched() == 1 && asking.matched() == 1; }));
   start();
   Recorded::clear();
-  ASSERT_TRUE(request(asking, kind, 1));
-  ASSERT_TRUE(eventually([&] { return replies.count() == 1; }));
+  for (std::size_t n = 1; n <= 2; ++n) {
+    ASSERT_TRUE(request(asking, kind, static_cast<std::uint64_t>(n)));
+    ASSERT_TRUE(eventually([&] { return replies.count() == n; }));
+  }
   runtime().stop();
   const std::vector<Event> told = without_phases(Recorded::all());
-  EXPECT_EQ(names(told), (Names{"callback_start", "callback_end"}));
+  const Names one{"rmw_send_request",  "rmw_take_request", "callback_start",
+                  "rmw_send_response", "callback_end",     "rmw_take_response"};
+  Names both = one;
+  both.insert(both.end(), one.begin(), one.end());
+  ASSERT_EQ(names(told), both);
+  for (std::size_t n = 1; n <= 2; ++n) {
+    const auto& call = [&](std::size_t place) -> const Event& { return told[(n - 1) * one.size() + place]; };
+    const std::string number = std::to_string(n);
+    EXPECT_EQ(call(0).fields[0], field(made, "rmw_client_init", 0));
+    EXPECT_EQ(call(0).fields[2], number);
+    EXPECT_EQ(call(1).fields[0], field(made, "rcl_service_init", 2));
+    EXPECT_EQ((Names{call(1).fields[2], call(1).fields[3]}), (Names{gid, number}));
+    EXPECT_EQ((Names{call(3).fields[2], call(3).fields[3]}), (Names{gid, number}));
+    EXPECT_EQ((Names{call(5).fields[0], call(5).fields[2]}), (Names{call(0).fields[0], number}));
+  }
   EXPECT_EQ(field(told, "callback_start", 0), field(made, "rclcpp_callback_register", 0));
   EXPECT_EQ(field(told, "callback_start", 1), "0");
   EXPECT_TRUE(named(Recorded::all(), "rclcpp_executor_execute").empty());
@@ -205,6 +223,38 @@ TEST_P(TracedService, AndItsClientsAreToldAndTheirTopicsAreNot) {
 INSTANTIATE_TEST_SUITE_P(, TracedService, testing::Bool(), [](const auto& info) {
   return info.param ? "intra_process" : "through_the_middleware";
 });
+
+TEST_F(Traced, ASpanIsACallbackOfItsNodeAndWithAPeriodATimer) {
+  open();
+  const Node on = node(ExecutorKind::kSingleThreaded);
+  Recorded::clear();
+  Span* const cycle = runtime().create_span(on.group, "cycle", 2'000'000);
+  Span* const plan = runtime().create_span(on.group, "plan", 0);
+  ASSERT_TRUE(cycle != nullptr && plan != nullptr);
+  const std::vector<Event> made = Recorded::all();
+  ASSERT_EQ(names(made), (Names{"rcl_timer_init", "rclcpp_timer_callback_added", "rclcpp_callback_register",
+                                "rclcpp_timer_link_node", "rclcpp_callback_register"}));
+  EXPECT_EQ(made[0].fields[1], "2000000");
+  EXPECT_EQ(made[2].fields[1], "perflab::timer(/conformance/node_0, cycle)");
+  EXPECT_EQ(made[4].fields[1], "perflab::span(/conformance/node_0, plan)");
+  start();
+  Recorded::clear();
+  cycle->begin(5'000);
+  plan->begin(kUnknownTime);
+  plan->end();
+  cycle->end();
+  const std::vector<Event> told = without_phases(Recorded::all());
+  ASSERT_EQ(names(told), (Names{"timer_due", "callback_start", "callback_start", "callback_end", "callback_end"}));
+  EXPECT_EQ(told[0].fields, (Names{made[0].fields[0], "5000"}));
+  EXPECT_EQ(told[1].fields[0], made[2].fields[0]);
+  EXPECT_EQ(told[2].fields[0], made[4].fields[0]);
+  EXPECT_EQ(told[3].fields[0], made[4].fields[0]);
+}
+
+TEST_F(Traced, WhereNothingIsTracedThereIsNoSpan) {
+  Lab::open({});
+  EXPECT_EQ(runtime().create_span(node(ExecutorKind::kSingleThreaded).group, "cycle", 2'000'000), nullptr);
+}
 
 // What is the same on every executor, however messages pass.
 // One that never sleeps would tell nothing else.

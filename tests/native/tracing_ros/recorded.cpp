@@ -72,6 +72,7 @@ constexpr perflab_ros2_tracepoints kTracepoints = {
           name),
     NOTES(rclcpp_service_callback_added, (Pointer service, Pointer callback), service, callback),
     NOTES(rcl_client_init, (Pointer client, Pointer node, Pointer rmw, Text name), client, node, rmw, name),
+    .rmw_client_init = [](Pointer rmw, const std::uint8_t* gid) { note("rmw_client_init", rmw, gid_text(gid).c_str()); },
     NOTES(rcl_timer_init, (Pointer timer, std::int64_t period), timer, period),
     NOTES(rclcpp_timer_callback_added, (Pointer timer, Pointer callback), timer, callback),
     NOTES(rclcpp_timer_link_node, (Pointer timer, Pointer node), timer, node),
@@ -87,6 +88,17 @@ constexpr perflab_ros2_tracepoints kTracepoints = {
           taken),
     NOTES(rcl_take, (Pointer message), message),
     NOTES(rclcpp_take, (Pointer message), message),
+    NOTES(rmw_send_request, (Pointer rmw, Pointer request, std::int64_t number), rmw, request, number),
+    .rmw_take_request =
+        [](Pointer rmw, Pointer request, const std::uint8_t* gid, std::int64_t number, int taken) {
+          note("rmw_take_request", rmw, request, gid_text(gid).c_str(), number, taken);
+        },
+    .rmw_send_response =
+        [](Pointer rmw, Pointer response, const std::uint8_t* gid, std::int64_t number, std::int64_t stamp) {
+          note("rmw_send_response", rmw, response, gid_text(gid).c_str(), number, stamp);
+        },
+    NOTES(rmw_take_response, (Pointer rmw, Pointer response, std::int64_t number, std::int64_t stamp, int taken), rmw,
+          response, number, stamp, taken),
     NOTES(callback_start, (Pointer callback, int intra), callback, intra),
     NOTES(callback_end, (Pointer callback), callback),
     NOTES(rclcpp_executor_get_next_ready, ()),

@@ -49,7 +49,7 @@ def test_an_object_has_its_node_its_name_and_its_symbol(layout: str, tmp_path: P
     assert trace.table("processes")["tracetools_version"][0] == trace.facts["tracetools_versions"][0]
 
 
-def test_a_waitable_is_known_by_what_it_registers(tmp_path: Path) -> None:
+def test_a_waitable_and_a_span_are_known_by_what_they_register(tmp_path: Path) -> None:
     made = MadeTrace("jazzy")
     process = made.process("robot", pid=10)
     process.node("leg", "/left")
@@ -58,6 +58,7 @@ def test_a_waitable_is_known_by_what_it_registers(tmp_path: Path) -> None:
     said = (
         "perflab::waitable(/left/arm, graph changes)",
         "perflab::waitable(/gone, w)",
+        "perflab::span(/left/arm, plan)",
         "perflab::waitable(",
         "tick()",
     )
@@ -66,13 +67,14 @@ def test_a_waitable_is_known_by_what_it_registers(tmp_path: Path) -> None:
         main.callback(0xC0 + number, 1_000 + 100 * number, 1_050 + 100 * number)
     trace = opened(made, tmp_path)
     assert rows(trace.table("callbacks"), "kind", "node", "name") == [
-        ("waitable", 1, "graph changes"), ("waitable", None, "w"), ("unknown", None, None), ("unknown", None, None),
+        ("waitable", 1, "graph changes"), ("waitable", None, "w"), ("span", 1, "plan"),
+        ("unknown", None, None), ("unknown", None, None),
     ]  # fmt: skip
     assert trace.facts["counters"]["callbacks_without_owner"] == 2
     labels = names.callbacks(trace)["label"].to_list()
-    assert labels[:2] == ["/left/arm waitable graph changes", "(robot 10) waitable w"]
+    assert labels[:3] == ["/left/arm waitable graph changes", "(robot 10) waitable w", "/left/arm span plan"]
     (owners,) = (c for c in summary(trace).section("coverage").frame.to_dicts() if c["figure"] == "callback owners")
-    assert (owners["known"], owners["of"]) == (2, 4)
+    assert (owners["known"], owners["of"]) == (3, 5)
 
 
 def test_objects_may_be_initialised_before_what_they_belong_to(tmp_path: Path) -> None:

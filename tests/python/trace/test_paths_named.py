@@ -11,10 +11,11 @@ from opened import opened
 from test_flow import MS, Chain, System, run_timer_driven, timer_driven
 
 from perflab.errors import BadInput
+from perflab.statistics import histogram as hg
+from perflab.statistics.objectives import changed_totals, total
 from perflab.trace import paths_named
 from perflab.trace.answer import Answer
 from perflab.trace.paths import Asked, paths
-from perflab.trace.paths_named import changed_totals, total
 
 
 def asked(folder: Path, text: str, **more: Any) -> Asked:
@@ -150,6 +151,40 @@ def test_a_path_that_fits_several_ways_is_refused_and_one_more_name_tells_them_a
     assert rows["p"]["route"] == "/a timer 1 ms → /x → /r → /yr → /e"
     rows = named(answer(s.made, tmp_path, "paths:\n  - {name: p, topics: [/x, /yl]}\n"))
     assert rows["p"]["route"] == "/a timer 1 ms → /x → /l → /yl → /e"
+
+
+def test_topics_beside_nodes_are_the_only_ones_that_messages_go_over(tmp_path: Path) -> None:
+    s = System()
+    timer, x = s.timer("a"), s.publisher("a", "/x")
+    near, far, y = s.subscription("e", "/x"), s.subscription("b", "/x"), s.publisher("b", "/y")
+    end = s.subscription("e", "/y")
+    (to_e, to_b) = s.tick("a", timer, 1 * MS, x) * 2
+    s.hear("e", near, to_e, 1 * MS + 200)
+    (sent,) = s.hear("b", far, to_b, 1 * MS + 300, y)
+    s.hear("e", end, sent, 1 * MS + 700)
+    s.end(500 * MS)
+    with pytest.raises(
+        BadInput, match=r"fits 2 ways through the graph .*; name what lies between, or the topics beside"
+    ):
+        answer(s.made, tmp_path, "paths:\n  - {name: p, nodes: [/a, /e]}\n")
+    rows = named(answer(s.made, tmp_path, "paths:\n  - {name: p, nodes: [/a, /e], topics: /x}\n"))
+    assert rows["p"]["route"] == "/a timer 1 ms → /x → /e"
+    with pytest.raises(BadInput, match="no topic '/z'"):
+        answer(s.made, tmp_path, "paths:\n  - {name: p, nodes: [/a, /e], topics: /z}\n")
+
+
+def test_times_of_the_processes_stand_in_for_a_path_and_are_in_the_objectives(tmp_path: Path) -> None:
+    chain = chain_with_delays(200, 200)
+    chain.end(500 * MS)
+    text = ABC + "  - {name: cycle, times: cycle, deadline: 2ms}\n"
+    times = {"cycle": hg.from_values([1 * MS, 1 * MS, 3 * MS, 3 * MS])}
+    found = answer(chain.made, tmp_path, text, times=times)
+    row = named(found)["cycle"]
+    assert (row["link"], row["route"], row["judged"], row["late"]) == ("times", "times cycle", 4, 2)
+    assert objective(found)["misses"]["total"] == 0.25
+    found = answer(chain.made, tmp_path, text)
+    assert named(found)["cycle"]["reason"].startswith("the processes of a run measure its times")
+    assert objective(found)["misses"]["total"] is None
 
 
 def test_a_path_begins_with_its_first_node_and_not_before(tmp_path: Path) -> None:
