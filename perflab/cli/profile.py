@@ -24,7 +24,7 @@ from perflab.output import console, write_json
 from perflab.parameters import parse_size
 from perflab.phases import phase
 from perflab.processes import descendants, describe_status, read_process
-from perflab.profile import TOP, perf_data, record, result
+from perflab.profile import DEFAULT_FREQUENCY_HZ, TOP, perf_data, record, result
 from perflab.profile import families as families_module
 from perflab.profile.families import Families
 from perflab.profile.record import Plan, Recording
@@ -45,7 +45,7 @@ def profile(
     duration: Duration = None,
     frequency: Annotated[
         int, typer.Option("--frequency", "-F", metavar="HZ", min=1, max=50_000, help="Samples per second and CPU.")
-    ] = record.DEFAULT_FREQUENCY_HZ,
+    ] = DEFAULT_FREQUENCY_HZ,
     call_graph: Annotated[
         str, typer.Option("--call-graph", metavar="KIND", help="How stacks are found: dwarf, fp or lbr.")
     ] = "dwarf",

@@ -17,13 +17,21 @@ from perflab.errors import BadInput, NotAsExpected, Unavailable
 from perflab.host import Host
 from perflab.observer import Artifact, Observation, Observer
 from perflab.parameters import Bytes, Switch
-from perflab.profile import FILE, record
-from perflab.profile.record import Attached, Plan, Settings
+from perflab.profile import (
+    DEFAULT_CALL_GRAPH,
+    DEFAULT_FREQUENCY_HZ,
+    DEFAULT_STACK_BYTES,
+    FILE,
+    HIGHEST_FREQUENCY_HZ,
+    LARGEST_STACK_BYTES,
+    CallGraph,
+)
 from perflab.registry import Kind
 from perflab.units import format_count
 
 if TYPE_CHECKING:
     from perflab.profile.families import Families
+    from perflab.profile.record import Attached, Plan
     from perflab.results import trial as results
 
 FOLDER = "profile"
@@ -36,16 +44,16 @@ class CpuProfile(Observer):
     on_virtual: ClassVar[str | None] = "on virtual no time passes that could be sampled"
 
     frequency: int = Field(
-        default=record.DEFAULT_FREQUENCY_HZ,
+        default=DEFAULT_FREQUENCY_HZ,
         ge=1,
-        le=record.HIGHEST_FREQUENCY_HZ,
+        le=HIGHEST_FREQUENCY_HZ,
         description="samples per second and CPU (default: 999)",
     )
-    call_graph: Literal["dwarf", "fp", "lbr"] = Field(
-        default=record.DEFAULT_CALL_GRAPH, description="how stacks are found: dwarf, fp or lbr (default: dwarf)"
+    call_graph: CallGraph = Field(
+        default=DEFAULT_CALL_GRAPH, description="how stacks are found: dwarf, fp or lbr (default: dwarf)"
     )
     stack: Bytes = Field(
-        default=record.DEFAULT_STACK_BYTES,
+        default=DEFAULT_STACK_BYTES,
         validate_default=False,
         description="how much of each stack is copied for dwarf, up to 65528 (default: 8KiB)",
     )
@@ -60,8 +68,8 @@ class CpuProfile(Observer):
     @field_validator("stack")
     @classmethod
     def _as_perf_takes_it(cls, size: int) -> int:
-        if not 0 < size <= record.LARGEST_STACK_BYTES or size % 8:
-            raise ValueError(f"{size} bytes are not a multiple of 8 up to {record.LARGEST_STACK_BYTES}")
+        if not 0 < size <= LARGEST_STACK_BYTES or size % 8:
+            raise ValueError(f"{size} bytes are not a multiple of 8 up to {LARGEST_STACK_BYTES}")
         return size
 
     @property
@@ -78,6 +86,8 @@ class CpuProfile(Observer):
 
     def plan(self) -> Plan:
         """Raises Unavailable, BadInput."""
+        from perflab.profile.record import Plan, Settings
+
         return Plan.of(Settings(self.frequency, self.call_graph, self.stack, self.system))
 
     def rules(self) -> Families:
@@ -110,12 +120,14 @@ class Sampled(Observation):
         self._attached: Attached | None = None  # until the workload is there
 
     def start(self) -> None:
+        from perflab.profile.record import Attached
+
         trial, pids = self._trial, list(self._trial.processes.values())
         self._attached = Attached(trial.directory / FOLDER, self._plan, pids, trial.start, trial.native)
         self._attached.begin(trial.wait)
 
     def stop(self) -> list[Artifact]:
-        from perflab.profile import result
+        from perflab.profile import record, result
 
         attached, keep_raw = self._attached, self._asked.keep_raw
         if attached is None or attached.began_ns is None:

@@ -10,8 +10,16 @@
 docs/profiling.md says what the figures mean and how wrong they can be.
 """
 
-from typing import Final
+from typing import Final, Literal
 
 FILE: Final = "profile.json"  # of the folder of a profile
 MOST_FUNCTIONS: Final = 100  # of a process, the hottest, that a profile keeps
 TOP: Final = 10  # of these that are shown where nobody says otherwise
+
+# What can be asked of perf: here, as it is listed without what runs perf.
+CallGraph = Literal["dwarf", "fp", "lbr"]
+DEFAULT_CALL_GRAPH: CallGraph = "dwarf"
+DEFAULT_FREQUENCY_HZ = 999  # not 1000: so that it does not run in step with timers
+HIGHEST_FREQUENCY_HZ = 50_000
+DEFAULT_STACK_BYTES = 8192
+LARGEST_STACK_BYTES = 65_528  # of perf, a multiple of 8

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from perflab import programs
 from perflab.condition import Companion, Start
@@ -28,17 +28,18 @@ from perflab.errors import BadInput, PerflabError, Unavailable
 from perflab.kernel import Files
 from perflab.native import Native
 from perflab.processes import Process, descendants, describe_status, read_process
-from perflab.profile import counter
+from perflab.profile import (
+    DEFAULT_CALL_GRAPH,
+    DEFAULT_FREQUENCY_HZ,
+    DEFAULT_STACK_BYTES,
+    LARGEST_STACK_BYTES,
+    CallGraph,
+    counter,
+)
 from perflab.profile.counter import Counter
 from perflab.profile.flamegraph import Unit
 
-CallGraph = Literal["dwarf", "fp", "lbr"]
 CALL_GRAPHS: tuple[CallGraph, ...] = ("dwarf", "fp", "lbr")
-DEFAULT_CALL_GRAPH: CallGraph = "dwarf"
-DEFAULT_FREQUENCY_HZ = 999  # not 1000: so that it does not run in step with timers
-HIGHEST_FREQUENCY_HZ = 50_000
-DEFAULT_STACK_BYTES = 8192
-LARGEST_STACK_BYTES = 65_528  # of perf, a multiple of 8
 
 DATA, LOG = "perf.data", "perf.log"
 POLL = "libperflab_perf_poll.so"  # without it perf takes a whole CPU once a thread that it watches has ended

@@ -37,7 +37,7 @@ def without_folders(text: str, runs: Iterable[str], kept: Iterable[str] = ()) ->
 def mapped(value: T, change: Callable[[str], str]) -> T:
     """A record with its sentences changed. A text without a blank is a name, and stays."""
     found: Any = value
-    map_it = _how_to_map(type(found))
+    map_it = _how_to_map(found.__class__)
     result: T = found if map_it is None else map_it(found, change)
     return result
 
@@ -84,7 +84,7 @@ def _changed(items: Iterable[tuple[Any, Any]], change: Callable[[str], str]) -> 
     return {
         name: new
         for name, old in items
-        if (map_it := _how_to_map(type(old))) is not None and (new := map_it(old, change)) is not old
+        if (map_it := _how_to_map(old.__class__)) is not None and (new := map_it(old, change)) is not old
     }
 
 
