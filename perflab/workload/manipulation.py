@@ -37,7 +37,9 @@ _OF_GOAL = (
     "radius",
     "orientation_tolerance",
 )  # what steps have from their task where they do not say it
-_TASK_KEYS = frozenset({"description", "scene", "steps", "goal", "joints", "state", "replan", *_OF_GOAL})
+# What a task says of itself; the rest are options of the runner. `once`: it leaves things elsewhere than it found them.
+_OF_TASK = frozenset({"description", "scene", "once"})
+_TASK_KEYS = _OF_TASK | {"steps", "goal", "joints", "state", "replan", *_OF_GOAL}
 
 
 def _point(value: Any) -> Any:
@@ -69,7 +71,7 @@ class ManipulationParameters(Parameters):
     )
     motions: int = Field(1, ge=1, le=1_000_000, description="how often a trial does it")
     planner: str = Field("RRTConnect", description="of OMPL, by its name")
-    attempts: int = Field(3, ge=1, le=1000, description="plans that are made at a time, of which the shortest is taken")
+    attempts: int = Field(3, ge=1, le=1000, description="plans that are made together, whose best parts are joined")
     planning_time: float = Field(5.0, ge=1e-3, le=1e4, description="allowed, in s")
     velocity_scaling: float = Field(0.5, ge=1e-3, le=1, description="of the joints' limits")
     acceleration_scaling: float = Field(0.5, ge=1e-3, le=1, description="likewise")
@@ -96,6 +98,13 @@ class ManipulationParameters(Parameters):
         known = tasks()
         if self.task not in known:
             raise ValueError(f"no task {self.task!r}; there are {', '.join(known)}")
+        if known[self.task].get("once") and self.goal is None:
+            if self.motions > 1:
+                raise ValueError(f"motions: task {self.task} can be done once in a trial; right would be 1")
+            if not self.home:
+                raise ValueError(
+                    f"home: off repeats task {self.task}, which can be done once in a trial; right would be on"
+                )
         return self
 
 
@@ -118,9 +127,9 @@ def make(parameters: ManipulationParameters, message_path: Sequence[str] = ()) -
 
 def document(p: ManipulationParameters) -> dict[str, Any]:
     """The graph as a file would have it."""
-    task = {key: value for key, value in tasks()[p.task].items() if key != "description"}
-    scene = p.scene or task.pop("scene")
-    task.pop("scene", None)
+    described = tasks()[p.task]
+    scene = p.scene or described["scene"]
+    task = {key: value for key, value in described.items() if key not in _OF_TASK}
     grips = any("grip" in step for step in task.get("steps", ()))
     changes = any(_OF_SCENE.intersection(step) for step in task.get("steps", ()))
     processes = [
@@ -348,21 +357,21 @@ def _time(words: str, scale: Literal["ratio", "difference"] = "ratio") -> OwnFig
 _FIGURES: Mapping[str, OwnFigure] = {
     "planning": _time("planning (T1)"),
     "execution": _time("execution (T2)"),
-    "execution_overhead": _time("execution beyond the trajectory's duration", "difference"),
-    "total": _time("from the goal to its result (T4)"),
-    "success": OwnFigure(words="motions that came to their goal", unit="%", better="higher", scale="difference"),
-    "tip_error": OwnFigure(words="from the goal of the plan to the tip", unit="mm", scale="difference"),
+    "execution_overhead": _time("T2 beyond nominal", "difference"),
+    "total": _time("total (T4)"),
+    "success": OwnFigure(words="motions at their goal", unit="%", better="higher", scale="difference"),
+    "tip_error": OwnFigure(words="tip error", unit="mm", scale="difference"),
     "planning_seen": _time("planning as the client sees it, by feedback"),
     "execution_seen": _time("execution as the client sees it"),
-    "bring_up": _time("from the runner's start to the first goal"),
-    "planning_accept": _time("goal received to accepted (of T1)"),
+    "bring_up": _time("bring-up to the first goal"),
+    "planning_accept": _time("goal received to PLANNING (before T1)"),
     "planning_state_wait": _time("for a fresh state (of T1)"),
     "planning_ik": _time("inverse kinematics (of T1)"),
     "planning_solve": _time("planner (of T1)"),
     "planning_simplify": _time("simplification (of T1)"),
     "planning_parameterize": _time("time parameterisation (of T1)"),
     "planning_validate": _time("validation (of T1)"),
-    "execution_nominal": _time("duration of the trajectory (of T2)"),
+    "execution_nominal": _time("nominal duration of the trajectory (of T2)"),
     "execution_controller": _time("trajectory by the controller's clock (of T2)"),
     "execution_state_wait": _time("for a fresh state before it (of T2)"),
     "execution_accept": _time("goal sent to accepted (of T2)"),
@@ -373,8 +382,10 @@ _FIGURES: Mapping[str, OwnFigure] = {
     "tracking_max": OwnFigure(words="largest deviation from the trajectory", unit="mrad"),
     "path_length": OwnFigure(words="length of the path in joint space", unit="rad"),
     "path_ratio": OwnFigure(words="path by the straight line", unit=""),
-    "stop_latency": _time("from the cancel to standstill"),
-    "stopping_distance": OwnFigure(words="way of the tip from the cancel to standstill", unit="mm"),
+    "stop_latency": _time("standstill after the controller heard of the cancel"),
+    "stopping_distance": OwnFigure(words="way of the tip meanwhile", unit="mm"),
+    "stop_seen": _time("standstill after the client sent the cancel"),
+    "stopping_distance_seen": OwnFigure(words="way of the tip meanwhile, as the client sees it", unit="mm"),
     "real_time_factor": OwnFigure(words="real-time factor (T5)", unit="", better="higher", scale="difference"),
     "late_steps": OwnFigure(words="steps of the simulation that began late (T5)", unit="", scale="difference"),
     "overruns": OwnFigure(words="overruns of the control loop (T3)", unit="", scale="difference"),
@@ -411,6 +422,7 @@ OUTCOMES = {
     "goal_tolerance": "the controller did not come to its goal",
     "execution_timeout": "execution took too long",
     "collision": "the arm touched something",
+    "grasp_failed": "the hand did not grasp the object",
     "preempted": "the motion was stopped",
     "goal_canceled": "the goal was cancelled",
     "goal_aborted": "the goal was aborted",

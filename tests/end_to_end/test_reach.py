@@ -11,7 +11,7 @@ import pytest
 
 from perflab.workload import manipulation
 
-from .conftest import NATIVE, Run
+from .conftest import NATIVE, SOURCE, Run
 
 pytestmark = pytest.mark.alone
 
@@ -72,6 +72,20 @@ def test_the_hand_takes_the_workpiece_into_the_bin(run: Run, tmp_path: Path) -> 
 
 
 @pytest.mark.long
+def test_a_hand_that_closes_on_nothing_is_an_outcome(run: Run, tmp_path: Path) -> None:
+    scene = json.loads((SOURCE / "catalog" / "scenes" / "pick_and_place.json").read_text())
+    (workpiece,) = (each for each in scene["objects"] if each["name"] == "workpiece")
+    workpiece["position"][1] += 0.25
+    (tmp_path / "elsewhere.json").write_text(json.dumps(scene))
+    workload = f"manipulation:task=pick_and_place,scene={tmp_path / 'elsewhere.json'}"
+    out = tmp_path / "made"
+    done = run("run", workload, "--trials", "1", "--middleware", "cyclonedds", "--output", out)
+    assert done.returncode == 1, done.stdout + done.stderr
+    (trial,) = result_of(out)["trials_detail"]
+    assert trial["own_outcome"]["name"] == "grasp_failed", trial
+
+
+@pytest.mark.long
 def test_without_home_motions_are_those_within_the_goals_tolerance(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "made"
     done = run("run", reach(tmp_path, home=False, motions=3), "--middleware", "cyclonedds", "--output", out)
@@ -87,8 +101,8 @@ def test_a_motion_that_is_cancelled_ends_with_a_standstill(run: Run, tmp_path: P
     assert done.returncode == 0, done.stdout + done.stderr
     figures = figures_of(out)
     assert figures["success"] == 1
-    assert figures["stop_latency"] > 0
-    assert figures["stopping_distance"] >= 0
+    for figure in ("stop_latency", "stopping_distance", "stop_seen", "stopping_distance_seen"):
+        assert figures[figure] > 0, figure
 
 
 @pytest.mark.parametrize(
@@ -108,3 +122,11 @@ def test_what_fails_is_an_outcome_with_moveits_code(
     assert done.returncode == 1, done.stdout + done.stderr
     (trial,) = result_of(out)["trials_detail"]
     assert outcome in json.dumps(trial), trial
+
+
+def test_a_planner_that_is_none_is_refused_before_anything_is_written(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "made"
+    done = run("run", "manipulation:planner=RTTConnect", "--trials", "1", "--middleware", "cyclonedds", "--output", out)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "options.planner: there is no planner 'RTTConnect'; known: " in done.stderr
+    assert not out.exists()

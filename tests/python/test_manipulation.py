@@ -84,6 +84,8 @@ def test_every_parameter_changes_the_graph() -> None:
         ({"goal": "0.4,0.2"}, "goal: '0.4,0.2' is not three numbers x,y,z"),
         ({"goal": "0.4,0.2,high"}, "goal: '0.4,0.2,high' is not three numbers x,y,z"),
         ({"velocity_scaling": 2}, "velocity_scaling: "),
+        ({"task": "pick_and_place", "motions": 2}, "task pick_and_place can be done once in a trial; right would be 1"),
+        ({"task": "pick_and_place", "home": "off"}, "home: off repeats task pick_and_place"),
         ({"controler": "split"}, "no parameter 'controler'; did you mean controller?"),
     ],
 )

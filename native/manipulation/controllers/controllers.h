@@ -10,7 +10,7 @@
 //
 // Figures, one for each goal that was executed: execution_controller (from its start to its end by the robot's time),
 // tracking_rms, tracking_max, settling, path_length, path_ratio; of one that was cancelled or aborted in motion stop_latency
-// and stopping_distance.
+// and stopping_distance (by the robot's time, from the cycle in which it began to stop).
 #pragma once
 
 #include <atomic>

@@ -19,8 +19,11 @@
 //
 // Figures, of each motion but those home and for warming up: planning_seen and execution_seen (T1 and T2 as a client sees
 // them, by when feedback and result came; those of move_group are its own), total (T4, from sending the goal to its result),
-// tip_error (from where the plan ends), success; once bring_up (from the start of this process to the first goal). Times:
+// tip_error (from where the plan ends), success; of one that was cancelled stop_seen and stopping_distance_seen (from sending
+// the cancel until /joint_states shows a standstill); once bring_up (from the start of this process to the first goal). Times:
 // total_times.
+//
+// An object is attached only where the hand, once told to close, stalled on something: else the outcome is grasp_failed.
 #pragma once
 
 #include <memory>
