@@ -30,6 +30,7 @@ SUCCEEDED = "succeeded"
 
 # What a task may say, of the runner's options; parameters of the same name stand before it.
 _OF_SCENE = frozenset({"attach", "detach", "allow", "forbid"})  # steps that change the planning scene
+_NO_GOAL = _OF_SCENE | {"grip", "wait"}  # steps that are no motion
 _NEEDED = frozenset({"description", "scene"})
 _OF_GOAL = (
     "link",
@@ -331,11 +332,13 @@ def _runner(p: ManipulationParameters, task: Mapping[str, Any], grips: bool, sce
 
 def judge(ended: Ended) -> Judgement:
     """Converts what the programs say from SI units to those of the figures. Over the motions of a trial: the sum of
-    counts, the mean of successes, which is their share, and the median of all else."""
+    counts, the share of successes among all that were to be made, and the median of all else."""
     figures = {
         name: _OVER_MOTIONS.get(name, statistics.median)(values) * _SCALE.get(FIGURES[name].unit, 1.0)
         for name, values in ended.figures.items()
     }
+    if "success" in figures:
+        figures["success"] /= goals(ended.parameters)
     outcome, reason = ended.outcome, ended.reason
     if outcome is None and ended.trial.outcome == SUCCESS:
         outcome = SUCCEEDED
@@ -346,8 +349,14 @@ _SCALE = {"ns": float(NS_PER_S), "mm": 1e3, "mrad": 1e3, "%": 100.0}
 _OVER_MOTIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
     "late_steps": sum,
     "overruns": sum,
-    "success": statistics.fmean,
+    "success": sum,
 }
+
+
+def goals(p: ManipulationParameters) -> int:
+    """How many a trial is to come to."""
+    steps = [] if p.goal is not None else tasks()[p.task].get("steps", [])
+    return p.motions * (sum(not _NO_GOAL.intersection(step) for step in steps) or 1)
 
 
 def _time(words: str, scale: Literal["ratio", "difference"] = "ratio") -> OwnFigure:

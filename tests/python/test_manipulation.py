@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,11 +25,12 @@ def process(graph: dict[str, Any], name: str) -> dict[str, Any]:
     return found  # type: ignore[no-any-return]
 
 
-def judged(outcome: Any = SUCCESS, said: str | None = None, **figures: tuple[float, ...]) -> Any:
+def judged(
+    outcome: Any = SUCCESS, said: str | None = None, given: Any = MappingProxyType({}), **figures: tuple[float, ...]
+) -> Any:
     trial: Any = SimpleNamespace(outcome=outcome)
-    return KIND.judge(
-        Ended(ManipulationParameters.model_validate({}), trial, Path(), figures=figures, outcome=said, reason="why")
-    )
+    parameters = ManipulationParameters.model_validate(dict(given))
+    return KIND.judge(Ended(parameters, trial, Path(), figures=figures, outcome=said, reason="why"))
 
 
 def test_every_task_of_the_catalog_makes_a_graph_with_one_process_that_ends_it() -> None:
@@ -109,8 +110,22 @@ def test_a_task_that_is_none_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_figures_are_in_plain_units_of_several_motions_the_median_and_counts_are_sums() -> None:
-    figures = judged(planning=(0.01, 0.03, 0.02), tip_error=(0.0005,), overruns=(2.0, 3.0), success=(1.0, 0.0)).figures
-    assert figures == {"planning": 2e7, "tip_error": 0.5, "overruns": 5.0, "success": 50.0}
+    figures = judged(planning=(0.01, 0.03, 0.02), tip_error=(0.0005,), overruns=(2.0, 3.0)).figures
+    assert figures == {"planning": 2e7, "tip_error": 0.5, "overruns": 5.0}
+
+
+@pytest.mark.parametrize(
+    ("given", "share"),
+    [
+        ({"motions": 10}, 30.0),
+        ({"task": "sequence"}, 75.0),
+        ({"task": "sequence", "motions": 3}, 25.0),
+        ({"task": "sequence", "goal": (0.4, 0.0, 0.5), "motions": 10}, 30.0),
+        ({"task": "pick_and_place"}, 50.0),
+    ],
+)
+def test_success_is_the_share_of_all_motions_that_a_trial_was_to_make(given: dict[str, Any], share: float) -> None:
+    assert judged(given=given, success=(1.0, 1.0, 0.0, 1.0)).figures == {"success": share}
 
 
 def test_an_outcome_is_the_programs_or_that_it_came_to_its_goal() -> None:

@@ -158,6 +158,8 @@ struct Failure {
   std::string outcome;
   std::string reason;
 };
+// A motion had a result, and it is not the one asked for: the first such is the trial's outcome, and the next motion may succeed.
+struct MotionFailed : Failure {};
 // The process is to end.
 struct Stopped {};
 
@@ -219,7 +221,11 @@ class MoveRunner final : public program::Application {
       for (std::int64_t i = 0; i < warm_ups_; ++i) all_steps(false);
       for (std::int64_t i = 0; i < motions_; ++i) {
         if (home_) go_home();
-        all_steps(true);
+        try {
+          all_steps(true);
+        } catch (const MotionFailed& failure) {
+          context_.outcome(failure.outcome, failure.reason);
+        }
       }
       context_.end();
     } catch (const Failure& failure) {
@@ -340,7 +346,7 @@ class MoveRunner final : public program::Application {
     if (measured && was_stopped(exchange)) report_stop(exchange);
     if (!failure && cancel_after_ == 0) failure = end_of(move.goal, exchange, measured);
     if (measured) context_.figure("success", failure ? 0.0 : 1.0);
-    if (failure) throw Failure{*failure};
+    if (failure) throw MotionFailed{*failure};
   }
 
   void take(const Attach& attach, bool) {

@@ -1,5 +1,6 @@
 // The protocol of a trial of the arm: wait until the stack is ready, go home, see that the arm is there and stands still, have
-// a goal planned and executed, look where the tip ended; once or several times.
+// a goal planned and executed, look where the tip ended; once or several times. After a motion that failed the others are made
+// all the same, as long as the arm comes home.
 //
 // Node /benchmark_runner:
 //   action client  /move_action        moveit_msgs/action/MoveGroup
