@@ -431,6 +431,7 @@ OUTCOMES = {
     "goal_tolerance": "the controller did not come to its goal",
     "execution_timeout": "execution took too long",
     "collision": "the arm touched something",
+    "would_collide": "start, goal or the rest of the path would touch something",
     "grasp_failed": "the hand did not grasp the object",
     "preempted": "the motion was stopped",
     "goal_canceled": "the goal was cancelled",

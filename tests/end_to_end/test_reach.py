@@ -109,7 +109,7 @@ def test_a_motion_that_is_cancelled_ends_with_a_standstill(run: Run, tmp_path: P
     ("move_group", "runner", "outcome"),
     [
         ({}, {"goal": [0.0, 0.0, 1.5], "workspace": 2.0}, "planning_failed"),
-        pytest.param({}, {"goal": [0.65, 0.0, 0.18]}, "collision", marks=pytest.mark.long),
+        pytest.param({}, {"goal": [0.65, 0.0, 0.18]}, "would_collide", marks=pytest.mark.long),
         pytest.param({"duration_scaling": 0.0}, {}, "execution_timeout", marks=pytest.mark.long),
         pytest.param({}, {"planner": "RRTstar", "planning_time": 0.001}, "planning_timeout", marks=pytest.mark.long),
     ],

@@ -400,7 +400,7 @@ class MoveGroup final : public program::Application {
     ending.message = result.message + (fresh ? "" : " (and no fresh state of the joints came within 1 s)");
     ending.branch = ending.label == "TIMED_OUT"                                                            ? "planning_timeout"
                     : ending.label == "PREEMPTED"                                                          ? "preempted"
-                    : ending.label == "START_STATE_IN_COLLISION" || ending.label == "GOAL_IN_COLLISION" ? "collision"
+                    : ending.label == "START_STATE_IN_COLLISION" || ending.label == "GOAL_IN_COLLISION" ? "would_collide"
                                                                                                            : "planning_failed";
     return ending;
   }

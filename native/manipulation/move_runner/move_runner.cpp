@@ -521,7 +521,7 @@ class MoveRunner final : public program::Application {
     // A real MoveIt has its own words there.
     static const std::set<std::string, std::less<>> branches = {
         "start_deviation", "no_state",       "server_not_ready", "goal_rejected",     "result_unknown",
-        "path_tolerance",  "goal_tolerance", "execution_timeout", "collision",        "planning_failed",
+        "path_tolerance",  "goal_tolerance", "execution_timeout", "would_collide",    "planning_failed",
         "planning_timeout", "preempted",     "goal_canceled",     "goal_aborted"};
     const auto branch = branches.find(code.source.view());
     if (branch != branches.end()) return Failure{*branch, reason};
