@@ -124,6 +124,22 @@ def test_what_fails_is_an_outcome_with_moveits_code(
     assert outcome in json.dumps(trial), trial
 
 
+@pytest.mark.long
+def test_a_second_writer_of_the_joints_is_named(run: Run, tmp_path: Path) -> None:
+    """What a stale controller of another stack does: positions of two arms, one after the other."""
+    path = reach(tmp_path)
+    graph = json.loads(path.read_text())
+    second = {"topic": "/joint_states", "type": "sensor_msgs/msg/JointState", "size": 1, "period": "5ms"}
+    graph["processes"].insert(0, {"name": "stale", "nodes": [{"name": "stale_broadcaster", "publishers": [second]}]})
+    path.write_text(json.dumps(graph))
+    out = tmp_path / "made"
+    done = run("run", path, "--trials", "1", "--middleware", "cyclonedds", "--output", out)
+    assert done.returncode == 1, done.stdout + done.stderr
+    (trial,) = result_of(out)["trials_detail"]
+    assert trial["own_outcome"]["name"] == "stack_not_ready", trial
+    assert "joint_state_broadcaster and /stale_broadcaster" in trial["reason"]
+
+
 def test_a_planner_that_is_none_is_refused_before_anything_is_written(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "made"
     done = run("run", "manipulation:planner=RTTConnect", "--trials", "1", "--middleware", "cyclonedds", "--output", out)
