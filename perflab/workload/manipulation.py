@@ -73,6 +73,12 @@ class ManipulationParameters(Parameters):
     motions: int = Field(1, ge=1, le=1_000_000, description="how often a trial does it")
     planner: str = Field("RRTConnect", description="of OMPL, by its name")
     attempts: int = Field(3, ge=1, le=1000, description="plans that are made together, whose best parts are joined")
+    replan: int | None = Field(
+        None,
+        ge=0,
+        le=1000,
+        description="plans of a motion at most, where one fails or would collide (the task's); 0: one",
+    )
     planning_time: float = Field(5.0, ge=1e-3, le=1e4, description="allowed, in s")
     velocity_scaling: float = Field(0.5, ge=1e-3, le=1, description="of the joints' limits")
     acceleration_scaling: float = Field(0.5, ge=1e-3, le=1, description="likewise")
@@ -308,6 +314,8 @@ def _runner(p: ManipulationParameters, task: Mapping[str, Any], grips: bool, sce
     if p.cancel_after is not None:
         asked["cancel_after"] = f"{p.cancel_after}ns"
     where = _with_common(task)
+    if p.replan is not None:
+        where["replan"] = p.replan
     if p.goal is not None:
         for key in ("steps", "joints", "state"):
             where.pop(key, None)
@@ -349,6 +357,7 @@ _SCALE = {"ns": float(NS_PER_S), "mm": 1e3, "mrad": 1e3, "%": 100.0}
 _OVER_MOTIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
     "late_steps": sum,
     "overruns": sum,
+    "replans": sum,
     "success": sum,
 }
 
@@ -380,6 +389,7 @@ _FIGURES: Mapping[str, OwnFigure] = {
     "planning_simplify": _time("simplification (of T1)"),
     "planning_parameterize": _time("time parameterisation (of T1)"),
     "planning_validate": _time("validation (of T1)"),
+    "replans": OwnFigure(words="plans after the first of a motion (in T1)", unit="", scale="difference"),
     "execution_nominal": _time("nominal duration of the trajectory (of T2)"),
     "execution_controller": _time("trajectory by the controller's clock (of T2)"),
     "execution_state_wait": _time("for a fresh state before it (of T2)"),

@@ -68,9 +68,9 @@ def test_a_goal_takes_the_place_of_the_tasks_own() -> None:
 def test_every_parameter_changes_the_graph() -> None:
     others: dict[str, Any] = {
         "task": "sequence", "scene": "shelf", "goal": (0.3, 0.0, 0.6), "radius": 0.02, "orientation_tolerance": 0.2,
-        "home": "off", "motions": 2, "planner": "PRM", "attempts": 1, "planning_time": 1.0, "velocity_scaling": 0.1,
-        "acceleration_scaling": 0.1, "controller": "split", "drive": "torque", "path_tolerance": 0.1,
-        "goal_tolerance": 0.1, "cancel_after": "1s", "joint_states": "reliable", "limit": "5s",
+        "home": "off", "motions": 2, "planner": "PRM", "attempts": 1, "replan": 0, "planning_time": 1.0,
+        "velocity_scaling": 0.1, "acceleration_scaling": 0.1, "controller": "split", "drive": "torque",
+        "path_tolerance": 0.1, "goal_tolerance": 0.1, "cancel_after": "1s", "joint_states": "reliable", "limit": "5s",
     }  # fmt: skip
     assert set(others) == set(ManipulationParameters.model_fields)
     usual = document()

@@ -14,7 +14,7 @@
 // motion), `scene_publisher`.
 //
 // Figures, of each goal but those whose constraints are called as `unmeasured` says: planning (T1, from PLANNING to MONITOR)
-// and its parts, execution (T2, from MONITOR until the result is sent) and its parts, execution_nominal (the trajectory's
+// and its parts (of all its plans together), replans (plans after the first), execution (T2, from MONITOR until the result is sent) and its parts, execution_nominal (the trajectory's
 // duration), execution_overhead (T2 without it), joint_state_age and clock_age when the goal came. Times: planning_times,
 // execution_times.
 //
