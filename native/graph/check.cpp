@@ -204,13 +204,14 @@ class Drivers {
     }
   }
 
-  // `program`: one of the process's own drives what nothing else does.
+  // `program`: one of the process's own drives what nothing else does. A node of a condition may be silent.
   void finish(bool program) const {
     each(ends_, item_, words_.part, [&](const End& end, const Item& here) {
       const std::optional<Item>& driver = drivers_[here.index];
-      if (!driver && program) {
+      if (!driver && (program || !node_.condition.empty())) {
         if (end.frequency_hz != 0.0)
-          reporter_.fail(here, "frequency_hz of {} is {}; by its program, it is 0", end.*words_.name, end.frequency_hz);
+          reporter_.fail(here, "frequency_hz of {} is {}; of what only a program or nothing {}, it is 0", end.*words_.name,
+                         end.frequency_hz, words_.verb);
         return;
       }
       if constexpr (requires { end.sized; }) {
@@ -594,13 +595,17 @@ void check_topics(const Graph& graph, const Reporter& reporter) {
 }
 
 // A request that nobody answers would never be complete, so a client needs a server. A server may be without
-// clients. `what`: "service" or "action".
+// clients; a second one is what a condition may add, and nobody else. `what`: "service" or "action".
 template <typename Ends>
-void require_server(std::string_view what, const std::string& name, const Ends& ends, const std::map<std::string, Ends>& all,
-                    const Reporter& reporter) {
-  if (ends.offering.size() > 1) {
-    reporter.fail(ends.offering[1].second, "{0} {1} has a server already, at {2}; {3} {0} has one", what, name,
-                  reporter.place(ends.offering[0].second), what == "action" ? "an" : "a");
+void require_server(const Graph& graph, std::string_view what, const std::string& name, const Ends& ends,
+                    const std::map<std::string, Ends>& all, const Reporter& reporter) {
+  std::vector<Item> own;
+  for (const auto& [server, item] : ends.offering) {
+    if (graph.processes[item.process].nodes[item.node].condition.empty()) own.push_back(item);
+  }
+  if (own.size() > 1) {
+    reporter.fail(own[1], "{0} {1} has a server already, at {2}; {3} {0} has one", what, name, reporter.place(own[0]),
+                  what == "action" ? "an" : "a");
   }
   if (!ends.offering.empty()) return;
   std::vector<std::string_view> served;
@@ -615,7 +620,7 @@ void require_server(std::string_view what, const std::string& name, const Ends& 
 void check_services(const Graph& graph, const Reporter& reporter) {
   const std::map<std::string, Service> services = services_of(graph);
   for (const auto& [service, ends] : services) {
-    require_server("service", service, ends, services, reporter);
+    require_server(graph, "service", service, ends, services, reporter);
     check_type("service", service, ends, reporter);
     check_compatibility(service, ends, service_compatibility_problem, "client", "server", reporter);
   }
@@ -624,7 +629,7 @@ void check_services(const Graph& graph, const Reporter& reporter) {
 void check_actions(const Graph& graph, const Reporter& reporter) {
   const std::map<std::string, Action> actions = actions_of(graph);
   for (const auto& [action, ends] : actions) {
-    require_server("action", action, ends, actions, reporter);
+    require_server(graph, "action", action, ends, actions, reporter);
     check_type("action", action, ends, reporter);
   }
 }

@@ -70,8 +70,10 @@ std::vector<ServiceDescription> describe_services(const Graph& graph) {
   std::map<std::string_view, ServiceDescription> services;
   for_each_node(graph, [&](const Node& node, const Item& /*item*/) {
     for (const Server& server : node.servers) {
-      services[server.service].server = node.qualified_name();
-      services[server.service].type = server.type;
+      ServiceDescription& service = services[server.service];
+      if (!node.condition.empty() && !service.server.empty()) continue;  // a second one beside the workload's
+      service.server = node.qualified_name();
+      service.type = server.type;
     }
     for (const Client& client : node.clients) {
       ServiceDescription& service = services[client.service];
@@ -93,6 +95,7 @@ std::vector<ActionDescription> describe_actions(const Graph& graph) {
   std::map<std::string_view, const ActionServer*> servers;
   for_each_node(graph, [&](const Node& node, const Item& /*item*/) {
     for (const ActionServer& server : node.action_servers) {
+      if (!node.condition.empty() && servers.contains(server.action)) continue;  // likewise
       ActionDescription& action = actions[server.action];
       action.server = node.qualified_name();
       action.type = server.type;

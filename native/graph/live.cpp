@@ -114,11 +114,18 @@ GraphIndex::GraphIndex(const Graph& graph, std::optional<std::size_t> process) {
       ++receivers.all;
       if (node.condition.empty()) ++receivers.own;
     }
-    for (const Server& server : node.servers) services[server.service].server = &node;
+    // Of several servers all but one are of conditions (check_services).
+    const auto serves = [&](auto& ends) {
+      ++ends.servers;
+      if (ends.server != nullptr && !node.condition.empty()) return false;
+      ends.server = &node;
+      return true;
+    };
+    for (const Server& server : node.servers) serves(services[server.service]);
     for (const Client& client : node.clients) ++services[client.service].clients;
     for (const ActionServer& server : node.action_servers) {
       ActionEnds& ends = actions[server.action];
-      ends.server = &node;
+      if (!serves(ends)) continue;
       ends.settings = &server;
       ends.feedback = server.feedback;
     }
@@ -137,7 +144,8 @@ GraphIndex::GraphIndex(const Graph& graph, std::optional<std::size_t> process) {
     clients += node.clients.size();
     action_clients += node.action_clients.size();
     for (const ActionClient& client : node.action_clients) feedback_edges += actions.at(client.action).feedback ? 1 : 0;
-    for (const ActionServer& server : node.action_servers) feedback_publishers += server.feedback ? 1 : 0;
+    for (const ActionServer& server : node.action_servers)
+      feedback_publishers += actions.at(server.action).server == &node && server.feedback ? 1 : 0;
     for (const Subscription& subscription : node.subscriptions) {
       edges += topics.at(subscription.topic).publishers.size();
     }

@@ -181,6 +181,7 @@ class LiveGraph::LiveActionClient final : public runtime::ActionClientHandler,
     if (cancelled.events && cancelled.events->on_cancel) cancelled.events->on_cancel(answer.returned);
   }
 
+  [[nodiscard]] std::size_t expected() const { return ends().servers; }
   [[nodiscard]] std::size_t matched() { return endpoint_->matched(); }
   [[nodiscard]] std::string name() const { return node_.qualified_name() + " action client " + client_.action; }
   [[nodiscard]] std::uint64_t completed() const noexcept {
@@ -406,7 +407,7 @@ class LiveGraph::LiveActionServer final : public runtime::ActionServerHandler,
         publisher_(feedback_publisher(shared.messages, server)) {
     message::fill(result_, message::kServiceLength);
     message::fill(feedback_, message::kServiceLength);
-    if (ends().feedback) sent_.emplace(shared.memory);
+    if (ends().server == &node && ends().feedback) sent_.emplace(shared.memory);
     counts_.resize(ends().clients.size());
   }
 

@@ -58,13 +58,15 @@ struct TopicEnds {
 
 // The server of a service, and how many clients it has, over all processes.
 struct ServiceEnds {
-  const Node* server = nullptr;
+  const Node* server = nullptr;  // the workload's, beside which conditions may have others
+  std::size_t servers = 0;
   std::size_t clients = 0;
 };
 
 // The server of an action and its clients, over all processes.
 struct ActionEnds {
-  const Node* server = nullptr;
+  const Node* server = nullptr;  // likewise
+  std::size_t servers = 0;
   const ActionServer* settings = nullptr;
   bool feedback = false;  // it is recorded
   std::vector<const Node*> clients;
@@ -1041,6 +1043,7 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler, public Clien
   }
 
   [[nodiscard]] const ServiceEnds& ends() const { return shared_.index.services.at(client_.service); }
+  [[nodiscard]] std::size_t expected() const { return ends().servers; }
   [[nodiscard]] std::size_t matched() { return endpoint_->matched(); }
   [[nodiscard]] std::string name() const { return node_.qualified_name() + " client " + client_.service; }
   [[nodiscard]] std::uint64_t completed() const noexcept { return measure::detail::load(completed_); }

@@ -22,7 +22,7 @@ End& find(const std::vector<std::unique_ptr<End>>& ends, const std::string& node
           const std::string& what, const char* driver) {
   std::vector<std::string_view> known;
   for (const auto& end : ends) {
-    if (end->node().qualified_name() != node) continue;
+    if (end->node().name_in_program() != node) continue;
     if (end->end_name() != name) {
       known.emplace_back(end->end_name());
       continue;
@@ -42,8 +42,8 @@ End& find(const std::vector<std::unique_ptr<End>>& ends, const std::string& node
 std::pair<const Node*, LiveGraph::Place> LiveGraph::node_of(const std::string& name) const {
   std::vector<std::string> names;
   for (const auto& [node, place] : program_nodes_) {
-    if (node->qualified_name() == name) return {node, place};
-    names.push_back(node->qualified_name());
+    names.push_back(node->name_in_program());
+    if (names.back() == name) return {node, place};
   }
   throw BadInput("the process has no node " + name + " in the graph" + hint(name, {names.begin(), names.end()}));
 }

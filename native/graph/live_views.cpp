@@ -81,10 +81,11 @@ std::vector<std::string> LiveGraph::differing(bool too_many_only) {
   for (const auto& subscription : subscriptions_) {
     report(subscription->name(), subscription->matched(), subscription->expected(), "writers");
   }
-  for (const auto& client : clients_) report(client->name(), client->matched(), 1, "servers");
+  for (const auto& client : clients_) report(client->name(), client->matched(), client->expected(), "servers");
   for (const auto& server : servers_)
     report(server->name(), server->matched(), server->expected(), "clients");
-  for (const auto& client : action_clients_) report(client->name(), client->matched(), 1, "servers");
+  for (const auto& client : action_clients_)
+    report(client->name(), client->matched(), client->expected(), "servers");
   for (const auto& server : action_servers_)
     report(server->name(), server->matched(), server->expected(), "clients");
   return lines;

@@ -177,10 +177,12 @@ struct Node {
   std::vector<Timer> timers;        // a publisher has one timer, or else one or more reactions, or a program
   std::vector<Reaction> reactions;  // a subscription has at most one; without, it is a sink without work
   std::string condition;            // label of the condition that added the node; empty: the workload's own
+  std::string stands_for{};         // of a second instance: the name by which its program asks for the node
 
   [[nodiscard]] std::string qualified_name() const {
     return node_namespace == "/" ? node_namespace + name : node_namespace + "/" + name;
   }
+  [[nodiscard]] std::string name_in_program() const { return stands_for.empty() ? qualified_name() : stands_for; }
   // Of the regular timer or cyclic reaction by which one of its publishers sends; 0 where something else or several make
   // it send.
   [[nodiscard]] Nanoseconds period_of(const Publisher& publisher) const {

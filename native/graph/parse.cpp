@@ -80,8 +80,8 @@ void make_unique(std::vector<Draft>& drafts) {
 
 // Adds the members of one object to those of another one. Throws InputError where both have one.
 void merge(const std::string& from, std::string_view what, std::string& to) {
-  nlohmann::json all = nlohmann::json::parse(to);
-  const nlohmann::json more = nlohmann::json::parse(from);
+  auto all = nlohmann::ordered_json::parse(to);
+  const auto more = nlohmann::ordered_json::parse(from);
   for (const auto& [name, value] : more.items()) {
     if (all.contains(name))
       throw InputError(fmt::format("two of the files declare the {} {}; right would be one", what, quote(name)));

@@ -12,6 +12,7 @@ namespace perflab::graph {
 namespace {
 
 using nlohmann::json;
+using nlohmann::ordered_json;
 
 json number_of(const Field& field) {
   const std::string& text = field.written();
@@ -58,11 +59,11 @@ std::string resolved(const std::string& program, const std::string& file) {
   return (folder / program).lexically_normal().string();
 }
 
-// The entries of a mapping by name; `read` makes one of its fields.
+// The entries of a mapping by name, in its order, which is that of tables; `read` makes one of its fields.
 template <typename Read>
 std::string read_named(const Field& field, std::string_view what, const std::vector<std::string_view>& known, Read read) {
   field.require(Kind::kMapping);
-  json found = json::object();
+  ordered_json found = ordered_json::object();
   for (std::size_t i = 0; i < field.value().keys.size(); ++i) {
     const Key& key = field.value().keys[i];
     if (const std::string problem = figure_name_problem(what, key.text); !problem.empty())
@@ -79,6 +80,45 @@ std::string word_at(const Fields& fields, std::string_view key, const std::array
   if (std::ranges::find(words, std::string_view(field->text())) == words.end())
     field->fail_word(key, {words.begin(), words.end()});
   return field->text();
+}
+
+void read_own_value(const Fields& figure, ordered_json& made) {
+  constexpr std::array<std::string_view, 2> kBetter{"lower", "higher"}, kScales{"ratio", "difference"};
+  constexpr std::array<std::string_view, 3> kSeveral{"median", "sum", "mean"};
+  if (const auto unit = figure.find("unit")) made["unit"] = unit->text();
+  if (const auto factor = figure.find("factor")) {
+    if (!(factor->number() > 0)) factor->fail("factor: must be more than 0");
+    made["factor"] = factor->number();
+  }
+  if (figure.find("several")) made["several"] = word_at(figure, "several", kSeveral);
+  made["better"] = word_at(figure, "better", kBetter);
+  made["scale"] = word_at(figure, "scale", kScales);
+  if (const auto compared = figure.find("compared")) made["compared"] = compared->boolean();
+}
+
+void read_own_times(const Fields& figure, ordered_json& made) {
+  if (const auto drawn = figure.find("drawn")) made["drawn"] = drawn->boolean();
+  if (const auto floor = figure.find("floor")) made["floor"] = floor->text();
+}
+
+ordered_json read_own_figure(const Fields& figure) {
+  constexpr std::array<std::string_view, 2> kKinds{"value", "times"};
+  const std::string kind = word_at(figure, "kind", kKinds);
+  ordered_json made = {{"kind", kind}, {"words", figure.text("words")}};
+  if (kind == "times") {
+    for (const char* const key : {"unit", "factor", "several", "better", "scale", "compared"}) {
+      if (const auto of_value = figure.find(key))
+        of_value->fail("'{}' is that of a value, and times are in nanoseconds, the lower the better; remove it", key);
+    }
+    read_own_times(figure, made);
+  } else {
+    for (const char* const key : {"drawn", "floor"}) {
+      if (const auto of_times = figure.find(key))
+        of_times->fail("'{}' is that of times, and this is a value; add 'kind: times', or remove it", key);
+    }
+    read_own_value(figure, made);
+  }
+  return made;
 }
 
 }  // namespace
@@ -100,27 +140,14 @@ void read_program(const Fields& fields, Process& process) {
 }
 
 std::string read_own_figures(const Field& field) {
-  constexpr std::array<std::string_view, 2> kKinds{"value", "times"}, kBetter{"lower", "higher"},
-      kScales{"ratio", "difference"};
-  return read_named(field, "figure", {"kind", "words", "unit", "better", "scale"}, [&](const Fields& figure) {
-    const std::string kind = word_at(figure, "kind", kKinds);
-    json made = {{"kind", kind}, {"words", figure.text("words")}};
-    for (const char* const key : {"unit", "better", "scale"}) {
-      if (const auto of_value = figure.find(key); of_value && kind == "times")
-        of_value->fail("'{}' is that of a value, and times are in nanoseconds, the lower the better; remove it", key);
-    }
-    if (kind == "times") return made;
-    if (const auto unit = figure.find("unit")) made["unit"] = unit->text();
-    made["better"] = word_at(figure, "better", kBetter);
-    made["scale"] = word_at(figure, "scale", kScales);
-    return made;
-  });
+  return read_named(field, "figure", {"kind", "words", "unit", "factor", "several", "better", "scale", "compared", "drawn", "floor"},
+                    [](const Fields& figure) { return read_own_figure(figure); });
 }
 
 std::string read_own_outcomes(const Field& field) {
   constexpr std::array<std::string_view, 2> kOf{"failed", "success"};
   return read_named(field, "outcome", {"words", "of"}, [&](const Fields& outcome) {
-    return json{{"words", outcome.text("words")}, {"of", word_at(outcome, "of", kOf)}};
+    return ordered_json{{"words", outcome.text("words")}, {"of", word_at(outcome, "of", kOf)}};
   });
 }
 

@@ -456,7 +456,8 @@ constexpr auto keys_of(Tag<Node> /*of*/) {
                     key("waitables", &Node::waitables, List<Object>{}, Absent::kNullOmitted),
                     key("timers", &Node::timers, List<Object>{}),
                     key("reactions", &Node::reactions, List<Object>{}),
-                    key("condition", &Node::condition, Condition{}, Absent::kNullOmitted)};
+                    key("condition", &Node::condition, Condition{}, Absent::kNullOmitted),
+                    key("stands_for", &Node::stands_for, Text{}, Absent::kNullOmitted)};
 }
 
 struct NodeObject : Object {

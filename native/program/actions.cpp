@@ -1,4 +1,4 @@
-// Actions of a program: what its handlers are told, and whose what they throw is.
+// Actions of a program: converts messages for its handlers, and names the handler that throws.
 #include "program/host.h"
 
 namespace perflab::program {
@@ -23,7 +23,7 @@ constexpr runtime::GoalResponse response_of(GoalResponse response) noexcept {
 
 namespace detail {
 
-// What a program keeps of a goal.
+// The state behind program::Goal.
 class ActionServerGoal {
  public:
   explicit ActionServerGoal(std::shared_ptr<runtime::ServerGoal> of) noexcept : goal(std::move(of)) {}

@@ -1,11 +1,11 @@
 #include "program/config.h"
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "base/config_file.h"
 #include "graph/check.h"
 #include "graph/resolved.h"
 #include "graph/vocabulary.h"
@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-// One of `words` at `key`; null where the key is absent or null.
+// The value of the word at `key`, one of `words`; nothing if the key is absent or null.
 template <typename Words>
 auto word(const json& config, const char* key, const Words& words)
     -> std::optional<decltype(words.front().value)> {
@@ -29,7 +29,7 @@ auto word(const json& config, const char* key, const Words& words)
   throw std::invalid_argument(std::string(key) + ": unknown '" + text + "', known are " + known);
 }
 
-// How things are done in the process, where the configuration differs from the graph.
+// Settings of the configuration that override those of the graph.
 void read_overrides(const json& config, Config& result) {
   result.live.executor = word(config, "executor", graph::kExecutorWords);
   if (config.contains("executor_threads") && !config.at("executor_threads").is_null()) {
@@ -94,7 +94,7 @@ std::optional<Nanoseconds> hiccup_period(const json& config) {
   return period;
 }
 
-// Which messages are written down one by one; null: none.
+// Which messages are recorded one by one; none for null.
 void read_recording(const json& config, Config& result) {
   if (!config.contains("messages") || config.at("messages").is_null()) return;
   const json& messages = config.at("messages");
@@ -106,7 +106,7 @@ void read_recording(const json& config, Config& result) {
   result.message_limit_bytes = messages.at("limit_bytes").get<std::uint64_t>();
 }
 
-// Where the tracepoints are the runtime's own the library is null.
+// Nothing if the runtime has tracepoints of its own.
 std::optional<std::string> tracing_library(const json& config, const runtime::Capabilities& can) {
   if (!config.contains("tracing") || config.at("tracing").is_null()) return std::nullopt;
   const json& tracing = config.at("tracing");
@@ -117,8 +117,8 @@ std::optional<std::string> tracing_library(const json& config, const runtime::Ca
   return tracing.at("library").get<std::string>();
 }
 
-// Throws where a subscription of the process gets messages that say nothing of themselves from several publishers: this
-// runtime does not tell them apart.
+// For a runtime that does not say who wrote a message: throws if a subscription of the process has several publishers whose
+// messages do not identify them either.
 void refuse_several_unknown_writers(const graph::Graph& graph, const std::string& process) {
   std::map<std::string, std::size_t> publishers;  // of such messages, by topic
   for (const graph::Process& one : graph.processes) {
@@ -157,7 +157,7 @@ bool subscribes(const graph::Process& process, const std::string& topic) {
   });
 }
 
-// Throws where the runtime does not say which request a reply answers, and the graph has a type that needs it.
+// For a runtime that does not say which request a reply answers: throws if the graph has a service type that needs it.
 void refuse_services_known_by_number(const graph::Graph& graph, const std::string& process) {
   for (const graph::Process& one : graph.processes) {
     if (one.name != process) continue;
@@ -173,8 +173,8 @@ void refuse_services_known_by_number(const graph::Graph& graph, const std::strin
   }
 }
 
-// In virtual time a callback takes no time but what the graph says: a timer that is due at once again would be due for
-// ever at the same instant.
+// In virtual time callbacks take only the time that the graph says, so an unthrottled timer would be due forever at the same
+// instant.
 void refuse_unthrottled_timers(const graph::Graph& graph) {
   graph::for_each_node(graph, [](const graph::Node& node, const graph::Item& /*item*/) {
     for (const graph::Timer& timer : node.timers) {
@@ -197,7 +197,7 @@ void refuse_filters(const graph::Graph& graph, const RuntimeKind& runtime) {
   });
 }
 
-// Whether messages are handed to the runtime as structs. Throws where it cannot do what is asked.
+// Whether messages are given to the runtime as structs. Throws if the runtime cannot do what is asked.
 bool every_message_is_encoded(graph::Serialization asked, const RuntimeKind& runtime) {
   const bool every = asked == graph::Serialization::kEvery;
   const runtime::Capabilities& can = runtime.can;
@@ -207,7 +207,7 @@ bool every_message_is_encoded(graph::Serialization asked, const RuntimeKind& run
   return every || (can.structs_unless_asked && asked != graph::Serialization::kOnce);
 }
 
-// A program's messages are structs, each encoded for itself.
+// A program's messages differ from each other, so each is encoded.
 graph::Serialization asked_of(const Config& config) {
   const graph::Serialization asked = config.graph.serialization;
   if (!config.process || config.graph.processes[*config.process].program.empty()) return asked;
@@ -336,14 +336,6 @@ void require_schedule(const Config& config) {
   }
 }
 
-Config read_config(const std::string& file) {
-  std::ifstream stream(file);
-  if (!stream) throw BadInput(file + ": cannot be read");
-  try {
-    return parse(json::parse(stream));
-  } catch (const std::exception& error) {
-    throw BadInput(file + ": " + error.what());
-  }
-}
+Config read_config(const std::string& file) { return read_config_file(file, parse); }
 
 }  // namespace perflab::node

@@ -29,12 +29,12 @@ struct Config {
   Nanoseconds checkpoint_ns = 5 * kNanosecondsPerSecond;
   Nanoseconds discovery_timeout_ns = 30 * kNanosecondsPerSecond;
   bool traced = false;
-  std::optional<std::string> tracing_library;  // of the tracepoints, where the runtime has none of its own
-  bool allocation_sites = false;               // the library that counts allocations tells where they come from
-  std::uint64_t message_limit_bytes = 0;       // of what is written down of messages, where live.recording
+  std::optional<std::string> tracing_library;  // has the tracepoints, for a runtime without its own
+  bool allocation_sites = false;               // whether call sites of allocations are recorded
+  std::uint64_t message_limit_bytes = 0;       // with live.recording: the limit of what is written of messages
   std::optional<Nanoseconds> hiccup_ns;        // the period of the thread `hiccup`; null: there is none
-  bool peers_change = false;  // processes of the graph may end and come back: at the end nobody is a stranger
-  bool rejoins = false;       // it takes the place of one that has ended, and the others have long begun
+  bool peers_change = false;  // processes of the graph may end and be replaced, so unknown peers are no error
+  bool rejoins = false;       // replaces a process that has ended; the others are already running
   std::uint64_t seed = 1;
   std::string records;
 };
@@ -42,8 +42,8 @@ struct Config {
 // Throws BadInput with one line that names the file.
 Config read_config(const std::string& file);
 
-// Throws BadInput where the process shall run, and messages to or from another process do not say when they were due,
-// and there is no memory in which that could be looked up.
+// Throws BadInput if messages to or from another process do not carry their due time, and there is no shared memory in which
+// to look it up.
 void require_schedule(const Config& config);
 
 }  // namespace perflab::node

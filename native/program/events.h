@@ -17,7 +17,7 @@ namespace perflab::node {
 
 class EventLog final : public runtime::EventSink {
  public:
-  // Files stay usable even if everything is late: beyond this many, events are counted, not kept.
+  // Bounds the size of files: events beyond this many are counted, not kept.
   static constexpr std::size_t kMaximum = 200'000;
 
   explicit EventLog(std::size_t maximum = kMaximum) : maximum_(maximum) {}
@@ -27,7 +27,7 @@ class EventLog final : public runtime::EventSink {
   void on_failure(Nanoseconds at_ns, const char* text) noexcept override;
   void note(Nanoseconds at_ns, const std::string& code, const std::string& text = {});
 
-  // Moves what has happened to the file, with the message events of the queue.
+  // Writes all events so far to the file, with the message events of the queue.
   void flush(RecordFile& file, measure::MessageEventQueue& messages);
   // Writes how many events were left out, if any.
   void finish(RecordFile& file, const measure::MessageEventQueue& messages, Nanoseconds at_ns);
@@ -38,13 +38,13 @@ class EventLog final : public runtime::EventSink {
   [[nodiscard]] Nanoseconds last_match_at() const;
   // The first failure that makes the measurement meaningless; empty if there was none.
   [[nodiscard]] std::string failure() const;
-  // What incompatible QoS was reported, one line each.
+  // The reported incompatible QoS, one line each.
   [[nodiscard]] std::vector<std::string> incompatibilities() const;
 
  private:
-  // Whether there is room for one more, which is counted either way. Under mutex_, as everything below.
+  // Counts an event, and says whether there is room for it. With mutex_ held, as everything below.
   bool make_room() noexcept;
-  // Keeps what make() makes; an event for which there is no memory is left out and counted.
+  // Keeps what make() returns; an event for which there is no memory is dropped and counted.
   template <typename Make>
   void add(Make make) noexcept;
 

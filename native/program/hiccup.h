@@ -1,9 +1,9 @@
-// A thread that sleeps for a while again and again and records how much longer it took: what the machine does
-// to any thread that is scheduled like this process, whatever the workload does.
+// A thread that sleeps periodically and records by how much it overslept: what the machine does to any thread that is scheduled
+// like this process, regardless of the workload.
 //
-// The next sleep begins when the one before has ended, so a stall of the machine is one value, its length. Where the
-// kernel says how long the thread was ready and another one had its CPU (run delay, /proc/thread-self/schedstat), each
-// value is also split into that and the rest: then nobody had woken it yet, for the timer came late.
+// Each sleep begins when the one before has ended, so a stall of the machine is one value, its length. If the kernel reports
+// how long the thread was ready while another one had its CPU (run delay, /proc/thread-self/schedstat), each value is also
+// split into that part and the rest, in which the timer had not yet woken the thread.
 #pragma once
 
 #include <atomic>
@@ -18,24 +18,24 @@ namespace perflab::node {
 
 class Hiccup {
  public:
-  // Bounds of the period: below, the thread would load a CPU; above, it would keep the end waiting.
+  // Bounds of the period: a shorter one would load a CPU, a longer one would delay the end.
   static constexpr Nanoseconds kShortest = 10'000;
   static constexpr Nanoseconds kLongest = kNanosecondsPerSecond;
 
-  // The thread inherits the scheduling of the caller, and waits. The clock outlives it.
+  // Creates the thread, which waits, with the scheduling of the caller. The clock must outlive it.
   Hiccup(const measure::Clock& clock, Nanoseconds period_ns);
   ~Hiccup();
   Hiccup(const Hiccup&) = delete;
   Hiccup& operator=(const Hiccup&) = delete;
 
-  // Records the sleeps that begin and are due to end between these instants. Once.
+  // Records the sleeps that begin and are due to end between these instants. Call it once.
   void start(Nanoseconds from, Nanoseconds until);
-  // After start(): earlier than it said.
+  // After start(): sets an earlier end.
   void end_at(Nanoseconds until) noexcept { until_.store(until, std::memory_order_relaxed); }
   // Ends the thread, after at most one period. Idempotent.
   void stop();
   [[nodiscard]] const measure::Histogram& histogram() const noexcept { return histogram_; }
-  // The two parts of each value; null where the kernel does not tell, or before the first.
+  // The two parts of each value; null if the kernel does not report them, or before the first value.
   [[nodiscard]] const measure::Histogram* waited() const noexcept { return split_ ? &waited_ : nullptr; }
   [[nodiscard]] const measure::Histogram* woken_late() const noexcept { return split_ ? &woken_late_ : nullptr; }
 

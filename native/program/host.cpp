@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "graph/units.h"
+#include "graph/vocabulary.h"
 #include "program/records.h"
 #include "realtime/thread.h"
 
@@ -58,6 +59,7 @@ void Host::make(const Make& make) {
   if (const std::string server = live_.unhandled_action_server(); !server.empty())
     throw BadInput("process " + process_.name + ": " + server + " has no handlers in the program; right would be on_goals()");
   options_.finish();
+  require_order_of_handlers();
   for (const auto& [name, settings] : process_.threads.program) {
     const auto called = [&](const Thread& thread) { return thread.name == name; };
     if (entered_.contains(name) || std::ranges::any_of(threads_, called)) continue;
@@ -163,7 +165,7 @@ json Host::take_record(Nanoseconds at_ns, bool with_times) {
 
 void Host::require_making(const char* what) const {
   if (!making_)
-    throw Failed("process " + process_.name + ": " + what + " comes too late; right would be while the application is made");
+    throw Failed("process " + process_.name + ": " + what + " comes too late; call it in the application's constructor");
 }
 
 const realtime::ThreadSettings& Host::settings_of(const std::string& thread) const {
@@ -226,6 +228,22 @@ void Host::set_request_handler(const std::string& node, const std::string& servi
   });
 }
 
+void Host::reentrant() {
+  require_making("reentrant()");
+  reentrant_ = true;
+}
+
+void Host::require_order_of_handlers() const {
+  if (reentrant_) return;
+  for (const graph::ExecutorView& view : live_.executors()) {
+    if (view.nodes.empty() || !runtime::concurrent_callbacks(view.kind)) continue;
+    throw BadInput("process " + process_.name + ", executor " + std::to_string(view.executor->id) + ": " +
+                   std::string(graph::word_of(graph::kExecutorWords, view.kind)) +
+                   " runs handlers of a node at the same time, and the program " + process_.program +
+                   " is not reentrant; right would be another executor");
+  }
+}
+
 void Host::timer(const std::string& node, const std::string& name, Nanoseconds period_ns,
                  std::function<void(Nanoseconds)> handler, bool skip_missed) {
   require_making("a timer");
@@ -258,7 +276,7 @@ void Host::thread_name(const std::string& name) {
 
 void Host::enter_thread(const std::string& name) {
   require_thread(name);
-  // A number may become another thread's.
+  // The kernel reuses thread ids.
   struct Registered {
     ~Registered() { realtime::forget_this_thread(); }
   };
@@ -322,7 +340,7 @@ void Host::fail(const std::string& reason) noexcept {
     const std::lock_guard lock(said_mutex_);
     if (failure_.empty()) failure_ = one_line(reason);
   } catch (const std::bad_alloc&) {
-    std::abort();  // nobody could be told
+    std::abort();  // no memory to report it
   }
   news_.notify();
 }

@@ -1,4 +1,4 @@
-// A program in its process: what program.h promises, over a LiveGraph.
+// Implements program.h for one process, on a LiveGraph.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@
 
 namespace perflab::program {
 
-// What is counted: what happened after `from`, and no later than `until`.
+// The measured part: after `from`, and no later than `until`.
 struct Measured {
   std::atomic<Nanoseconds> from_ns{std::numeric_limits<Nanoseconds>::max()};
   std::atomic<Nanoseconds> until_ns{std::numeric_limits<Nanoseconds>::max()};
@@ -49,7 +49,7 @@ class Times::State {
 
 class Host;
 
-// A client of the graph, and whose what its handlers throw is.
+// A client of the graph; `who` names it when its handler throws.
 class detail::ClientEnd {
  public:
   ClientEnd(Host& host, graph::ClientEnd& end, std::string who) : host_(host), end_(end), who_(std::move(who)) {}
@@ -61,7 +61,7 @@ class detail::ClientEnd {
   const std::string who_;
 };
 
-// Likewise an action client.
+// The same for an action client.
 class detail::ActionClientEnd {
  public:
   ActionClientEnd(Host& host, graph::ActionClientEnd& end, std::string who) : host_(host), end_(end), who_(std::move(who)) {}
@@ -74,36 +74,37 @@ class detail::ActionClientEnd {
   const std::string who_;
 };
 
-// From the controlling thread, but for what Context says of others.
+// Used by the controlling thread, except where Context allows others.
 class Host final : public Context {
  public:
-  // All outlive the host. Throws BadInput where the process's options are no object.
+  // All arguments outlive the host. Throws BadInput if the process's options are not an object.
   Host(const graph::Process& process, graph::LiveGraph& live, std::uint64_t seed, std::uint32_t domain,
        Nanoseconds duration_ns);
   ~Host() override;
 
-  // Makes the application. Throws what it throws, and BadInput where options, or threads of the graph, are none of its.
+  // Constructs the application. Throws what it throws, and BadInput if the application does not know an option or thread of the
+  // graph, or an executor would call its handlers in a way that it does not allow.
   void make(const Make& make);
-  // Its threads are there, scheduled as asked, and wait; then start(). Throws Unsupported where the kernel refuses.
+  // Creates its threads, which wait, scheduled as the graph says; then calls start(). Throws Unsupported if the kernel refuses.
   void begin(const Start& start);
-  // Its threads run.
+  // Lets its threads run.
   void release();
-  // The measured part ends then.
+  // Ends the measured part at that instant.
   void end_at(Nanoseconds at_ns);
-  // stop(), and its threads have returned. Nothing of it runs any more but handlers. Idempotent.
+  // Calls stop() and joins its threads. Afterwards only handlers may still run. Idempotent.
   void stop();
 
-  // Readable when something of the following is new; to be cleared by the reader.
+  // A descriptor that is readable when failure(), take_end() or take_record() has something new; the reader clears it.
   [[nodiscard]] int news() const noexcept { return news_.number(); }
   void clear_news() noexcept { news_.take(); }
-  // The first failure; empty: there was none.
+  // The first failure; empty if there was none.
   [[nodiscard]] std::string failure() const;
-  // When it asked for the end, told once.
+  // When the program asked for the end; returned once.
   [[nodiscard]] std::optional<Nanoseconds> take_end();
-  // What was said since the last call, with all `times` so far where that is asked for; null where nothing was.
+  // What the program reported since the last call, and with `with_times` all its histograms so far; null if there is nothing.
   [[nodiscard]] nlohmann::json take_record(Nanoseconds at_ns, bool with_times);
 
-  // Calls it; what it throws is a failure of the process.
+  // Calls `function`; an exception is a failure of the process.
   template <typename Function, typename... Arguments>
   void guarded(const std::string& who, const Function& function, Arguments&&... arguments) noexcept {
     try {
@@ -111,7 +112,7 @@ class Host final : public Context {
     } catch (const std::exception& error) {
       fail(who + ": " + error.what());
     } catch (...) {
-      fail(who + ": something was thrown that is no std::exception");
+      fail(who + ": threw something that is not a std::exception");
     }
   }
 
@@ -120,6 +121,7 @@ class Host final : public Context {
   [[nodiscard]] std::uint64_t seed() const noexcept override { return seed_; }
   [[nodiscard]] const std::string& process() const noexcept override { return process_.name; }
   [[nodiscard]] std::uint32_t domain() const noexcept override { return domain_; }
+  void reentrant() override;
   void timer(const std::string& node, const std::string& name, Nanoseconds period_ns,
              std::function<void(Nanoseconds)> handler, bool skip_missed) override;
   void thread(const std::string& name, std::function<void(const Running&)> function) override;
@@ -162,12 +164,14 @@ class Host final : public Context {
   void set_action_handlers(const std::string& node, const std::string& action, const detail::ActionInfo& type,
                            detail::ServerCallbacks handlers) override;
 
-  // Throws BadInput where the program was built for another type than the graph has.
+  // Throws BadInput if the program was built with another type than the graph has.
   void require(const std::string& what, const message::Format& format, const detail::TypeInfo& type);
   void require(const std::string& what, const message::Type& graphs, const detail::TypeInfo& type);
   void require(const std::string& what, const message::ActionTypes& graphs, const detail::ActionInfo& type);
   void require_making(const char* what) const;
   void require_thread(const std::string& name) const;
+  // Throws BadInput if the program is not reentrant and an executor of the process calls handlers at the same time.
+  void require_order_of_handlers() const;
   [[nodiscard]] const realtime::ThreadSettings& settings_of(const std::string& thread) const;
   void run(Thread& thread, const Start& start) noexcept;
   const graph::Process& process_;
@@ -178,6 +182,7 @@ class Host final : public Context {
   Options options_;
   std::unique_ptr<Application> application_;
   bool making_ = false;
+  bool reentrant_ = false;
   bool stopping_ = false;
   Measured measured_;
   std::deque<detail::ClientEnd> clients_;
@@ -189,15 +194,15 @@ class Host final : public Context {
   };
   std::map<std::string, Merged> merged_;
   std::deque<Thread> threads_;
-  std::set<std::string> entered_;  // names of threads that it starts itself
+  std::set<std::string> entered_;  // names of threads that the program starts itself
   std::mutex gate_mutex_;
   std::condition_variable gate_changed_;
   Gate gate_ = Gate::kClosed;
-  std::size_t scheduled_ = 0;  // threads that have tried what is asked for them
-  std::string refused_;        // why one could not
+  std::size_t scheduled_ = 0;  // threads that have applied their scheduling, or failed to
+  std::string refused_;        // why the first one failed
   std::atomic<bool> stopped_{false};
   Event news_;
-  mutable std::mutex said_mutex_;  // of what follows
+  mutable std::mutex said_mutex_;  // guards all below
   std::map<std::string, std::vector<double>> figures_;
   std::optional<Said> outcome_;
   bool outcome_written_ = false;

@@ -1,6 +1,5 @@
-// What the structs of generated messages are made of: texts and sequences, laid out as message::Sequence and rosidl's C
-// structs are, with memory of malloc(3) like theirs. So a message that was decoded is such a struct, and such a struct can be
-// sent as it is.
+// Strings and sequences of generated messages. Their layout is that of message::Sequence and of rosidl's C structs, and their
+// memory is from malloc(3), so a decoded message is such a struct, and such a struct can be sent as it is.
 //
 // Example:
 //   JointState state;
@@ -27,8 +26,8 @@
 
 namespace perflab::messages {
 
-// A text, of at most `Bound` characters where that is not 0. There is always a zero behind it. What would be longer throws
-// std::length_error, what finds no memory std::bad_alloc.
+// A string, of at most `Bound` characters unless that is 0, always zero-terminated. Throws std::length_error beyond the bound,
+// and std::bad_alloc.
 template <typename Character, std::size_t Bound = 0>
 class BasicText {
  public:
@@ -85,7 +84,7 @@ class BasicText {
     std::swap(size_, other.size_);
     std::swap(capacity_, other.capacity_);
   }
-  // Room for `size` characters and the zero; what was there is lost where it moves.
+  // Makes room for `size` characters and the zero; the contents are lost if the memory moves.
   void reserve(std::size_t size) {
     if (size < capacity_) return;
     auto* const memory = static_cast<Character*>(std::malloc((size + 1) * sizeof(Character)));
@@ -113,8 +112,8 @@ using Text = BasicText<char, Bound>;
 template <std::size_t Bound = 0>
 using WideText = BasicText<char16_t, Bound>;
 
-// A sequence, of at most `Bound` elements where that is not 0. Like std::vector, but for its memory: all elements that there
-// is room for are constructed. Throws as BasicText.
+// A sequence, of at most `Bound` elements unless that is 0. Like std::vector, except that all elements up to its capacity are
+// constructed. Throws as BasicText does.
 template <typename Element, std::size_t Bound = 0>
 class Sequence {
  public:
@@ -137,7 +136,7 @@ class Sequence {
     assign(elements.begin(), elements.end());
     return *this;
   }
-  // Of anything with begin() and end().
+  // From anything with begin() and end().
   template <typename Range>
     requires(!std::is_same_v<std::remove_cvref_t<Range>, Sequence>)
   Sequence& operator=(const Range& range) {
@@ -165,7 +164,7 @@ class Sequence {
     return data_[index];
   }
 
-  // Elements that were there stay; new ones are as their type makes them.
+  // Keeps existing elements; new ones are default-constructed.
   void resize(std::size_t size) {
     reserve(size);
     for (std::size_t i = size_; i < size; ++i) data_[i] = Element{};

@@ -60,7 +60,7 @@ MessageLog::MessageLog(measure::MessageRing& ring, const measure::Clock& clock, 
       publications_(settings_.path + ".publications"),
       contents_(settings_.path + ".contents"),
       thread_([this] { run(); }) {
-  // Until then nobody could tell the thread from one of the middleware.
+  // Until it is registered the thread would be taken for one of the middleware.
   std::unique_lock lock(mutex_);
   wake_.wait(lock, [this] { return registered_; });
 }
@@ -81,7 +81,7 @@ void MessageLog::stop() {
 
 void MessageLog::run() {
   realtime::name_this_thread("messages");
-  // Whatever the process was started as, and what threads of the workload have.
+  // Whatever scheduling the process and the threads of the workload have.
   const sched_param none{};
   static_cast<void>(sched_setscheduler(0, SCHED_OTHER, &none));
   static_cast<void>(setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNicest));
@@ -125,7 +125,7 @@ void MessageLog::write_down() {
       if (!room(sizeof row + contents.size())) return log.ring_.lose(row);
       row.offset = log.contents_.size();
       if (!log.contents_.append(contents.data(), contents.size())) return log.fail(log.contents_);
-      // Contents before the rows that say where they are, also where the process is killed.
+      // Contents come before the rows that point to them, so that rows are valid even if the process is killed.
       if (!log.publications_.has_room(sizeof row) && !log.contents_.flush()) return log.fail(log.contents_);
       if (!log.publications_.append(&row, sizeof row)) return log.fail(log.publications_);
       ++log.publication_count_;

@@ -1,8 +1,8 @@
-// A thread that writes down what a MessageRing holds: rows of times, and the contents of messages, each into a file of its
-// own beside the records (docs/formats.md, section 17).
+// A thread that writes the contents of a MessageRing, rows of times and contents of messages, to two files beside the records
+// (docs/formats.md, section 17).
 //
-// It is an ordinary thread of the lowest priority, whatever the process is: it wakes every few milliseconds, and nobody
-// waits for it. What it does not write down in time is lost, and counted by the ring.
+// It has the lowest ordinary priority, whatever the process has. It wakes every few milliseconds, and nobody waits for it. What
+// it does not write in time is lost, and counted by the ring.
 #pragma once
 
 #include <condition_variable>
@@ -31,22 +31,22 @@ class MessageLog {
   MessageLog(const MessageLog&) = delete;
   MessageLog& operator=(const MessageLog&) = delete;
 
-  // Writes down what is there now.
+  // Writes what the ring holds now.
   void flush();
-  // Ends the thread once all that is there is written down. Idempotent.
+  // Ends the thread once everything in the ring is written. Idempotent.
   void stop();
   // The record `message_counts` (docs/formats.md, section 4).
   [[nodiscard]] nlohmann::json counts(Nanoseconds at_ns) const;
 
  private:
-  // Of rows, or contents. It is created when the first of them are written.
+  // The file of rows or of contents, created with the first write.
   class File {
    public:
     explicit File(std::string path);
-    // False where the file cannot take it; errno says why.
+    // False if it cannot be written; errno says why.
     bool append(const void* bytes, std::size_t size);
     bool flush();
-    // Whether so many bytes can be appended, and nothing is written yet.
+    // Whether that many bytes can be appended. Writes nothing.
     [[nodiscard]] bool has_room(std::size_t size) const noexcept;
     [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
     [[nodiscard]] const std::string& path() const noexcept { return path_; }

@@ -36,7 +36,7 @@ json pass_by_json(graph::PassBy pass_by) {
                                                 : json(graph::word_of(graph::kPassByWords, pass_by));
 }
 
-// A thread with what was asked for it.
+// A thread, and the scheduling that was asked for it.
 struct WatchedThread {
   realtime::ThreadState state;
   const char* role;
@@ -63,7 +63,7 @@ std::vector<WatchedThread> watched_threads(const graph::Process& process, const 
   throw Unsupported("process " + process + ", " + what);
 }
 
-// What is asked for the threads of executors, tried before anything is created.
+// Tries the scheduling of all threads before anything is created.
 void try_executors(const graph::Process& process) {
   const auto attempt = [&process](const std::string& who, const realtime::ThreadSettings& settings) {
     try {
@@ -158,9 +158,9 @@ void Node::refuse_what_it_cannot() const {
   }
 }
 
-// The order matters: the tracer's threads take nothing over from what is set for others, so it comes first;
-// memory is locked before there are threads whose stacks it shall cover; the middleware's threads inherit
-// what the thread that creates them has at that moment; executors see to themselves when they start.
+// The order matters. The tracer comes first, so that its threads inherit no settings of others. Memory is locked before threads
+// are created, so that it covers their stacks. The middleware's threads inherit the settings of the thread that creates them.
+// Executors apply theirs when they start.
 void Node::start_runtime() {
   refuse_what_it_cannot();
   if (config_.tracing_library) tracing_ = tracing::Library::load(*config_.tracing_library);
@@ -178,7 +178,7 @@ void Node::start_runtime() {
   } catch (const realtime::SchedulingError& error) {
     refuse(processes().front()->name, std::string("threads of the middleware: ") + error.what());
   } catch (const std::exception& error) {
-    // Where memory is locked, a thread or mapping that cannot be had is most likely the limit's doing.
+    // With locked memory, a failure to create a thread or mapping is most likely due to the memlock limit.
     const bool failed = kind_of(error) == Error::Kind::kFailed;
     if (const auto limit = realtime::lock_limit_reached(error.what()); limit && failed)
       refuse(processes().front()->name, *limit);
@@ -188,9 +188,9 @@ void Node::start_runtime() {
 }
 
 void Node::create_runtime() {
-  // Before the middleware: start-up and discovery belong to the resources.
+  // Before the middleware, so that resources include its start-up and discovery.
   if (real_time()) sampler_ = std::make_unique<Sampler>(clock_, config_.sampling_ns, counters_, records_);
-  // Likewise: afterwards threads would inherit what the middleware's shall have.
+  // Also before: a later thread would inherit the settings for the middleware's.
   if (config_.hiccup_ns) hiccup_ = std::make_unique<Hiccup>(clock_, *config_.hiccup_ns);
   if (config_.live.recording) {
     const graph::LiveSettings::Recording& recording = *config_.live.recording;
@@ -201,7 +201,7 @@ void Node::create_runtime() {
     message_log_ = std::make_unique<MessageLog>(
         *ring_, clock_, MessageLog::Settings{records.substr(0, records.rfind(".jsonl")), config_.message_limit_bytes});
   }
-  // And a library that is loaded may start a tracer's threads.
+  // Also before: the library may start threads of a tracer.
   if (config_.runtime->can.loaded) plugin_ = runtime::Plugin::load(config_.middleware_library);
   const realtime::ThreadSettings inherited =
       real_time() ? processes().front()->threads.middleware : realtime::ThreadSettings{};
@@ -218,7 +218,7 @@ void Node::create_runtime() {
   if (message_log_) write_message_log_record();
 }
 
-// What the numbers in the rows stand for, and how the contents are read.
+// Says what the numbers in the rows mean, and how to decode the contents.
 void Node::write_message_log_record() {
   json publishers = json::array(), edges = json::array(), services = json::array();
   json definitions = json::object();
@@ -307,12 +307,12 @@ void Node::write_passing_record() {
   records_.write({{"type", "passing"}, {"at_ns", clock_.now()}, {"publishers", std::move(publishers)}});
 }
 
-// The runtime's threads end before what their handlers use.
+// The runtime's threads must end before what their handlers use is destroyed.
 Node::~Node() {
   if (runtime_) runtime_->stop();
 }
 
-// A runtime that traces itself has no library of perflab's, and says nothing of who listens.
+// A runtime with its own tracepoints needs no library, and does not say whether a tracer listens.
 json Node::tracing_record() const {
   if (tracing_) return {{"library", *config_.tracing_library}, {"recorded", tracing_->recorded()}};
   return config_.traced ? json{{"library", nullptr}, {"recorded", nullptr}} : json(nullptr);

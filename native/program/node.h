@@ -22,13 +22,13 @@ namespace perflab::node {
 
 class Node {
  public:
-  // `config` and `control` outlive the node. `make`: what makes the application of a program; empty: it is perflab-node,
+  // `config` and `control` must outlive the node. `make` constructs the application of a program; it is empty in perflab-node,
   // which has none. Throws Error.
   Node(const Config& config, Control& control, const program::Make& make);
   ~Node();
 
-  // From the endpoints to the last line of the records. Returns early, with what was measured so far written,
-  // when perflab asks for it; without writing anything more when perflab is gone.
+  // From discovery to the last line of the records. Returns early when perflab asks for it, after writing what was measured so
+  // far, and when perflab is gone, without writing any more.
   void run();
 
  private:
@@ -49,22 +49,22 @@ class Node {
   void refuse_what_it_cannot() const;
   void create_runtime();
   [[nodiscard]] bool real_time() const noexcept { return config_.runtime->can.real_time; }
-  // Of the tracer, which belong neither to perflab nor to the middleware.
+  // The tracer's threads, which belong neither to perflab nor to the middleware.
   [[nodiscard]] const std::vector<int>& tracer_threads() const noexcept;
-  // Takes over what threads the runtime's library has started.
+  // Registers the threads that the runtime's library has started.
   void adopt_threads() const;
   // Throws Error (kUnsupported) if a thread is not scheduled as asked.
   void check_threads() const;
-  // Throws BadInput where a graph's process and this program are not made for each other.
+  // Throws BadInput if the graph says another program for this process, or none.
   void require_program(bool has_application) const;
   // False if the discovery timed out.
   bool await_discovery();
   std::optional<Start> await_start(bool matched);
   void measure(Nanoseconds start_ns, Nanoseconds measured_from);
   [[nodiscard]] bool publishing_ended() const;
-  // Of the measured part, where it does not end by itself.
+  // The end of a measured part that does not end by itself.
   void end_at(Nanoseconds at_ns);
-  // What a program has said, to the records and to perflab.
+  // Writes what a program has reported to the records, and tells perflab.
   void pass_on(bool with_times);
   // Writes what was measured so far, and kills the process as a crash would: nothing is closed, nobody is told.
   [[noreturn]] void crash();

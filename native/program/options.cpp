@@ -17,7 +17,7 @@ class Options::State {
  public:
   State(const json& object, std::string where) : object_(object), where_(std::move(where)) {}
 
-  // Null where the key is absent; from now on it is known.
+  // The value at the key, which then counts as read; null if it is absent.
   const json* find(const std::string& key) {
     known_.insert(key);
     const auto found = object_.find(key);
@@ -30,7 +30,7 @@ class Options::State {
     refuse(key, "is " + one_line(value.dump()) + "; right would be " + right);
   }
 
-  // What `read` makes of the value at the key: nothing where it is not right.
+  // What `read` makes of the value at the key; it returns nothing for a value that is wrong.
   template <typename Value, typename Read>
   Value get(const std::string& key, std::optional<Value> otherwise, const std::string& right, const Read& read) {
     const json* const value = find(key);

@@ -1,11 +1,11 @@
-// A process of a graph whose callbacks are C++ code of its own: what a program of perflab, and a user's own instrumented
-// node, is written against. docs/programs.md says how such a program is built and run.
+// The API for a process of a graph whose callbacks are C++ code of its own: perflab's own programs use it, and so do users'
+// instrumented nodes. docs/programs.md explains how such a program is built and run.
 //
-// The graph file says what there is: nodes, their publishers, subscriptions, services and actions with types and QoS,
-// executors, threads by name. The program says what happens. perflab does the rest as for any process of a graph:
-// middleware, discovery, the common start, records of every edge, CPUs and priorities, traces, conditions, the end.
+// The graph file declares nodes, their publishers, subscriptions, services and actions with types and QoS, executors, and
+// threads by name. The program implements the behaviour. perflab does the rest as for any process of a graph: middleware,
+// discovery, the common start, records of every edge, CPUs and priorities, traces, conditions, the end.
 //
-// Example, of a process with a node /talker that publishes /chatter and subscribes to /echo:
+// Example: a process with a node /talker that publishes /chatter and subscribes to /echo.
 //
 //   #include "messages/std_msgs/msg/int64.h"
 //   #include "program/program.h"
@@ -43,18 +43,18 @@
 //                         [](program::Context& context) { return std::make_unique<Talker>(context); });
 //   }
 //
-// Time is CLOCK_MONOTONIC in nanoseconds, everywhere.
+// All times are CLOCK_MONOTONIC in nanoseconds.
 //
-// Life: the endpoints are created, then the application is made, which says what it wants to hear, and which threads and
-// timers it has. With --check the process ends here, so an application that is made leaves nothing behind. Once everybody
-// is connected, perflab says when all begin: threads begin, start() is called, then executors run. From then on until
-// stop() handlers are called. The measured part ends when somebody says end(), after its duration, or after its limit;
-// nothing is published any more then, but requests are still answered. When all that was sent has arrived stop() is called,
-// threads are joined, and records are written.
+// Life cycle: the endpoints are created, then the application is constructed; its constructor registers handlers, threads and
+// timers. With --check the process ends here, so a constructor must leave nothing behind. Once all endpoints are matched,
+// perflab announces the common start: threads are created, start() is called, then executors run. Handlers are called from
+// then on until stop(). The measured part ends when a program calls end(), or after its duration or limit. After that nothing
+// is published, but requests are still answered. When all messages have arrived, stop() is called, threads are joined, and
+// records are written.
 //
-// Threads: handlers are called by the threads of executors, of one node one after the other unless its executor is
-// `inline`. What is said below of no thread may be called by any. A handler or thread that throws ends the process: exit 1,
-// with what it threw as the reason.
+// Threads: handlers are called by the threads of executors, those of one node one after the other. The executor `inline` calls
+// them at the same time; it is refused unless the program is reentrant(). A function below may be called by any thread unless
+// its comment names one. A handler or thread that throws ends the process: exit 1, with what it threw as the reason.
 #pragma once
 
 #include <array>
@@ -83,7 +83,7 @@ class OpenRequest;
 
 namespace perflab::program {
 
-// Of a message that is published: due now.
+// The due time of a message that is published at once.
 inline constexpr Nanoseconds kNow = std::numeric_limits<Nanoseconds>::max();
 
 // ---- time ------------------------------------------------------------------------------------------------------------
@@ -92,11 +92,11 @@ class Clock {
  public:
   // CLOCK_MONOTONIC, ns.
   [[nodiscard]] Nanoseconds now() const noexcept { return read_clock(CLOCK_MONOTONIC); }
-  // Returns at once where the instant has passed.
+  // Returns at once if the instant has passed.
   static void sleep_until(Nanoseconds instant) noexcept;
 };
 
-// When all processes of the graph begin, and from when on what is due counts: later by the warm-up.
+// When all processes of the graph start, and when measuring starts, which is later by the warm-up.
 struct Start {
   Nanoseconds at_ns = 0;
   Nanoseconds measured_from_ns = 0;
@@ -104,9 +104,9 @@ struct Start {
 
 // ---- options ---------------------------------------------------------------------------------------------------------
 
-// What `options` of the process says in the graph file: an object, of which each function reads one key. What is of
-// another kind or outside of its range is refused in one line that says where, what, and what would be right; so is, once
-// the application has been made, a key that nobody has read. Each throws BadInput. Without a default a key must be there.
+// The process's `options` in the graph file: an object, of which each function reads one key. A value of the wrong type or
+// out of range throws BadInput, in one line that says where, what, and what would be right; so does, once the application has
+// been constructed, a key that it did not read. A key without a default is required.
 class Options {
  public:
   Options(const nlohmann::json& object, std::string where);
@@ -129,23 +129,22 @@ class Options {
   // ns; written as in graphs: "10ms", "1.5s".
   Nanoseconds duration(const std::string& key, std::optional<Nanoseconds> otherwise = {}, Nanoseconds lowest = 0,
                        Nanoseconds highest = std::numeric_limits<Nanoseconds>::max());
-  // A list of so many numbers; `count` 0: of any length.
+  // A list of `count` numbers; 0 allows any length.
   std::vector<double> numbers(const std::string& key, std::size_t count = 0,
                               std::optional<std::vector<double>> otherwise = {},
                               double lowest = std::numeric_limits<double>::lowest(),
                               double highest = std::numeric_limits<double>::max());
   std::vector<std::string> texts(const std::string& key, std::optional<std::vector<std::string>> otherwise = {});
-  // The object at the key, which says for itself where it is and what nobody has read; an empty one where it is absent.
-  // Valid as long as this.
+  // The object at the key, or an empty one. It reports errors and unread keys with its own place. Valid as long as this.
   Options& object(const std::string& key);
-  // The objects of the list at the key; none where it is absent. Likewise.
+  // The objects of the list at the key; none if it is absent. Likewise.
   std::vector<Options*> objects(const std::string& key);
-  // What stands at the key, as it is: what is right of it is for the caller to say (refuse()). Null where it is absent.
+  // The value at the key, unchecked: the caller judges it, with refuse(). Null if it is absent.
   const nlohmann::json& any(const std::string& key);
 
   // Throws BadInput: "process simulator, options.scene: 'tabel' is unknown; right would be table or shelf".
   [[noreturn]] void refuse(const std::string& key, const std::string& what) const;
-  // Throws BadInput where a key, here or within, was not read. Called when the application has been made.
+  // Throws BadInput if a key, here or in an object within, was not read. Called when the application has been constructed.
   void finish() const;
 
  private:
@@ -155,12 +154,12 @@ class Options {
 
 // ---- what is measured ------------------------------------------------------------------------------------------------
 
-// Times by one name, as a histogram: 0 to 100 s with three significant digits (native/measure/histogram.h). One thread
-// records; each thread that does has one of its own by the same name, which are merged.
+// A histogram of durations: 0 to 100 s with three significant digits (native/measure/histogram.h). One thread records into
+// it. Several threads each have their own of the same name; these are merged.
 class Times {
  public:
-  // `took_ns`, seen at `at_ns`; counts where that is within the measured part. Neither allocates nor locks nor calls the
-  // kernel. Negative times are counted as such, and are in no quantile.
+  // Records `took_ns` if `at_ns` is within the measured part. Neither allocates nor locks nor calls the kernel. Negative
+  // durations are counted apart, and are in no quantile.
   void record(Nanoseconds took_ns, Nanoseconds at_ns) noexcept;
 
   class State;
@@ -174,10 +173,10 @@ class Times {
 
 // ---- messages --------------------------------------------------------------------------------------------------------
 
-// Of a message that has come, beside its struct. kUnknownTime where it is not known.
+// When a received message passed which point; kUnknownTime if that is not known.
 struct Received {
-  Nanoseconds due_ns = kUnknownTime;        // by its publisher
-  Nanoseconds published_ns = kUnknownTime;  // when it was
+  Nanoseconds due_ns = kUnknownTime;        // by its publisher's schedule
+  Nanoseconds published_ns = kUnknownTime;
   Nanoseconds arrived_ns = kUnknownTime;    // in the middleware's thread
   Nanoseconds callback_ns = kUnknownTime;   // when its callback began
   std::string_view from;                    // the node that published it, qualified
@@ -191,7 +190,7 @@ class ClientEnd;
 class ActionClientEnd;
 class ActionServerGoal;
 
-// The type of a message as it was generated: its struct's size, and the hash of its definition (RIHS01).
+// A generated message type: the size of its struct, and the hash of its definition (RIHS01).
 struct TypeInfo {
   const char* name;  // "sensor_msgs/msg/JointState"
   const char* hash;
@@ -218,18 +217,18 @@ bool publish(PublisherEnd& end, const void* message, Nanoseconds due_ns) noexcep
 
 }  // namespace detail
 
-// One publisher of the graph. To be copied at will; one thread at a time uses any of its copies.
+// One publisher of the graph. May be copied; only one thread at a time may use any of the copies.
 template <typename Message>
 class Publisher {
  public:
-  Publisher() = default;  // of nothing; to be assigned
+  Publisher() = default;  // must be assigned before it is used
   explicit Publisher(detail::PublisherEnd& end) noexcept : end_(&end) {}
 
-  // The publisher's own message, to be written to; it stays as it is from one time to the next.
+  // The publisher's own message, to be filled in; it keeps its contents between calls of publish().
   [[nodiscard]] Message& message() const noexcept { return *static_cast<Message*>(detail::message_of(*end_)); }
-  // Sends message(). It was due then, at the latest now; what it took from then on is its response. False if it was not
-  // sent: there is no memory, or the middleware refused it, which its records count; or the measured part is over. Allocates
-  // where the message outgrows the memory of those before it.
+  // Sends message(). Its response time counts from `due_ns`, which is now at the latest. False if it was not sent: out of
+  // memory or refused by the middleware, which the records count, or the measured part is over. Allocates if the message is
+  // longer than all before it.
   bool publish(Nanoseconds due_ns = kNow) const noexcept { return detail::publish(*end_, due_ns); }
   // The same for a copy of `message`.
   bool publish(const Message& message, Nanoseconds due_ns = kNow) const noexcept {
@@ -254,14 +253,14 @@ bool call(ClientEnd& end, const void* request, Nanoseconds due_ns, OnReply on_re
 bool reply(ServerRequest& request, const void* response) noexcept;
 }  // namespace detail
 
-// One client of the graph; one thread at a time, and its replies come in its executor's thread.
+// One client of the graph; only one thread at a time may use it. Replies are handled in its executor's thread.
 template <typename Service>
 class Client {
  public:
   Client() = default;
   explicit Client(detail::ClientEnd& end) noexcept : end_(&end) {}
 
-  // Sends a request; `on_reply` is called once, with the reply. False if it was not sent; then it never is.
+  // Sends a request; `on_reply` is called once, with the reply. If it was not sent: false, and `on_reply` is never called.
   bool call(const typename Service::Request& request,
             std::function<void(const typename Service::Response&, const Replied&)> on_reply, Nanoseconds due_ns = kNow) const {
     return detail::call(*end_, &request, due_ns, [then = std::move(on_reply)](const void* response, const Replied& how) {
@@ -273,13 +272,13 @@ class Client {
   detail::ClientEnd* end_ = nullptr;
 };
 
-// A request that waits for its reply, which may come later than its handler returns, from any thread. To be copied and kept;
+// A request that waits for its reply, which any thread may send, also after the handler has returned. May be copied and kept;
 // it is answered once.
 template <typename Service>
 class Request {
  public:
   explicit Request(std::shared_ptr<detail::ServerRequest> request) noexcept : request_(std::move(request)) {}
-  // False if it was not sent, or has been answered before.
+  // False if the reply was not sent, or the request has been answered before.
   bool reply(const typename Service::Response& response) const noexcept { return detail::reply(*request_, &response); }
 
  private:
@@ -290,10 +289,10 @@ class Request {
 
 using GoalId = std::array<std::uint8_t, 16>;
 
-// How a goal ended, as action_msgs/msg/GoalStatus says it; kUnknown also: the server does not know the goal.
+// How a goal ended, with the numbers of action_msgs/msg/GoalStatus; kUnknown also if the server does not know the goal.
 enum class GoalStatus : std::int8_t { kUnknown = 0, kSucceeded = 4, kCanceled = 5, kAborted = 6 };
 
-// What a server says of a goal that it is given.
+// How a server answers a goal.
 enum class GoalResponse {
   kReject,
   kAcceptAndExecute,  // it is executing when on_accepted is called
@@ -302,11 +301,11 @@ enum class GoalResponse {
 
 template <typename Action>
 struct GoalHandlers {
-  // The answer of the server, and when it accepted by its own clock (wall time, ns).
+  // The server's answer, and when it accepted by its own clock (wall time, ns).
   std::function<void(bool accepted, std::int64_t stamp_ns)> on_response;
   std::function<void(const typename Action::Feedback&)> on_feedback;
   std::function<void(GoalStatus, const typename Action::Result&)> on_result;
-  // Of cancel(): action_msgs/srv/CancelGoal's return code, 0 where it will be cancelled.
+  // The answer to cancel(): the return code of action_msgs/srv/CancelGoal, 0 if the goal will be cancelled.
   std::function<void(std::int8_t return_code)> on_cancel;
 };
 
@@ -335,15 +334,15 @@ bool finish(ActionServerGoal& goal, GoalStatus status, const void* result) noexc
 
 }  // namespace detail
 
-// One action client of the graph; one thread at a time, and handlers are called in its executor's thread. The result is asked
-// for as soon as a goal is accepted.
+// One action client of the graph; only one thread at a time may use it. Handlers are called in its executor's thread. The
+// result is requested as soon as a goal is accepted.
 template <typename Action>
 class ActionClient {
  public:
   ActionClient() = default;
   explicit ActionClient(detail::ActionClientEnd& end) noexcept : end_(&end) {}
 
-  // Sends a goal, and returns its name; nothing if it was not sent: then no handler is called.
+  // Sends a goal and returns its id; nothing if it was not sent, and then no handler is called.
   std::optional<GoalId> send(const typename Action::Goal& goal, GoalHandlers<Action> handlers,
                              Nanoseconds due_ns = kNow) const {
     detail::GoalCallbacks callbacks;
@@ -359,30 +358,30 @@ class ActionClient {
       };
     return detail::send_goal(*end_, &goal, due_ns, std::move(callbacks));
   }
-  // Asks for the end of a goal; `on_cancel` of its handlers has the answer. False if it was not sent.
+  // Asks the server to cancel a goal; `on_cancel` of its handlers gets the answer. False if the request was not sent.
   bool cancel(const GoalId& goal) const { return detail::cancel_goal(*end_, goal); }
 
  private:
   detail::ActionClientEnd* end_ = nullptr;
 };
 
-// A goal that a server has accepted. To be copied and kept; any thread, one at a time. What would be no transition of ROS 2's
-// states of a goal is refused: false.
+// A goal that a server has accepted. May be copied and kept, and used by any thread, one at a time. A call that is no valid
+// transition between ROS 2's goal states does nothing and returns false.
 template <typename Action>
 class Goal {
  public:
   explicit Goal(std::shared_ptr<detail::ActionServerGoal> goal) noexcept : goal_(std::move(goal)) {}
 
   [[nodiscard]] const GoalId& id() const noexcept { return detail::id_of(*goal_); }
-  // As it was sent; as long as this, or a copy of it, lives.
+  // The goal as it was sent; valid as long as this or a copy of it.
   [[nodiscard]] const typename Action::Goal& operator*() const noexcept {
     return *static_cast<const typename Action::Goal*>(detail::goal_of(*goal_));
   }
   [[nodiscard]] const typename Action::Goal* operator->() const noexcept { return &**this; }
-  // Somebody has asked for its end, and the server has agreed.
+  // A client has asked to cancel it, and the server has agreed.
   [[nodiscard]] bool canceling() const noexcept { return detail::canceling(*goal_); }
 
-  // Of one that was deferred.
+  // Starts a goal that was deferred.
   bool execute() const noexcept { return detail::execute(*goal_); }
   bool feedback(const typename Action::Feedback& feedback) const noexcept { return detail::feedback(*goal_, &feedback); }
   bool succeed(const typename Action::Result& result) const noexcept {
@@ -402,16 +401,16 @@ class Goal {
 template <typename Action>
 struct ActionServerHandlers {
   std::function<GoalResponse(const GoalId&, const typename Action::Goal&)> on_goal;
-  // It was accepted, and the client has been told. To be worked on here or elsewhere; a goal that nobody keeps before it has
-  // ended is cancelled.
+  // The goal was accepted, and the client has been told. It may be executed here or in another thread; a goal whose last copy
+  // is destroyed before it has ended is cancelled.
   std::function<void(Goal<Action>)> on_accepted;
-  // Whether it may be cancelled; absent: no.
+  // Whether the goal may be cancelled; without this handler none may.
   std::function<bool(const GoalId&)> on_cancel;
 };
 
 // ---- the process -----------------------------------------------------------------------------------------------------
 
-// What a program is: made once everything that the graph says exists, destroyed after the records were written.
+// A program: constructed after all endpoints of its graph, destroyed after the records are written.
 class Application {
  public:
   Application() = default;
@@ -419,20 +418,20 @@ class Application {
   Application& operator=(const Application&) = delete;
   virtual ~Application() = default;
 
-  // Everybody is connected. `start` is soon, and the same for all processes; nothing has been handled yet.
+  // All endpoints are matched. `start` is soon, and the same in all processes; no handler has been called yet.
   virtual void start(const Start& start) { static_cast<void>(start); }
-  // The measured part ends at that instant, which is soon: nothing that is due later is published. Handlers and threads still
-  // run.
+  // The measured part ends at `at_ns`, which is soon: nothing that is due later is published. Handlers and threads still run.
   virtual void end(Nanoseconds at_ns) { static_cast<void>(at_ns); }
-  // The process ends. Handlers and threads still run, and threads are asked to stop; what is said here still counts.
+  // The process ends: handlers and threads still run, then threads are asked to stop. Figures that are reported here still
+  // count.
   virtual void stop() {}
 };
 
-// What a thread of the program is told.
+// What a thread of the program gets.
 class Running {
  public:
   explicit Running(const std::atomic<bool>& stopped, Start start) noexcept : start_(start), stopped_(stopped) {}
-  // The process ends, and waits for the thread to return.
+  // The process is ending, and waits for the thread to return.
   [[nodiscard]] bool stopped() const noexcept { return stopped_.load(std::memory_order_acquire); }
   [[nodiscard]] const Start& start() const noexcept { return start_; }
 
@@ -441,11 +440,11 @@ class Running {
   const std::atomic<bool>& stopped_;
 };
 
-// The process of the graph, as its program sees it. Lives from before the application is made until after it is destroyed.
+// The process of the graph, as its program sees it. Outlives the application.
 //
-// Nodes are named in full ("/move_group"), as are topics, services and actions. Each throws BadInput where the graph has none
-// of that name in this process, or with another type, and then says which there are. While the application is made, and not
-// later, unless said otherwise.
+// Names of nodes, topics, services and actions are fully qualified ("/move_group"). A name that the graph does not have in this
+// process, or has with another type, throws BadInput, which lists the names that there are. Functions may be called only in the
+// application's constructor, unless their comment says otherwise.
 class Context {
  public:
   virtual ~Context() = default;
@@ -454,20 +453,20 @@ class Context {
 
   // `options` of the process.
   [[nodiscard]] virtual Options& options() noexcept = 0;
-  // That of the trial: by what is random shall be drawn. The same in every treatment of a block, another one in each block.
+  // The trial's seed, for all random numbers. It is the same in all treatments of a block, and differs between blocks.
   [[nodiscard]] virtual std::uint64_t seed() const noexcept = 0;
   [[nodiscard]] const Clock& clock() const noexcept { return clock_; }
   // The process's name in the graph.
   [[nodiscard]] virtual const std::string& process() const noexcept = 0;
-  // The DDS domain of the trial: nobody else on this machine has it meanwhile.
+  // The DDS domain of the trial, which nothing else on this machine uses meanwhile.
   [[nodiscard]] virtual std::uint32_t domain() const noexcept = 0;
 
   template <typename Message>
   [[nodiscard]] Publisher<Message> publisher(const std::string& node, const std::string& topic) {
     return Publisher<Message>(publisher_end(node, topic, detail::type_of<Message>()));
   }
-  // `handler` gets each message of the subscription, those of the warm-up too. One handler each; a subscription without one
-  // is received and recorded, and nothing comes of it. The message lives until the handler returns.
+  // `handler` gets each message of the subscription, including those of the warm-up. A subscription has one handler; without
+  // one, its messages are only received and recorded. The message is valid until the handler returns.
   template <typename Message>
   void on_message(const std::string& node, const std::string& topic,
                   std::function<void(const Message&, const Received&)> handler) {
@@ -481,7 +480,7 @@ class Context {
     return Client<Service>(client_end(node, service, detail::type_of<typename Service::Request>(),
                                       detail::type_of<typename Service::Response>()));
   }
-  // One handler each; a server without one answers at once, as those of perflab-node do.
+  // A server has one handler; without one it answers at once, as perflab-node's do.
   template <typename Service>
   void on_request(const std::string& node, const std::string& service,
                   std::function<void(const typename Service::Request&, Request<Service>)> handler) {
@@ -495,7 +494,7 @@ class Context {
   [[nodiscard]] ActionClient<Action> action_client(const std::string& node, const std::string& action) {
     return ActionClient<Action>(action_client_end(node, action, detail::action_of<Action>()));
   }
-  // Every action server of the process has handlers.
+  // Every action server of the process must have handlers.
   template <typename Action>
   void on_goals(const std::string& node, const std::string& action, ActionServerHandlers<Action> handlers) {
     detail::ServerCallbacks callbacks;
@@ -509,32 +508,36 @@ class Context {
     set_action_handlers(node, action, detail::action_of<Action>(), std::move(callbacks));
   }
 
-  // `handler` is called every `period_ns` from the start on in the executor of the node, with when that was due; what was
-  // missed is made up for, late, unless `skip_missed`. Until the measured part ends.
+  // Allows handlers of one node to run at the same time. Without it executors that do so are refused once the application has
+  // been constructed.
+  virtual void reentrant() = 0;
+
+  // Calls `handler` every `period_ns` in the node's executor, from the start until the measured part ends, with the due time of
+  // the call. Missed calls are made up for, late, unless `skip_missed`.
   virtual void timer(const std::string& node, const std::string& name, Nanoseconds period_ns,
                      std::function<void(Nanoseconds due_ns)> handler, bool skip_missed = false) = 0;
 
-  // A thread of the program: called `name` (15 characters are shown), which the process's `threads` in the graph have, and
-  // scheduled as these say, read back from the kernel before anything is measured; where the kernel refuses, the process ends
-  // with exit 3. `function` is called shortly before the start, and returns soon once Running::stopped().
+  // Creates a thread of the program. `name` must be one of the process's `threads` in the graph, which say how it is scheduled
+  // (the kernel shows 15 characters of it). The scheduling is read back before anything is measured; if the kernel refuses it,
+  // the process ends with exit 3. `function` is called shortly before the start, and must return soon after
+  // Running::stopped().
   virtual void thread(const std::string& name, std::function<void(const Running&)> function) = 0;
-  // Likewise of threads that the program or a library of its will start itself, and that call enter_thread().
+  // Declares threads that the program or a library starts itself; they must call enter_thread().
   virtual void thread_name(const std::string& name) = 0;
-  // At any time, by such a thread: from now on it is called so and scheduled as `threads` say. Throws Unsupported where the
-  // kernel refuses.
+  // At any time, by such a thread: names it and schedules it as the graph says. Throws Unsupported if the kernel refuses.
   virtual void enter_thread(const std::string& name) = 0;
 
-  // A recorder of its own for the caller, under a name that the workload has declared; see Times.
+  // A new recorder for the caller, under a name that the workload declares; see Times.
   [[nodiscard]] virtual Times& times(const std::string& name) = 0;
-  // At any time: one value of a figure that the workload has declared, in its unit. All are kept. Takes a lock and allocates.
+  // At any time: reports one value of a figure that the workload declares. All values are kept. Takes a lock and allocates.
   virtual void figure(const std::string& name, double value) = 0;
-  // At any time: how the trial went, as one of the outcomes that the workload has declared, and why, in one line. The first
-  // one counts.
+  // At any time: reports the outcome of the trial, one of those that the workload declares, and the reason in one line. The
+  // first one counts.
   virtual void outcome(const std::string& name, const std::string& reason) = 0;
-  // At any time after the start: the measured part ends, in all processes of the graph. For processes of which the graph says
-  // `ends: true`; of others the process ends with exit 1. What is said twice is said once.
+  // At any time after the start: ends the measured part in all processes of the graph. The graph must say `ends: true` of this
+  // process; otherwise it ends with exit 1. Further calls do nothing.
   virtual void end() = 0;
-  // At any time: the process has failed, and ends with exit 1 and this one line. Returns; the caller shall end what it does.
+  // At any time: the process has failed, and ends with exit 1 and this one line. Returns, so the caller must stop its work.
   virtual void fail(const std::string& reason) noexcept = 0;
 
  protected:
@@ -559,8 +562,9 @@ class Context {
   Clock clock_;
 };
 
-// What main() returns. `name` is the program's, for its errors; options are those of perflab-node: --config FILE
-// [--control-fd N] [--check]. `make` makes the application, and may throw BadInput, Unsupported and Failed.
+// Runs the program and returns the exit code for main(). `name` stands before its error messages; options are those of
+// perflab-node: --config FILE [--control-fd N] [--check]. `make` constructs the application, and may throw BadInput,
+// Unsupported and Failed.
 using Make = std::function<std::unique_ptr<Application>(Context&)>;
 int run(const std::string& name, int argc, char** argv, const Make& make);
 

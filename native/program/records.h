@@ -18,14 +18,14 @@ namespace perflab::node {
 
 class RecordFile {
  public:
-  // Creates the file; throws Failed naming it if that cannot be done.
+  // Creates the file; throws Failed, which names it.
   explicit RecordFile(const std::string& path) : file_(path) {}
 
-  // Appends one line. Where the disk is full, the part that fitted is taken back, so that what was complete
-  // stays readable, and the reason is kept in error(). May be called from any thread.
+  // Appends one line. If the disk is full, removes the incomplete line, so that the file stays readable, and keeps the reason
+  // in error(). Any thread.
   void write(const nlohmann::json& record);
-  // A record that is put together piece by piece, so that it is never in memory as a whole; others wait with
-  // theirs until it is complete. What an exception left incomplete is taken back.
+  // A record that is written piece by piece, so that it is never in memory as a whole; other records wait until it is complete.
+  // A record that an exception left incomplete is removed.
   class Line {
    public:
     explicit Line(RecordFile& file);
@@ -52,21 +52,20 @@ class RecordFile {
   mutable std::mutex mutex_;
 };
 
-// What the library that counts allocations found of where they come from: those that allocated most, the callers as
-// functions.
+// The call sites that allocated most, as found by the library that counts allocations, with callers as functions.
 nlohmann::json allocation_sites_record(measure::AllocationSites sites, Nanoseconds at_ns);
 
 nlohmann::json histogram_record(const measure::Histogram& histogram);
 nlohmann::json resource_record(const measure::ResourceSample& sample);
-// What the process used so far; without `when` and the roles of threads.
+// The resources that the process used so far, without `when` and the roles of threads.
 nlohmann::json cost_record(const measure::CpuTimes& times, const measure::ProcessCounter& cycles,
                            const measure::ProcessCounter& instructions);
 // Writes the checkpoint of everything that the graph has recorded. `hiccup` may be null.
 void write_checkpoint_record(RecordFile& file, const graph::LiveGraph& live, const Hiccup* hiccup,
                              Nanoseconds at_ns, bool final);
 
-// Writes the rows of loops (docs/formats.md, section 4): each once it is complete; one that is not yet when it is first
-// seen, then as it is and again once it is complete, or at the end.
+// Writes the rows of loops (docs/formats.md, section 4), each once it is complete. A row that is incomplete when it is first
+// seen is written as it is, and again once it is complete, or at the end.
 class LoopWriter {
  public:
   void write(RecordFile& file, const graph::LiveGraph& live, Nanoseconds at_ns);

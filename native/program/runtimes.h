@@ -1,4 +1,4 @@
-// The runtimes by their names: what each can do, and how it is made.
+// The runtimes by name: their capabilities, and how to construct them.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace perflab::node {
 
 struct Config;
 
-// What a runtime is made of. All of it outlives the runtime.
+// What a runtime is constructed from. All of it must outlive the runtime.
 struct RuntimeParts {
   const Config& config;
   const runtime::Plugin* plugin;          // of runtimes that are loaded
@@ -29,7 +29,7 @@ struct RuntimeKind {
   std::unique_ptr<runtime::Runtime> (*make)(const RuntimeParts& parts);  // throws Error
 };
 
-// Throws std::invalid_argument, which names those that are known.
+// Throws std::invalid_argument, which lists the known names.
 const RuntimeKind& find_runtime(std::string_view name);
 
 }  // namespace perflab::node

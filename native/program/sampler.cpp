@@ -21,7 +21,7 @@ Sampler::Sampler(const measure::Clock& clock, Nanoseconds period_ns, const Count
       allocations_beside_(
           reinterpret_cast<measure::AllocationsBeside>(dlsym(RTLD_DEFAULT, measure::kAllocationsBeside))),
       thread_([this] { run(); }) {
-  // Until then nobody could tell the thread from one of the middleware.
+  // Until it is registered the thread would be taken for one of the middleware.
   std::unique_lock lock(mutex_);
   wake_.wait(lock, [this] { return registered_; });
 }

@@ -1,5 +1,5 @@
-// The thread that samples this process's resources at a fixed period, and what it cost at either end of the
-// measured part, and writes them to the record file.
+// The thread that samples this process's resources at a fixed period, and its costs at both ends of the measured part, and
+// writes them to the record file.
 #pragma once
 
 #include <condition_variable>
@@ -14,7 +14,7 @@
 
 namespace perflab::node {
 
-// What the processor counts for the process; made before it has any other thread.
+// Hardware counters of the process; opened before it has any other thread.
 struct Counters {
   measure::ProcessCounter cycles{measure::ProcessCounter::kCycles};
   measure::ProcessCounter instructions{measure::ProcessCounter::kInstructions};
@@ -31,12 +31,12 @@ class Sampler {
   // Writes what the process cost so far at both instants (or at once where they have passed). `tracer` are
   // the threads of the tracer.
   void measure_cost(Nanoseconds from_ns, Nanoseconds until_ns, std::vector<int> tracer);
-  // The second instant is an earlier one, after measure_cost().
+  // After measure_cost(): makes the second instant earlier.
   void end_at(Nanoseconds until_ns);
   // Between the two the library that counts allocations remembers where each comes from, and what it found is
   // written behind the second. Before measure_cost(). Throws Failed where it is not preloaded, or cannot.
   void watch_allocations();
-  // The second of the two, where it is still to come: threads are about to end.
+  // Writes the cost at the second instant now if it is still ahead, because threads are about to end.
   void end_cost();
   // Takes a last sample and ends the thread. Idempotent.
   void stop();
@@ -45,10 +45,10 @@ class Sampler {
   enum class Cost { kIdle, kBefore, kWithin };
 
   void run();
-  // With the mutex held: writes what is due of the cost.
+  // With the mutex held: writes the costs that are due.
   void write_due_cost(Nanoseconds now);
   void write_cost(const char* when);
-  // What each of these, which have a `tid`, is for.
+  // Adds the role of each thread in the list; entries have a `tid`.
   void add_roles(nlohmann::json& of_threads) const;
   // How often the threads that are none of the instrument's have allocated, ended ones too; null where nobody
   // counts.

@@ -1,4 +1,4 @@
-// What stands at an address of this process, for people: the function, and the object that it is in.
+// The function at an address of this process, and the object file that it is in, as text.
 //
 // Example:
 //   Symbols symbols;
@@ -20,7 +20,7 @@ struct Symbol {
 
 class Symbols {
  public:
-  // Of the call that returns to this address.
+  // The function whose call returns to this address.
   Symbol at(const void* return_address);
 
  private:

@@ -243,10 +243,14 @@ class Document(_Part):
         "priority, let[:PERIOD], and on rclcpp static_single_threaded. Default: as the graph says.",
     )
     ipc: Annotated[Words, Option(Group.VARIANTS), Form("off|on|off,on", ",".join, some_of(("off", "on")))] = Field(
-        ["off"], description="Hand messages over within a process without the middleware."
+        ["off"],
+        description="Hand messages over within a process without the middleware; refused where no process has both "
+        "ends of a topic.",
     )
     pass_by: Annotated[Words, Option(Group.VARIANTS), Form("P[,P]", complete=some_of(choices.ways_to_pass))] = Field(
-        [], description="How publishers hand over messages: shared, unique, loaned. Default: as the graph says."
+        [],
+        description="How publishers hand over messages: shared, unique, loaned; refused where it changes nothing. "
+        "Default: as the graph says.",
     )
     middleware_options: Annotated[
         dict[str, Scalar],

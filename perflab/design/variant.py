@@ -31,6 +31,7 @@ WITH_PERIOD = "let"
 MAX_THREADS = 64
 MIN_PERIOD_NS, MAX_PERIOD_NS = 1_000, 86_400 * 10**9
 PASS_BY = ("shared", "unique", "loaned")
+WITHIN = PASS_BY[:2]  # of a message that does not leave its process; on rclcpp of every message
 FRAMINGS = ("rmw_fastrtps", "rmw_cyclonedds")
 
 

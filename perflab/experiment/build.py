@@ -24,6 +24,7 @@ from perflab.design.variant import (
     OF_ROS,
     OWN,
     WITH_PERIOD,
+    WITHIN,
     Executor,
     Variant,
     parse_executors,
@@ -601,6 +602,28 @@ def _check_programs(experiment: Experiment) -> None:
                 )
 
 
+def _check_effect(experiment: Experiment, written: Written) -> None:
+    """Delivery within a process, and ways to pass messages there, must change something in at least one trial."""
+    name, treatments = experiment.workload.name, experiment.treatments
+    local = [t for t in treatments if t.with_conditions.within_a_process]
+    delivering = [t for t in local if t.variant.intra_process]
+    if not delivering and any(t.variant.intra_process for t in treatments):
+        with written.at("ipc"):
+            raise BadInput(
+                f"--ipc on changes nothing: no topic, service or action of {name} has both ends in one process; leave "
+                "it out"
+            )
+    for passing in WITHIN:
+        asked = [t for t in treatments if t.variant.pass_by == passing]
+        effective = [t for t in asked if t in delivering or any(m.runtime == ROS for m in t.variant.middlewares)]
+        if asked and not effective:
+            right = "leave it out, or add --ipc on" if any(t in local for t in asked) else "leave it out"
+            with written.at("pass_by"):
+                raise BadInput(
+                    f"--pass-by {passing} changes nothing: no message of {name} is delivered within a process; {right}"
+                )
+
+
 def _check_endless(experiment: Experiment, written: Written) -> None:
     """Somebody who stops a trial stops that one, and knows when."""
     if all(experiment.settings.pinned(t.pins).duration_ns for t in experiment.treatments):
@@ -652,6 +675,7 @@ def _check_together(experiment: Experiment, written: Written) -> None:
         )
     _check_activations(experiment, written)
     _check_programs(experiment)
+    _check_effect(experiment, written)
     processes = len(graph.processes)
     for variant in experiment.variants:
         count = len(variant.middlewares)

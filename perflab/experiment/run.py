@@ -292,14 +292,16 @@ def _check_processes(treatment: Treatment, graph: Graph, workload: Workload) -> 
 
 
 def _check_treatments(context: _Context) -> None:
-    """Lets perflab-node judge what it would otherwise see only after other trials have run.
+    """Lets the processes judge what they would otherwise refuse only after other trials have run.
 
-    Raises BadInput, Unavailable. The treatment of the first trial is judged by that trial.
+    Raises BadInput, Unavailable. The first trial judges its own treatment, unless programs may refuse it: what they
+    refuse is said before any trial.
     """
     document = context.experiment.document
     first = context.experiment.course().next()
     judged = set()
-    if first is not None and first.treatment.key in context.admitted:
+    programs_refuse = bool(context.experiment.workload.graph.programs)
+    if first is not None and first.treatment.key in context.admitted and not programs_refuse:
         judged.add((first.treatment.variant.key, id(context.admitted[first.treatment.key].graph)))
     for treatment in context.experiment.treatments:
         graph = context.admitted[treatment.key].graph
@@ -348,7 +350,7 @@ def _daemons(plan: TrialPlan, folder: Path) -> Iterator[None]:
 def _check(node_program: Path, config: Path, treatment: Treatment, environment: Mapping[str, str]) -> None:
     command: list[str | Path] = [node_program, "--check", "--config", config]
     done = programs.ask(command, limit_s=CHECK_TIMEOUT_S, environment=environment)
-    complaint = one_line(done.stderr).removeprefix(f"{node_program.name}: ")
+    complaint = one_line(done.stderr).removeprefix(f"{node_program.name}: ").removeprefix(f"{config}: ")
     for kind in (BadInput, Unavailable):
         if done.returncode == kind.exit_code:
             raise kind(complaint)

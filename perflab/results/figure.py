@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from perflab.errors import BadInput
 from perflab.models import Count
@@ -129,6 +129,11 @@ class OwnFigure(_Figure):
     kind: Literal["value"] = "value"
     value: float | None = None
 
+    @property
+    def declaration(self) -> dict[str, Any]:
+        """As a graph file declares it."""
+        return _written(self, "kind", "words", "unit", "better", "scale", "compared")
+
 
 @dataclass(frozen=True, kw_only=True)
 class OwnTimes(_Figure):
@@ -145,6 +150,19 @@ class OwnTimes(_Figure):
     @property
     def times_ns(self) -> Distribution | None:
         return self.of_ns
+
+    @property
+    def declaration(self) -> dict[str, Any]:
+        """As a graph file declares it."""
+        return _written(self, "kind", "words", "drawn", "floor")
+
+
+# Keys of a declaration that say how the value of a trial is made of what a program reports; no result has them.
+OF_A_TRIAL = frozenset({"factor", "several"})
+
+
+def _written(figure: object, *keys: str) -> dict[str, Any]:
+    return {key: value for key in keys if (value := getattr(figure, key)) not in (None, "")}
 
 
 OWN_FIGURES: dict[str, OwnFigure] = {}  # of the kinds of workloads that this process has seen results of

@@ -19,6 +19,7 @@ from typing import Any
 from perflab import models
 from perflab.errors import BadInput
 from perflab.results.figure import (
+    OF_A_TRIAL,
     Distribution,
     JitterFigure,
     KeyFigureResult,
@@ -122,7 +123,8 @@ def declared(graph: Mapping[str, Any]) -> tuple[KeyFigure, ...]:
 
 
 def _own(written: Mapping[str, Any]) -> OwnFigure | OwnTimes:
-    return models.read(OwnTimes, written) if written.get("kind") == TIMES else models.read(OwnFigure, written)
+    declared = {key: value for key, value in written.items() if key not in OF_A_TRIAL}
+    return models.read(OwnTimes, declared) if declared.get("kind") == TIMES else models.read(OwnFigure, declared)
 
 
 def kinds(figures: Iterable[KeyFigure]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Workloads: what runs. Each kind is one module that makes a graph or a command of the user's words."""
+"""Workloads: what runs. Each kind is one module that makes a graph or a command from what the user wrote."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ PERIODIC = "periodic"  # arrivals of a timer that says nothing of them
 class Graph:
     """A resolved graph (docs/formats.md, section 1). `document` is passed to the native programs unchanged.
 
-    Nodes that a condition added are marked with its label. Whatever is asked of the graph is said of the workload's
-    own nodes, unless the name says otherwise.
+    Nodes that a condition added are marked with its label. Properties are about the workload's own nodes, unless their
+    name or docstring says otherwise.
     """
 
     document: dict[str, Any]
@@ -48,27 +48,27 @@ class Graph:
 
     @property
     def processes(self) -> list[str]:
-        """The names of its OS processes, those that conditions added included."""
+        """The names of all its OS processes, including those that conditions added."""
         return [p["name"] for p in self.document["processes"]]
 
     @property
     def with_nodes(self) -> Graph:
-        """Without the processes of which no node is known: a command is one, and runs no perflab-node."""
+        """Without processes that have no known node, like a command, which runs no perflab-node."""
         return Graph({**self.document, "processes": [p for p in self.document["processes"] if p["nodes"]]})
 
     @property
     def programs(self) -> dict[str, str]:
-        """The processes that have a program in the place of perflab-node, with what that is: a name, or a path."""
+        """The processes that run a program instead of perflab-node, with its name or path."""
         return {p["name"]: p["program"] for p in self.document["processes"] if p.get("program")}
 
     def threads_of_program(self, process: str) -> tuple[str, ...]:
-        """What the program of a process calls its threads."""
+        """The names of the threads of a process's program."""
         of = next((p.get("threads") or {} for p in self.document["processes"] if p["name"] == process), {})
         return tuple(name for name in of if name not in THREAD_ROLES)
 
     @property
     def limit_ns(self) -> int | None:
-        """Within which one of its processes ends the measured part; None where none does."""
+        """The time within which one of its processes ends the measured part; None if none does."""
         return self.document.get("limit_ns")
 
     @property
@@ -83,7 +83,7 @@ class Graph:
 
     @property
     def condition_processes(self) -> dict[str, str]:
-        """The processes that consist of nodes which conditions added, with the label of the first one's condition."""
+        """The processes all of whose nodes were added by conditions, with the label of the first node's condition."""
         return {p["name"]: label for p in self.document["processes"] if (label := _condition_of(p))}
 
     def condition_nodes(self) -> dict[str, str]:
@@ -92,25 +92,25 @@ class Graph:
 
     @property
     def executors(self) -> list[str]:
-        """The kinds of executors in it, each once, sorted."""
+        """The kinds of its executors, each once, sorted."""
         return sorted({e["kind"] for p in self.document["processes"] for e in p["executors"]})
 
     @property
     def activations_ns(self) -> list[int]:
-        """The periods of its executors that run what is ready at multiples of one."""
+        """The periods of its `let` executors."""
         executors = [e for p in self.document["processes"] for e in p["executors"]]
         return [period_ns for e in executors if (period_ns := e.get("period_ns"))]
 
     @property
     def phase(self) -> str | None:
-        """Where in their periods timers tick: one word, or several as "aligned+random"; None without such timers."""
+        """The phase of its periodic timers: one word, or several like "aligned+random"; None without such timers."""
         periodic = [entry for entry in self._cyclic() if entry.get("arrivals", PERIODIC) == PERIODIC]
         return "+".join(sorted({entry.get("phase") or ALIGNED for entry in periodic})) or None
 
     @property
     def shortest_period_ns(self) -> int | None:
-        """Of its timers, those of clients included, and cyclic reactions, from one burst to the next; 0 of unthrottled
-        ones, None where there is none."""
+        """The shortest time between two bursts of a timer (clients' included) or cyclic reaction; 0 for an unthrottled
+        one, None if there is none."""
         return min(((entry["period_ns"] or 0) * entry.get("burst", 1) for entry in self._cyclic()), default=None)
 
     def _cyclic(self) -> list[dict[str, Any]]:
@@ -120,7 +120,7 @@ class Graph:
 
     @property
     def longest_work_ns(self) -> int:
-        """The CPU time of its longest callback."""
+        """The CPU time of its longest callback, as programmed."""
         return max(
             (
                 entry["work_ns"]
@@ -135,20 +135,20 @@ class Graph:
         return [(node, p["topic"]) for node, entry in self.nodes_of(None) for p in entry["publishers"]]
 
     def subscriptions(self) -> list[tuple[str, str]]:
-        """(node, topic) of every subscription; a node's second one of a topic is "NODE#2"."""
+        """(node, topic) of every subscription; a node's second subscription to a topic is "NODE#2"."""
         return [(_reader(node, s), s["topic"]) for node, entry in self.nodes_of(None) for s in entry["subscriptions"]]
 
     @property
     def longest_action_ns(self) -> int:
-        """How long the longest of its actions takes by itself, without any message on its way."""
+        """The programmed duration of its longest action, without the time of its messages."""
         return max((s["duration_ns"] + s["step_ns"] for _, s in self._action_ends(None, "action_servers")), default=0)
 
     def _action_ends(self, condition: str | None, which: str) -> list[tuple[str, dict[str, Any]]]:
         return [(name, end) for name, node in self.nodes_of(condition) for end in node.get(which) or ()]
 
     def topics(self) -> set[str]:
-        """Every topic, those that conditions added included, and the two of each service as they are named on the wire
-        (native/message/names.cpp); the services and topics of actions likewise."""
+        """Every topic, including those that conditions added, and the two topics of each service by their names on the
+        wire (native/message/names.cpp); services and topics of actions likewise."""
         found: set[str] = set()
         services: list[str] = []
         for _, node in self.nodes():
@@ -162,7 +162,7 @@ class Graph:
         return found
 
     def edges(self) -> list[tuple[str, str, str]]:
-        """(publisher, topic, subscription) of every connection; feedback of an action goes to each of its clients."""
+        """(publisher, topic, subscription) of every edge; the feedback of an action goes to each of its clients."""
         readers: dict[str, list[str]] = {}
         for to, topic in self.subscriptions():
             readers.setdefault(topic, []).append(to)
@@ -175,8 +175,13 @@ class Graph:
         ]
 
     @property
+    def within_a_process(self) -> bool:
+        """Whether both ends of a topic, service or action are in one process."""
+        return any(_both_ends(process["nodes"]) for process in self.document["processes"])
+
+    @property
     def serving(self) -> frozenset[int]:
-        """The indexes of the processes that have a client or a server, of actions as well."""
+        """The indexes of the processes that have a client or server of a service or action."""
         ends = ("clients", "servers", "action_clients", "action_servers")
         return frozenset(
             index
@@ -185,7 +190,7 @@ class Graph:
         )
 
     def services(self) -> list[tuple[str, str, str]]:
-        """(client, service, server) of every client whose service has a server; an action has several."""
+        """(client, service, server) of every client whose service has a server; an action has several services."""
         servers = {s["service"]: node for node, entry in self.nodes_of(None) for s in entry.get("servers", ())}
         of_services = [
             (node, c["service"], servers[c["service"]])
@@ -202,29 +207,44 @@ class Graph:
         ]
 
     def nodes(self) -> list[tuple[str, dict[str, Any]]]:
-        """All nodes, those that conditions added included, each with its qualified name."""
+        """All nodes, including those that conditions added, each with its qualified name."""
         return [(qualified_name(node), node) for process in self.document["processes"] for node in process["nodes"]]
 
     def nodes_of(self, condition: str | None) -> list[tuple[str, dict[str, Any]]]:
-        """Those that a condition of this label added; None: the workload's own."""
+        """The nodes that the condition of this label added; for None the workload's own."""
         return [(name, node) for name, node in self.nodes() if (node.get("condition") or None) == condition]
 
 
+_PAIRS = (
+    ("topic", "publishers", "subscriptions"),
+    ("service", "clients", "servers"),
+    ("action", "action_clients", "action_servers"),
+)
+
+
+def _both_ends(nodes: Sequence[Mapping[str, Any]]) -> bool:
+    def named(by: str, which: str) -> set[str]:
+        return {end[by] for node in nodes for end in node.get(which) or ()}
+
+    return any(named(by, one) & named(by, other) for by, one, other in _PAIRS)
+
+
 def _part(action: str, part: str) -> str:
-    """A service or topic that an action consists of, as ROS 2 names it."""
+    """The ROS 2 name of a service or topic of an action."""
     return f"{action}/_action/{part}"
 
 
 @dataclass(frozen=True)
 class Pins:
-    """What a workload demands of its variant and its trials: it would be another one otherwise. `why` says so."""
+    """What a workload fixes of its variant and its trials, because it would be another workload otherwise; `why` tells
+    the user."""
 
     executor: str | None = None
     middleware: str | None = None
     duration_ns: int | None = None
     """How long a trial measures."""
     measure: tuple[str, ...] = ()
-    """Figures that are measured beside those that were asked for."""
+    """Figures that are measured in addition to those that were asked for."""
     why: str = ""
 
 
@@ -232,26 +252,40 @@ class Pins:
 class Ended:
     """A trial that ran to its end, or in which the workload failed, for its kind to judge."""
 
-    parameters: Any  # those of the kind, at the levels of the trial
-    trial: Trial  # what it measured, and its outcome
-    directory: Path  # with `processes`, the records and the log of each
-    loops: tuple[Loops, ...] = ()  # of each timer of which they were measured
+    parameters: Any  # of the kind, at the levels of the trial
+    trial: Trial  # its measurements and outcome
+    directory: Path  # of the trial; `processes` has the records and log of each process
+    loops: tuple[Loops, ...] = ()  # of each timer whose loops were measured
     lives: tuple[Life, ...] = ()  # of each process that wrote records
-    starvation: Starvation | None = None  # who starved whom by the trial's trace; None without one
-    figures: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # that programs said, all values of each
-    times: Mapping[str, Histogram] = field(default_factory=dict)  # likewise, of all processes
-    outcome: str | None = None  # that a program said first
-    reason: str | None = None  # of it
+    starvation: Starvation | None = None  # from the trial's trace; None without one
+    figures: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # of programs: all values of each
+    several: Mapping[str, str] = field(
+        default_factory=dict
+    )  # by figure, what the trial has of these values; else their median
+    times: Mapping[str, Histogram] = field(default_factory=dict)  # of programs, merged over processes
+    outcome: str | None = None  # the first one that a program reported
+    reason: str | None = None  # of this outcome
 
     def passed_on(self) -> Judgement:
-        """What the programs said, as it is; of several values of a figure the median."""
-        medians = {name: statistics.median(values) for name, values in self.figures.items() if values}
-        return Judgement(figures=medians, times=self.times, outcome=self.outcome, reason=self.reason)
+        """What the programs reported, with figures combined as the graph declares."""
+        figures = {
+            name: float(_SEVERAL[self.several.get(name, "median")](values))
+            for name, values in self.figures.items()
+            if values
+        }
+        return Judgement(figures=figures, times=self.times, outcome=self.outcome, reason=self.reason)
+
+
+_SEVERAL: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "median": statistics.median,
+    "sum": sum,
+    "mean": statistics.fmean,
+}
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """`figures` and `times` by name; None is what was not measured. `outcome` is the name of one of the kind's, for
+    """`figures` and `times` by name; None was not measured. `outcome` is the name of a declared outcome, for
     `reason`."""
 
     figures: Mapping[str, float | None] = field(default_factory=dict)
@@ -259,9 +293,9 @@ class Judgement:
     reason: str | None = None
     times: Mapping[str, Histogram] = field(default_factory=dict)
     starved: tuple[StarvedThread, ...] = ()
-    """The threads that starved when the trial did not come on, where its trace tells them."""
+    """The threads that starved while the trial made no progress, if its trace shows them."""
     stretch: tuple[int, int] | None = None
-    """From when to when it did not come on, on CLOCK_MONOTONIC; what its trace is drawn of."""
+    """The time without progress (CLOCK_MONOTONIC), which is drawn from its trace."""
 
 
 def _nothing(_: Ended) -> Judgement:
@@ -270,20 +304,21 @@ def _nothing(_: Ended) -> Judgement:
 
 @dataclass(frozen=True)
 class WorkloadKind(Kind["Workload"]):
-    """Makes a workload of its parameters; with what it has of its own, and `judge`, which says it of a trial."""
+    """Makes a workload from its parameters. `judge` gives a trial's outcome, and its values of the figures declared by
+    the kind and, for programs, by its graph."""
 
     figures: Mapping[str, OwnFigure | OwnTimes] = field(default_factory=dict)
     outcomes: tuple[OwnOutcome, ...] = ()
     judge: Callable[[Ended], Judgement] = _nothing
     by_second: bool = False
-    """Who runs it looks at each second of each trial."""
+    """Reports show each second of each trial."""
     create_with: Callable[[Any, Sequence[str]], Workload] | None = None
-    """Makes it, where its parameters name message types; with the folders in which the user's own are."""
+    """Replaces `create` if parameters name message types; also gets the folders of the user's own types."""
     tried: bool = False
-    """A smoke test runs it: it needs what others do not."""
+    """Whether the smoke test runs it, because it needs parts that others do not."""
 
     def workload(self, given: Mapping[str, Any], message_path: Sequence[str] = ()) -> Workload:
-        """The one of these parameters. Raises BadInput where one is none, or is not right."""
+        """The workload with these parameters. Raises BadInput for an unknown or wrong one."""
         folders = tuple(message_path)
         with_them = self.create_with
         kind = self if with_them is None else replace(self, create=lambda parameters: with_them(parameters, folders))
@@ -305,13 +340,13 @@ class Origin:
 
 @dataclass(frozen=True)
 class Workload:
-    """What runs in every trial of an experiment: a graph, or a command. Nobody asks which: see `command`."""
+    """What runs in every trial of an experiment: a graph, or a command (see `command`)."""
 
     _: KW_ONLY
     origin: Origin | None = None
     sources: tuple[Source, ...] = ()
 
-    if TYPE_CHECKING:  # fields of some, and computed by others
+    if TYPE_CHECKING:  # fields of some subclasses, and computed by others
 
         @property
         def name(self) -> str: ...
@@ -332,27 +367,31 @@ class Workload:
 
     @property
     def graph(self) -> Graph:
-        """With the figures that its kind has of its own."""
+        """With the figures of its kind in addition to those that it declares."""
         if self.origin is None or not self.origin.kind.figures:
             return self.drawn
-        return Graph({**self.drawn.document, "own_figures": models.as_json(dict(self.origin.kind.figures))})
+        of_kind = models.as_json(dict(self.origin.kind.figures))
+        return Graph({**self.drawn.document, "own_figures": self._declared("own_figures") | of_kind})
+
+    def _declared(self, what: str) -> dict[str, Any]:
+        return self.drawn.document.get(what) or {}
 
     @property
     def own_figures(self) -> Collection[str]:
-        """The names of those that its kind has, or a graph file declares."""
-        return self.drawn.document.get("own_figures") or {} if self.origin is None else self.origin.kind.figures
+        """The names of the figures that its graph or its kind declares."""
+        of_kind: Mapping[str, object] = {} if self.origin is None else self.origin.kind.figures
+        return {*self._declared("own_figures"), *of_kind}
 
     @property
     def own_outcomes(self) -> tuple[OwnOutcome, ...]:
-        """Likewise."""
-        if self.origin is not None:
-            return self.origin.kind.outcomes
-        declared = self.drawn.document.get("own_outcomes") or {}
-        return tuple(OwnOutcome(name=name, words=o["words"], of=Outcome(o["of"])) for name, o in declared.items())
+        """The outcomes that its graph or its kind declares."""
+        declared = self._declared("own_outcomes").items()
+        of_graph = tuple(OwnOutcome(name=name, words=o["words"], of=Outcome(o["of"])) for name, o in declared)
+        return of_graph if self.origin is None else (*of_graph, *self.origin.kind.outcomes)
 
     @property
     def command(self) -> Command | None:
-        """What is started in the place of perflab's own nodes."""
+        """What is started instead of perflab's own nodes."""
         return None
 
     @property
@@ -361,11 +400,11 @@ class Workload:
 
     @property
     def own_factors(self) -> Collection[str]:
-        """The keys of `workload.KEY` that are parameters of its kind; others are set in its graph, or its command."""
+        """The keys of `workload.KEY` that are parameters of its kind; others are set in its graph or its command."""
         return () if self.origin is None else self.origin.kind.model.model_fields
 
     def at(self, factors: Mapping[str, Any]) -> Workload:
-        """At these levels of factors, of which its own count. Raises BadInput."""
+        """The workload at these levels of factors; those that are not its own are ignored. Raises BadInput."""
         keys = {path.removeprefix(FACTOR): level for path, level in factors.items() if path.startswith(FACTOR)}
         mine = {key: level for key, level in keys.items() if key in self.own_factors}
         if self.origin is None or not mine:
@@ -374,12 +413,12 @@ class Workload:
         return again.set_to(factors)
 
     def set_to(self, factors: Mapping[str, Any]) -> Workload:
-        """Likewise of factors that are no parameters of its kind."""
+        """The same for factors that are no parameters of its kind."""
         del factors
         return self
 
     def document(self) -> dict[str, Any]:
-        """What the manifest says of it beside its graph; times in nanoseconds."""
+        """What the manifest records of it in addition to its graph; times in nanoseconds."""
         return {} if self.origin is None else {"parameters": self.origin.parameters.model_dump(mode="json")}
 
     def judged(
@@ -391,8 +430,8 @@ class Workload:
         starvation: Starvation | None = None,
         said: Said | None = None,
     ) -> tuple[Judgement, OwnOutcome | None]:
-        """What its kind says of a trial, and the outcome that this names. Raises whatever the kind raises, and
-        ValueError where it, or a program (`said`), says what it has not declared."""
+        """The judgement of its kind on a trial, and the declared outcome that it names. Raises what the kind raises,
+        and ValueError if the kind or a program (`said`) names a figure or outcome that is not declared."""
         figures, outcomes = self.own_figures, self.own_outcomes
         parameters = None if self.origin is None else self.origin.parameters
         ended = Ended(parameters, trial, directory, tuple(loops), tuple(lives), starvation)
@@ -401,7 +440,16 @@ class Workload:
                 raise ValueError(f"a program says the figure {strange[0]!r}, which is not declared")
             if said.outcome is not None and said.outcome not in {own.name for own in outcomes}:
                 raise ValueError(f"a program says the outcome {said.outcome!r}, which is not declared")
-            ended = replace(ended, figures=said.figures, times=said.times, outcome=said.outcome, reason=said.reason)
+            declared = {name: figure for name, figure in self._declared("own_figures").items() if name in said.figures}
+            factors = {name: figure.get("factor", 1.0) for name, figure in declared.items()}
+            ended = replace(
+                ended,
+                figures={n: tuple(factors.get(n, 1.0) * v for v in values) for n, values in said.figures.items()},
+                several={name: figure["several"] for name, figure in declared.items() if "several" in figure},
+                times=said.times,
+                outcome=said.outcome,
+                reason=said.reason,
+            )
         found = ended.passed_on() if self.origin is None else self.origin.kind.judge(ended)
         if strange := [name for name in (*found.figures, *found.times) if name not in figures]:
             raise ValueError(f"it has no figure {strange[0]!r}")
@@ -422,7 +470,7 @@ class Made(Workload):
 
     @property
     def pins(self) -> Pins:
-        """A graph one of whose processes ends the measured part has no duration but that limit."""
+        """A graph one of whose processes ends the measured part has its limit as duration."""
         limit_ns = self.drawn.limit_ns
         if limit_ns is None:
             return self.demands
@@ -431,7 +479,7 @@ class Made(Workload):
 
     @property
     def name(self) -> str:
-        """With the case where one was named: other cases are other workloads."""
+        """With the case, if one was named, since other cases are other workloads."""
         case = None if self.origin is None else self.origin.given.get("case")
         return self.called or (self.drawn.name if case is None else f"{self.drawn.name}_{case}")
 

@@ -1,7 +1,7 @@
 """The `command` workload: any command line is the system under test.
 
-A ROS 2 launch file, a DDS program, a script: it is started as it is, in every trial anew, and measured from outside.
-Nothing of it is known but its processes, what it prints, and what its `ros2:*` tracepoints say.
+A ROS 2 launch file, a DDS program, a script: every trial starts it anew, unchanged, and measures it from outside. All
+that is known of it are its processes, its output, and its `ros2:*` tracepoints.
 """
 
 from __future__ import annotations
@@ -258,7 +258,7 @@ def load(parameters: CommandParameters) -> Command:
 
 
 def check_program(program: str, folder: Path, path: str | None = None) -> None:
-    """Whether the program can be executed, as execvp(3) looks for it. Raises BadInput."""
+    """Checks that the program can be executed, searching like execvp(3). Raises BadInput."""
     if "/" in program:
         place = folder / program
         if not place.exists():

@@ -1,7 +1,7 @@
-"""Publishers and subscriptions as a few parameters describe them: their message, its size, their QoS.
+"""Publishers and subscriptions from a few parameters: message type, size, QoS.
 
-What kinds of workloads with messages of the user's choice share. `EndParameters` is without QoS, whose parameters are
-those of qos.py: `with_qos` adds them.
+Shared by the kinds of workloads whose message type the user chooses. `EndParameters` has no QoS; `with_qos` adds the
+parameters of qos.py.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class EndParameters(Parameters):
 
 
 def with_qos(model: type[P], name: str, **usual: Any) -> type[P]:
-    """The model with a parameter for each QoS policy; `usual` are defaults that are others than ROS 2's."""
+    """The model with a parameter for each QoS policy; `usual` has the defaults that differ from ROS 2's."""
     return create_model(name, __base__=model, **qos.fields(**usual))
 
 
 def publisher(p: EndParameters, topic: str, **more: Any) -> dict[str, Any]:
-    """As a graph file has it, with these keys as well; without a pace among them a reaction publishes."""
+    """A publisher as in a graph file, with `more` keys; without a period or arrivals a reaction publishes."""
     size = {} if p.size is None else {"size": p.size}
     return {"topic": topic, "type": type_of(p), **size, **more, "qos": qos.document(p, qos.PUBLISHERS)}
 
@@ -39,6 +39,6 @@ def subscription(p: EndParameters, topic: str, **more: Any) -> dict[str, Any]:
 
 
 def type_of(p: EndParameters) -> str:
-    """A name as performance_test has them, Array1k, is that of one of perflab's own."""
+    """A name in performance_test's style, like Array1k, means one of perflab's own types."""
     bare = "/" not in p.message and p.message[:1].isupper()
     return f"perflab_msgs/msg/{p.message}" if bare else p.message

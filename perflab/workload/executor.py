@@ -1,7 +1,7 @@
 """The workload `executor`: what an executor costs (docs/executors.md).
 
-Ten nodes exchange many small messages, so that nearly all CPU time goes into finding out which callback is next. The
-same traffic in one node, without an executor and without a middleware, and timers alone, tell what costs how much.
+Ten nodes exchange many small messages, so that nearly all CPU time is spent on finding the next callback. The same
+traffic in one node, without an executor, without a middleware, and timers alone show what costs how much.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class ExecutorParameters(Parameters):
 
     @property
     def readers(self) -> int:
-        """Of each topic."""
+        """Subscriptions of each topic."""
         return self.nodes if self.subscriptions is None else self.subscriptions
 
     @property
@@ -100,7 +100,7 @@ def make(parameters: ExecutorParameters) -> Made:
 
 
 def _node(p: ExecutorParameters, index: int) -> dict[str, Any]:
-    """Publishes the topics index, index + nodes, ...; each topic's readers are its own node and those that follow."""
+    """Publishes the topics index, index + nodes, ...; a topic is read by its own node and the ones after it."""
     qos = {**extend.DEFAULT_QOS, "depth": p.depth, "reliability": p.reliability, "durability": p.durability}
     own = range(index, p.topics, p.node_count)
     publishers = [extend.publisher(f"/topic_{t}", MESSAGE, p.size, p.interval, qos) for t in own]

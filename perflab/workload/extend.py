@@ -1,6 +1,6 @@
-"""Graphs with more in them: nodes and processes added to a resolved graph (docs/formats.md, section 1).
+"""Adds nodes and processes to a resolved graph (docs/formats.md, section 1).
 
-Pure functions: every one of them returns a new graph and leaves the given one as it is.
+Pure functions: each returns a new graph and does not change its argument.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from perflab.workload import Graph
 
 Document = dict[str, Any]
 
-# ROS 2's, which stand for a policy that a resolved graph leaves out.
+# ROS 2's defaults, for policies that a resolved graph leaves out.
 DEFAULT_QOS: Document = {
     "history": "keep_last",
     "depth": 10,
@@ -28,12 +28,12 @@ DEFAULT_QOS: Document = {
 
 
 def with_processes(graph: Graph, *processes: Document) -> Graph:
-    """The graph with these processes behind its own."""
+    """The graph with these processes after its own."""
     return Graph({**graph.document, "processes": [*graph.document["processes"], *copy.deepcopy(processes)]})
 
 
 def with_nodes(graph: Graph, process: str, nodes: Sequence[Document], executors: Sequence[Document] = ()) -> Graph:
-    """The graph with these nodes, and the executors they need, in a process of it. Raises KeyError without it."""
+    """The graph with these nodes and their executors in that process. Raises KeyError for an unknown process."""
     if process not in graph.processes:
         raise KeyError(process)
     return Graph(
@@ -62,19 +62,19 @@ def process_of(graph: Graph, name: str) -> Document:
 
 
 def names_in(graph: Graph) -> set[str]:
-    """The names of all processes and nodes, and of every topic that somebody publishes or subscribes to."""
+    """The names of all processes, nodes and topics."""
     nodes = graph.nodes()
     topics = {end["topic"] for _, node in nodes for end in (*node["publishers"], *node["subscriptions"])}
     return topics | {name for name, _ in nodes} | set(graph.processes)
 
 
 def free_executor_id(process: Mapping[str, Any]) -> int:
-    """An id that no executor of the process has."""
+    """An unused executor id of the process."""
     return 1 + max((int(executor["id"]) for executor in process["executors"]), default=-1)
 
 
 def free_name(wanted: str, taken: Collection[str]) -> str:
-    """`wanted`, or with the lowest number behind it that makes it a name of its own.
+    """`wanted`, with the lowest number appended that makes it unique, if it is taken.
 
     >>> free_name("flood", {"flood", "flood_2"})
     'flood_3'
@@ -133,7 +133,7 @@ def node(
 def publisher(
     topic: str, message_type: str, size_bytes: int, period_ns: int, qos: Mapping[str, Any], *, length: int | None = None
 ) -> Document:
-    """`length`: how many elements make that size, where these are not bytes."""
+    """`length`: the number of elements of this size, for types whose elements are not bytes."""
     return {
         "topic": topic,
         "type": message_type,
@@ -146,7 +146,7 @@ def publisher(
 
 
 def subscription(topic: str, message_type: str, qos: Mapping[str, Any]) -> Document:
-    """What is a publisher's alone in `qos` is left out."""
+    """Leaves out policies in `qos` that only publishers have."""
     return {"topic": topic, "type": message_type, "pass_by": None, "qos": {**qos, "lifespan_ns": None}}
 
 
@@ -184,12 +184,12 @@ def timer(
 
 
 def sink(subscriptions: Sequence[int], work_ns: int) -> Document:
-    """A reaction that spends CPU time on every message of these subscriptions of its node."""
+    """A reaction that uses CPU time for every message of these subscriptions of its node."""
     return {"kind": "sink", "on": list(subscriptions), "publish": [], "work_ns": work_ns, "period_ns": None}
 
 
 def offer_for(asked: Mapping[str, Any], requested: Iterable[Mapping[str, Any]]) -> Document:
-    """The QoS of a publisher that is `asked`, raised where a subscription would not match it (DDS 1.4, 2.2.3)."""
+    """The QoS `asked` for a publisher, raised as far as needed to match all subscriptions (DDS 1.4, 2.2.3)."""
     offer = {**DEFAULT_QOS, **asked}
     for request in ({**DEFAULT_QOS, **each} for each in requested):
         if request["reliability"] == "reliable":

@@ -1,4 +1,4 @@
-"""Workloads that a few parameters describe, named as conditions are, NAME:key=value,...
+"""Workloads that are generated from a few parameters, written like conditions: NAME:key=value,...
 
 A kind is one module with a model of its parameters and a function from these to a graph (`Made`) or a command
 (`perflab.workload.command.Command`). Every parameter is also a factor, `workload.PARAMETER`: at each of its levels the
@@ -22,7 +22,7 @@ REGISTRY: Registry[WorkloadKind] = Registry("workload", "perflab.workload", Work
 
 
 class GeneratedParameters(BaseModel):
-    """A generated workload as it was written: words, or a mapping of its name and its parameters. `load` judges it."""
+    """A generated workload as the user wrote it: words, or a mapping of its name to parameters. `load` checks it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -31,7 +31,7 @@ class GeneratedParameters(BaseModel):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, _: Any, handler: Any) -> dict[str, Any]:
-        """What may be written: a mapping of the name of one kind and its parameters."""
+        """The schema: a mapping of the name of one kind to its parameters."""
         kinds = {
             name: {"anyOf": [{**kind.model.model_json_schema(), "description": kind.summary}, {"type": "null"}]}
             for name, kind in REGISTRY.items()
@@ -41,7 +41,7 @@ class GeneratedParameters(BaseModel):
 
     @property
     def model(self) -> type[BaseModel]:
-        """Of its parameters."""
+        """The model of its parameters."""
         return REGISTRY[self.name].model
 
     def given(self) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class GeneratedParameters(BaseModel):
 
 
 def named(words: Any) -> str | None:
-    """The kind that a workload of the command line or of a file names; None where it is something else."""
+    """The kind that a workload of the command line or of a file names; None if it names none."""
     if isinstance(words, str):
         name = words.partition(":")[0].strip()
         return name if name in REGISTRY else None
@@ -74,7 +74,7 @@ def named(words: Any) -> str | None:
 
 
 def parse(words: Any) -> GeneratedParameters:
-    """What these words name; what is wrong beside the name `load` says. Raises ValueError without a name."""
+    """The workload that these words name; `load` checks its parameters. Raises ValueError without a name."""
     if isinstance(words, GeneratedParameters):
         return words
     if (name := named(words)) is None:
@@ -83,5 +83,5 @@ def parse(words: Any) -> GeneratedParameters:
 
 
 def load(asked: GeneratedParameters, message_path: Sequence[str] = ()) -> Workload:
-    """With the message types of these folders. Raises BadInput where a parameter is none, or is not right."""
+    """The workload, with the message types of these folders. Raises BadInput for an unknown or wrong parameter."""
     return REGISTRY[asked.name].workload(asked.given(), message_path)

@@ -1,14 +1,13 @@
-"""The workload `manipulation`: a simulated arm, its controllers, a planner and who has it move (docs/manipulation.md).
+"""The workload `manipulation`: a simulated arm, its controllers, a planner and a client (docs/manipulation.md).
 
-Each process of the stack is a program of its own (native/manipulation) with ROS 2's names, types, rates and QoS. What
-is to be done is a task of the catalog: a scene, and one goal or several steps.
+Each process of the stack is a program of its own (native/manipulation) with ROS 2's names, types, rates and QoS. The
+motion is a task of the catalog: a scene, and one goal or several steps.
 """
 
 from __future__ import annotations
 
 import math
-import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -18,7 +17,7 @@ from perflab import catalog, native
 from perflab.errors import BadInput
 from perflab.parameters import DurationNs, Parameters, Switch
 from perflab.results.figure import OwnFigure, OwnTimes
-from perflab.results.outcome import SUCCESS, OwnOutcome
+from perflab.results.outcome import SUCCESS
 from perflab.units import NS_PER_S
 from perflab.workload import Ended, Judgement, Made, WorkloadKind, topology
 
@@ -28,7 +27,7 @@ ARM, HAND = "/panda_arm_controller", "/panda_hand_controller"
 TRAJECTORIES, GRIPPER, MOVES = f"{ARM}/follow_joint_trajectory", f"{HAND}/gripper_cmd", "/move_action"
 SUCCEEDED = "succeeded"
 
-# What a task may say, of the runner's options; parameters of the same name stand before it.
+# The keys of a task, which are options of the runner; parameters of the same name override them.
 _OF_SCENE = frozenset({"attach", "detach", "allow", "forbid"})  # steps that change the planning scene
 _NO_GOAL = _OF_SCENE | {"grip", "wait"}  # steps that are no motion
 _NEEDED = frozenset({"description", "scene"})
@@ -37,8 +36,8 @@ _OF_GOAL = (
     "orientation",
     "radius",
     "orientation_tolerance",
-)  # what steps have from their task where they do not say it
-# What a task says of itself; the rest are options of the runner. `once`: it leaves things elsewhere than it found them.
+)  # keys that steps take from their task unless they have them
+# The keys of a task that are no options of the runner. `once`: the task leaves things elsewhere than it found them.
 _OF_TASK = frozenset({"description", "scene", "once"})
 _TASK_KEYS = _OF_TASK | {"steps", "goal", "joints", "state", "replan", *_OF_GOAL}
 
@@ -61,44 +60,42 @@ Point = Annotated[
 
 
 class ManipulationParameters(Parameters):
-    task: str = Field("reach", description="what is to be done, a name of the catalog: `perflab list tasks`")
-    scene: str | None = Field(None, description="another scene than the task's: a name of the catalog, or a path")
-    goal: Point | None = Field(None, description="where the flange shall go instead: x,y,z in m")
-    radius: float | None = Field(None, ge=0, le=1, description="how far from the goal it may end, in m (0.01)")
-    orientation_tolerance: float | None = Field(None, ge=0, le=4, description="about each axis, in rad (0.1)")
+    task: str = Field("reach", description="task of the catalog, see `perflab list tasks`")
+    scene: str | None = Field(None, description="scene instead of the task's: a name of the catalog, or a path")
+    goal: Point | None = Field(None, description="goal of the flange instead of the task's: x,y,z in m")
+    radius: float | None = Field(None, ge=0, le=1, description="tolerance of the goal's position, in m (0.01)")
+    orientation_tolerance: float | None = Field(None, ge=0, le=4, description="tolerance about each axis, in rad (0.1)")
     home: Switch = Field(
         True,
-        description="whether each motion begins at home; off, after two that do not count, is as the original was",
+        description="whether each motion begins at home; off, after two unmeasured motions, as in the original",
     )
-    motions: int = Field(1, ge=1, le=1_000_000, description="how often a trial does it")
-    planner: str = Field("RRTConnect", description="of OMPL, by its name")
-    attempts: int = Field(3, ge=1, le=1000, description="plans that are made together, whose best parts are joined")
+    motions: int = Field(1, ge=1, le=1_000_000, description="motions per trial")
+    planner: str = Field("RRTConnect", description="name of a planner of OMPL")
+    attempts: int = Field(3, ge=1, le=1000, description="plans that are computed in parallel and combined into one")
     replan: int | None = Field(
-        None,
-        ge=0,
-        le=1000,
-        description="plans of a motion at most, where one fails or would collide (the task's); 0: one",
+        None, ge=0, le=1000, description="most plans of a motion if one fails or would collide (the task's); 0: one"
     )
-    planning_time: float = Field(5.0, ge=1e-3, le=1e4, description="allowed, in s")
-    velocity_scaling: float = Field(0.5, ge=1e-3, le=1, description="of the joints' limits")
-    acceleration_scaling: float = Field(0.5, ge=1e-3, le=1, description="likewise")
+    planning_time: float = Field(5.0, ge=1e-3, le=1e4, description="time limit of planning, in s")
+    velocity_scaling: float = Field(0.5, ge=1e-3, le=1, description="share of the joints' velocity limits")
+    acceleration_scaling: float = Field(0.5, ge=1e-3, le=1, description="share of the joints' acceleration limits")
     controller: Literal["embedded", "split"] = Field(
         "embedded",
         description="embedded: in the simulator's thread, as gz_ros2_control; split: a controller_manager of its own",
     )
     drive: Literal["velocity", "torque"] = Field(
-        "velocity", description="velocity: the servo of gz_ros2_control; torque: of the joints"
+        "velocity", description="velocity: the servo of gz_ros2_control; torque: torque control of the joints"
     )
-    path_tolerance: float = Field(0.0, ge=0, le=10, description="of each joint on its way, in rad; 0: none")
-    goal_tolerance: float = Field(0.0, ge=0, le=10, description="of each joint at the end, in rad; 0: none")
+    path_tolerance: float = Field(0.0, ge=0, le=10, description="tolerance of each joint on the path, in rad; 0: none")
+    goal_tolerance: float = Field(0.0, ge=0, le=10, description="tolerance of each joint at the goal, in rad; 0: none")
     cancel_after: DurationNs | None = Field(
-        None, gt=0, description="motions are cancelled so long after they began, to measure how they stop"
+        None, gt=0, description="cancel each motion this long after it began, to measure how it stops"
     )
     joint_states: Literal["best_effort", "reliable"] = Field(
         "best_effort",
-        description="how move_group takes them: rmw_fastrtps makes SystemDefaults best effort, rmw_cyclonedds reliable",
+        description="reliability of move_group's subscription: SystemDefaults is best effort with rmw_fastrtps, and "
+        "reliable with rmw_cyclonedds",
     )
-    limit: DurationNs = Field("120s", gt=0, description="a trial that takes longer has failed")  # type: ignore[assignment]
+    limit: DurationNs = Field("120s", gt=0, description="a trial that takes longer fails")  # type: ignore[assignment]
 
     @model_validator(mode="after")
     def _known(self) -> ManipulationParameters:
@@ -116,7 +113,7 @@ class ManipulationParameters(Parameters):
 
 
 def tasks() -> dict[str, dict[str, Any]]:
-    """Those of the catalog by name. Raises BadInput where a file is none."""
+    """The tasks of the catalog by name. Raises BadInput if a file is not a task."""
     found = {}
     for entry in catalog.tasks():
         document = catalog.read_json(entry.path)
@@ -133,7 +130,7 @@ def make(parameters: ManipulationParameters, message_path: Sequence[str] = ()) -
 
 
 def document(p: ManipulationParameters) -> dict[str, Any]:
-    """The graph as a file would have it."""
+    """The graph, as in a graph file."""
     described = tasks()[p.task]
     scene = p.scene or described["scene"]
     task = {key: value for key, value in described.items() if key not in _OF_TASK}
@@ -147,10 +144,16 @@ def document(p: ManipulationParameters) -> dict[str, Any]:
         _move_group(p, scene),
         _runner(p, task, grips, changes),
     ]
-    return {"name": NAME, "limit": f"{p.limit}ns", "processes": processes}
+    return {
+        "name": NAME,
+        "limit": f"{p.limit}ns",
+        "figures": _declared_figures(p),
+        "outcomes": _declared_outcomes(),
+        "processes": processes,
+    }
 
 
-# SystemDefaults of a writer: reliable, and the last message alone.
+# SystemDefaults of a writer: reliable, with a history of 1.
 _LAST = {"depth": 1}
 _DEEP = {"depth": 100}
 _LATCHED = {"depth": 1, "durability": "transient_local"}
@@ -283,7 +286,7 @@ def _move_group(p: ManipulationParameters, scene: str) -> dict[str, Any]:
 
 
 def _with_common(task: Mapping[str, Any]) -> dict[str, Any]:
-    """The task, with what is common to the goals of its steps in each of them."""
+    """The task, with the keys that its steps share copied into each of them."""
     if "steps" not in task:
         return dict(task)
     common = {key: task[key] for key in _OF_GOAL if key in task}
@@ -335,35 +338,18 @@ def _runner(p: ManipulationParameters, task: Mapping[str, Any], grips: bool, sce
     }
 
 
-# ---- what it says of a trial ----------------------------------------------------------------------------------------
+# ---- what a trial reports --------------------------------------------------------------------------------------------
 
 
 def judge(ended: Ended) -> Judgement:
-    """Converts what the programs say from SI units to those of the figures. Over the motions of a trial: the sum of
-    counts, the share of successes among all that were to be made, and the median of all else."""
-    figures = {
-        name: _OVER_MOTIONS.get(name, statistics.median)(values) * _SCALE.get(FIGURES[name].unit, 1.0)
-        for name, values in ended.figures.items()
-    }
-    if "success" in figures:
-        figures["success"] /= goals(ended.parameters)
-    outcome, reason = ended.outcome, ended.reason
-    if outcome is None and ended.trial.outcome == SUCCESS:
-        outcome = SUCCEEDED
-    return Judgement(figures, outcome, reason, ended.times)
-
-
-_SCALE = {"ns": float(NS_PER_S), "mm": 1e3, "mrad": 1e3, "%": 100.0}
-_OVER_MOTIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
-    "late_steps": sum,
-    "overruns": sum,
-    "replans": sum,
-    "success": sum,
-}
+    """As the graph declares it; a successful trial for which no program reports an outcome came to its goal."""
+    found = ended.passed_on()
+    succeeded = found.outcome is None and ended.trial.outcome == SUCCESS
+    return replace(found, outcome=SUCCEEDED) if succeeded else found
 
 
 def goals(p: ManipulationParameters) -> int:
-    """How many a trial is to come to."""
+    """The number of goals of a trial."""
     steps = [] if p.goal is not None else tasks()[p.task].get("steps", [])
     return p.motions * (sum(not _NO_GOAL.intersection(step) for step in steps) or 1)
 
@@ -412,7 +398,7 @@ _FIGURES: Mapping[str, OwnFigure] = {
     "clock_age": _time("age of /clock at move_group"),
 }
 
-# What a report compares unless asked for others; the rest is in its tables, and can be asked for.
+# What reports compare by default; all others are in tables, and `--metric` compares them.
 _COMPARED = frozenset({"planning", "execution_overhead", "total", "success", "tip_error", "real_time_factor"})
 FIGURES = {name: replace(figure, compared=name in _COMPARED) for name, figure in _FIGURES.items()}
 
@@ -449,18 +435,36 @@ OUTCOMES = {
     "goal_missed": "the tip did not end at the goal",
     "no_result": "no result came",
 }
-"""Which check refused or failed: words of the programs (native/manipulation)."""
+"""The check that refused or failed, by the names that the programs report (native/manipulation)."""
+
+# Programs report SI units, and shares from 0 to 1: the factors to the units of the figures.
+_FACTORS = {"ns": float(NS_PER_S), "mm": 1e3, "mrad": 1e3, "%": 100.0}
+# How the values of several motions are combined; all others by their median.
+_SEVERAL = {"late_steps": "sum", "overruns": "sum", "replans": "sum", "success": "sum"}
+
+
+def _declared_figures(p: ManipulationParameters) -> dict[str, Any]:
+    """As a graph file declares them; success is the share of all goals of the trial, tried or not."""
+    made: dict[str, Any] = {}
+    for name, figure in FIGURES.items():
+        factor = {"factor": _FACTORS[figure.unit]} if figure.unit in _FACTORS else {}
+        if name == "success":
+            factor = {"factor": _FACTORS["%"] / goals(p)}
+        several = {"several": _SEVERAL[name]} if name in _SEVERAL else {}
+        made[name] = figure.declaration | factor | several
+    return made | {name: times.declaration for name, times in TIMES.items()}
+
+
+def _declared_outcomes() -> dict[str, Any]:
+    succeeded = {SUCCEEDED: {"words": "came to its goal", "of": str(SUCCESS)}}
+    return succeeded | {name: {"words": words} for name, words in OUTCOMES.items()}
+
 
 KIND = WorkloadKind(
     NAME,
-    "a Panda that plans and moves in a simulation, with the nodes of MoveIt and ros2_control",
+    "a simulated Panda that plans and moves, with the nodes of MoveIt and ros2_control",
     ManipulationParameters,
     make,
-    figures={**FIGURES, **TIMES},
-    outcomes=(
-        OwnOutcome(name=SUCCEEDED, words="came to its goal", of=SUCCESS),
-        *(OwnOutcome(name=name, words=words) for name, words in OUTCOMES.items()),
-    ),
     judge=judge,
     create_with=make,
     tried=True,

@@ -1,7 +1,7 @@
 """The workload `pingpong`: a timer sends pings, each is answered by a pong (docs/realtime.md).
 
-The smallest control loop: who is scheduled when decides how long a round takes. The patterns place its two halves in
-one node, in two nodes of one executor, or in two processes. How many loops there are decides how long a trial measures.
+The smallest control loop: the scheduling of threads determines how long a round takes. The patterns put its two halves
+into one node, two nodes of one executor, or two processes. The number of loops determines how long a trial measures.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def make(parameters: PingPongEnds, message_path: Sequence[str] = ()) -> Made:
 
 
 def document(p: PingPongEnds) -> dict[str, Any]:
-    """The graph as a file would have it."""
+    """The graph, as in a graph file."""
     ping, pong = _ping(p), _pong(p)
     if p.pattern == TWO_PROCESSES:
         return {"name": NAME, "processes": [{"name": node["name"], "nodes": [node]} for node in (ping, pong)]}
@@ -108,7 +108,7 @@ def _pong(p: PingPongEnds) -> dict[str, Any]:
 
 
 def judge(ended: Ended) -> Judgement:
-    """What the loops say; and what became of them, which is what the experiment asks."""
+    """The figures of the loops, and the outcome: whether they stalled."""
     figures = rounds.phases(ended.lives, ended.loops)
     times = rounds.times(ended.loops)
     found = _stalls(ended)
@@ -128,7 +128,7 @@ def judge(ended: Ended) -> Judgement:
 
 
 def _stretch(ended: Ended, found: Sequence[Stall]) -> tuple[int, int] | None:
-    """The longest stall, or the time in which the processes looked for each other; None where that is not known."""
+    """The longest stall, or the time in which the processes looked for each other; None if neither is known."""
     if found:
         longest = max(found, key=lambda stall: stall.length_ns)
         return longest.since_ns, longest.seen_ns if longest.until_ns is None else longest.until_ns
@@ -143,14 +143,14 @@ def _stalls(ended: Ended) -> list[Stall]:
     seen = [life.last_ns for life in ended.lives if life.last_ns is not None]
     if from_ns is None or not seen:
         return []
-    # A trial that came to its end waited for messages that were lost; nothing was due any more.
+    # A trial that came to its end still waited for lost messages; nothing was due any more.
     due_ns = from_ns + asked.duration_ns
     seen_ns = min(max(seen), due_ns) if ended.trial.drain == "rest" or ended.trial.outcome == SUCCESS else max(seen)
     return [s for loops in ended.loops for s in rounds.stalls(loops, asked.loops, from_ns, seen_ns, asked.stall)]
 
 
 def _outcome(ended: Ended, found: Sequence[Stall], start_ns: float | None) -> tuple[str | None, str | None]:
-    """The name of the outcome, and its evidence in words; neither where the trial failed for another reason."""
+    """The name of the outcome, and its evidence in words; None for both if the trial failed for another reason."""
     asked: PingPongEnds = ended.parameters
     failed = ended.trial.outcome == FAILED
     starved = ", ".join(thread.words for thread in ended.trial.starved)
@@ -177,7 +177,7 @@ def _outcome(ended: Ended, found: Sequence[Stall], start_ns: float | None) -> tu
 
 
 def _ends(ended: Ended) -> list[tuple[str, int]]:
-    """When conditions that are finite had done what they had to do, by their labels."""
+    """When finite conditions had finished their work, with their labels."""
     told = {label: (evidence.get("achieved") or {}).get("ended_ns") for label, evidence in ended.trial.evidence.items()}
     return [(label, int(at_ns)) for label, at_ns in told.items() if at_ns is not None]
 

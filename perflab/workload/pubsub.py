@@ -1,7 +1,7 @@
 """The workload `pubsub`: publishers and subscribers of one topic, any message, any rate, any QoS, any layout.
 
-What middlewares are compared by (docs/pubsub.md). The graph is written as a user could write it, and resolved by
-perflab-graph, so that messages, sizes and policies have the rules of every graph.
+For comparing middlewares (docs/pubsub.md). The graph is written as a user could write it and resolved by perflab-graph,
+so the rules for messages, sizes and policies are those of every graph.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def make(parameters: PubSubEnds, message_path: Sequence[str] = ()) -> Made:
 
 
 def document(p: PubSubEnds) -> dict[str, Any]:
-    """The graph as a file would have it."""
+    """The graph, as in a graph file."""
     publishers = [_node("publisher", n, p.publishers, publishers=[_publisher(p)]) for n in range(p.publishers)]
     subscribers = [
         _node("subscriber", n, p.subscribers, subscriptions=[_subscription(p)]) for n in range(p.subscribers)

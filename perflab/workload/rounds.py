@@ -1,7 +1,7 @@
-"""How the loops of a trial went: their times as distributions, and where they stood still. Pure.
+"""The loops of a trial: distributions of their times, and where they stalled. Pure.
 
-A stall is a time in which no loop was completed for longer than a period and a threshold: so it is seen wherever the
-loop stands, and however many of its messages are lost or made up for afterwards.
+A stall is a time longer than a period and a threshold in which no loop was completed. This finds a stall at every stage
+of the loop, regardless of how many messages are lost or made up for afterwards.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from perflab.results.loops import Life, Loop, Loops
 if TYPE_CHECKING:
     from perflab.statistics.histogram import Histogram
 
-# Where a loop can stand: from one instant to the next, in the order in which they happen.
+# The stages at which a loop can stall, from one instant to the next, in their order.
 STAGES = (
     ("due_ns", "woken_ns", "its timer was due, and its callback did not begin"),
     ("woken_ns", "published_ns", "its callback did not get to publish"),
@@ -28,7 +28,7 @@ STAGES = (
 
 @dataclass(frozen=True, kw_only=True)
 class Stall:
-    """No loop was completed between two instants; `until_ns` None: not any more. `stage` says where `loop` stood."""
+    """No loop was completed between two instants; `until_ns` None: nor afterwards. `stage` says where `loop` was."""
 
     since_ns: int
     until_ns: int | None
@@ -38,7 +38,7 @@ class Stall:
 
     @property
     def length_ns(self) -> int:
-        """At least, of one that did not end."""
+        """Of a stall that did not end, as far as it was seen."""
         return (self.seen_ns if self.until_ns is None else self.until_ns) - self.since_ns
 
 
@@ -68,7 +68,7 @@ def _stall(
 
 
 def _stage(row: Loop, until_ns: int, threshold_ns: int) -> str:
-    """Where the loop was for the longest time of the stall."""
+    """The stage at which the loop was for most of the stall."""
     waited: list[tuple[int, str]] = []
     for begin, end, words in STAGES:
         began, ended = getattr(row, begin), getattr(row, end)
@@ -77,7 +77,7 @@ def _stage(row: Loop, until_ns: int, threshold_ns: int) -> str:
         waited.append((min(until_ns if ended is None else ended, until_ns) - began, words))
         if ended is None:
             break
-    if not waited:  # rclcpp says nothing of a tick that its timer never came to
+    if not waited:  # rclcpp reports nothing of a tick that its timer never reached
         return STAGES[0][2]
     longest = max(waited, key=lambda stage: stage[0])
     return longest[1] if longest[0] > threshold_ns else "the loops before it were late, or their messages were lost"
@@ -106,12 +106,12 @@ OF_INTERVALS: Mapping[str, Callable[[int, int], int]] = {
     "wakeup_jitter": lambda interval_ns, period_ns: abs(interval_ns - period_ns),
 }
 TIMES = (*BETWEEN, *OF_INTERVALS)
-USUAL = ("wakeup_late", "ping_pong")  # what is shown of loops where no kind of workload says what
+USUAL = ("wakeup_late", "ping_pong")  # shown of loops unless the kind of workload says otherwise
 
 
 def times(found: Sequence[Loops]) -> dict[str, Histogram]:
     """The distributions over the loops, by name; without those of which there is no value."""
-    from perflab.statistics import histogram  # and numpy: who lists kinds of workloads shall not wait for it
+    from perflab.statistics import histogram  # imports numpy, which listing kinds of workloads must not wait for
 
     made = {name: [timed for loops in found for timed in over_loops(loops, name)] for name in TIMES}
     return {
@@ -122,7 +122,7 @@ def times(found: Sequence[Loops]) -> dict[str, Histogram]:
 
 
 def over_loops(loops: Loops, name: str) -> list[Timed]:
-    """One of TIMES of each loop that has it, in the order of the loops."""
+    """One of TIMES for each loop that has it, in the order of the loops."""
     if name in BETWEEN:
         begin, end = BETWEEN[name]
         return [

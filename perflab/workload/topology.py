@@ -1,7 +1,7 @@
 """The `topology` workload: graph files, or names of the catalog, resolved by perflab-graph.
 
-One file is one graph; of several files each becomes processes of one graph. All validation is perflab-graph's; its
-one line of error is what the user sees.
+One file is one graph; several files become the processes of one graph. perflab-graph does all validation, and the user
+sees its error line.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_FILE_BYTES = 16 << 20  # as perflab-graph's
 
 
 def find(word: str) -> Path:
-    """The file that a word of the command line means: a catalog name or a path. Raises BadInput."""
+    """The file that a word of the command line names: a catalog name or a path. Raises BadInput."""
     entries = {entry.name: entry.path for entry in catalog.topologies()}
     looks_like_a_path = "/" in word or word.endswith(catalog.TOPOLOGY_SUFFIXES)
     if not looks_like_a_path and word in entries:
@@ -61,8 +61,8 @@ def load(words: Sequence[str], native: Native, message_path: Sequence[str] = ())
 
 
 def resolved(document: Mapping[str, Any], native: Native, message_path: Sequence[str] = ()) -> Graph:
-    """A graph that is written as in a file, but by a program: where in it a mistake is says nothing to the user.
-    Raises BadInput and Unavailable."""
+    """A generated graph in the form of a graph file; error messages leave out lines and columns, which mean nothing to
+    the user. Raises BadInput and Unavailable."""
     where = f"workload {document['name']}"
     asked = ["resolve", "--name", where, *_folders(message_path), "--", "-"]
     try:
@@ -87,8 +87,8 @@ def _shortened(word: str) -> str:
 
 
 def describe(paths: Sequence[Path], native: Native) -> list[dict[str, Any] | None]:
-    """Counts and rates of graph files ({"nodes", "publishers", "delivered_per_s", ...}), each for itself; None of what
-    is no graph. Raises Unavailable and PerflabError."""
+    """Counts and rates of each graph file ({"nodes", "publishers", "delivered_per_s", ...}); None for a file that is no
+    graph. Raises Unavailable and PerflabError."""
     if not paths:
         return []
     found = _run(native.program("perflab-graph"), ["describe", "--each", "--", *map(str, paths)])
@@ -103,9 +103,9 @@ def message_types(
     """The message types: {"name", "ros_type", "family", "payload_bytes", "variable", "plain", "struct_bytes", "keys",
     "stamp"}.
 
-    `payload_bytes` is None where the publisher chooses it; `stamp` says what a message has for its measurement:
-    "header", "time and id", None for nothing. `wrong` gets a line for each interface file that is wrong; without it
-    such a file raises BadInput. Raises BadInput and Unavailable.
+    `payload_bytes` is None if the publisher chooses it; `stamp` says what a message carries for its measurement:
+    "header", "time and id", or None for nothing. `wrong` gets a line for each invalid interface file; without it such a
+    file raises BadInput. Raises BadInput and Unavailable.
     """
     types = _run(native.program("perflab-graph"), ["types", *_folders(message_path)], wrong=wrong)
     if not isinstance(types, list):
@@ -128,8 +128,7 @@ def _known(document: Any) -> dict[str, Any]:
 
 
 def _run(program: Path, arguments: Sequence[str], *, told: str | None = None, wrong: list[str] | None = None) -> Any:
-    """What perflab-graph prints of what it is `told`; in spite of bad input only where `wrong` takes the lines about
-    that."""
+    """What perflab-graph prints, with `told` as input. Bad input raises, unless `wrong` takes the lines about it."""
     try:
         done = programs.ask([program, *arguments], limit_s=RESOLVE_TIMEOUT_S, told=told)
     except subprocess.TimeoutExpired as error:

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from perflab.workload import manipulation
+
 from .conftest import NATIVE, SOURCE, Run
 
 pytestmark = [
@@ -24,24 +26,15 @@ SUCCEEDED, CANCELED, ABORTED = 4, 5, 6
 PATH_TOLERANCE_VIOLATED = -4
 
 
-def graph(**client: Any) -> dict[str, Any]:
-    """The graph of tests/programs/arm.yaml with further options of the client."""
-    document: dict[str, Any] = yaml.safe_load((SOURCE / "tests" / "programs" / "arm.yaml").read_text("utf-8"))
-    document["processes"][-1]["options"].update(client)
-    return document
-
-
-def split(document: dict[str, Any]) -> dict[str, Any]:
-    """The same with the controllers in a process of their own."""
-    simulator = document["processes"][0]
-    manager = {**simulator, "name": "controller_manager", "program": "perflab-controller-manager", "options": {}}
-    manager["threads"] = {name: {} for name in simulator["threads"] if name != "clock"}
-    manager["nodes"] = simulator["nodes"][1:]
-    simulator["options"] = {**simulator["options"], "controller": "split"}
-    simulator["threads"] = {"physics": {}, "clock": {}}
-    simulator["nodes"] = simulator["nodes"][:1]
-    document["processes"].insert(1, manager)
-    return document
+def graph(task: str = "reach", controller: str = "embedded", **client: Any) -> dict[str, Any]:
+    """The workload's graph with tests/programs/arm_client.yaml in the place of planner and runner, and these options of
+    the client."""
+    asked = manipulation.ManipulationParameters.model_validate({"task": task, "controller": controller})
+    stack = manipulation.document(asked)
+    other: dict[str, Any] = yaml.safe_load((SOURCE / "tests" / "programs" / "arm_client.yaml").read_text("utf-8"))
+    other["processes"][0]["options"].update(client)
+    kept = [process for process in stack["processes"] if process["name"] not in ("move_group", "benchmark_runner")]
+    return {**stack, **other, "figures": stack["figures"] | other["figures"], "processes": kept + other["processes"]}
 
 
 def figures_of(run: Run, folder: Path, document: dict[str, Any], middleware: str, code: int = 0) -> dict[str, Any]:
@@ -80,7 +73,7 @@ def test_a_trajectory_is_followed_to_its_end(run: Run, tmp_path: Path) -> None:
 def test_controllers_of_a_process_of_their_own_stop_the_arm_where_its_goal_is_cancelled(
     run: Run, tmp_path: Path
 ) -> None:
-    told = figures_of(run, tmp_path, split(graph(cancel_after="500ms")), "fastdds")
+    told = figures_of(run, tmp_path, graph(controller="split", cancel_after="500ms"), "fastdds")
     assert (told["accepted"], told["status"], told["error_code"]) == ([1], [CANCELED], [0])
     assert told["off"][0] > 0.01  # it was on its way
     assert told["execution_controller"][0] < 1.5
@@ -99,12 +92,9 @@ def test_a_joint_that_leaves_the_path_is_an_outcome_with_its_reason(run: Run, tm
 def test_the_hand_closes_on_a_box_and_stops_at_its_edges(run: Run, tmp_path: Path) -> None:
     above = [0.0394, -0.0654, 0.3329, -2.0054, 0.0229, 1.9435, 1.1487]
     around = [0.0546, 0.0535, 0.3285, -2.1907, -0.0220, 2.2412, 1.1818]
-    document = graph(via=above, to=around, within="3s", grip=0.01)
-    simulator, client = document["processes"][0], document["processes"][-1]
-    simulator["options"] = {"scene": "pick_and_place", "gripper": True}
-    action = {"action": "/panda_hand_controller/gripper_cmd", "type": "control_msgs/action/GripperCommand"}
-    simulator["nodes"].append({"name": "panda_hand_controller", "action_servers": [action]})
-    client["nodes"][0]["action_clients"].append(dict(action))
+    document = graph("pick_and_place", via=above, to=around, within="3s", grip=0.01)
+    action = {"action": manipulation.GRIPPER, "type": "control_msgs/action/GripperCommand"}
+    document["processes"][-1]["nodes"][0]["action_clients"].append(action)
     told = figures_of(run, tmp_path, document, "cyclonedds")
     assert (told["status"], told["grip_status"], told["stalled"]) == ([SUCCEEDED], [SUCCEEDED], [1])
     assert told["opening"][0] == pytest.approx(0.025, abs=0.002)  # half of the box

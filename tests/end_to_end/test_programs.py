@@ -157,6 +157,7 @@ def test_what_cannot_be_is_refused_before_anything_is_written(run: Run, tmp_path
     def refused(graph: Path, code: int, *more: str) -> str:
         done = run("run", graph, "--middleware", "shm", "--cool-down", "0", "--output", out, *more)
         assert (done.returncode, out.exists()) == (code, False), done.stdout + done.stderr
+        assert done.stdout == ""  # no trial was planned
         return done.stderr
 
     assert "options: has no key 'turnz'; did you mean 'turns'?" in refused(probe(tmp_path, turnz=5), 2)
@@ -167,6 +168,23 @@ def test_what_cannot_be_is_refused_before_anything_is_written(run: Run, tmp_path
     graph = probe(tmp_path)
     graph.write_text(graph.read_text().replace(str(TOOLS / "perflab-probe"), "./nowhere"))
     assert f"{tmp_path}/nowhere, the program of process 'probe', is not there" in refused(graph, 3)
+
+
+def test_a_program_that_is_not_reentrant_refuses_an_executor_that_runs_handlers_at_the_same_time(
+    run: Run, tmp_path: Path
+) -> None:
+    words = "inline runs handlers of a node at the same time, and the program"
+    out = tmp_path / "made"
+    done = run("run", probe(tmp_path), "--middleware", "shm", "--executor", "events,inline", "--output", out)
+    assert (done.returncode, done.stdout, out.exists()) == (2, "", False)
+    assert f"perflab: process probe, executor 0: {words} {TOOLS}/perflab-probe is not reentrant; right" in done.stderr
+    graph = probe(tmp_path)
+    document = yaml.safe_load(graph.read_text())
+    document["processes"][1]["executors"] = [{"id": 0, "kind": "inline"}]
+    graph.write_text(yaml.safe_dump(document))
+    assert check(tmp_path, graph, "perflab-probe")[0] == 0  # its own executor is another one
+    code, said = check(tmp_path, graph, "perflab-mirror", "mirror")
+    assert (code, f"process mirror, executor 0: {words}" in said) == (2, True), said
 
 
 def check(tmp_path: Path, graph: Path, program: str, process: str = "probe") -> tuple[int, str]:

@@ -441,7 +441,13 @@ EXAMPLES: dict[str, tuple[list[str], int]] = {
     "manipulation_disturbed": (
         ["baseline", "load", "flood without readers", "flood read by move_group"] * 2, 84,
     ),
+    "manipulation_cpu_budget": (["baseline", *(f"cpu_pinning count={n}" for n in (1, 2, 4, 8))], 30),
+    "manipulation_flood_dose": (["baseline", *(f"message_flood rate={n}" for n in (250, 500, 1000, 2000))], 45),
+    "manipulation_headline": (
+        ["baseline", "flood without readers", "flood read by move_group", "second action server"], 42,
+    ),
     "manipulation_load": (["baseline", "busy"] * 2, 48),
+    "manipulation_pinning_and_load": (["baseline", "on one CPU", "CPU 0 loaded", "on the loaded CPU"], 42),
     "matching_time": (["baseline"] * 15, 75),
     "message_flood": (
         ["baseline", "flood without readers", "flood read by another process", "flood read by the robot"], 35,
@@ -472,6 +478,7 @@ EXAMPLES: dict[str, tuple[list[str], int]] = {
 }  # fmt: skip
 SEARCHES = {  # factor, range, and how many searches it is
     "breaking_flood_rate": ("message_flood.rate", 100, 4000, 1),
+    "manipulation_breaking_flood_rate": ("message_flood.rate", 200, 10_000, 1),
     "loss_free_rate": ("workload.rate", 200, 100_000, 8),
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
@@ -12,7 +11,8 @@ import pytest
 from perflab import catalog
 from perflab.errors import BadInput
 from perflab.results.outcome import FAILED, SUCCESS
-from perflab.workload import Ended, manipulation
+from perflab.statistics.said import Said
+from perflab.workload import Graph, Judgement, Made, Origin, manipulation
 from perflab.workload.manipulation import FIGURES, KIND, TIMES, ManipulationParameters
 
 
@@ -27,10 +27,14 @@ def process(graph: dict[str, Any], name: str) -> dict[str, Any]:
 
 def judged(
     outcome: Any = SUCCESS, said: str | None = None, given: Any = MappingProxyType({}), **figures: tuple[float, ...]
-) -> Any:
+) -> Judgement:
+    """What the kind makes of a trial in which programs said this, by what its graph declares."""
+    declared = document(**given)
+    outcomes = {name: {"of": "failed"} | written for name, written in declared["outcomes"].items()}
+    graph = Graph({"name": "g", "processes": [], "own_figures": declared["figures"], "own_outcomes": outcomes})
     trial: Any = SimpleNamespace(outcome=outcome)
-    parameters = ManipulationParameters.model_validate(dict(given))
-    return KIND.judge(Ended(parameters, trial, Path(), figures=figures, outcome=said, reason="why"))
+    made = Made(graph, origin=Origin(KIND, {}))
+    return made.judged(trial, Path(), said=Said(figures=figures, outcome=said, reason="why"))[0]
 
 
 def test_every_task_of_the_catalog_makes_a_graph_with_one_process_that_ends_it() -> None:
@@ -145,5 +149,5 @@ def test_every_word_of_the_programs_is_declared() -> None:
     times = set(re.findall(r'times\("(\w+)"\)', text))
     assert figures == set(FIGURES)
     assert times == set(TIMES)
-    assert {own.name for own in KIND.outcomes} >= set(re.findall(r'(?:Failure\{|outcome\()"(\w+)"', text))
-    assert all(dataclasses.asdict(figure)["words"] for figure in KIND.figures.values())
+    assert set(document()["outcomes"]) >= set(re.findall(r'(?:Failure\{|outcome\()"(\w+)"', text))
+    assert all(figure["words"] for figure in document()["figures"].values())

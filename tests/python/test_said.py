@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from perflab.results.outcome import FAILED
+from perflab.parameters import Parameters
+from perflab.results.figure import OwnFigure
+from perflab.results.outcome import FAILED, OwnOutcome
 from perflab.statistics import histogram as hg
-from perflab.statistics import said
+from perflab.statistics import key_figures, said
 from perflab.statistics.said import Said
-from perflab.workload import Graph, Made
+from perflab.workload import Graph, Made, Origin, WorkloadKind
 
 TRIAL: Any = None  # what programs say does not depend on it
 
@@ -64,6 +67,46 @@ def test_of_a_graph_file_the_median_of_a_figure_is_the_trials() -> None:
         FAILED,
         "none",
     )
+
+
+def test_a_declaration_says_the_unit_of_what_is_told_and_what_becomes_of_several_values() -> None:
+    value = {"kind": "value", "words": "it"}
+    workload = graph(
+        own_figures={
+            "planning": value | {"unit": "ns", "factor": 1e9},
+            "overruns": value | {"several": "sum"},
+            "success": value | {"unit": "%", "factor": 100, "several": "mean"},
+        }
+    )
+    told = Said(figures={"planning": (0.1, 0.3, 0.2), "overruns": (2.0, 3.0), "success": (1.0, 0.0, 0.0, 1.0)})
+    judgement, _ = workload.judged(TRIAL, Path(), said=told)
+    assert judgement.figures == {"planning": pytest.approx(2e8), "overruns": 5.0, "success": 50.0}
+    # What makes the value of a trial is in no result.
+    (planning, *_) = key_figures.declared(workload.graph.document)
+    assert planning.own == OwnFigure(words="it", unit="ns")
+
+
+def test_figures_of_a_graph_and_of_its_kind_stand_beside_each_other() -> None:
+    kind = WorkloadKind(
+        "robot",
+        "a robot",
+        Parameters,
+        lambda _: graph(),
+        figures={"goals": OwnFigure(words="goals")},
+        outcomes=(OwnOutcome(name="late", words="late"),),
+        judge=lambda ended: replace(ended.passed_on(), outcome="late"),
+    )
+    drawn = Graph({
+        "name": "g", "processes": [], "own_figures": {"planning": {"kind": "value", "words": "it"}},
+        "own_outcomes": {"no_plan": {"words": "none", "of": "failed"}},
+    })  # fmt: skip
+    workload = Made(drawn, origin=Origin(kind, {}))
+    assert list(workload.graph.document["own_figures"]) == ["planning", "goals"]
+    assert [own.name for own in workload.own_outcomes] == ["no_plan", "late"]
+    judgement, outcome = workload.judged(TRIAL, Path(), said=Said(figures={"planning": (1.0,)}))
+    assert judgement.figures == {"planning": 1.0}
+    assert outcome is not None
+    assert outcome.name == "late"
 
 
 def test_what_is_not_declared_is_an_error() -> None:

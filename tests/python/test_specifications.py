@@ -40,6 +40,7 @@ ASKED: Mapping[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "network_shaping": ({"rate": "10Mbit"}, {"delay": "1.5ms", "loss": "0.5%", "queue": "20ms"}),
     "priority_inhibitor": ({"policy": "OTHER"}, {"policy": "RR", "priority": 3, "limit": "90s", "when": "after"}),
     "realtime_limits": ({"throttling": False}, {"throttling": "50%", "fair_server": "off"}),
+    "second_instance": ({}, {"process": "one", "does": "hang"}),
     "sysctl": ({"vm.stat_interval": 2}, {"net.core.rmem_max": "8388608", "net.ipv4.tcp_rmem": "4096 \t131072 6291456"}),
     "monitor": ({}, {"interval": "20ms"}),
     "hiccup": ({}, {"interval": "1500us"}),

@@ -1,5 +1,5 @@
-// perflab-clock-bridge: ros_gz_bridge's place in the stack. What the simulator says of its time (/world/clock) goes out as
-// /clock, to every node that lives by simulated time; no message is left out.
+// perflab-clock-bridge takes ros_gz_bridge's place in the stack: it republishes the simulator's time (/world/clock) on /clock,
+// for all nodes that use simulated time. It drops no message.
 #include "messages/rosgraph_msgs/msg/clock.h"
 #include "program/program.h"
 
@@ -8,6 +8,7 @@ using messages::rosgraph_msgs::msg::Clock;
 
 int main(int argc, char** argv) {
   return program::run("perflab-clock-bridge", argc, argv, [](program::Context& context) {
+    context.reentrant();
     const program::Publisher<Clock> clock = context.publisher<Clock>("/clock_bridge", "/clock");
     context.on_message<Clock>("/clock_bridge", "/world/clock", [clock](const Clock& time, const program::Received& how) {
       clock.publish(time, how.due_ns);

@@ -1,12 +1,12 @@
-// A controller that makes joints follow trajectories, as ros2_controllers' joint_trajectory_controller does it with position
-// commands (Jazzy): a goal starts in the cycle after it was accepted and takes the place of the one before it; it has reached
-// its end once the last point is past and each joint is within the tolerances of the goal; joints that leave the tolerance of
-// the path, or do not come to an end in time, abort it, and the arm holds where it is.
+// A controller that makes joints follow trajectories, like ros2_controllers' joint_trajectory_controller with position commands
+// (Jazzy). A goal starts in the cycle after it was accepted and replaces the one before it. It succeeds once its last point is
+// past and each joint is within the goal's tolerances. A joint that leaves the path's tolerance, or does not reach the goal in
+// time, aborts it, and the arm holds its position.
 //
-// This depends on neither DDS nor a clock: the caller passes the robot's (simulated) time to update().
+// It needs neither DDS nor a clock: the caller passes the robot's (simulated) time to update().
 //
-// Threads: update() and reset() are for the control loop; they never wait, allocate or throw. accept() and cancel() are for
-// others, one at a time each (they exclude each other), as is reading a goal. A goal stays valid as long as somebody holds it.
+// Threads: update() and reset() are for the control loop; they never wait, allocate or throw. Other threads may call accept()
+// and cancel(), which exclude each other, and read a goal. A goal stays valid as long as somebody holds it.
 //
 // Example:
 //   TrajectoryController controller(settings);
@@ -31,25 +31,25 @@
 
 namespace perflab::manipulation {
 
-// Per joint, in the controller's order. 0: not checked. Positions in rad, velocities in rad/s.
+// One number per joint, in the controller's order; 0 is not checked. Positions in rad, velocities in rad/s.
 struct Tolerances {
   std::vector<double> path_positions, path_velocities;
   std::vector<double> goal_positions, goal_velocities;
-  Nanoseconds goal_time_ns = 0;  // so long after the last point the end may be reached; 0: however long
+  Nanoseconds goal_time_ns = 0;  // within which the goal must be reached after the last point; 0: no limit
 };
 
-// What a FollowJointTrajectory goal says of one joint: 0 takes the controller's own, -1 none, else the value.
+// The tolerance of one joint in a FollowJointTrajectory goal: 0 takes the controller's own, -1 none, else the value.
 struct JointTolerance {
   std::string joint;
   double position = 0.0, velocity = 0.0;
 };
 
-// Of one goal in the end; of positions measured by the controller against those that it asked for at the same instant.
+// The tracking error of one goal: measured positions against the desired ones of the same cycle.
 struct Tracking {
   double square_sum = 0.0;  // rad^2, over joints and cycles
   double most = 0.0;        // rad
   std::uint64_t samples = 0;  // joints times cycles
-  double path_length = 0.0;  // rad: the way of the measured positions in the space of joints
+  double path_length = 0.0;  // rad: the length of the measured path in joint space
   [[nodiscard]] double rms() const noexcept;
 };
 
@@ -66,19 +66,19 @@ class TrajectoryGoal {
 
   // Once it has ended:
   [[nodiscard]] TrajectoryError error() const noexcept { return error_; }
-  // Which joint left which tolerance, or why it was cancelled; "" of success.
+  // Which joint left which tolerance, or why the goal was cancelled; "" if it succeeded.
   [[nodiscard]] std::string reason(std::span<const std::string> joints) const;
-  // When it started (its first cycle, or the instant that was asked for) and when it ended, by the times that update() was
-  // told; kUnknownTime where it never started.
+  // When it started (its first cycle, or the start time in the goal) and when it ended, in the time passed to update();
+  // kUnknownTime if it never started.
   [[nodiscard]] Nanoseconds started_ns() const noexcept { return started_ns_; }
   [[nodiscard]] Nanoseconds ended_ns() const noexcept { return ended_ns_; }
-  // From the last point's time until it ended in success.
+  // From the last point's time until success.
   [[nodiscard]] Nanoseconds settling_ns() const noexcept { return ended_ns_ - started_ns_ - spline_.duration(); }
   [[nodiscard]] const Tracking& tracking() const noexcept { return tracking_; }
   // Where the joints were when it started.
   [[nodiscard]] std::span<const double> from() const noexcept { return from_; }
 
-  // Of a goal that was cancelled or aborted while the arm moved, once it stands still (stopped() is true).
+  // How a goal that was cancelled or aborted in motion stopped; valid once stopped() is true.
   [[nodiscard]] bool stopped() const noexcept { return stopped_.load(std::memory_order_acquire); }
   struct Stop {
     Nanoseconds from_ns = kUnknownTime;    // the cycle in which the controller began to stop
@@ -98,9 +98,9 @@ class TrajectoryGoal {
   std::atomic<Status> status_{Status::kPending};
   std::atomic<bool> cancel_{false};
   std::atomic<bool> stopped_{false};
-  std::atomic<bool> retired_{false};  // the control loop knows it no more
+  std::atomic<bool> retired_{false};  // the control loop has dropped it
   TrajectoryError error_ = TrajectoryError::kSuccessful;
-  std::size_t joint_ = 0;  // that left a tolerance
+  std::size_t joint_ = 0;  // the joint that left a tolerance
   double deviation_ = 0.0;
   Nanoseconds started_ns_ = kUnknownTime, ended_ns_ = kUnknownTime;
   Tracking tracking_;
@@ -112,21 +112,21 @@ class TrajectoryController {
  public:
   enum class OnCancel {
     kHold,       // the command is where the joints are (joint_trajectory_controller)
-    kDecelerate  // all joints slow down together within their limits of acceleration
+    kDecelerate  // all joints slow down together within their acceleration limits
   };
   struct Limits {
     double lower, upper, velocity, acceleration;
   };
   struct Settings {
     std::vector<std::string> joints;
-    std::vector<Limits> limits;  // by joint
+    std::vector<Limits> limits;  // one per joint
     double stopped_velocity_tolerance = 0.01;  // rad/s, of each joint at the end
     Nanoseconds goal_time_ns = 10 * kNanosecondsPerSecond;
     double path_tolerance = 0.0, goal_tolerance = 0.0;  // rad, of each joint; 0: none
     OnCancel on_cancel = OnCancel::kHold;
   };
 
-  // What was asked for and found in the last cycle.
+  // Desired and measured values of the last cycle.
   struct State {
     Nanoseconds time_ns = 0;
     JointState desired;
@@ -138,28 +138,28 @@ class TrajectoryController {
   explicit TrajectoryController(Settings settings);
 
   [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
-  // Those of a goal that asks for none.
+  // The tolerances of a goal that names none.
   [[nodiscard]] const Tolerances& tolerances() const noexcept { return tolerances_; }
-  // With what a goal asks for; `goal_time_ns` likewise: 0 takes the controller's own, below 0 is none. A text says what is
-  // wrong, of a joint that is not one, or a tolerance below 0 that is not -1.
+  // Applies the tolerances that a goal names, and its `goal_time_ns`: 0 takes the controller's own, below 0 is none. Returns
+  // what is wrong: an unknown joint, or a negative tolerance other than -1.
   [[nodiscard]] std::optional<std::string> apply(const std::vector<JointTolerance>& path,
                                                  const std::vector<JointTolerance>& goal, Nanoseconds goal_time_ns,
                                                  Tolerances& tolerances) const;
 
-  // Of a trajectory that has passed check() for these joints, which starts at that instant, or with the next cycle where there
-  // is none. A goal before it that has not ended becomes kCanceled. The arm holds until an instant that is to come; of a
-  // trajectory that should have begun before only the rest is followed.
+  // Accepts a trajectory that has passed check() for these joints. It starts at `start_ns`, or with the next cycle without one.
+  // A goal that has not ended becomes kCanceled. Until a start in the future the arm holds; of a trajectory that should have
+  // begun earlier only the rest is followed.
   std::shared_ptr<TrajectoryGoal> accept(const Trajectory& trajectory, const Tolerances& tolerances,
                                          std::optional<Nanoseconds> start_ns = {});
-  // In the next cycle. False if it has ended.
+  // Cancels the goal in the next cycle. False if it has ended.
   bool cancel(TrajectoryGoal& goal) noexcept;
 
-  // Holds the arm there; before the first update(), and where time begins anew.
+  // Holds the arm at `positions`. Call it before the first update(), and when time starts again.
   void reset(std::span<const double> positions) noexcept;
-  // One cycle; `now_ns` increases. Afterwards state().output is what the joints shall do.
+  // One cycle; `now_ns` must increase. Afterwards state().output has the commanded positions.
   void update(Nanoseconds now_ns, std::span<const double> positions, std::span<const double> velocities) noexcept;
   [[nodiscard]] const State& state() const noexcept { return state_; }
-  // In how many cycles a command was cut back to the limits of position or velocity of a joint.
+  // The number of cycles in which a command was limited to a joint's range or velocity.
   [[nodiscard]] std::uint64_t limited() const noexcept { return limited_; }
   [[nodiscard]] bool active() const noexcept { return active_ != nullptr; }
 
@@ -181,14 +181,14 @@ class TrajectoryController {
   Tolerances tolerances_;
 
   std::mutex accepting_;
-  std::vector<std::shared_ptr<TrajectoryGoal>> goals_;  // that the loop may know
+  std::vector<std::shared_ptr<TrajectoryGoal>> goals_;  // those that the loop may still use
   std::atomic<TrajectoryGoal*> incoming_{nullptr};
 
-  // Of the control loop.
+  // Used by the control loop alone.
   State state_;
   Mode mode_ = Mode::kHold;
   TrajectoryGoal* active_ = nullptr;
-  TrajectoryGoal* stopping_ = nullptr;  // of which the stop is watched
+  TrajectoryGoal* stopping_ = nullptr;  // the goal whose stop is measured
   double swung_ = 0.0;                  // rad: from its stop().from to stop().farthest
   bool first_sample_ = false;
   JointState start_;

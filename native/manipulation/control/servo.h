@@ -1,10 +1,10 @@
-// What makes joints follow a commanded position.
+// Servos that make joints follow a commanded position.
 //
-// VelocityServo is gz_ros2_control's position interface (gz_system.cpp): a velocity in proportion to the error, by 0.1 times
-// the rate of the controller. TorqueServo is a drive that is given torques: proportional to the error of position and
-// velocity; gravity and Coriolis forces are for somebody else to compensate.
+// VelocityServo is gz_ros2_control's position interface (gz_system.cpp): the velocity is the error times 0.1 times the
+// controller's rate. TorqueServo commands torques, proportional to the errors of position and velocity; it does not compensate
+// gravity and Coriolis forces.
 //
-// Limits are given once per joint; what is asked for never exceeds them. Neither allocates.
+// Commands never exceed the limits, which are given per joint. Neither servo allocates.
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,8 @@
-// Trajectories of joints: what a FollowJointTrajectory goal has to be like, and where the joints shall be at an instant.
+// Joint trajectories: checks a FollowJointTrajectory goal, and samples the desired state at an instant.
 //
 // Sampling is that of ros2_controllers' joint_trajectory_controller (trajectory.cpp, Jazzy): between two points that both
 // have positions, velocities and accelerations a quintic, with positions and velocities a cubic, with positions alone a
-// straight line. Before the first point it begins where the joints are; after the last it stays there.
+// straight line. The segment before the first point begins where the joints are; after the last point they stay there.
 //
 // Units: rad, rad/s, rad/s^2; times are ns from the trajectory's start.
 //
@@ -51,14 +51,14 @@ struct Refusal {
   std::string text;
 };
 
-// Why a trajectory for these joints has to be refused, if it has: other joints, no point, a size or a number that cannot be,
-// times that do not increase, a velocity at the end. Any order of joints will do.
+// Why a trajectory for these joints must be rejected, if it must: other joints, no point, a wrong size, a number that is not
+// finite, times that do not increase, a velocity at the end. The joints may be in any order.
 [[nodiscard]] std::optional<Refusal> check(const Trajectory& trajectory, std::span<const std::string> joints);
 
-// The same with the joints in that order; the trajectory has passed check().
+// The trajectory with its joints in this order; it must have passed check().
 [[nodiscard]] Trajectory sorted(const Trajectory& trajectory, std::span<const std::string> joints);
 
-// Of all joints at one instant.
+// The state of all joints at one instant.
 struct JointState {
   JointState() = default;
   explicit JointState(std::size_t joints) : positions(joints), velocities(joints), accelerations(joints) {}
@@ -67,18 +67,18 @@ struct JointState {
 
 class Spline {
  public:
-  // Of a trajectory that has passed check().
+  // The trajectory must have passed check().
   explicit Spline(const Trajectory& trajectory);
 
   [[nodiscard]] std::size_t joints() const noexcept { return joints_; }
   [[nodiscard]] std::size_t points() const noexcept { return times_.size(); }
-  // The last point's time.
+  // The time of the last point.
   [[nodiscard]] Nanoseconds duration() const noexcept { return times_.back(); }
-  // Of the last point.
+  // The positions of the last point.
   [[nodiscard]] std::span<const double> goal() const noexcept { return row(positions_, times_.size() - 1); }
 
-  // `start` is the state at time 0, for the time before the first point. Neither allocates nor throws; `desired` has been
-  // made for as many joints. Returns whether the last point is still to come.
+  // `start` is the state at time 0, from which the first point is approached. Neither allocates nor throws; `desired` must be
+  // constructed for as many joints. Returns whether the last point is still ahead.
   bool sample(Nanoseconds time_ns, const JointState& start, JointState& desired) const noexcept;
 
  private:

@@ -24,6 +24,7 @@ class ControllerManager final : public program::Application {
       : context_(context),
         model_(Model::load(context.options().text("robot", "panda"), Scene{})),
         controllers_(context, model_) {
+    context.reentrant();
     if (model_->joints().size() > HardwareLink::kMostJoints) throw BadInput("the arm has too many joints");
     context.thread("control", [this](const program::Running& running) { run(running); });
   }

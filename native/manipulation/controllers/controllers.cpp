@@ -11,7 +11,7 @@ namespace {
 
 constexpr Nanoseconds kMonitorPeriod = 50'000'000;  // action_monitor_rate 20
 constexpr double kSecondsPerNanosecond = 1e-9;
-// A gripper has reached what it was told within this (goal_tolerance), or stands still below this velocity for three looks.
+// A gripper has reached its goal within this tolerance, or stands still if it is slower than this at three checks.
 constexpr double kHandTolerance = 0.001, kHandStandstill = 0.001;
 constexpr int kHandQuiet = 3;
 
@@ -143,7 +143,7 @@ Controllers::Controllers(program::Context& context, std::shared_ptr<const Model>
   context.timer(hand_node, "action_monitor", kMonitorPeriod, [this](Nanoseconds) { monitor_hand(); });
 }
 
-// What never changes of messages, and the memory of the rest.
+// Fills in the parts of messages that never change, and allocates the others.
 void Controllers::advertise(program::Context&) {
   const std::vector<std::string>& joints = model_->joints();
   std::vector<std::string> all = joints;
@@ -269,7 +269,7 @@ void Controllers::accept(program::Goal<FollowJointTrajectory> goal) {
   Trajectory trajectory;
   Tolerances tolerances;
   std::optional<Nanoseconds> start_ns;
-  if (const std::optional<Refusal> refusal = plan(*goal, trajectory, tolerances, start_ns)) {  // its time has passed since
+  if (const std::optional<Refusal> refusal = plan(*goal, trajectory, tolerances, start_ns)) {  // it has become too old since on_goal
     FollowJointTrajectory::Result result;
     result.error_code = static_cast<std::int32_t>(refusal->error);
     result.error_string = refusal->text;
@@ -310,7 +310,7 @@ void Controllers::finish(const TrajectoryGoal& goal, const program::Goal<FollowJ
       open.succeed(result);
       return;
     case TrajectoryGoal::Status::kCanceled:
-      // One that another goal replaced was never asked to be cancelled, and can end by being aborted alone.
+      // Nobody asked to cancel a goal that another one replaced, so it can only be aborted.
       if (!open.canceled(result)) open.abort(result);
       return;
     default:
@@ -328,7 +328,7 @@ void Controllers::report(const TrajectoryGoal& goal) {
   if (goal.status() != TrajectoryGoal::Status::kSucceeded) return;
   context_.figure("settling", seconds(goal.settling_ns()));
   context_.figure("path_length", goal.tracking().path_length);
-  // Of a motion to where the arm was already there is none.
+  // A motion to where the arm already was has no ratio.
   const double straight = distance(goal.from(), goal.spline().goal());
   if (straight > 1e-3) context_.figure("path_ratio", goal.tracking().path_length / straight);
 }

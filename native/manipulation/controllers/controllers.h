@@ -1,16 +1,16 @@
-// The controllers of the arm as ros2_control runs them: a trajectory controller with its action server, a broadcaster of joint
-// states, and a gripper. The owner of the control loop calls cycle(); other threads publish the messages.
+// The arm's controllers as ros2_control runs them: a trajectory controller with its action server, a joint state broadcaster,
+// and a gripper. The owner of the control loop calls cycle(); other threads publish the messages.
 //
 // Names, types and rates are those of ros2_control (Jazzy):
 //   /joint_states, /dynamic_joint_states                   each cycle, by node /joint_state_broadcaster
 //   /panda_arm_controller/controller_state                 each cycle, by node /panda_arm_controller
 //   /panda_arm_controller/follow_joint_trajectory          results and feedback by a timer of 20 Hz (action_monitor_rate)
-//   /panda_hand_controller/gripper_cmd                     likewise, where the graph has the node /panda_hand_controller
-// The arm's controller is named by the robot's group.
+//   /panda_hand_controller/gripper_cmd                     likewise, if the graph has the node /panda_hand_controller
+// The robot's group gives the arm's controller its name.
 //
-// Figures, one for each goal that was executed: execution_controller (from its start to its end by the robot's time),
-// tracking_rms, tracking_max, settling, path_length, path_ratio; of one that was cancelled or aborted in motion stop_latency
-// and stopping_distance (by the robot's time, from the cycle in which it began to stop).
+// Figures for each executed goal: execution_controller (from start to end in the robot's time), tracking_rms, tracking_max,
+// settling, path_length, path_ratio; for a goal that was cancelled or aborted in motion stop_latency and stopping_distance (in
+// the robot's time, from the cycle in which it began to stop).
 #pragma once
 
 #include <atomic>
@@ -33,14 +33,14 @@
 
 namespace perflab::manipulation {
 
-// What the hardware says.
+// What the hardware measured.
 struct Measured {
   Nanoseconds time_ns = 0;  // the robot's
   std::span<const double> positions, velocities, efforts;
   double hand = 0.0, hand_velocity = 0.0;
 };
 
-// By which the two sides of HardwareLink find each other: one pair in a trial's domain.
+// The name by which the two sides of HardwareLink find each other: one pair in a trial's domain.
 [[nodiscard]] std::string link_name(const program::Context& context);
 
 class Controllers {
@@ -48,21 +48,21 @@ class Controllers {
   static constexpr Nanoseconds kPeriod = 2'000'000;  // update_rate 500
 
   // Reads options: path_tolerance and goal_tolerance (rad, 0: none), goal_time, on_cancel (hold or decelerate),
-  // unmeasured (named states: motions that end there are in no figure).
+  // unmeasured (named states: motions that end there are left out of all figures).
   Controllers(program::Context& context, std::shared_ptr<const Model> model);
 
-  // Where the arm is before the first cycle.
+  // Sets where the arm is before the first cycle.
   void reset(std::span<const double> positions);
 
-  // By the control loop, which began the cycle at `woken_ns` that was due at `due_ns`. Neither waits nor allocates.
+  // For the control loop: the cycle was due at `due_ns` and began at `woken_ns`. Neither waits nor allocates.
   void cycle(const Measured& measured, Nanoseconds due_ns, Nanoseconds woken_ns) noexcept;
-  // What the joints shall do: positions, and the velocities that belong to them.
+  // The commanded positions, and the velocities that belong to them.
   [[nodiscard]] std::span<const double> command() const noexcept { return controller_.state().output; }
   [[nodiscard]] std::span<const double> command_velocities() const noexcept { return controller_.state().desired.velocities; }
-  // The opening of a finger that was asked for last.
+  // The last commanded opening of a finger.
   [[nodiscard]] double hand_command() const noexcept { return hand_command_.load(std::memory_order_relaxed); }
 
-  // Application's.
+  // Called by the application's functions of the same names.
   void start(const program::Start& start) noexcept;
   void end(Nanoseconds at_ns) noexcept;
   void stop();
@@ -71,7 +71,7 @@ class Controllers {
   using FollowJointTrajectory = messages::control_msgs::action::FollowJointTrajectory;
   using GripperCommand = messages::control_msgs::action::GripperCommand;
 
-  // Of one cycle.
+  // The values of one cycle.
   struct Snapshot {
     explicit Snapshot(std::size_t joints);
     Nanoseconds due_ns = 0;
@@ -100,7 +100,7 @@ class Controllers {
   TrajectoryController controller_;
   std::string arm_node_;
 
-  // Of the control loop.
+  // Used by the control loop alone.
   Snapshot snapshot_;
   program::Times& control_period_;
   program::Times& control_lateness_;
@@ -116,7 +116,7 @@ class Controllers {
   program::Publisher<messages::control_msgs::msg::JointTrajectoryControllerState> controller_state_;
   std::vector<std::unique_ptr<RealtimePublisher<Snapshot>>> publishers_;
 
-  // Of the action servers; the timer and the handlers of a node may run at once.
+  // For the action servers; the timer and the handlers of a node may run at the same time.
   struct Open {
     std::shared_ptr<TrajectoryGoal> goal;
     program::Goal<FollowJointTrajectory> answer;
@@ -131,7 +131,7 @@ class Controllers {
   struct OpenGrip {
     program::Goal<GripperCommand> answer;
     double position;
-    int quiet = 0;  // looks at which the fingers stood still
+    int quiet = 0;  // consecutive checks at which the fingers stood still
   };
   std::mutex hand_mutex_;
   std::optional<OpenGrip> grip_;

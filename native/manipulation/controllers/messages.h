@@ -1,4 +1,5 @@
-// Between ROS's messages and what the arm's libraries know. Templates, as each program has its own generated messages.
+// Converts between ROS messages and the types of the arm's libraries. Templates, because each program has its own generated
+// messages.
 #pragma once
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// What a control loop hands to other threads without ever waiting for one: its latest value, and a publisher with a thread of
-// its own, as realtime_tools::RealtimePublisher is in ros2_control; and a stream of small values of which none is left out.
+// Ways for a control loop to hand values to other threads without waiting for them: the latest value, a publisher with its own
+// thread like realtime_tools::RealtimePublisher of ros2_control, and a stream of small values that drops none.
 //
 // Example:
 //   RealtimePublisher<Snapshot> publisher(context, "joint_states", Snapshot(joints), [&](const Snapshot& at) { publish(at); });
@@ -18,13 +18,13 @@
 
 namespace perflab::manipulation {
 
-// The copy must not allocate: a value's vectors have their size from the beginning.
+// Copying a value must not allocate: its vectors must have their size from the beginning.
 template <typename Value>
 class Latest {
  public:
   explicit Latest(Value first) : value_(std::move(first)) {}
 
-  // By one thread. False where the reader is looking at that moment; then nothing happens.
+  // By one thread. False if the reader is reading at that moment; then the value is dropped.
   bool offer(const Value& value) noexcept {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock.owns_lock()) return false;
@@ -41,7 +41,7 @@ class Latest {
   Value value_;
 };
 
-// Its thread has to be among the process's `threads` in the graph. One that is slower than the loop leaves values out.
+// Its thread must be among the process's `threads` in the graph. If it is slower than the loop, it skips values.
 template <typename Value>
 class RealtimePublisher {
  public:
@@ -56,7 +56,7 @@ class RealtimePublisher {
     number_.fetch_add(1, std::memory_order_release);
     number_.notify_one();
   }
-  // Lets the thread see that it shall end.
+  // Tells the thread to end.
   void stop() noexcept {
     ending_.store(true, std::memory_order_release);
     number_.fetch_add(1, std::memory_order_release);
@@ -83,7 +83,7 @@ class RealtimePublisher {
   std::atomic<bool> ending_{false};
 };
 
-// Every value that was offered is published, in order; the memory has room for as many as a thread may be behind.
+// Publishes every offered value in order; the buffer holds as many as the thread may be behind.
 template <typename Value>
 class RealtimeStream {
  public:
@@ -107,7 +107,7 @@ class RealtimeStream {
     end_.fetch_add(1, std::memory_order_release);  // nothing is read any more
     end_.notify_one();
   }
-  // For which there was no room.
+  // The number of values that were dropped because the buffer was full.
   [[nodiscard]] std::uint64_t lost() const noexcept { return lost_.load(std::memory_order_relaxed); }
 
  private:

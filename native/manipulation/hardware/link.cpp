@@ -14,7 +14,7 @@
 namespace perflab::manipulation {
 namespace {
 
-constexpr int kPollMs = 2;  // how soon either side sees the other one, or that it shall stop
+constexpr int kPollMs = 2;  // how often either side looks for the other one, and whether to stop
 
 struct Address {
   sockaddr_un socket{};

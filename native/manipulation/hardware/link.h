@@ -1,8 +1,8 @@
-// Shared memory between a robot's hardware (the simulator) and a controller manager in a process of its own: what was measured
-// last one way, what is commanded the other. Neither side ever waits for the other one; who reads sees a whole value.
+// Shared memory between a robot's hardware (the simulator) and a controller manager in another process: the last measurement in
+// one direction, the last command in the other. Neither side waits for the other; a reader always sees a complete value.
 //
-// The memory has no name, so nothing is left of it when the processes are killed: the hardware makes it and hands it to the
-// controller over a local socket, whose abstract name the kernel forgets with its owner.
+// The memory has no name, so nothing is left when the processes are killed. The hardware creates it and passes it to the
+// controller over a local socket, whose abstract name the kernel removes with its owner.
 //
 // Example:
 //   HardwareLink link = HardwareLink::offer(name, stopped);    // the hardware, before its loop
@@ -26,7 +26,7 @@
 
 namespace perflab::manipulation {
 
-// One value that one process writes and others read, lock-free (a sequence lock of words).
+// One value that one process writes and others read without locks (a sequence lock over words).
 template <typename Value>
 class SharedValue {
  public:
@@ -37,11 +37,11 @@ class SharedValue {
     std::memcpy(words.data(), &value, sizeof(Value));
     const std::uint64_t number = number_.load(std::memory_order_relaxed);
     number_.store(number + 1, std::memory_order_relaxed);
-    // Who sees a word sees the odd number, too.
+    // A reader that sees one of the words also sees the odd number.
     for (std::size_t each = 0; each < kWords; ++each) words_[each].store(words[each], std::memory_order_release);
     number_.store(number + 2, std::memory_order_release);
   }
-  // False where nothing was written yet, or the writer was in the middle of it at each of some tries.
+  // False if nothing has been written yet, or the writer was writing at every try.
   bool read(Value& value) const noexcept {
     std::array<std::uint64_t, kWords> words;
     for (int tries = 0; tries < kTries; ++tries) {
@@ -76,9 +76,9 @@ class HardwareLink {
     double hand;
   };
 
-  // Makes the memory, and tries to hand it over until somebody expects it. Throws Failed once `stopped()`.
+  // Creates the memory, and tries to pass it on until the other side expects it. Throws Failed once `stopped()`.
   [[nodiscard]] static HardwareLink offer(const std::string& name, const std::function<bool()>& stopped);
-  // Waits for the memory. Throws Failed once `stopped()`, or where the name is taken.
+  // Waits for the memory. Throws Failed once `stopped()`, or if the name is taken.
   [[nodiscard]] static HardwareLink expect(const std::string& name, const std::function<bool()>& stopped);
 
   void write(const Sample& sample) noexcept { memory_->sample.write(sample); }

@@ -132,6 +132,7 @@ class MoveGroup final : public program::Application {
         publisher_(context.publisher<SceneMessage>(kMonitorNode, "/monitored_planning_scene")),
         planning_times_(context.times("planning_times")),
         execution_times_(context.times("execution_times")) {
+    context.reentrant();
     if (settings_.sim_time) {
       context.on_message<Clock>(kClockNode, "/clock", [this](const Clock& clock, const program::Received& how) {
         clock_.set(nanoseconds_of(clock.clock), how.published_ns);

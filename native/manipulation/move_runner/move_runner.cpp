@@ -38,13 +38,13 @@ using SceneMessage = messages::moveit_msgs::msg::PlanningScene;
 using messages::moveit_msgs::srv::ApplyPlanningScene;
 
 constexpr const char* kNode = "/benchmark_runner";
-// The arm is home within this, and stands still below this.
+// The arm is at home within this tolerance, and stands still if it is slower than this.
 constexpr double kHomeTolerance = 0.005;  // rad
 constexpr double kStandstill = 0.01;      // rad/s
-// The state of the joints is fresh where it is not older.
+// A joint state that is not older is fresh.
 constexpr Nanoseconds kFresh = 10'000'000;
 constexpr Nanoseconds kAskAgain = 20'000'000;
-// Where the tip may end beyond the goal's tolerance.
+// How far beyond the goal's tolerance the tip may end.
 constexpr double kTipTolerance = 0.001;  // m
 constexpr double kTurnTolerance = 0.01;  // rad
 
@@ -132,7 +132,7 @@ bool any(const std::vector<Step>& steps) {
   return std::any_of(steps.begin(), steps.end(), [](const Step& step) { return std::holds_alternative<Kind>(step); });
 }
 
-// What is asked of a plan.
+// What a motion request asks for.
 struct Asked {
   double velocity_scaling, acceleration_scaling;
   int attempts;
@@ -142,7 +142,7 @@ struct Asked {
   int replan_attempts;
 };
 
-// What came of a goal; instants are ns of CLOCK_MONOTONIC.
+// The course of a goal; instants are ns of CLOCK_MONOTONIC.
 struct Exchange {
   Nanoseconds sent_ns = kUnknownTime;
   Nanoseconds planning_ns = kUnknownTime;
@@ -158,9 +158,9 @@ struct Failure {
   std::string outcome;
   std::string reason;
 };
-// A motion had a result, and it is not the one asked for: the first such is the trial's outcome, and the next motion may succeed.
+// A motion failed, with a result: the first such failure is the trial's outcome, and the next motion may succeed.
 struct MotionFailed : Failure {};
-// The process is to end.
+// Thrown when the process is to end.
 struct Stopped {};
 
 class MoveRunner final : public program::Application {
@@ -194,6 +194,7 @@ class MoveRunner final : public program::Application {
     if (any<Attach>(steps_) || any<Detach>(steps_) || any<MayTouch>(steps_)) {
       scene_ = context.client<ApplyPlanningScene>(kNode, "/apply_planning_scene");
     }
+    context.reentrant();
     context.on_message<JointState>(kNode, "/joint_states",
                                    [this](const JointState& state, const program::Received& how) {
                                      monitor_.take(state, how.published_ns);
@@ -236,7 +237,7 @@ class MoveRunner final : public program::Application {
     }
   }
 
-  // When this process was started, by CLOCK_MONOTONIC; nothing where /proc does not say it. To 10 ms, the kernel's tick.
+  // When this process was started, by CLOCK_MONOTONIC, to 10 ms, the kernel's tick; nothing if /proc does not say it.
   [[nodiscard]] static std::optional<Nanoseconds> started_ns() {
     std::ifstream file("/proc/self/stat");
     const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -246,7 +247,7 @@ class MoveRunner final : public program::Application {
     return static_cast<Nanoseconds>(stat->start_ticks) * (kNanosecondsPerSecond / sysconf(_SC_CLK_TCK)) - suspended;
   }
 
-  // Waits for `done`, at most so long; whether it came to that.
+  // Waits for `done`, no longer than `limit`; false if it did not become true.
   template <typename Done>
   bool wait(std::unique_lock<std::mutex>& lock, Nanoseconds limit, Done done) {
     const bool came = changed_.wait_for(lock, std::chrono::nanoseconds(limit), [&] { return stopped_ || done(); });
@@ -254,7 +255,7 @@ class MoveRunner final : public program::Application {
     return came;
   }
 
-  // Who is connected with whom perflab has seen before the start; left is that the arm is heard, at once and of one writer.
+  // perflab has matched all endpoints before the start. What remains: joint states must arrive, from one writer.
   void wait_until_ready() {
     std::unique_lock lock(mutex_);
     const bool fresh = wait(lock, ready_limit_, [&] {
@@ -263,8 +264,8 @@ class MoveRunner final : public program::Application {
     if (!fresh) throw Failure{"no_state", "no fresh state of the joints came within " + std::to_string(seconds(ready_limit_)) + " s"};
     check_writers();
     lock.unlock();
-    // MoveIt waits for neither the first message of /clock nor that of /joint_states: a plan that nobody executes shows that
-    // they have come there, too.
+    // move_group does not wait for its first /clock and /joint_states either, as in MoveIt: a plan that is not executed shows
+    // that it has received them.
     const Nanoseconds until = context_.clock().now() + ready_limit_;
     while (true) {
       const std::optional<Failure> failure = failure_of(ask(home_goal_, "home", false, true));
@@ -456,7 +457,7 @@ class MoveRunner final : public program::Application {
     return message;
   }
 
-  // Sends a goal and waits for its end.
+  // Sends a goal and waits until it ends.
   Exchange ask(const planning::Goal& goal, const std::string& name, bool may_cancel, bool plan_only = false) {
     const auto exchange = std::make_shared<Exchange>();
     program::GoalHandlers<MoveGroupAction> handlers;
@@ -470,7 +471,7 @@ class MoveRunner final : public program::Application {
     handlers.on_feedback = [this, exchange](const MoveGroupAction::Feedback& feedback) {
       const Nanoseconds now = context_.clock().now();
       const std::scoped_lock lock(mutex_);
-      // Of several plans of one goal the first counts, and the last that was executed.
+      // A goal may be planned several times: the first plan counts, and the last execution.
       if (feedback.state == "PLANNING" && exchange->planning_ns == kUnknownTime) exchange->planning_ns = now;
       if (feedback.state == "MONITOR") exchange->monitor_ns = now;
       changed_.notify_all();
@@ -509,7 +510,7 @@ class MoveRunner final : public program::Application {
     return *exchange;
   }
 
-  // Why a motion is none, by MoveIt's code and by what move_group says of the branch.
+  // Why a motion failed, from MoveIt's code and the branch that move_group names; nothing if it succeeded.
   [[nodiscard]] std::optional<Failure> failure_of(const Exchange& exchange) const {
     if (exchange.rejected) return Failure{"goal_rejected", "move_group rejected the goal"};
     const auto& code = exchange.result.error_code;
@@ -518,7 +519,7 @@ class MoveRunner final : public program::Application {
                                (code.message.empty() ? "" : ": " + code.message.string());
     if (was_stopped(exchange)) return std::nullopt;
     if (label == "SUCCESS") return std::nullopt;
-    // A real MoveIt has its own words there.
+    // MoveIt itself writes other words there.
     static const std::set<std::string, std::less<>> branches = {
         "start_deviation", "no_state",       "server_not_ready", "goal_rejected",     "result_unknown",
         "path_tolerance",  "goal_tolerance", "execution_timeout", "would_collide",    "planning_failed",
@@ -529,7 +530,7 @@ class MoveRunner final : public program::Application {
     return Failure{label == "TIMED_OUT" ? "execution_timeout" : "goal_aborted", reason};
   }
 
-  // Times as the client sees them; a starved client sees them late. move_group reports its own.
+  // Reports times as the client sees them, which are late if the client is starved. move_group reports its own.
   void report(const Exchange& exchange) {
     const bool executed = exchange.monitor_ns != kUnknownTime;
     if (executed && exchange.planning_ns != kUnknownTime) {
@@ -545,11 +546,11 @@ class MoveRunner final : public program::Application {
     return exchange.cancelled_ns != kUnknownTime && planning::label_of(exchange.result.error_code.val) == "PREEMPTED";
   }
 
-  // How the arm stopped, from when this client asked for it: with the way of the cancel through move_group and controller.
+  // Reports how the arm stopped since this client cancelled: braking, and the cancel's way through move_group and controller.
   void report_stop(const Exchange& exchange) {
     std::unique_lock lock(mutex_);
     if (!wait(lock, kNanosecondsPerSecond, [&] { return still_since_ns_ != kUnknownTime; })) return;
-    if (still_since_ns_ < exchange.cancelled_ns) return;  // it had not begun to move
+    if (still_since_ns_ < exchange.cancelled_ns) return;  // the arm had not begun to move
     State state(model_);
     state.set(cancelled_at_);
     const Eigen::Vector3d from = state.pose(model_->tip()).translation();
@@ -558,7 +559,7 @@ class MoveRunner final : public program::Application {
     context_.figure("stopping_distance_seen", (state.pose(model_->tip()).translation() - from).norm());
   }
 
-  // Where the arm is against where it was to be.
+  // Compares where the arm is with where it was to go.
   std::optional<Failure> end_of(const planning::Goal& goal, const Exchange& exchange, bool measured) {
     const auto* const pose = std::get_if<planning::PoseGoal>(&goal);
     const Link link = pose != nullptr ? pose->link : model_->flange();
@@ -584,7 +585,7 @@ class MoveRunner final : public program::Application {
 
   program::Context& context_;
   const std::shared_ptr<const Model> model_;
-  const SimClock clock_;  // of nothing that is asked here
+  const SimClock clock_;  // StateMonitor needs one; not read here
   StateMonitor monitor_;
   program::ActionClient<MoveGroupAction> client_;
   program::ActionClient<GripperCommand> gripper_;

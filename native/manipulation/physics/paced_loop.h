@@ -1,5 +1,5 @@
-// A loop that begins each cycle at an instant of its own: absolute deadlines, so that a late cycle does not move those that
-// follow. What is missed is made up for at once, up to a limit; beyond that whole periods are left out.
+// A periodic loop with absolute deadlines: a late cycle does not delay the ones after it. Missed cycles are made up for at
+// once, up to a limit; beyond it they are skipped.
 //
 // Example:
 //   PacedLoop loop({.period_ns = 1'000'000, .most_behind_ns = 100'000'000}, measured_from_ns);
@@ -19,21 +19,21 @@ class PacedLoop {
  public:
   struct Options {
     Nanoseconds period_ns = 1'000'000;
-    // How far it may be behind and still make up for it; at least one period.
+    // The largest delay that is made up for; at least one period.
     Nanoseconds most_behind_ns = 100'000'000;
   };
 
-  // Of the cycles that were due from `measured_from_ns` on, and not after measure_until().
+  // Counts the cycles that were due from `measured_from_ns` on, and not after measure_until().
   struct Counts {
     std::uint64_t cycles = 0;
     std::uint64_t late = 0;      // began when the next one was due, or later
     std::uint64_t overruns = 0;  // ended when the next one was due, or later
-    std::uint64_t skipped = 0;   // left out, as it was too far behind
+    std::uint64_t skipped = 0;   // skipped, because the loop was too far behind
     Nanoseconds first_due_ns = kUnknownTime, last_due_ns = kUnknownTime;
     Nanoseconds last_woken_ns = kUnknownTime;
   };
 
-  // The machine's time; tests have another one.
+  // The machine's clock; tests pass another one.
   struct Machine {
     [[nodiscard]] Nanoseconds now() const noexcept { return read_clock(CLOCK_MONOTONIC); }
     void sleep_until(Nanoseconds instant) const noexcept { realtime::sleep_until(instant); }
@@ -41,7 +41,7 @@ class PacedLoop {
 
   PacedLoop(const Options& options, Nanoseconds measured_from_ns) : options_(options), measured_from_ns_(measured_from_ns) {}
 
-  // `body(due_ns, woken_ns)` is called for each cycle until `stopped()`. Adds to counts().
+  // Calls `body(due_ns, woken_ns)` for each cycle until `stopped()`. Adds to counts().
   template <typename Time, typename Stopped, typename Body>
   void run(Nanoseconds start_ns, const Time& time, Stopped&& stopped, Body&& body) {
     for (Nanoseconds due_ns = start_ns; !stopped(); due_ns += options_.period_ns) {
@@ -69,7 +69,7 @@ class PacedLoop {
     return due_ns >= measured_from_ns_ && due_ns <= measured_until_ns_.load(std::memory_order_relaxed);
   }
 
-  // For the loop's own thread, or once it has ended.
+  // Only in the loop's thread, or once the loop has ended.
   [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
 
  private:

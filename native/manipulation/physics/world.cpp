@@ -13,9 +13,9 @@
 namespace perflab::manipulation {
 namespace {
 
-// At this error of velocity (rad/s) a drive gives all its torque: so it is about as fast as a time step.
+// A drive gives its full torque at this velocity error (rad/s), which makes it about as fast as a time step.
 constexpr double kFullTorqueAt = 0.1;
-// Fingers are some grams: a reflected inertia of their drive (kg), or no step would be short enough.
+// The fingers weigh a few grams: without the reflected inertia of their drive (kg) no time step would be short enough.
 constexpr double kFingerInertia = 0.1;
 constexpr double kFingerStiffness = 1000.0;  // N/m
 

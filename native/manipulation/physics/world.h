@@ -1,9 +1,9 @@
-// The simulated arm and what is around it: dynamics of rigid bodies by MuJoCo, drives with the torques that the real joints
-// have, gravity compensated as the robot's own controller does, contacts. Deterministic: the same commands from the same
-// start give the same states, bit by bit.
+// The simulated arm and its surroundings: rigid-body dynamics and contacts by MuJoCo, drives with the torque limits of the real
+// joints, gravity compensated as by the robot's own controller. Deterministic: the same commands from the same start give the
+// same states, bit by bit.
 //
-// Units and frames as in robot.h. One thread at a time. Nothing but snapshot() and allow() allocates after construction.
-// Errors: BadInput at construction and for names; a simulation that diverges says so in diverged().
+// Units and frames as in robot.h. One thread at a time. After construction only snapshot() and allow() allocate.
+// Errors: BadInput at construction and for names; diverged() reports a simulation that has diverged.
 //
 // Example:
 //   World world("panda", Scene::load("table"), {});
@@ -42,10 +42,10 @@ class World {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  // The arm at these positions, objects where the scene has them, all at rest, hand open, time 0.
+  // Puts the arm at these positions and the objects where the scene has them, at rest, with the hand open, at time 0.
   void reset(std::span<const double> positions);
 
-  // What each joint shall do from now on; limited by the torque of the joint.
+  // The command of each joint from now on, within the limits of its torque.
   void command(std::span<const double> drive) noexcept;
   // The opening of one finger, m.
   void command_hand(double opening) noexcept;
@@ -57,31 +57,31 @@ class World {
   [[nodiscard]] const std::vector<std::string>& joints() const noexcept;
   [[nodiscard]] std::span<const double> positions() const noexcept { return positions_; }
   [[nodiscard]] std::span<const double> velocities() const noexcept { return velocities_; }
-  // What the drives gave in the last step, that for gravity included, N m.
+  // The torques of the drives in the last step, including gravity compensation, N m.
   [[nodiscard]] std::span<const double> efforts() const noexcept { return efforts_; }
   [[nodiscard]] double hand() const noexcept;
   [[nodiscard]] double hand_velocity() const noexcept;
   [[nodiscard]] Pose pose(Link link) const;      // as of the last step
   [[nodiscard]] Pose object(const std::string& name) const;
 
-  // Of a drive that is given torques, by joint: N m/rad and N m s/rad.
+  // Gains of a torque drive by joint: N m/rad and N m s/rad.
   [[nodiscard]] const std::vector<double>& stiffness() const noexcept;
   [[nodiscard]] const std::vector<double>& damping() const noexcept;
 
-  // Of the robot with an object that is not grasped, or with itself, in the last step; two names, that of a link first. No
-  // allocation: names point into the model.
+  // A contact of the robot with itself, or with an object that it does not hold, in the last step. Two names, a link's first.
+  // Does not allocate: the names point into the model.
   struct Touch {
     const char* link = "";
     const char* other = "";
     double depth = 0.0;  // m
   };
   [[nodiscard]] std::optional<Touch> touch() const noexcept;
-  // From now on the two may touch without that being a collision, e.g. fingers and the box that they take.
+  // From now on a contact of these two is not a collision, e.g. of the fingers and the box that they grasp.
   void allow(const std::string& first, const std::string& second);
 
   // Whether two links that may touch what the hand holds (fingers) touch the object.
   [[nodiscard]] bool holds(const std::string& object) const noexcept;
-  // Fixes an object to the link as they are now, as a firm grasp does. Throws BadInput for what cannot move.
+  // Fixes an object to the hand where it is now, as a firm grasp does. Throws BadInput for an object that cannot move.
   void grasp(const std::string& object);
   void release(const std::string& object);
 
@@ -89,9 +89,9 @@ class World {
     double potential, kinetic;  // J
   };
   [[nodiscard]] Energy energy();
-  // All that the next step depends on.
+  // The whole state on which the next step depends.
   [[nodiscard]] std::vector<double> snapshot() const;
-  // Whether MuJoCo gave up on a state that is no number or far too large.
+  // Whether MuJoCo has found a state that is not finite or far too large.
   [[nodiscard]] bool diverged() const noexcept;
 
  private:

@@ -5,10 +5,32 @@
 #include <ompl/base/spaces/RealVectorStateSpace.h>
 
 #include <cmath>
+#include <cstdint>
+#include <memory>
+#include <optional>
 
 #include "manipulation/robot/robot.h"
 
 namespace perflab::manipulation::planning {
+
+// As long as one lives, what this thread draws states with begins at a seed of its own. OMPL's samplers are made by the thread
+// that first needs one, and take their seeds from one source: of several threads the fastest would have the first.
+class SeededThread {
+ public:
+  explicit SeededThread(std::uint32_t seed) : before_(next()) { next() = seed; }
+  ~SeededThread() { next() = before_; }
+  SeededThread(const SeededThread&) = delete;
+  SeededThread& operator=(const SeededThread&) = delete;
+
+  // Of this thread's next sampler; nothing: as OMPL has it.
+  static std::optional<std::uint32_t>& next() {
+    static thread_local std::optional<std::uint32_t> seed;
+    return seed;
+  }
+
+ private:
+  const std::optional<std::uint32_t> before_;
+};
 
 class JointSpace final : public ompl::base::RealVectorStateSpace {
  public:
@@ -24,6 +46,16 @@ class JointSpace final : public ompl::base::RealVectorStateSpace {
     double sum = 0.0;
     for (unsigned i = 0; i < dimension_; ++i) sum += bounds_.high[i] - bounds_.low[i];
     return sum;
+  }
+  ompl::base::StateSamplerPtr allocDefaultStateSampler() const override {
+    class Sampler final : public ompl::base::RealVectorStateSampler {
+     public:
+      explicit Sampler(const ompl::base::StateSpace* space) : RealVectorStateSampler(space) {
+        std::optional<std::uint32_t>& seed = SeededThread::next();
+        if (seed) rng_.setLocalSeed((*seed)++);
+      }
+    };
+    return std::make_shared<Sampler>(this);
   }
   double distance(const ompl::base::State* first, const ompl::base::State* second) const override {
     double sum = 0.0;

@@ -279,34 +279,35 @@ class Pipeline {
   }
 
   // OMPL's ParallelPlan with hybridization, as MoveIt uses it, but for the threads, which have a name: up to four attempts at
-  // a time, until all are made; those of a batch that found a path go on until all of it have one.
+  // a time, until all are made; those of a batch that found a path go on until all of it have one. Each attempt has goals and
+  // seeds of its own, and their paths are combined in their order, so that it does not matter which thread is faster.
   bool solve_together() {
     setup_.setup();
     const ob::ProblemDefinitionPtr& problem = setup_.getProblemDefinition();
     og::PathHybridization hybrid(setup_.getSpaceInformation());
+    SplitMix64 seeds(mixed(request_.seed));
     std::exception_ptr thrown;
     bool all = true;
     for (std::size_t left = request_.attempts; left > 0 && !over();) {
       const std::size_t count = std::min(left, kMostThreads);
       std::vector<ob::PlannerPtr> planners;
+      std::vector<std::uint32_t> seed_of;
       for (std::size_t i = 0; i < count; ++i) {
         planners.push_back(setup_.getPlannerAllocator()(setup_.getSpaceInformation()));
-        planners.back()->setProblemDefinition(problem);
+        planners.back()->setProblemDefinition(copy_of(*problem));
         planners.back()->setup();
+        seed_of.push_back(static_cast<std::uint32_t>(seeds.next() >> 33U) + 1);
       }
       const ob::PlannerTerminationCondition condition = until_over();
       std::mutex mutex;
       std::size_t found = 0;
-      const auto attempt = [&](ob::Planner& planner) {
+      const auto attempt = [&](ob::Planner& planner, std::uint32_t seed) {
         try {
           if (request_.begin_thread) request_.begin_thread();
+          const SeededThread seeded(seed);
           if (!planner.solve(condition)) return;
           const std::scoped_lock lock(mutex);
           if (++found == count) condition.terminate();
-          for (const ob::PlannerSolution& solution : problem->getSolutions()) {
-            hybrid.recordPath(std::static_pointer_cast<og::PathGeometric>(solution.path_), false);
-          }
-          hybrid.computeHybridPath();
         } catch (...) {
           const std::scoped_lock lock(mutex);
           thrown = std::current_exception();
@@ -315,12 +316,19 @@ class Pipeline {
       };
       {
         std::vector<std::jthread> threads;
-        for (const ob::PlannerPtr& planner : planners) threads.emplace_back([&attempt, &planner] { attempt(*planner); });
+        for (std::size_t i = 0; i < count; ++i) threads.emplace_back([&, i] { attempt(*planners[i], seed_of[i]); });
       }
       if (thrown) std::rethrow_exception(thrown);
+      for (const ob::PlannerPtr& planner : planners) {
+        for (const ob::PlannerSolution& solution : planner->getProblemDefinition()->getSolutions()) {
+          problem->addSolutionPath(solution);
+          hybrid.recordPath(std::static_pointer_cast<og::PathGeometric>(solution.path_), false);
+        }
+      }
       all = all && found > 0;
       left -= count;
     }
+    if (hybrid.pathCount() > 1) hybrid.computeHybridPath();
     if (hybrid.pathCount() > 1 && hybrid.getHybridPath()) {
       const auto path = std::static_pointer_cast<og::PathGeometric>(hybrid.getHybridPath());
       double difference = 0.0;
@@ -328,6 +336,18 @@ class Pipeline {
       problem->addSolutionPath(path, approximate, difference, hybrid.getName());
     }
     return all;
+  }
+
+  // The same start and goals. Goals are handed out in turn, which planners that share them would do by their speed.
+  ob::ProblemDefinitionPtr copy_of(const ob::ProblemDefinition& problem) const {
+    auto copy = std::make_shared<ob::ProblemDefinition>(setup_.getSpaceInformation());
+    copy->addStartState(problem.getStartState(0));
+    auto goals = std::make_shared<ob::GoalStates>(setup_.getSpaceInformation());
+    const auto& all = *problem.getGoal()->as<ob::GoalStates>();
+    goals->setThreshold(all.getThreshold());
+    for (std::size_t i = 0; i < all.getStateCount(); ++i) goals->addState(all.getState(static_cast<unsigned>(i)));
+    copy->setGoal(goals);
+    return copy;
   }
 
   void simplify() {

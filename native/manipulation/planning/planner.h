@@ -60,8 +60,7 @@ struct Request {
   double acceleration_scaling = 1.0;
   std::optional<Workspace> workspace;  // a goal's position has to be in it
   double segment_fraction = kSegmentFraction;
-  // Of all randomness. With one attempt the same seed gives the same trajectory, unless time runs out: more than one
-  // attempt share OMPL's source of seeds.
+  // Of all randomness. The same seed gives the same trajectory, unless time runs out, or the planner has several threads.
   std::uint32_t seed = 1;
   // Asked again and again, by several threads; true ends the plan soon, with PREEMPTED. May be empty.
   std::function<bool()> cancelled;

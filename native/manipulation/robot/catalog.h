@@ -1,4 +1,4 @@
-// Where the data of robots and scenes lies, and reading it.
+// Finds and reads the data files of robots and scenes.
 //
 // Example:
 //   const std::filesystem::path file = scene_file("table");
@@ -15,8 +15,8 @@
 
 namespace perflab::manipulation {
 
-// A robot's folder, and a scene's file, by its name (in robots/ and scenes/ beside the running program, or in the folder
-// above it, as for tests) or by a path, which has a '/'. Throws BadInput that names those known.
+// A robot's folder, and a scene's file, by name or by a path, which contains a '/'. Names are looked up in robots/ and scenes/
+// beside the running program, or in the folder above it, as for tests. Throws BadInput, which lists the known names.
 [[nodiscard]] std::filesystem::path robot_folder(const std::string& name);
 [[nodiscard]] std::filesystem::path scene_file(const std::string& name);
 
@@ -24,7 +24,7 @@ namespace perflab::manipulation {
 [[nodiscard]] nlohmann::json read_json_file(const std::filesystem::path& file);
 [[nodiscard]] std::string read_text_file(const std::filesystem::path& file);
 
-// An object of which every key must be known. `where` begins each error. Throws BadInput.
+// An object all of whose keys must be known. Error messages begin with `where`. Throws BadInput.
 class Fields {
  public:
   Fields(const nlohmann::json& object, std::string where);
@@ -37,7 +37,7 @@ class Fields {
   [[nodiscard]] double positive(const std::string& key);
   [[nodiscard]] std::vector<double> numbers(const std::string& key, std::size_t count);
   [[nodiscard]] std::vector<std::string> texts(const std::string& key);
-  // Call it when all is read: refuses the keys that nothing asked for.
+  // Call it after all reads: throws for keys that were not read.
   void end() const;
 
   [[nodiscard]] const std::string& where() const noexcept { return where_; }

@@ -15,8 +15,8 @@ namespace {
 
 using tinyxml2::XMLElement;
 
-// How soon a contact of an object gives way no more, s: four steps of the simulation. MuJoCo's default is five times that, and
-// fingers would sink into what they hold by millimetres.
+// The time constant of an object's contacts, s: four steps of the simulation. With MuJoCo's default, five times that, fingers
+// would sink millimetres into what they hold.
 constexpr double kContactTime = 0.004;
 
 template <typename Each>
@@ -91,7 +91,7 @@ double velocity_limit(const XMLElement& robot, const std::string& joint, const s
   return limit;
 }
 
-// By default MuJoCo writes warnings to a file of the current folder; those that matter are counted in mjData.
+// By default MuJoCo writes warnings to a file in the current folder; mjData counts those that matter.
 void quiet_warnings() {
   static std::once_flag once;
   std::call_once(once, [] { mju_user_warning = [](const char*) {}; });

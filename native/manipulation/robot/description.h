@@ -1,5 +1,5 @@
-// A robot's files, read: robot.json, what of the SRDF perflab uses, and URDF and scene as a model that MuJoCo compiles.
-// For the parts of perflab that simulate it; who asks where links are uses robot.h.
+// A robot's files: robot.json, the parts of the SRDF that perflab uses, and URDF and scene as a model for MuJoCo to compile.
+// For code that simulates the robot; for poses of links see robot.h.
 #pragma once
 
 #include <mujoco/mujoco.h>
@@ -25,14 +25,14 @@ struct RobotDescription {
   std::vector<std::string> joints;                           // of the arm
   std::vector<std::string> hand_joints;                      // that are driven
   std::vector<std::string> touch_links;                      // which may touch what the hand holds
-  std::map<std::string, double> velocity, acceleration;       // limits by joint; MuJoCo has no place for them
+  std::map<std::string, double> velocity, acceleration;       // limits by joint, which MuJoCo does not store
   double armature = 0.0;                                     // kg m^2: of each joint's motor, at the joint
   std::vector<double> stiffness, damping;                    // by joint: of a drive that is given torques
   std::map<std::string, std::vector<double>> states;         // of the arm, by name
   std::map<std::string, std::vector<double>> hand_states;    // of the hand, by name
   std::vector<std::pair<std::string, std::string>> excepted;  // links that are not checked against each other
 
-  // By a name of the catalog or a path. Throws BadInput with the file and what is wrong.
+  // From a name of the catalog or a path. Throws BadInput with the file and what is wrong.
   [[nodiscard]] static RobotDescription load(const std::string& name);
 };
 
@@ -50,7 +50,7 @@ using ModelPointer = std::unique_ptr<mjModel, ModelDeleter>;
 using DataPointer = std::unique_ptr<mjData, DataDeleter>;
 
 // The robot with its links as bodies, the pairs of the SRDF excepted, and each object as a body of its name: fixed to the
-// world, or with a free joint of that name. Throws BadInput where MuJoCo refuses it.
+// world, or with a free joint of that name. Throws BadInput if MuJoCo rejects it.
 [[nodiscard]] SpecPointer make_spec(const RobotDescription& robot, const Scene& scene);
 [[nodiscard]] ModelPointer compile(mjSpec& spec, const std::string& what);
 

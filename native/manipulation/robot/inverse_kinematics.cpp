@@ -6,7 +6,7 @@
 namespace perflab::manipulation {
 namespace {
 
-// From `at` to `target`: the way (m), and the turn as a rotation vector (rad), both in the base's frame.
+// The error from `at` to `target`: a translation (m), and a rotation vector (rad), both in the base's frame.
 Eigen::Matrix<double, 6, 1> error_between(const Pose& at, const Pose& target) {
   Eigen::Matrix<double, 6, 1> error;
   error.head<3>() = target.translation() - at.translation();
@@ -39,7 +39,7 @@ std::optional<Positions> InverseKinematics::solve(State& state, const Pose& targ
     Eigen::Matrix<double, 6, 6> normal = jacobian * jacobian.transpose();
     normal.diagonal().array() += damping;
     const Eigen::VectorXd step = jacobian.transpose() * normal.ldlt().solve(error);
-    // Steps beyond half a radian leave the region in which the Jacobian says anything.
+    // The Jacobian is no approximation for steps beyond half a radian.
     const double scale = std::min(1.0, 0.5 / std::max(step.lpNorm<Eigen::Infinity>(), 1e-12));
     for (std::size_t each = 0; each < positions.size(); ++each) {
       positions[each] = std::clamp(positions[each] + scale * step[static_cast<Eigen::Index>(each)],

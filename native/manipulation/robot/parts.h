@@ -1,4 +1,4 @@
-// What Model keeps.
+// The data of a Model.
 #pragma once
 
 #include <utility>

@@ -87,7 +87,7 @@ void read_bodies(Parts& parts, int links) {
   }
 }
 
-// The pairs that MuJoCo looks at, by its rules: not two of one rigid part, not a part and its parent, not the excepted.
+// The pairs that MuJoCo checks by its rules: not two geoms of one rigid part, not a part and its parent, no excepted pair.
 void read_pairs(Parts& parts) {
   const mjModel& model = *parts.model;
   const auto excepted = [&](int first, int second) {

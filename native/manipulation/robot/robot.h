@@ -1,9 +1,9 @@
-// A robot arm in a scene: its limits, its named states, where its links are, how to reach a pose, and what collides.
+// A robot arm in a scene: limits, named states, poses of links, inverse kinematics, and collisions.
 //
 // Units: metres, radians, seconds, kilograms, newton metres. Every pose is in the frame of the robot's base link unless
 // said otherwise; a pose of ROS (geometry_msgs/Pose) becomes one by pose_of().
-// Errors: BadInput for names and sizes that do not fit, as from files and messages; nothing else throws.
-// Threads: a Model never changes and is shared; each thread has a State of its own, which is its scratch memory.
+// Errors: BadInput for unknown names and wrong sizes, as they come from files and messages; nothing else throws.
+// Threads: a Model never changes and may be shared; each thread needs its own State, which is scratch memory.
 //
 // Example:
 //   const auto model = Model::load("panda", "table");
@@ -40,7 +40,7 @@ using Positions = std::vector<double>;
 // Columns: joints of the arm. Rows: the link's linear velocity (3), then its angular velocity (3).
 using Jacobian = Eigen::Matrix<double, 6, Eigen::Dynamic>;
 
-// Each way: a velocity, acceleration or effort v is allowed where |v| is not more.
+// A velocity, acceleration or effort v is allowed if |v| does not exceed its limit.
 struct JointLimits {
   double lower;
   double upper;
@@ -56,7 +56,7 @@ struct Link {
 
 struct Contact {
   std::string first, second;  // links of the robot or objects of the scene
-  double distance;            // below 0: how deep they are in each other
+  double distance;            // negative: the depth of penetration
   Eigen::Vector3d point;
 };
 
@@ -72,26 +72,26 @@ class Model {
   [[nodiscard]] const std::string& name() const noexcept;
   [[nodiscard]] const Scene& scene() const noexcept;
 
-  // The arm's joints, from the base; the hand's joint is not among them.
+  // The arm's joints from the base on, without the hand's joint.
   [[nodiscard]] const std::vector<std::string>& joints() const noexcept;
   [[nodiscard]] std::span<const JointLimits> limits() const noexcept;
-  // The SRDF's group_state of the arm, e.g. `ready`. Throws BadInput that names those known.
+  // A group_state of the arm in the SRDF, e.g. `ready`. Throws BadInput, which lists the known ones.
   [[nodiscard]] const Positions& named_state(std::string_view name) const;
   // The arm's group, e.g. panda_arm, as MotionPlanRequest names it.
   [[nodiscard]] const std::string& group() const noexcept;
 
-  // The hand's group, e.g. panda_hand, "" where there is none, and its links, which may touch what it holds.
+  // The hand's group, e.g. panda_hand, "" if there is none, and its links, which may touch a held object.
   [[nodiscard]] const std::string& hand_group() const noexcept;
   [[nodiscard]] const std::vector<std::string>& touch_links() const noexcept;
-  // The hand's joint that is driven (the others follow it), "" where there is no hand; its range is that of one finger.
+  // The hand's driven joint (the others follow it), "" if there is no hand; its range is that of one finger.
   [[nodiscard]] const std::string& hand_joint() const noexcept;
   [[nodiscard]] double hand_open() const noexcept;
   [[nodiscard]] double hand_closed() const noexcept;
 
-  // Throws BadInput where there is none of that name.
+  // Throws BadInput if there is no link of that name.
   [[nodiscard]] Link link(std::string_view name) const;
   [[nodiscard]] Link base() const noexcept;
-  [[nodiscard]] Link flange() const noexcept;  // panda_link8: what MoveIt's goals are for
+  [[nodiscard]] Link flange() const noexcept;  // panda_link8: the link of MoveIt's goals
   [[nodiscard]] Link tip() const noexcept;     // panda_hand_tcp: between the tips of the fingers
   [[nodiscard]] const std::string& name_of(Link link) const;
   [[nodiscard]] const std::vector<std::string>& links() const noexcept;
@@ -100,15 +100,15 @@ class Model {
   [[nodiscard]] const std::string& urdf() const noexcept;
   [[nodiscard]] const std::string& srdf() const noexcept;
 
-  // The joints of a tree of frames, as a publisher of tf wants it: parent, child, and the child's frame in the parent's
-  // by State::pose(). Fixed joints never move.
+  // The joints of the frame tree, for a publisher of tf: parent and child; State::pose() gives the transform between them.
+  // Fixed joints never move.
   struct Frame {
     std::string parent, child;
     bool fixed;
   };
   [[nodiscard]] const std::vector<Frame>& frames() const noexcept;
 
-  // As MuJoCo has it; no actuators.
+  // MuJoCo's model, without actuators.
   [[nodiscard]] const mjModel_& mujoco() const noexcept;
 
   struct Parts;  // of the implementation
@@ -119,11 +119,11 @@ class Model {
   std::unique_ptr<Parts> parts_;
 };
 
-// Where the arm and all things are, and questions about it. A copy has the same positions, attached objects and allowed
-// pairs. One thread at a time.
+// Positions of the arm and all objects, and what follows from them. A copy has the same positions, attached objects and
+// allowed pairs. One thread at a time.
 class State {
  public:
-  // At the named state `ready` where there is one, else in the middle of each joint; hand open; objects where the scene has them.
+  // In the named state `ready` if there is one, else in the middle of each joint's range; hand open; objects as in the scene.
   explicit State(std::shared_ptr<const Model> model);
   State(const State& other);
   State(State&& other) noexcept;
@@ -132,35 +132,36 @@ class State {
 
   [[nodiscard]] const Model& model() const noexcept { return *model_; }
 
-  // Positions beyond limits are taken as they are. Throws BadInput where the number does not fit.
+  // Positions outside the limits are not clamped. Throws BadInput for a wrong number of positions.
   void set(std::span<const double> positions);
   [[nodiscard]] const Positions& positions() const noexcept { return positions_; }
-  // Of one finger.
+  // The position of one finger.
   void set_hand(double opening);
   [[nodiscard]] double hand() const noexcept { return hand_; }
 
   [[nodiscard]] Pose pose(Link link);
   [[nodiscard]] Jacobian jacobian(Link link);
 
-  // Whether anything of the robot, or an attached object, touches what it may not: a link that the SRDF does not except, or
-  // an object. Fixed objects among each other never count, nor does an object that is attached with the links that hold it.
+  // Whether the robot or an attached object is in collision: with a link that the SRDF does not except, or with an object.
+  // Contacts between fixed objects never count, nor those of an attached object with the links that hold it.
   [[nodiscard]] bool collides();
-  // The deepest of these, if any.
+  // The deepest collision, if any.
   [[nodiscard]] std::optional<Contact> contact();
-  // The nearest pair of those that may not touch, if any is nearer than `most`. Slower than contact() by far.
+  // The closest pair that may not touch, if it is closer than `most`. Much slower than contact().
   [[nodiscard]] std::optional<Contact> nearest(double most);
 
-  // A pair (links or objects) that may touch from now on, e.g. the box and the table it stands on.
+  // Allows a pair (links or objects) to touch from now on, e.g. a box and the table on which it stands.
   void allow(const std::string& first, const std::string& second);
   void forbid(const std::string& first, const std::string& second);
 
   // Objects with a mass can be moved and attached. Throws BadInput for others.
   void place(const std::string& object, const Pose& pose);
   [[nodiscard]] Pose object(const std::string& object);
-  // The object goes with `link` as it is now, or at `grasp` in the link's frame. One that is attached already is attached anew.
+  // The object moves with `link` from now on, at its current pose or at `grasp` in the link's frame. An object that is already
+  // attached is attached again.
   void attach(const std::string& object, Link link);
   void attach(const std::string& object, Link link, const Pose& grasp);
-  // It stays where it is.
+  // The object stays where it is.
   void detach(const std::string& object);
   [[nodiscard]] std::vector<std::string> attached() const;
 
@@ -187,8 +188,8 @@ class State {
   bool contacts_current_ = false;
 };
 
-// Poses to joint positions by damped least squares (Buss and Kim 2005: selectively by the error), within the limits. Has no
-// memory of its own beside options.
+// Inverse kinematics by damped least squares (Buss and Kim 2005, with a damping that depends on the error), within the limits.
+// Keeps no state but its options.
 class InverseKinematics {
  public:
   struct Options {
@@ -200,10 +201,10 @@ class InverseKinematics {
   InverseKinematics(std::shared_ptr<const Model> model, Link link);
   InverseKinematics(std::shared_ptr<const Model> model, Link link, const Options& options);
 
-  // From `seed`; nothing where it does not converge within the limits. The state is left at the last try.
+  // Starts from `seed`; nothing if it does not converge within the limits. Leaves the state at the last iteration.
   [[nodiscard]] std::optional<Positions> solve(State& state, const Pose& target, std::span<const double> seed) const;
-  // Up to `most` solutions that differ by more than 0.1 rad in a joint, from random seeds, `tries` of them (0: 10 * most).
-  // Collisions are not looked at. The same random numbers give the same solutions.
+  // Up to `most` solutions that differ by more than 0.1 rad in some joint, from `tries` random seeds (0: 10 * most). Does not
+  // check collisions. The same random numbers give the same solutions.
   [[nodiscard]] std::vector<Positions> solutions(State& state, const Pose& target, std::size_t most, SplitMix64& random,
                                                  std::size_t tries = 0) const;
 
@@ -213,10 +214,10 @@ class InverseKinematics {
   Options options_;
 };
 
-// Uniform within the limits of position.
+// Random positions, uniform within the limits.
 [[nodiscard]] Positions random_positions(const Model& model, SplitMix64& random);
 
-// Whether all are within the limits of position, give or take `margin`.
+// Whether all positions are within the limits, widened by `margin`.
 [[nodiscard]] bool within_limits(const Model& model, std::span<const double> positions, double margin = 0.0);
 
 }  // namespace perflab::manipulation

@@ -1,4 +1,4 @@
-// What stands around a robot: boxes and cylinders at poses in the frame of the robot's base link. Data: catalog/scenes.
+// The surroundings of a robot: boxes and cylinders, with poses in the frame of the robot's base link. Data: catalog/scenes.
 #pragma once
 
 #include <Eigen/Geometry>
@@ -10,7 +10,7 @@ namespace perflab::manipulation {
 
 using Pose = Eigen::Isometry3d;
 
-// From a position and a quaternion in the order of ROS, which need not have length 1 but must not be 0 (then: none).
+// A pose from a position and a quaternion in ROS's order, which is normalized; nothing for the quaternion 0.
 [[nodiscard]] Pose pose_of(const Eigen::Vector3d& position, double x, double y, double z, double w);
 
 // The angle between two orientations, in [0, pi] rad.
@@ -31,7 +31,7 @@ struct Scene {
   std::string description;
   std::vector<SceneObject> objects;
 
-  // By a name of the catalog or a path. Throws BadInput with the file and what is wrong.
+  // From a name of the catalog or a path. Throws BadInput with the file and what is wrong.
   [[nodiscard]] static Scene load(const std::string& name);
 };
 

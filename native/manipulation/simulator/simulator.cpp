@@ -9,7 +9,7 @@ namespace {
 
 constexpr Nanoseconds kStep = 1'000'000;
 constexpr std::uint64_t kStepsPerCycle = Controllers::kPeriod / kStep;
-// How far the world may be behind and still make up for it.
+// The largest delay of the world that is made up for.
 constexpr Nanoseconds kMostBehind = 100'000'000;
 // The hand releases its object when told to open by more than this, m.
 constexpr double kOpening = 0.002;
@@ -53,6 +53,7 @@ Simulator::Simulator(program::Context& context)
       step_execution_(context.times("step_execution")),
       clock_(context.publisher<messages::rosgraph_msgs::msg::Clock>("/simulator", "/world/clock")),
       clock_publisher_(context, "clock", [this](const Tick& tick) { publish_clock(tick); }) {
+  context.reentrant();
   const Positions& begin = model_->named_state(context.options().text("state", "home"));
   world_.reset(begin);
   const bool embedded = context.options().word("controller", {"embedded", "split"}, "embedded") == "embedded";
@@ -111,7 +112,7 @@ void Simulator::exchange() noexcept {
   sample_.hand = world_.hand();
   sample_.hand_velocity = world_.hand_velocity();
   link_->write(sample_);
-  link_->read(command_);  // else: as before
+  link_->read(command_);  // keeps the last command if there is no new one
   drives_.update(std::span(command_.positions).first(joints), std::span(command_.velocities).first(joints), world_);
 }
 
@@ -145,7 +146,7 @@ void Simulator::look_for_collisions() noexcept {
   has_collision_.store(true, std::memory_order_release);
 }
 
-// Not in the loop: it also says what the loop found.
+// Outside the loop, which must not block: also reports the collision that the loop found.
 void Simulator::publish_clock(const Tick& tick) {
   write_stamp(tick.time_ns, clock_.message().clock);
   clock_.publish(tick.due_ns);
@@ -177,8 +178,8 @@ void Simulator::stop() {
   const PacedLoop::Counts counts = loop_->counts();
   context_.figure("late_steps", static_cast<double>(counts.late));
   if (counts.cycles < 2) return;
-  // The world's time over that of the wall, from when the first step was due until the last one began: what the world is
-  // behind at the end counts, and it is never ahead.
+  // Simulated time over wall time, from when the first step was due until the last one began: a delay at the end counts, and
+  // the world is never ahead.
   context_.figure("real_time_factor", static_cast<double>(kStep) * static_cast<double>(counts.cycles - 1) /
                                           static_cast<double>(counts.last_woken_ns - counts.first_due_ns));
 }

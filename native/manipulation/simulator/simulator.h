@@ -1,6 +1,6 @@
-// Gazebo's place in the stack: the physics at 1 kHz of wall time, and with `controller: embedded` the controllers in the same
-// thread, in every second step (gz_ros2_control). With `controller: split` commands come from perflab-controller-manager,
-// a process of the same graph, through shared memory (hardware/link.h), as a real robot's drives get them.
+// Takes Gazebo's place in the stack: physics at 1 kHz of wall time. With `controller: embedded` the controllers run in the same
+// thread, in every second step, like gz_ros2_control. With `controller: split` perflab-controller-manager, another process of
+// the graph, sends the commands through shared memory (hardware/link.h), as to a real robot's drives.
 //
 // Options: robot (a name of the catalog or a path), scene (likewise), state (a named state in which the arm begins), drive
 // (velocity: gz's servo; torque), controller (embedded, split), and with an embedded one those of Controllers.
@@ -26,11 +26,11 @@
 
 namespace perflab::manipulation {
 
-// Turns commanded positions into commands for the drives.
+// Converts commanded positions to commands for the drives.
 class Drives {
  public:
   Drives(World::Drive kind, const World& world, const Model& model);
-  // Towards these positions, with the velocities that belong to them.
+  // Drives towards these positions, at the velocities that belong to them.
   void update(std::span<const double> positions, std::span<const double> velocities, World& world) noexcept;
 
  private:
@@ -54,7 +54,7 @@ class Simulator final : public program::Application {
 
   void run(const program::Running& running);
   void step(Nanoseconds due_ns, Nanoseconds woken_ns) noexcept;
-  // What the drives shall do from now on, by whoever controls them.
+  // The command for the drives from now on, from the embedded controllers or the controller manager.
   void control(Nanoseconds due_ns, Nanoseconds woken_ns) noexcept;
   void exchange() noexcept;
   [[nodiscard]] double hand_asked() const noexcept;
@@ -67,12 +67,12 @@ class Simulator final : public program::Application {
   const World::Drive drive_;
   World world_;
   Drives drives_;
-  std::unique_ptr<Controllers> controllers_;  // where they are embedded; else:
+  std::unique_ptr<Controllers> controllers_;  // if they are embedded; else:
   std::optional<HardwareLink> link_;
   HardwareLink::Sample sample_{};
   HardwareLink::Command command_{};
   std::vector<std::string> movable_;
-  std::optional<std::size_t> held_;  // of movable_
+  std::optional<std::size_t> held_;  // index in movable_
 
   program::Times& step_execution_;
   std::optional<PacedLoop> loop_;

@@ -1,6 +1,6 @@
-// perflab-state-publisher: robot_state_publisher's place in the stack. Of each message on /joint_states that is 1 / 20 s or
-// more after the last one that it took, by the robot's time, it says on /tf where the links are; fixed ones once on /tf_static;
-// the robot's URDF once on /robot_description.
+// perflab-state-publisher takes robot_state_publisher's place in the stack. From /joint_states it publishes the poses of the
+// links on /tf, at most once every 1/20 s of the robot's time; fixed links once on /tf_static; the URDF once on
+// /robot_description.
 //
 // Options: robot (a name of the catalog or a path), publish_frequency (Hz).
 #include <algorithm>
@@ -37,6 +37,7 @@ class StatePublisher final : public program::Application {
         tf_(context.publisher<TFMessage>(kNode, "/tf")),
         tf_static_(context.publisher<TFMessage>(kNode, "/tf_static")),
         description_(context.publisher<String>(kNode, "/robot_description")) {
+    context.reentrant();
     for (const Model::Frame& frame : model_->frames()) {
       auto& transforms = (frame.fixed ? tf_static_ : tf_).message().transforms;
       transforms.resize(transforms.size() + 1);

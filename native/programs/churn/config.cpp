@@ -1,11 +1,10 @@
 #include "programs/churn/config.h"
 
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "base/error.h"
+#include "base/config_file.h"
 #include "graph/check.h"
 
 namespace perflab::churn {
@@ -55,14 +54,6 @@ Config parse(const json& config) {
 
 }  // namespace
 
-Config read_config(const std::string& file) {
-  std::ifstream stream(file);
-  if (!stream) throw BadInput(file + ": cannot be read");
-  try {
-    return parse(json::parse(stream));
-  } catch (const std::exception& error) {
-    throw BadInput(file + ": " + error.what());
-  }
-}
+Config read_config(const std::string& file) { return read_config_file(file, parse); }
 
 }  // namespace perflab::churn

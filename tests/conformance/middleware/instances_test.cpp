@@ -135,6 +135,7 @@ TEST_F(Instances, TopicWithKeysDoesNotMatchOneWithout) {
   ASSERT_EQ(without.ask(keyed_endpoint("reader", "keep_all", "")), "ok");
   ASSERT_EQ(with.ask(keyed_endpoint("reader", "keep_all")), "ok");
   EXPECT_EQ(with.ask("wait_matched x 1"), "ok");
+  EXPECT_TRUE(eventually([&] { return w.matched_readers() == 1; }));
   // A topic that both have without keys tells when they have met.
   Writer met = writer(keep_all(), {}, "rt/met", "Other_");
   EXPECT_EQ(without.ask("reader met rt/met Other_ keep_all reliable volatile 1"), "ok");

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <latch>
 #include <mutex>
@@ -93,6 +94,14 @@ class Waiting {
   std::vector<std::thread> threads_;
 };
 
+// Of a thread of this process, as /proc has it: 'R' runs or waits for a CPU, 'S' sleeps; 0 where there is none.
+char state_of(pid_t tid) {
+  std::ifstream file("/proc/self/task/" + std::to_string(tid) + "/stat");
+  const std::string line{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t name_ends = line.rfind(") ");
+  return name_ends == std::string::npos ? '\0' : line.at(name_ends + 2);
+}
+
 std::ptrdiff_t open_files() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
 }
@@ -106,9 +115,10 @@ TEST(ResourceSampler, AThreadThatDoesNotRunKeepsItsFigures) {
     const auto at = std::ranges::find(threads, "waits 0", &ThreadSample::name);
     return at == threads.end() ? ThreadSample{} : *at;
   };
-  // Until it has gone to sleep.
+  // Until it has gone to sleep: one that others keep from the CPU does not run, either, and goes on later.
   ThreadSample before = found();
-  while (before.cpu_interval_ns != 0) before = found();
+  while (state_of(before.tid) != 'S') before = found();
+  before = found();
   const ThreadSample after = found();
   EXPECT_GT(after.tid, 0);
   EXPECT_EQ(after.tid, before.tid);

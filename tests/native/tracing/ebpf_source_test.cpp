@@ -396,7 +396,10 @@ TEST_F(EbpfSourceLive, TheFilterKeepsTheTreeAndTheSwitchesWhileOneOfItWaitsAndNo
         ++others;
       }
     }
-    for (const Recorded& one : of_filtered.all) got[one.cpu].push_back(key_of(one.event));
+    // Without what the filter adds of its own, which it does where a thread of the tree moved to a CPU that somebody held.
+    for (const Recorded& one : of_filtered.all) {
+      if (static_cast<std::size_t>(one.event.kind) < kKernelEvents) got[one.cpu].push_back(key_of(one.event));
+    }
     EXPECT_EQ(got, expected);
     EXPECT_GT(of_filtered.all.size(), 400u);
     EXPECT_GT(others, 400u);

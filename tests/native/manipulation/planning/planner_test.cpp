@@ -72,6 +72,25 @@ TEST(Planner, TheSameSeedGivesTheSamePlanAndAnotherOneAnother) {
   EXPECT_NE(first.checked_states, other.checked_states);
 }
 
+// Whichever of their threads is the fastest.
+TEST(Planner, TheSameSeedGivesTheSamePlanOfSeveralAttempts) {
+  const auto model = panda("obstacle");
+  State scene(model);
+  Request request = from_ready(*model, reach(*model));
+  for (const std::size_t attempts : {3U, 6U}) {
+    request.attempts = attempts;
+    const Result first = plan(model, request, scene);
+    ASSERT_TRUE(first.succeeded()) << label_of(first.code) << ": " << first.message;
+    for (int again = 0; again < 5; ++again) {
+      const Result next = plan(model, request, scene);
+      ASSERT_EQ(first.trajectory.points.size(), next.trajectory.points.size());
+      for (std::size_t i = 0; i < first.trajectory.points.size(); ++i) {
+        ASSERT_EQ(first.trajectory.points[i].position, next.trajectory.points[i].position);
+      }
+    }
+  }
+}
+
 TEST(Planner, SeveralAttemptsAreMadeTogether) {
   const auto model = panda("obstacle");
   State scene(model);
