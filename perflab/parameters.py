@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 
-from perflab import validation
 from perflab.errors import BadInput
 from perflab.option import Form, one_of
-from perflab.units import SIZE_UNITS, duration_text
+from perflab.units import SIZE_UNITS, duration_text, parse_duration
+from perflab.validation import DURATION
 
 MAX_CPUS = 8192  # that Linux can have
 
@@ -19,6 +19,15 @@ class Parameters(BaseModel):
     """Of a condition or an observer."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, defer_build=True)
+
+
+def _duration(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError("a duration is a number of seconds or text like 10ms")
+    try:
+        return parse_duration(str(value), "the value", zero_allowed=True)
+    except BadInput as error:
+        raise ValueError(str(error)) from error
 
 
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(B|kB|MB|GB|KiB|MiB|GiB)?")
@@ -85,6 +94,7 @@ def _switch(value: Any) -> Any:
 
 
 # For editors: what may be written. The numbers of a duration are seconds (docs/schema).
+_DURATION_SCHEMA = {"type": ["number", "string"], "format": DURATION}
 _SIZE_SCHEMA = {"type": ["integer", "string"]}
 _PERCENT_SCHEMA = {"type": ["number", "string"]}
 _CPUS_SCHEMA = {"type": ["integer", "string", "array"], "items": {"type": "integer"}}
@@ -92,7 +102,7 @@ _NAMES_SCHEMA = {"type": ["string", "array"], "items": {"type": "string"}}
 _SWITCH_SCHEMA = {"enum": ["on", "off", True, False]}
 
 # "10ms", 0.5 (seconds); ns
-DurationNs = Annotated[validation.DurationNs, Form("TIME", duration_text)]
+DurationNs = Annotated[int, BeforeValidator(_duration), WithJsonSchema(_DURATION_SCHEMA), Form("TIME", duration_text)]
 # 1024, "64kB", "1MiB"
 Bytes = Annotated[int, BeforeValidator(_size), WithJsonSchema(_SIZE_SCHEMA), Form("SIZE")]
 # 80, "80%"

@@ -16,10 +16,12 @@ import pkgutil
 import warnings
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib import metadata
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from perflab.errors import LeftOut, one_line
+
+if TYPE_CHECKING:
+    from importlib import metadata
 
 
 class Named(Protocol):
@@ -83,6 +85,8 @@ class Registry(Mapping[str, K], Generic[K]):
 @cache
 def _entry_points() -> Any:  # EntryPoints, and before Python 3.12 what can be asked like them
     """Of all that is installed: a file of each distribution, so that all sorts share one reading per process."""
+    from importlib import metadata  # half as long as a bare start, for those who ask for no kind
+
     return metadata.entry_points()
 
 

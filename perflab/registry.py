@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from pydantic import BaseModel, ValidationError
-
 from perflab.errors import BadInput, instead
 from perflab.option import form_of
 from perflab.validation import plain, what_is_wrong
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
     from pydantic.fields import FieldInfo
 
 T = TypeVar("T")
@@ -80,6 +79,8 @@ class Kind(Generic[T]):
 
     def make(self, parameters: Mapping[str, Any], where: str) -> T:
         """One with these parameters; `where` begins the line of BadInput where they are not right."""
+        from pydantic import ValidationError  # a quarter of a start, before which others can be asked
+
         try:
             validated = self.model.model_validate(dict(parameters))
         except ValidationError as error:

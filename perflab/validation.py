@@ -4,29 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BeforeValidator, WithJsonSchema
-
-from perflab.errors import BadInput
-from perflab.units import parse_duration
-
-DURATION = "duration"
-
-
-def _duration(value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError("a duration is a number of seconds or text like 10ms")
-    try:
-        return parse_duration(str(value), "the value", zero_allowed=True)
-    except BadInput as error:
-        raise ValueError(str(error)) from error
-
-
-# "10ms", 0.5 (seconds); ns. For editors: the numbers of a duration are seconds (docs/schema).
-DurationNs = Annotated[
-    int, BeforeValidator(_duration), WithJsonSchema({"type": ["number", "string"], "format": DURATION})
-]
+DURATION = "duration"  # what the schema of one calls its format
 
 # What a value is not, by the type of pydantic's error without what follows the first _.
 _KINDS = {

@@ -4,6 +4,7 @@
 // Structs are given and taken by address, as message::Type lays them out.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -35,6 +36,8 @@ class PublisherEnd {
   [[nodiscard]] virtual void* message() noexcept = 0;
   virtual bool publish_due(Nanoseconds due_ns) noexcept = 0;
   virtual bool publish_copy(const void* message, Nanoseconds due_ns) noexcept = 0;
+  // With how many subscriptions it is matched, those beyond the graph too.
+  [[nodiscard]] virtual std::size_t matched() noexcept = 0;
   [[nodiscard]] virtual const message::Format& format() const noexcept = 0;
 
  protected:

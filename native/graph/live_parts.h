@@ -634,7 +634,7 @@ class LiveGraph::LivePublisher final : public PublisherEnd {
   [[nodiscard]] const Node& node() const noexcept { return node_; }
   [[nodiscard]] const TopicEnds& ends() const { return shared_.index.topics.at(publisher_.topic); }
   [[nodiscard]] std::size_t expected() const { return ends().subscriptions; }
-  [[nodiscard]] std::size_t matched() { return endpoint_.matched(); }
+  [[nodiscard]] std::size_t matched() noexcept override { return endpoint_.matched(); }
   // Deliveries of what was sent so far: to those without a filter all, to the others what they want.
   [[nodiscard]] std::uint64_t deliveries(std::size_t TopicEnds::Receivers::* receivers) const noexcept {
     const auto& by_filter = ends().by_filter;

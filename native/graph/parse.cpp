@@ -21,12 +21,18 @@ namespace {
 
 constexpr std::size_t kMaxGraphName = 100;
 
-// One byte more than is allowed is read, so that read_document() sees the excess.
+// One byte more than is allowed is read, so that read_document() sees the excess. Most files are small, and memory for
+// the largest one takes longer to clear than a graph to parse.
 std::string read_bounded(std::istream& stream, const std::string& label) {
-  std::string text(kMaxFileBytes + 1, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (stream.bad()) throw InputError(fmt::format("{}: cannot be read: {}", label, std::strerror(errno)));
-  text.resize(static_cast<std::size_t>(stream.gcount()));
+  constexpr std::size_t kAtFirst = std::size_t{64} << 10;
+  std::string text;
+  while (stream && text.size() <= kMaxFileBytes) {
+    const std::size_t had = text.size();
+    text.resize(std::min(std::max(2 * had, kAtFirst), kMaxFileBytes + 1));
+    stream.read(text.data() + had, static_cast<std::streamsize>(text.size() - had));
+    if (stream.bad()) throw InputError(fmt::format("{}: cannot be read: {}", label, std::strerror(errno)));
+    text.resize(had + static_cast<std::size_t>(stream.gcount()));
+  }
   return text;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <mutex>
 #include <set>
 #include <sstream>
 #include <system_error>
@@ -93,13 +94,9 @@ std::string text_of_file(const std::string& path) {
 
 class Library::State {
  public:
-  // ---- what is known
+  explicit State(std::span<const InterfaceText> brought) : brought_(brought) {}
 
-  void add(const InterfaceText& brought) {
-    std::string name(brought.package);
-    name.append("/").append(brought.kind).append("/").append(brought.name);
-    add_one(name, {brought.text, {name + "." + std::string(brought.kind)}});
-  }
+  // ---- what is known
 
   void add_text(const std::string& name, std::string text, const std::string& source) {
     if (!split_name(name)) {
@@ -142,21 +139,31 @@ class Library::State {
     if (code) refuse({index.string(), 0, 0}, "cannot be read: " + code.message());
   }
 
-  bool knows(const std::string& interface_name) const { return interfaces_.contains(interface_name); }
+  bool knows(const std::string& interface_name) const { return interfaces().contains(interface_name); }
 
   std::vector<std::string> names() const {
     std::vector<std::string> names;
-    for (const auto& [name, interface] : interfaces_) names.push_back(name);
+    for (const auto& [name, interface] : interfaces()) names.push_back(name);
+    return names;
+  }
+
+  // Those of the interfaces of a folder, "package/msg/", whose short name is this one: without looking at all others,
+  // as every endpoint of a graph asks for it.
+  std::vector<std::string> called(std::string_view short_name, const std::string& folder) const {
+    std::vector<std::string> names;
+    for (auto at = interfaces().lower_bound(folder); at != interfaces().end() && at->first.starts_with(folder); ++at) {
+      if (snake_case(last_part(at->first)) == short_name) names.push_back(at->first);
+    }
     return names;
   }
 
   std::string source_of(const std::string& interface_name) const {
-    const auto found = interfaces_.find(interface_name);
-    return found == interfaces_.end() ? "" : found->second.sources.front();
+    const auto found = interfaces().find(interface_name);
+    return found == interfaces().end() ? "" : found->second.sources.front();
   }
 
   std::string text_of(const std::string& interface_name) const {
-    return read(interfaces_.at(interface_name));
+    return read(interfaces().at(interface_name));
   }
 
   std::string unknown(std::string_view name) const {
@@ -203,13 +210,27 @@ class Library::State {
     std::vector<std::string> sources;  // one, or all files of a folder for this name
   };
 
+  // What perflab brings is listed when it is first asked for: most graphs are made by a parser, which gives them a library
+  // in the place of the one that they begin with.
+  std::map<std::string, Interface>& interfaces() const {
+    std::call_once(listed_, [&] {
+      for (const InterfaceText& of : brought_) {
+        std::string name(of.package);
+        name.append("/").append(of.kind).append("/").append(of.name);
+        std::string source = name + "." + std::string(of.kind);
+        interfaces_.insert_or_assign(std::move(name), Interface{of.text, {std::move(source)}});
+      }
+    });
+    return interfaces_;
+  }
+
   struct Size {
     std::uint64_t bytes = 0;
     std::size_t depth = 1;
   };
 
   void add_one(const std::string& name, Interface interface) {
-    interfaces_.insert_or_assign(name, std::move(interface));
+    interfaces().insert_or_assign(name, std::move(interface));
     structs_.clear();
     loaded_.clear();
     sizes_.clear();
@@ -232,7 +253,7 @@ class Library::State {
   std::string_view nearest(std::string_view name) const {
     std::vector<std::string_view> candidates;
     std::string_view same;
-    for (const auto& [known, interface] : interfaces_) {
+    for (const auto& [known, interface] : interfaces()) {
       const bool is_message = known.find("/msg/") != std::string::npos;
       if (same.empty() && is_message && last_part(known) == last_part(name)) same = known;
       candidates.push_back(known);
@@ -246,8 +267,8 @@ class Library::State {
   const Definition* load(const std::string& name) {
     const std::optional<InterfaceName> owner = interface_of(name);
     if (!owner) return nullptr;
-    const auto interface = interfaces_.find(owner->full());
-    if (interface == interfaces_.end()) return nullptr;
+    const auto interface = interfaces().find(owner->full());
+    if (interface == interfaces().end()) return nullptr;
     if (!loaded_.contains(interface->first)) {
       std::vector<Definition> structs =
           parse_interface(*owner, read(interface->second), interface->second.sources.front());
@@ -341,15 +362,15 @@ class Library::State {
     refuse(place, first + " contains itself: " + way + first + "; ROS 2 has no recursive types");
   }
 
-  std::map<std::string, Interface> interfaces_;
+  std::span<const InterfaceText> brought_;
+  mutable std::once_flag listed_;
+  mutable std::map<std::string, Interface> interfaces_;  // by interfaces() alone
   std::unordered_map<std::string, Definition> structs_;  // of interfaces that were read
   std::set<std::string> loaded_;
   std::unordered_map<std::string, Size> sizes_;  // of structs that are sound
 };
 
-Library::Library(std::span<const InterfaceText> brought) : state_(std::make_unique<State>()) {
-  for (const InterfaceText& text : brought) state_->add(text);
-}
+Library::Library(std::span<const InterfaceText> brought) : state_(std::make_unique<State>(brought)) {}
 
 Library::Library(Library&&) noexcept = default;
 Library& Library::operator=(Library&&) noexcept = default;
@@ -375,10 +396,7 @@ std::optional<std::string> Library::full_name(std::string_view name) const {
     if (owner && state_->knows(owner->full())) meanings.push_back(std::move(full));
   };
   if (slashes == 0) {
-    const std::string folder = std::string(kOwnPackage) + "msg/";
-    for (const std::string& known : state_->names()) {
-      if (known.starts_with(folder) && snake_case(last_part(known)) == name) meanings.push_back(known);
-    }
+    meanings = state_->called(name, std::string(kOwnPackage) + "msg/");
   } else if (slashes == 1) {
     const std::size_t slash = name.find('/');
     const std::string package(name.substr(0, slash));

@@ -22,6 +22,7 @@ namespace detail {
 
 void* message_of(PublisherEnd& end) noexcept { return end.message(); }
 bool publish(PublisherEnd& end, Nanoseconds due_ns) noexcept { return end.publish_due(due_ns); }
+std::size_t readers_of(PublisherEnd& end) noexcept { return end.matched(); }
 bool publish(PublisherEnd& end, const void* message, Nanoseconds due_ns) noexcept {
   return end.publish_copy(message, due_ns);
 }

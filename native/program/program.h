@@ -214,6 +214,7 @@ constexpr ActionInfo action_of() {
 void* message_of(PublisherEnd& end) noexcept;
 bool publish(PublisherEnd& end, Nanoseconds due_ns) noexcept;
 bool publish(PublisherEnd& end, const void* message, Nanoseconds due_ns) noexcept;
+std::size_t readers_of(PublisherEnd& end) noexcept;
 
 }  // namespace detail
 
@@ -234,6 +235,8 @@ class Publisher {
   bool publish(const Message& message, Nanoseconds due_ns = kNow) const noexcept {
     return detail::publish(*end_, &message, due_ns);
   }
+  // How many subscriptions there are at the moment, of the graph and beyond it. Asks the middleware, which may take a lock.
+  [[nodiscard]] std::size_t readers() const noexcept { return detail::readers_of(*end_); }
 
  private:
   detail::PublisherEnd* end_ = nullptr;

@@ -167,12 +167,14 @@ ordered_json message_types(const Arguments& arguments, std::set<std::string>& wr
   return list;
 }
 
-// Of every file by itself: its description, or null where it is no graph.
-ordered_json descriptions_of_each(const std::vector<std::string>& files) {
+// Of every file by itself: its description, or null where it is no graph. A file changes nothing of the types, so that all
+// share what was read of them.
+ordered_json descriptions_of_each(const Arguments& arguments) {
+  const auto messages = read_messages(arguments);
   ordered_json list = ordered_json::array();
-  for (const std::string& file : files) {
+  for (const std::string& file : arguments.files) {
     try {
-      list.push_back(description_of(perflab::graph::parse_graph({perflab::graph::read_file(file)})));
+      list.push_back(description_of(perflab::graph::parse_graph({perflab::graph::read_file(file)}, messages)));
     } catch (const perflab::BadInput&) {
       list.push_back(nullptr);
     }
@@ -227,7 +229,7 @@ int run(int argc, char** argv) {
 
   if (resolve->parsed()) print(perflab::graph::graph_to_json(read_graph(arguments)), arguments.pretty);
   if (describe->parsed())
-    print(arguments.each ? descriptions_of_each(arguments.files) : description_of(read_graph(arguments)),
+    print(arguments.each ? descriptions_of_each(arguments) : description_of(read_graph(arguments)),
           arguments.pretty);
   if (schema->parsed()) std::cout << kGraphSchema;
   if (policies->parsed()) print(perflab::graph::policies_to_json(), false);

@@ -25,7 +25,7 @@ Rows = Callable[[], list[Row]]  # where other programs are being asked meanwhile
 
 WHAT = (
     "workloads", "topologies", "middlewares", "disturbances", "executors", "messages", "conditions", "observers",
-    "experiments", "targets", "tasks", "exporters",
+    "experiments", "targets", "tasks", "planners", "exporters",
 )  # fmt: skip
 
 
@@ -262,6 +262,13 @@ def _tasks() -> list[Row]:
     return [{"name": name, "summary": task["description"]} for name, task in manipulation.tasks().items()]
 
 
+def _planners() -> list[Row]:
+    """Likewise."""
+    from perflab.workload.manipulation import PLANNERS
+
+    return [{"name": name, "summary": ""} for name in PLANNERS]
+
+
 def _targets() -> list[Row]:
     from perflab import catalog
     from perflab.formats.irobot import target as targets
@@ -275,7 +282,8 @@ def _targets() -> list[Row]:
     return rows
 
 
-_ASKED = ("middlewares", "topologies", "messages")  # of other programs, which answer while the other lists are made
+# Of other programs, which answer while the other lists are made; those first before which least is to be imported.
+_ASKED = ("topologies", "messages", "middlewares")
 _LISTS: dict[str, Callable[[], list[Row] | Rows]] = {
     "workloads": _workloads,
     "topologies": _topologies,
@@ -288,5 +296,6 @@ _LISTS: dict[str, Callable[[], list[Row] | Rows]] = {
     "experiments": _experiments,
     "targets": _targets,
     "tasks": _tasks,
+    "planners": _planners,
     "exporters": partial(_kinds, "perflab.export"),
 }

@@ -37,31 +37,55 @@ def without_folders(text: str, runs: Iterable[str], kept: Iterable[str] = ()) ->
 def mapped(value: T, change: Callable[[str], str]) -> T:
     """A record with its sentences changed. A text without a blank is a name, and stays."""
     found: Any = value
-    of: Any = type(found)
-    if found is None or isinstance(found, int | float):
-        pass  # most of a record
-    elif isinstance(found, str):
-        if type(found) is str and "/" in found and " " in found:
-            found = change(found)
-    elif isinstance(found, Mapping):
-        items = {key: mapped(item, change) for key, item in found.items()}
-        found = items if any(items[key] is not item for key, item in found.items()) else found
-    elif names := _fields(of):
-        given = [(name, getattr(found, name)) for name in names]
-        changed = {name: new for name, old in given if (new := mapped(old, change)) is not old}
-        found = dataclasses.replace(found, **changed) if changed else found
-    elif isinstance(found, list | tuple):
-        several = [mapped(item, change) for item in found]
-        if any(new is not old for new, old in zip(several, found, strict=True)):
-            found = several if isinstance(found, list) else tuple(several)
-    result: T = found
+    map_it = _how_to_map(type(found))
+    result: T = found if map_it is None else map_it(found, change)
     return result
 
 
 @cache
-def _fields(of: Any) -> tuple[str, ...]:
-    """Those that a record is made of; none of what is no record."""
-    return tuple(f.name for f in dataclasses.fields(of) if f.init) if dataclasses.is_dataclass(of) else ()
+def _how_to_map(of: type[Any]) -> Callable[[Any, Callable[[str], str]], Any] | None:
+    """By the type, of which a run has few and values many; None where nothing can change."""
+    if of is str:
+        return _text
+    if issubclass(of, Mapping):
+        return _mapping
+    if dataclasses.is_dataclass(of):
+        return _record(tuple(f.name for f in dataclasses.fields(of) if f.init))
+    return _several if issubclass(of, list | tuple) else None
+
+
+def _text(text: str, change: Callable[[str], str]) -> str:
+    return change(text) if "/" in text and " " in text else text
+
+
+def _mapping(found: Mapping[Any, Any], change: Callable[[str], str]) -> Mapping[Any, Any]:
+    changed = _changed(found.items(), change)
+    return {**found, **changed} if changed else found
+
+
+def _record(names: tuple[str, ...]) -> Callable[[Any, Callable[[str], str]], Any]:
+    def of(found: Any, change: Callable[[str], str]) -> Any:
+        changed = _changed([(name, getattr(found, name)) for name in names], change)
+        return dataclasses.replace(found, **changed) if changed else found
+
+    return of
+
+
+def _several(found: Any, change: Callable[[str], str]) -> Any:
+    changed = _changed(enumerate(found), change)
+    if not changed:
+        return found
+    several = [changed.get(n, item) for n, item in enumerate(found)]
+    return several if isinstance(found, list) else tuple(several)
+
+
+def _changed(items: Iterable[tuple[Any, Any]], change: Callable[[str], str]) -> dict[Any, Any]:
+    """Those that are others now, by name or number; without a call for the numbers that most of a record are."""
+    return {
+        name: new
+        for name, old in items
+        if (map_it := _how_to_map(type(old))) is not None and (new := map_it(old, change)) is not old
+    }
 
 
 def names_like_paths(document: object) -> set[str]:

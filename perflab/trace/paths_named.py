@@ -26,11 +26,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from perflab.errors import BadInput, instead, one_line
 from perflab.formats import yaml_file
 from perflab.formats.yaml_file import Location, YamlFile
+from perflab.parameters import DurationNs
 from perflab.statistics.proportion import wilson
 from perflab.trace import names
 from perflab.trace.flow import INFERRED, NOT_JUDGED, Flow, Followed, Route
 from perflab.trace.quantiles import describe
-from perflab.validation import DurationNs, plain_schema, what_is_wrong
+from perflab.validation import plain_schema, what_is_wrong
 
 MAX_PATHS = 1000
 CONFIDENCE = 0.95

@@ -23,7 +23,6 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
-from xml.etree import ElementTree
 
 from perflab import programs
 from perflab.condition import Companion, Start
@@ -282,6 +281,8 @@ class Session:
 
     def _losses(self) -> dict[str, tuple[int, int]]:
         """Discarded events and lost packets by the names of the domains."""
+        from xml.etree import ElementTree
+
         document = ElementTree.fromstring(self._run("--mi=xml", "list", self.name))
         found = {}
         for domain in document.iter(f"{_SPACE}domain"):

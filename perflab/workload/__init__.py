@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import statistics
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
@@ -269,18 +268,17 @@ class Ended:
     def passed_on(self) -> Judgement:
         """What the programs reported, with figures combined as the graph declares."""
         figures = {
-            name: float(_SEVERAL[self.several.get(name, "median")](values))
-            for name, values in self.figures.items()
-            if values
+            name: _combined(values, self.several.get(name, "median")) for name, values in self.figures.items() if values
         }
         return Judgement(figures=figures, times=self.times, outcome=self.outcome, reason=self.reason)
 
 
-_SEVERAL: Mapping[str, Callable[[Sequence[float]], float]] = {
-    "median": statistics.median,
-    "sum": sum,
-    "mean": statistics.fmean,
-}
+def _combined(values: Sequence[float], by: str) -> float:
+    import statistics
+
+    ways: Mapping[str, Callable[[Sequence[float]], float]]
+    ways = {"median": statistics.median, "sum": sum, "mean": statistics.fmean}
+    return float(ways[by](values))
 
 
 @dataclass(frozen=True)

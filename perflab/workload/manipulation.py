@@ -59,6 +59,25 @@ Point = Annotated[
 ]
 
 
+PLANNERS = (
+    "AnytimePathShortening", "BFMT", "BITstar", "BKPIECE", "BiEST", "BiTRRT", "EST", "FMT", "InformedRRTstar", "KPIECE",
+    "LBKPIECE", "LBTRRT", "LazyPRM", "LazyPRMstar", "LazyRRT", "PDST", "PRM", "PRMstar", "ProjEST", "RRT", "RRTConnect",
+    "RRTstar", "SBL", "SPARS", "SPARStwo", "STRIDE", "TRRT",
+)  # fmt: skip
+"""Those of native/manipulation/planning/planners.cpp."""
+
+
+def _planner(value: Any) -> Any:
+    """By the plain name, of which MoveIt's configurations have others."""
+    name = str(value).removeprefix("geometric::").removesuffix("kConfigDefault")
+    if name not in PLANNERS:
+        raise ValueError(f"no planner {value!r}; there are {', '.join(PLANNERS)}")
+    return name
+
+
+Planner = Annotated[str, BeforeValidator(_planner), WithJsonSchema({"type": "string", "examples": list(PLANNERS)})]
+
+
 class ManipulationParameters(Parameters):
     task: str = Field("reach", description="task of the catalog, see `perflab list tasks`")
     scene: str | None = Field(None, description="scene instead of the task's: a name of the catalog, or a path")
@@ -70,12 +89,19 @@ class ManipulationParameters(Parameters):
         description="whether each motion begins at home; off, after two unmeasured motions, as in the original",
     )
     motions: int = Field(1, ge=1, le=1_000_000, description="motions per trial")
-    planner: str = Field("RRTConnect", description="name of a planner of OMPL")
+    planner: Planner = Field("RRTConnect", description="planner of OMPL, see `perflab list planners`")
+    collision: Literal["mujoco", "fcl"] = Field(
+        "mujoco",
+        description="what finds collisions for the planner: mujoco, convex hulls; fcl, meshes by FCL as in MoveIt",
+    )
     attempts: int = Field(3, ge=1, le=1000, description="plans that are computed in parallel and combined into one")
     replan: int | None = Field(
         None, ge=0, le=1000, description="most plans of a motion if one fails or would collide (the task's); 0: one"
     )
     planning_time: float = Field(5.0, ge=1e-3, le=1e4, description="time limit of planning, in s")
+    warm_plans: int = Field(
+        3, ge=0, le=1000, description="repetitions of the first plan of a trial, for cold against warm"
+    )
     velocity_scaling: float = Field(0.5, ge=1e-3, le=1, description="share of the joints' velocity limits")
     acceleration_scaling: float = Field(0.5, ge=1e-3, le=1, description="share of the joints' acceleration limits")
     controller: Literal["embedded", "split"] = Field(
@@ -199,7 +225,7 @@ def _controller_manager(p: ManipulationParameters, scene: str, grips: bool) -> d
     }
 
 
-_CONTROLLER_THREADS = ("joint_states", "dynamic_states", "arm_state")
+_CONTROLLER_THREADS = ("joint_states", "dynamic_states", "arm_state", "manager")
 
 
 def _controller_options(p: ManipulationParameters, grips: bool) -> dict[str, Any]:
@@ -224,7 +250,41 @@ def _controllers(grips: bool) -> list[dict[str, Any]]:
         "name": HAND.removeprefix("/"),
         "action_servers": [{"action": GRIPPER, "type": "control_msgs/action/GripperCommand"}],
     }
-    return [broadcaster, arm, *([hand] if grips else ())]
+    return [broadcaster, arm, *([hand] if grips else ()), _manager()]
+
+
+_MANAGER_SERVICES = {
+    "list_controllers": "ListControllers",
+    "list_controller_types": "ListControllerTypes",
+    "list_hardware_components": "ListHardwareComponents",
+    "list_hardware_interfaces": "ListHardwareInterfaces",
+    "switch_controller": "SwitchController",
+}
+_ALL: Mapping[str, Any] = {"history": "keep_all"}
+
+
+def _manager() -> dict[str, Any]:
+    """ros2_control's node of its name, with pal_statistics' topics of the loop's figures and of all interfaces."""
+    statistics = [
+        publisher
+        for topic in ("~/statistics", "~/introspection_data")
+        for publisher in (
+            _publisher(f"{topic}/names", "pal_statistics_msgs/msg/StatisticsNames", _LATCHED),  # sent once
+            _publisher(f"{topic}/values", "pal_statistics_msgs/msg/StatisticsValues", _ALL),
+            _publisher(f"{topic}/full", "pal_statistics_msgs/msg/Statistics", _ALL),
+        )
+    ]
+    return {
+        "name": "controller_manager",
+        "publishers": [
+            _publisher("~/activity", "controller_manager_msgs/msg/ControllerManagerActivity", _LATCHED),
+            *statistics,
+        ],
+        "servers": [
+            {"service": f"~/{name}", "type": f"controller_manager_msgs/srv/{type_}"}
+            for name, type_ in _MANAGER_SERVICES.items()
+        ],
+    }
 
 
 def _clock_bridge() -> dict[str, Any]:
@@ -278,7 +338,7 @@ def _move_group(p: ManipulationParameters, scene: str) -> dict[str, Any]:
     return {
         "name": "move_group",
         "program": "perflab-move-group",
-        "options": {"scene": scene},
+        "options": {"scene": scene, "collision": p.collision},
         "threads": {name: {} for name in ("move_action", "planner", "execution", "scene_publisher")},
         "executors": [_PER_CPU, {"id": 1, "kind": "single_threaded"}, {"id": 2, "kind": "single_threaded"}],
         "nodes": [node, private, clock],
@@ -311,6 +371,7 @@ def _runner(p: ManipulationParameters, task: Mapping[str, Any], grips: bool, sce
         "planner": p.planner,
         "attempts": p.attempts,
         "planning_time": p.planning_time,
+        "warm_plans": p.warm_plans,
         "velocity_scaling": p.velocity_scaling,
         "acceleration_scaling": p.acceleration_scaling,
     }
@@ -367,7 +428,9 @@ _FIGURES: Mapping[str, OwnFigure] = {
     "tip_error": OwnFigure(words="tip error", unit="mm", scale="difference"),
     "planning_seen": _time("planning as the client sees it, by feedback"),
     "execution_seen": _time("execution as the client sees it"),
-    "bring_up": _time("bring-up to the first goal"),
+    "planning_cold": _time("first plan of a fresh move_group"),
+    "planning_warm": _time("the same plan again"),
+    "bring_up": _time("bring-up to the first plan asked for"),
     "planning_accept": _time("goal received to PLANNING (before T1)"),
     "planning_state_wait": _time("for a fresh state (of T1)"),
     "planning_ik": _time("inverse kinematics (of T1)"),

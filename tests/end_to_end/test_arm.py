@@ -81,6 +81,55 @@ def test_controllers_of_a_process_of_their_own_stop_the_arm_where_its_goal_is_ca
     assert told["stopping_distance"][0] > 0
 
 
+def asking_the_manager(controller: str) -> dict[str, Any]:
+    """The graph with a client of /controller_manager in the place of the arm's."""
+    document = graph(controller=controller)
+    client = document["processes"][-1]
+    nodes = (node for process in document["processes"] for node in process["nodes"])
+    (manager,) = (node for node in nodes if node["name"] == "controller_manager")
+    said = ("statistics/names", "statistics/values", "introspection_data/full")
+    heard = [dict(of) for of in manager["publishers"] if of["topic"].removeprefix("~/") in said]
+    node = {
+        "name": "manager_client",
+        "subscriptions": [of | {"topic": of["topic"].replace("~", "/controller_manager")} for of in heard],
+        "clients": [of | {"service": of["service"].replace("~", "/controller_manager")} for of in manager["servers"]],
+        "action_clients": client["nodes"][0]["action_clients"],
+    }
+    client.update({"program": "perflab-manager-client", "options": {}, "nodes": [node]})
+    for name in ANSWERS:
+        document["figures"][name] = {"words": "what the controller manager answered"}
+    return document
+
+
+def published(folder: Path, process: str) -> dict[str, int]:
+    """How many messages the process sent, by topic."""
+    (file,) = (folder / "run").glob(f"trials/*/processes/{process}.jsonl")
+    records = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    last = [record for record in records if record["type"] == "checkpoint"][-1]
+    return {of["topic"]: of["publish_call"]["count"] for of in last["publishers"]}
+
+
+ANSWERS = {"types": 2, "components": 1, "claimed": 7, "active": 2, "off": 1, "off_again": 0, "claimed_off": 0,
+           "active_off": 1, "accepted": 0, "on": 1, "active_on": 2, "off_moving": 1, "status": ABORTED}  # fmt: skip
+MEASURED = ("periodicity", "total_time", "joint")
+
+
+@pytest.mark.parametrize("controller", ["embedded", pytest.param("split", marks=pytest.mark.long)])
+def test_the_controller_manager_says_what_there_is_and_switches_it(run: Run, tmp_path: Path, controller: str) -> None:
+    document = asking_the_manager(controller)
+    for name in MEASURED:
+        document["figures"][name] = {"words": "what it publishes"}
+    told = figures_of(run, tmp_path, document, "cyclonedds" if controller == "embedded" else "fastdds", code=1)
+    assert {name: told[name][0] for name in ANSWERS} == ANSWERS
+    assert told["outcome"] == "goal_rejected"  # by the controller that was not active
+    assert told["periodicity"][0] > 0
+    assert told["total_time"][0] > 0
+    assert told["joint"][0] == pytest.approx(-2.356, abs=0.01)  # panda_joint4 where the arm begins
+    sent = published(tmp_path, "simulator" if controller == "embedded" else "controller_manager")
+    assert sent["/controller_manager/statistics/values"] >= 200
+    assert sent["/controller_manager/statistics/full"] == 0  # nobody listens
+
+
 @pytest.mark.long
 def test_a_joint_that_leaves_the_path_is_an_outcome_with_its_reason(run: Run, tmp_path: Path) -> None:
     told = figures_of(run, tmp_path, graph(path_tolerance=0.002), "cyclonedds", code=1)

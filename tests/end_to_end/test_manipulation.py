@@ -53,7 +53,8 @@ def test_it_reaches_its_goal_under_a_condition_with_its_control_thread_scheduled
         "--thread",
         "simulator.control=FIFO:50",
     )
-    done = run("run", "manipulation:attempts=1", "--middleware", "fastdds", *options, "--trials", "1", "-o", out)
+    workload = "manipulation:attempts=1,collision=fcl"
+    done = run("run", workload, "--middleware", "fastdds", *options, "--trials", "1", "-o", out)
     assert done.returncode == 0, done.stdout + done.stderr
     (result,) = results_of(out)
     trial = result["trials_detail"][0]

@@ -39,6 +39,13 @@ def result_of(folder: Path) -> Any:
     return json.loads((folder / "summary.json").read_text())["results"][0]
 
 
+def said_by_move_group(folder: Path, figure: str) -> list[float]:
+    """All values of the one trial."""
+    (file,) = folder.glob("trials/*/processes/move_group.jsonl")
+    records = map(json.loads, file.read_text("utf-8").splitlines())
+    return [value for record in records for value in record.get("figures", {}).get(figure, ())]
+
+
 def figures_of(folder: Path) -> dict[str, float]:
     return {name: figure.get("value") for name, figure in result_of(folder)["key_figures"].items()}
 
@@ -58,6 +65,10 @@ def test_the_arm_goes_home_reaches_its_goal_and_tells_the_parts(run: Run, tmp_pa
     parts = ["state_wait", "ik", "solve", "simplify", "parameterize", "validate"]
     assert 0 < sum(figures[f"planning_{part}"] for part in parts) <= figures["planning"]
     assert figures["execution_overhead"] == pytest.approx(figures["execution"] - figures["execution_nominal"])
+    cold, warm, motions = (said_by_move_group(out, f"planning{kind}") for kind in ("_cold", "_warm", ""))
+    assert (len(cold), len(warm)) == (1, 3)
+    assert min(*cold, *warm) > 0
+    assert len(motions) == 1  # plans that nobody executes are none
 
 
 LOANED = ("--middleware", "fastdds", "--middleware-option", "data_sharing=on", "--pass-by", "loaned")
@@ -173,11 +184,3 @@ def test_a_second_writer_of_the_joints_is_named(run: Run, tmp_path: Path) -> Non
     (trial,) = result_of(out)["trials_detail"]
     assert trial["own_outcome"]["name"] == "stack_not_ready", trial
     assert "joint_state_broadcaster and /stale_broadcaster" in trial["reason"]
-
-
-def test_a_planner_that_is_none_is_refused_before_anything_is_written(run: Run, tmp_path: Path) -> None:
-    out = tmp_path / "made"
-    done = run("run", "manipulation:planner=RTTConnect", "--trials", "1", "--middleware", "cyclonedds", "--output", out)
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert "options.planner: there is no planner 'RTTConnect'; known: " in done.stderr
-    assert not out.exists()

@@ -146,6 +146,17 @@ def test_the_list_of_all_there_is_imports_nothing_that_calculates() -> None:
     assert not {"numpy", "polars", "scipy", "perflab.results.trial"} & set(done.stderr.split())
 
 
+@pytest.mark.parametrize("what", ["topologies", "experiments", "targets"])
+def test_lists_without_parameters_are_made_without_what_reads_these(what: str) -> None:
+    """So the program that describes topologies already runs while the others are being imported."""
+    script = "import sys; from perflab.cli import main; main(sys.argv[1:]); sys.stderr.write(' '.join(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", script, "list", what], cwd=SOURCE, capture_output=True, text=True, check=True
+    )
+    assert done.stdout
+    assert not {"pydantic.main", "importlib.metadata"} & set(done.stderr.split())
+
+
 def test_what_a_run_showed_is_shown_without_what_calculates(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", Made({"cpu_load": Effect(2.0)}, blocks=2).summary())
     script = "import sys; from perflab.cli import main; main(sys.argv[1:]); sys.stderr.write(' '.join(sys.modules))"

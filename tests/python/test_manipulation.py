@@ -72,9 +72,10 @@ def test_a_goal_takes_the_place_of_the_tasks_own() -> None:
 def test_every_parameter_changes_the_graph() -> None:
     others: dict[str, Any] = {
         "task": "sequence", "scene": "shelf", "goal": (0.3, 0.0, 0.6), "radius": 0.02, "orientation_tolerance": 0.2,
-        "home": "off", "motions": 2, "planner": "PRM", "attempts": 1, "replan": 0, "planning_time": 1.0,
-        "velocity_scaling": 0.1, "acceleration_scaling": 0.1, "controller": "split", "drive": "torque",
-        "path_tolerance": 0.1, "goal_tolerance": 0.1, "cancel_after": "1s", "joint_states": "reliable", "limit": "5s",
+        "home": "off", "motions": 2, "planner": "PRM", "collision": "fcl", "attempts": 1, "replan": 0,
+        "planning_time": 1.0, "warm_plans": 0, "velocity_scaling": 0.1, "acceleration_scaling": 0.1,
+        "controller": "split", "drive": "torque", "path_tolerance": 0.1, "goal_tolerance": 0.1,
+        "cancel_after": "1s", "joint_states": "reliable", "limit": "5s",
     }  # fmt: skip
     assert set(others) == set(ManipulationParameters.model_fields)
     usual = document()
@@ -91,6 +92,8 @@ def test_every_parameter_changes_the_graph() -> None:
         ({"velocity_scaling": 2}, "velocity_scaling: "),
         ({"task": "pick_and_place", "motions": 2}, "task pick_and_place can be done once in a trial; right would be 1"),
         ({"task": "pick_and_place", "home": "off"}, "home: off repeats task pick_and_place"),
+        ({"planner": "RRTConect"}, "no planner 'RRTConect'; there are AnytimePathShortening, BFMT, BITstar, "),
+        ({"collision": "bullet"}, "collision: "),
         ({"controler": "split"}, "no parameter 'controler'; did you mean controller?"),
     ],
 )
@@ -137,6 +140,17 @@ def test_an_outcome_is_the_programs_or_that_it_came_to_its_goal() -> None:
     assert judged(said="collision").outcome == "collision"
     assert judged(said="collision").reason == "why"
     assert judged(FAILED).outcome is None
+
+
+def test_planners_are_those_of_the_program_also_by_the_names_of_moveits_configurations() -> None:
+    import re
+
+    root = Path(__file__).parents[2]
+    known = re.findall(r'\{"(\w+)", make<', (root / "native/manipulation/planning/planners.cpp").read_text())
+    assert tuple(known) == manipulation.PLANNERS
+    assert ", ".join(f"`{name}`" for name in known) in (root / "docs/manipulation.md").read_text()
+    for name in ("RRTConnect", "geometric::RRTConnect", "RRTConnectkConfigDefault"):
+        assert ManipulationParameters.model_validate({"planner": name}).planner == "RRTConnect"
 
 
 def test_every_word_of_the_programs_is_declared() -> None:

@@ -3,7 +3,7 @@
 // controllers and writes. A loop that is late leaves out the cycles that it missed.
 //
 // Options: robot (a name of the catalog or a path), and those of Controllers.
-// Threads: control, and those of Controllers: joint_states, dynamic_states, arm_state.
+// Threads: control, and those of Controllers: joint_states, dynamic_states, arm_state, manager.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -63,6 +63,7 @@ class ControllerManager final : public program::Application {
     std::copy_n(controllers_.command_velocities().begin(), joints, command_.velocities.begin());
     command_.hand = controllers_.hand_command();
     link_->write(command_);
+    controllers_.written();
   }
 
   program::Context& context_;

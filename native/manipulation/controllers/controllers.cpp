@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "manipulation/controllers/messages.h"
@@ -34,6 +35,12 @@ TrajectoryController::Settings settings_of(program::Options& options, const Mode
   return settings;
 }
 
+bool gripper_of(program::Options& options, const Model& model) {
+  const bool gripper = options.flag("gripper", false);
+  if (gripper && model.hand_group().empty()) options.refuse("gripper", "the robot has no hand; right would be false");
+  return gripper;
+}
+
 template <typename Numbers>
 std::vector<double> vector_of(const Numbers& numbers) {
   return {numbers.begin(), numbers.end()};
@@ -51,6 +58,44 @@ void write_point(std::span<const double> positions, std::span<const double> velo
   write_numbers(positions, to.positions);
   write_numbers(velocities, to.velocities);
 }
+
+// Of ros2_control's names for what the hardware has: joint by joint.
+std::vector<std::string> interfaces(const std::vector<std::string>& joints, const std::vector<const char*>& kinds) {
+  std::vector<std::string> all;
+  for (const std::string& joint : joints) {
+    for (const char* const kind : kinds) all.push_back(joint + "/" + kind);
+  }
+  return all;
+}
+
+std::vector<std::string> hand_of(const Model& model) {
+  return model.hand_joint().empty() ? std::vector<std::string>{} : std::vector<std::string>{model.hand_joint()};
+}
+
+// The hand's joint has no effort.
+HardwareDescription hardware_of(const Model& model) {
+  HardwareDescription hardware{.name = model.name(), .plugin = "perflab/MujocoSystem", .command_interfaces = {}, .state_interfaces = {}};
+  const std::vector<std::string> hand = hand_of(model);
+  hardware.state_interfaces = interfaces(model.joints(), {"position", "velocity", "effort"});
+  std::ranges::copy(interfaces(hand, {"position", "velocity"}), std::back_inserter(hardware.state_interfaces));
+  hardware.command_interfaces = interfaces(model.joints(), {"position"});
+  std::ranges::copy(interfaces(hand, {"position"}), std::back_inserter(hardware.command_interfaces));
+  return hardware;
+}
+
+std::vector<ControllerDescription> controllers_of(const Model& model, const HardwareDescription& hardware, bool gripper) {
+  std::vector<ControllerDescription> all{
+      {"joint_state_broadcaster", "joint_state_broadcaster/JointStateBroadcaster", {}, hardware.state_interfaces},
+      {model.group() + "_controller", "joint_trajectory_controller/JointTrajectoryController",
+       interfaces(model.joints(), {"position"}), interfaces(model.joints(), {"position", "velocity"})}};
+  if (!gripper) return all;
+  all.push_back({model.hand_group() + "_controller", "position_controllers/GripperActionController",
+                 interfaces(hand_of(model), {"position"}), interfaces(hand_of(model), {"position", "velocity"})});
+  return all;
+}
+
+// Those that do something in the loop; the gripper's only keeps what was asked for.
+std::vector<std::string> looping(const ControllerSet& set) { return {set.all()[0].name, set.all()[1].name}; }
 
 double distance(std::span<const double> first, std::span<const double> second) noexcept {
   double sum = 0.0;
@@ -76,11 +121,18 @@ Controllers::Controllers(program::Context& context, std::shared_ptr<const Model>
       model_(std::move(model)),
       controller_(settings_of(context.options(), *model_)),
       arm_node_("/" + model_->group() + "_controller"),
+      set_(controllers_of(*model_, hardware_of(*model_), gripper_of(context.options(), *model_))),
       snapshot_(model_->joints().size()),
+      statistics_("controller_manager", model_->name(), looping(set_)),
+      states_(hardware_of(*model_).state_interfaces.size()),
+      commands_(hardware_of(*model_).command_interfaces.size()),
       control_period_(context.times("control_period")),
       control_lateness_(context.times("control_lateness")),
       control_execution_(context.times("control_execution")),
       measured_until_ns_(std::numeric_limits<Nanoseconds>::max()),
+      manager_(context, set_, hardware_of(*model_), statistics_.names(),
+               static_cast<std::uint16_t>(kNanosecondsPerSecond / kPeriod),
+               [this](std::size_t controller) { deactivated(controller); }),
       latest_(snapshot_),
       joint_states_(context.publisher<messages::sensor_msgs::msg::JointState>(kBroadcaster, "/joint_states")),
       dynamic_joint_states_(
@@ -94,16 +146,20 @@ Controllers::Controllers(program::Context& context, std::shared_ptr<const Model>
     unmeasured_.push_back(model_->named_state(name));
   }
   advertise(context);
-  const auto publish_by = [&](const char* thread, void (Controllers::*publish)(const Snapshot&)) {
-    publishers_.push_back(std::make_unique<RealtimePublisher<Snapshot>>(
-        context, thread, snapshot_, [this, publish](const Snapshot& at) { (this->*publish)(at); }));
+  const auto publish_by = [&](Place controller, const char* thread, void (Controllers::*publish)(const Snapshot&)) {
+    publishers_.push_back({controller, std::make_unique<RealtimePublisher<Snapshot>>(
+        context, thread, snapshot_, [this, publish](const Snapshot& at) { (this->*publish)(at); })});
   };
-  publish_by("joint_states", &Controllers::publish_joint_states);
-  publish_by("dynamic_states", &Controllers::publish_dynamic_joint_states);
-  publish_by("arm_state", &Controllers::publish_controller_state);
+  publish_by(kStates, "joint_states", &Controllers::publish_joint_states);
+  publish_by(kStates, "dynamic_states", &Controllers::publish_dynamic_joint_states);
+  publish_by(kArm, "arm_state", &Controllers::publish_controller_state);
 
   program::ActionServerHandlers<FollowJointTrajectory> arm;
   arm.on_goal = [this](const program::GoalId&, const FollowJointTrajectory::Goal& goal) {
+    if (!set_.active(kArm)) {
+      context_.outcome("goal_rejected", set_.all()[kArm].name + " is not active");
+      return program::GoalResponse::kReject;
+    }
     Trajectory trajectory;
     Tolerances tolerances;
     std::optional<Nanoseconds> start_ns;
@@ -123,14 +179,13 @@ Controllers::Controllers(program::Context& context, std::shared_ptr<const Model>
   context.on_goals<FollowJointTrajectory>(arm_node_, arm_node_ + "/follow_joint_trajectory", std::move(arm));
   context.timer(arm_node_, "action_monitor", kMonitorPeriod, [this](Nanoseconds) { monitor(); });
 
-  if (!context.options().flag("gripper", false)) return;
-  if (model_->hand_group().empty()) context.options().refuse("gripper", "the robot has no hand; right would be false");
+  if (set_.all().size() <= kHand) return;
   const std::string hand_node = "/" + model_->hand_group() + "_controller";
   program::ActionServerHandlers<GripperCommand> hand;
   hand.on_goal = [this](const program::GoalId&, const GripperCommand::Goal& goal) {
     const double asked = goal.command.position;
     const bool can = asked >= model_->hand_closed() - 1e-9 && asked <= model_->hand_open() + 1e-9;
-    return can ? program::GoalResponse::kAcceptAndExecute : program::GoalResponse::kReject;
+    return can && set_.active(kHand) ? program::GoalResponse::kAcceptAndExecute : program::GoalResponse::kReject;
   };
   hand.on_accepted = [this](program::Goal<GripperCommand> goal) {
     const std::scoped_lock lock(hand_mutex_);
@@ -166,22 +221,76 @@ void Controllers::advertise(program::Context&) {
 void Controllers::reset(std::span<const double> positions) { controller_.reset(positions); }
 
 void Controllers::cycle(const Measured& measured, Nanoseconds due_ns, Nanoseconds woken_ns) noexcept {
-  controller_.update(measured.time_ns, measured.positions, measured.velocities);
+  const Nanoseconds read_ns = context_.clock().now();
+  due_ns_ = due_ns;
+  woken_ns_ = woken_ns;
+  statistics_.hardware_read(woken_ns, read_ns);
+  Nanoseconds from_ns = read_ns;
+  if (const ControllerSet::Running running = set_.running(); running != running_) {
+    running_ = running;
+    from_ns = context_.clock().now();
+    statistics_.switched(from_ns - read_ns);
+  }
+
+  controller_.update(measured.time_ns, measured.positions, measured.velocities);  // an inactive one holds
+  const Nanoseconds arm_ns = context_.clock().now();
+  if (ControllerSet::bit(running_, kArm)) statistics_.controller_updated(kArm, from_ns, arm_ns);
+
   snapshot_.due_ns = due_ns;
   snapshot_.state = controller_.state();
   std::copy(measured.efforts.begin(), measured.efforts.end(), snapshot_.efforts.begin());
   snapshot_.hand = measured.hand;
   snapshot_.hand_velocity = measured.hand_velocity;
   latest_.offer(snapshot_);
-  for (const auto& publisher : publishers_) publisher->offer(snapshot_);
+  for (const StatePublisher& each : publishers_) {
+    if (ControllerSet::bit(running_, each.controller)) each.publisher->offer(snapshot_);
+  }
+  updated_ns_ = context_.clock().now();
+  if (ControllerSet::bit(running_, kStates)) statistics_.controller_updated(kStates, arm_ns, updated_ns_);
+}
 
+void Controllers::written() noexcept {
   const Nanoseconds done_ns = context_.clock().now();
-  if (last_woken_ns_ != kUnknownTime) control_period_.record(woken_ns - last_woken_ns_, woken_ns);
-  last_woken_ns_ = woken_ns;
-  control_lateness_.record(woken_ns - due_ns, woken_ns);
-  control_execution_.record(done_ns - woken_ns, woken_ns);
-  const bool measures = due_ns > measured_from_ns_ && due_ns <= measured_until_ns_.load(std::memory_order_relaxed);
-  if (measures && done_ns - due_ns >= kPeriod) overruns_.fetch_add(1, std::memory_order_relaxed);
+  statistics_.hardware_written(updated_ns_, done_ns);
+  offer_interfaces();
+
+  if (last_woken_ns_ != kUnknownTime) control_period_.record(woken_ns_ - last_woken_ns_, woken_ns_);
+  last_woken_ns_ = woken_ns_;
+  control_lateness_.record(woken_ns_ - due_ns_, woken_ns_);
+  control_execution_.record(done_ns - woken_ns_, woken_ns_);
+  const bool measures = due_ns_ > measured_from_ns_ && due_ns_ <= measured_until_ns_.load(std::memory_order_relaxed);
+  if (measures && done_ns - due_ns_ >= kPeriod) overruns_.fetch_add(1, std::memory_order_relaxed);
+}
+
+// In the order of hardware_of().
+void Controllers::offer_interfaces() noexcept {
+  const TrajectoryController::State& state = snapshot_.state;
+  double* to = states_.data();
+  for (std::size_t joint = 0; joint < state.positions.size(); ++joint) {
+    *to++ = state.positions[joint];
+    *to++ = state.velocities[joint];
+    *to++ = snapshot_.efforts[joint];
+  }
+  std::copy(state.output.begin(), state.output.end(), commands_.begin());
+  if (!model_->hand_joint().empty()) {
+    *to++ = snapshot_.hand;
+    *to++ = snapshot_.hand_velocity;
+    commands_.back() = hand_command();
+  }
+  manager_.offer(state.time_ns, due_ns_, statistics_.values(), states_, commands_);
+}
+
+// What it was doing is ended, as by ros2_control's controllers.
+void Controllers::deactivated(std::size_t controller) {
+  if (controller == kArm) {
+    const std::scoped_lock lock(goals_mutex_);
+    for (const Open& each : open_) controller_.cancel(*each.goal);
+  }
+  if (controller == kHand) {
+    const std::scoped_lock lock(hand_mutex_);
+    if (grip_) grip_->answer.abort({});
+    grip_.reset();
+  }
 }
 
 void Controllers::publish_joint_states(const Snapshot& at) {
@@ -277,6 +386,10 @@ void Controllers::accept(program::Goal<FollowJointTrajectory> goal) {
     return;
   }
   const std::scoped_lock lock(goals_mutex_);
+  if (!set_.active(kArm)) {  // since it was accepted
+    goal.abort({});
+    return;
+  }
   open_.push_back({controller_.accept(trajectory, tolerances, start_ns), std::move(goal)});
 }
 
@@ -368,11 +481,15 @@ void Controllers::monitor_hand() {
   grip_.reset();
 }
 
-void Controllers::start(const program::Start& start) noexcept { measured_from_ns_ = start.measured_from_ns; }
+void Controllers::start(const program::Start& start) {
+  measured_from_ns_ = start.measured_from_ns;
+  manager_.start();
+}
 void Controllers::end(Nanoseconds at_ns) noexcept { measured_until_ns_.store(at_ns, std::memory_order_relaxed); }
 
 void Controllers::stop() {
-  for (const auto& publisher : publishers_) publisher->stop();
+  manager_.stop();
+  for (const StatePublisher& each : publishers_) each.publisher->stop();
   {
     const std::scoped_lock lock(goals_mutex_);
     report_stops();

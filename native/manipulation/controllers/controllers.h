@@ -6,7 +6,9 @@
 //   /panda_arm_controller/controller_state                 each cycle, by node /panda_arm_controller
 //   /panda_arm_controller/follow_joint_trajectory          results and feedback by a timer of 20 Hz (action_monitor_rate)
 //   /panda_hand_controller/gripper_cmd                     likewise, if the graph has the node /panda_hand_controller
-// The robot's group gives the arm's controller its name.
+//   /controller_manager                                    services and figures of the loop (manager_node.h)
+// The robot's group gives the arm's controller its name. A controller that was deactivated publishes nothing and rejects
+// goals; the arm then holds where it is.
 //
 // Figures for each executed goal: execution_controller (from start to end in the robot's time), tracking_rms, tracking_max,
 // settling, path_length, path_ratio; for a goal that was cancelled or aborted in motion stop_latency and stopping_distance (in
@@ -22,6 +24,9 @@
 #include <vector>
 
 #include "manipulation/control/controller.h"
+#include "manipulation/control/controller_set.h"
+#include "manipulation/control/loop_statistics.h"
+#include "manipulation/controllers/manager_node.h"
 #include "manipulation/controllers/realtime_publisher.h"
 #include "manipulation/robot/robot.h"
 #include "messages/control_msgs/action/follow_joint_trajectory.h"
@@ -56,6 +61,8 @@ class Controllers {
 
   // For the control loop: the cycle was due at `due_ns` and began at `woken_ns`. Neither waits nor allocates.
   void cycle(const Measured& measured, Nanoseconds due_ns, Nanoseconds woken_ns) noexcept;
+  // Likewise, once the hardware has been given the command: the cycle is over.
+  void written() noexcept;
   // The commanded positions, and the velocities that belong to them.
   [[nodiscard]] std::span<const double> command() const noexcept { return controller_.state().output; }
   [[nodiscard]] std::span<const double> command_velocities() const noexcept { return controller_.state().desired.velocities; }
@@ -63,7 +70,7 @@ class Controllers {
   [[nodiscard]] double hand_command() const noexcept { return hand_command_.load(std::memory_order_relaxed); }
 
   // Called by the application's functions of the same names.
-  void start(const program::Start& start) noexcept;
+  void start(const program::Start& start);
   void end(Nanoseconds at_ns) noexcept;
   void stop();
 
@@ -81,6 +88,8 @@ class Controllers {
   };
 
   void advertise(program::Context& context);
+  void offer_interfaces() noexcept;
+  void deactivated(std::size_t controller);
   void publish_joint_states(const Snapshot& at);
   void publish_dynamic_joint_states(const Snapshot& at);
   void publish_controller_state(const Snapshot& at);
@@ -100,8 +109,16 @@ class Controllers {
   TrajectoryController controller_;
   std::string arm_node_;
 
+  // In the order of set_; the hand's is the third, where there is one.
+  enum Place : std::size_t { kStates, kArm, kHand };
+  ControllerSet set_;
+
   // Used by the control loop alone.
   Snapshot snapshot_;
+  LoopStatistics statistics_;
+  std::vector<double> states_, commands_;  // of the hardware's interfaces
+  ControllerSet::Running running_ = 0;
+  Nanoseconds due_ns_ = 0, woken_ns_ = 0, updated_ns_ = 0;  // of this cycle
   program::Times& control_period_;
   program::Times& control_lateness_;
   program::Times& control_execution_;
@@ -110,11 +127,16 @@ class Controllers {
   std::atomic<Nanoseconds> measured_until_ns_;
   std::atomic<std::uint64_t> overruns_{0};
 
+  ManagerNode manager_;
   Latest<Snapshot> latest_;
   program::Publisher<messages::sensor_msgs::msg::JointState> joint_states_;
   program::Publisher<messages::control_msgs::msg::DynamicJointState> dynamic_joint_states_;
   program::Publisher<messages::control_msgs::msg::JointTrajectoryControllerState> controller_state_;
-  std::vector<std::unique_ptr<RealtimePublisher<Snapshot>>> publishers_;
+  struct StatePublisher {
+    std::size_t controller;  // whose it is
+    std::unique_ptr<RealtimePublisher<Snapshot>> publisher;
+  };
+  std::vector<StatePublisher> publishers_;
 
   // For the action servers; the timer and the handlers of a node may run at the same time.
   struct Open {

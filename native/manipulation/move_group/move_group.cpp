@@ -19,6 +19,7 @@
 #include "manipulation/move_group/requests.h"
 #include "manipulation/move_group/sim_clock.h"
 #include "manipulation/move_group/state_monitor.h"
+#include "manipulation/planning/collision_checkers.h"
 #include "manipulation/planning/error_codes.h"
 #include "manipulation/planning/planner.h"
 #include "messages/control_msgs/action/follow_joint_trajectory.h"
@@ -89,6 +90,7 @@ class ActionController final : public Controller {
 struct Settings {
   std::string robot;
   std::string scene;
+  MakeChecker collision;
   std::string controller;
   bool sim_time;
   Nanoseconds state_update_ns;
@@ -104,13 +106,15 @@ Settings settings_of(program::Context& context) {
   Settings settings{};
   settings.robot = options.text("robot", "panda");
   settings.scene = options.text("scene", "table");
+  settings.collision = planning::collision_checker_named(
+      options.word("collision", planning::collision_checker_names(), planning::kDefaultCollisionChecker));
   settings.controller = options.text("controller", "/panda_arm_controller/follow_joint_trajectory");
   settings.sim_time = options.flag("sim_time", true);
   settings.state_update_ns = options.duration("state_update", 30'000'000, 1'000'000);
   settings.publish_scene_ns = options.duration("scene_interval", 250'000'000, 1'000'000);
   settings.segment_fraction = options.number("segment_fraction", planning::kSegmentFraction, 1e-6, 1.0);
   settings.seed = static_cast<std::uint64_t>(options.integer("seed", static_cast<std::int64_t>(context.seed() >> 1U), 0));
-  settings.unmeasured = options.texts("unmeasured", std::vector<std::string>{"home", "warm_up"});
+  settings.unmeasured = options.texts("unmeasured", std::vector<std::string>{"home", "warm_up", kFirstPlan});
   settings.execution.start_tolerance = options.number("start_tolerance", 0.01, 0.0);
   settings.execution.duration_scaling = options.number("duration_scaling", 1.2, 0.0);
   settings.execution.duration_margin = options.number("duration_margin", 0.5, 0.0);
@@ -123,7 +127,7 @@ class MoveGroup final : public program::Application {
       : context_(context),
         settings_(settings_of(context)),
         clock_(settings_.sim_time),
-        scene_(settings_.robot, Scene::load(settings_.scene)),
+        scene_(settings_.robot, Scene::load(settings_.scene), settings_.collision),
         model_(scene_.model()),
         monitor_(model_, clock_),
         controller_(context.action_client<FollowJointTrajectory>(kNode, settings_.controller), scene_),
@@ -287,9 +291,13 @@ class MoveGroup final : public program::Application {
     say(goal, "IDLE");
   }
 
-  [[nodiscard]] bool is_measured(const MoveGroupAction::Goal& goal) const {
+  static std::string name_of(const MoveGroupAction::Goal& goal) {
     const auto& constraints = goal.request.goal_constraints;
-    const std::string name = constraints.empty() ? std::string() : constraints.front().name.string();
+    return constraints.empty() ? std::string() : constraints.front().name.string();
+  }
+
+  [[nodiscard]] bool is_measured(const MoveGroupAction::Goal& goal) const {
+    const std::string name = name_of(goal);
     return std::find(settings_.unmeasured.begin(), settings_.unmeasured.end(), name) == settings_.unmeasured.end();
   }
 
@@ -338,7 +346,7 @@ class MoveGroup final : public program::Application {
     Ending ending;
     for (int attempt = 0; attempt < most; ++attempt) {
       if (preempted_.load()) return {"PREEMPTED", "preempted", "the goal was cancelled"};
-      const Plan planned = plan(request, scene);
+      const Plan planned = plan(request, scene, name_of(*goal) == kFirstPlan);
       ending = ending_of(planned.result, fresh);
       if (planned.result.succeeded()) {
         write(planned, result);
@@ -377,16 +385,27 @@ class MoveGroup final : public program::Application {
                        [&](const planning::Goal& goal) { return planning::satisfies(goal, state); });
   }
 
-  Plan plan(planning::Request& request, const PlanningScene& scene) {
-    request.seed = static_cast<std::uint32_t>(mixed(settings_.seed + planned_++));
+  Plan plan(planning::Request& request, const PlanningScene& scene, bool first_plan) {
+    const bool cold = !std::exchange(has_planned_, true);
+    // How often the first plan is repeated changes no other one.
+    request.seed = static_cast<std::uint32_t>(mixed(settings_.seed + (first_plan ? 0 : ++planned_)));
     request.segment_fraction = settings_.segment_fraction;
     request.cancelled = [this] { return preempted_.load(); };
     request.begin_thread = [this] { context_.enter_thread("planner"); };
+    const Nanoseconds from_ns = context_.clock().now();
     const State state = scene.snapshot();
     Plan plan;
     plan.start = request.start;
     plan.hand = state.hand();
     plan.result = planning::plan(scene.model(), request, state);
+    const Nanoseconds took_ns = context_.clock().now() - from_ns;
+    if (plan.result.succeeded()) {
+      if (cold) {
+        context_.figure("planning_cold", seconds(took_ns));
+      } else if (first_plan) {
+        context_.figure("planning_warm", seconds(took_ns));
+      }
+    }
     const auto add = [](Nanoseconds& to, Nanoseconds took) {
       if (took != kUnknownTime) to = (to == kUnknownTime ? 0 : to) + took;
     };
@@ -499,7 +518,8 @@ class MoveGroup final : public program::Application {
   std::atomic<bool> stopping_{false};
   std::atomic<bool> preempted_{false};
   std::atomic<Nanoseconds> arrived_{0};
-  std::uint64_t planned_ = 0;
+  bool has_planned_ = false;    // by the thread of the goal
+  std::uint64_t planned_ = 0;  // likewise
   std::mutex threads_mutex_;
   std::list<std::jthread> threads_;
 };

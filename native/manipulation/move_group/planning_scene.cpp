@@ -97,12 +97,13 @@ bool empty(const msg::RobotState& state) {
 
 }  // namespace
 
-PlanningScene::PlanningScene(std::string robot, Scene scene) : robot_(std::move(robot)) {
+PlanningScene::PlanningScene(std::string robot, Scene scene, MakeChecker checker)
+    : robot_(std::move(robot)), checker_(std::move(checker)) {
   parts_.scene = std::move(scene);
   rebuild(parts_);
 }
 
-PlanningScene::PlanningScene(const PlanningScene& other) : robot_(other.robot_) {
+PlanningScene::PlanningScene(const PlanningScene& other) : robot_(other.robot_), checker_(other.checker_) {
   const std::scoped_lock lock(other.mutex_);
   parts_ = other.copy();
   version_ = other.version_;
@@ -114,7 +115,7 @@ PlanningScene::Parts PlanningScene::copy() const {
 
 // A model with the objects of the scene, in the state of the one before.
 void PlanningScene::rebuild(Parts& parts) const {
-  parts.model = Model::load(robot_, parts.scene);
+  parts.model = Model::load(robot_, parts.scene, checker_);
   auto state = std::make_unique<State>(parts.model);
   if (parts.state) {
     state->set(parts.state->positions());

@@ -22,7 +22,7 @@ namespace perflab::manipulation {
 class PlanningScene {
  public:
   // Throws BadInput as Model::load() does.
-  PlanningScene(std::string robot, Scene scene);
+  PlanningScene(std::string robot, Scene scene, MakeChecker checker = mujoco_checker);
   // A scene of its own that begins as another one is now.
   PlanningScene(const PlanningScene& other);
 
@@ -59,6 +59,7 @@ class PlanningScene {
   void rebuild(Parts& parts) const;
 
   const std::string robot_;
+  const MakeChecker checker_;
   mutable std::mutex mutex_;
   Parts parts_;
   std::uint64_t version_ = 1;

@@ -16,7 +16,9 @@
 #include <variant>
 #include <vector>
 
+#include "base/error.h"
 #include "base/proc.h"
+#include "manipulation/move_group/move_group.h"
 #include "manipulation/move_group/requests.h"
 #include "manipulation/move_group/sim_clock.h"
 #include "manipulation/move_group/state_monitor.h"
@@ -117,19 +119,19 @@ std::vector<Step> steps_of(program::Options& options, const Model& model) {
   return steps;
 }
 
+template <typename Kind>
+bool any(const std::vector<Step>& steps) {
+  return std::any_of(steps.begin(), steps.end(), [](const Step& step) { return std::holds_alternative<Kind>(step); });
+}
+
 std::string planner_of(program::Options& options) {
-  std::string name = options.text("planner", planning::kDefaultPlanner);
+  const std::string name = options.text("planner", planning::kDefaultPlanner);
   try {
     static_cast<void>(planning::planner_named(name));
   } catch (const BadInput& error) {
     options.refuse("planner", error.what());
   }
   return name;
-}
-
-template <typename Kind>
-bool any(const std::vector<Step>& steps) {
-  return std::any_of(steps.begin(), steps.end(), [](const Step& step) { return std::holds_alternative<Kind>(step); });
 }
 
 // What a motion request asks for.
@@ -178,6 +180,7 @@ class MoveRunner final : public program::Application {
     home_goal_.positions = model_->named_state(options.text("home_state", "ready"));
     motions_ = options.integer("motions", 1, 1, 1'000'000);
     warm_ups_ = options.integer("warm_ups", home_ ? 0 : 2, 0, 1'000);
+    warm_plans_ = options.integer("warm_plans", 3, 0, 1'000);
     asked_ = {options.number("velocity_scaling", 0.5, 1e-3, 1.0),
               options.number("acceleration_scaling", 0.5, 1e-3, 1.0),
               static_cast<int>(options.integer("attempts", 3, 1, 1'000)),
@@ -217,8 +220,8 @@ class MoveRunner final : public program::Application {
   void run(const program::Running& running) {
     program::Clock::sleep_until(running.start().measured_from_ns);
     try {
-      wait_until_ready();
-      if (const auto started = started_ns()) context_.figure("bring_up", seconds(context_.clock().now() - *started));
+      const Nanoseconds ready_ns = wait_until_ready();
+      if (const auto started = started_ns()) context_.figure("bring_up", seconds(ready_ns - *started));
       for (std::int64_t i = 0; i < warm_ups_; ++i) all_steps(false);
       for (std::int64_t i = 0; i < motions_; ++i) {
         if (home_) go_home();
@@ -256,7 +259,7 @@ class MoveRunner final : public program::Application {
   }
 
   // perflab has matched all endpoints before the start. What remains: joint states must arrive, from one writer.
-  void wait_until_ready() {
+  Nanoseconds wait_until_ready() {
     std::unique_lock lock(mutex_);
     const bool fresh = wait(lock, ready_limit_, [&] {
       return state_ns_ != kUnknownTime && context_.clock().now() - state_ns_ < kFresh && monitor_.current().has_value();
@@ -264,16 +267,26 @@ class MoveRunner final : public program::Application {
     if (!fresh) throw Failure{"no_state", "no fresh state of the joints came within " + std::to_string(seconds(ready_limit_)) + " s"};
     check_writers();
     lock.unlock();
-    // move_group does not wait for its first /clock and /joint_states either, as in MoveIt: a plan that is not executed shows
-    // that it has received them.
+    return first_plans();
+  }
+
+  // move_group does not wait for its first /clock and /joint_states either, as in MoveIt: a plan that is not executed shows
+  // that it has received them. It is the first plan of a fresh move_group, and is repeated for what later ones take. Returns
+  // when it was asked for.
+  Nanoseconds first_plans() {
+    const auto first = std::find_if(steps_.begin(), steps_.end(), [](const Step& step) { return std::holds_alternative<Move>(step); });
+    const planning::Goal goal = first != steps_.end() ? std::get<Move>(*first).goal : planning::Goal(home_goal_);
     const Nanoseconds until = context_.clock().now() + ready_limit_;
     while (true) {
-      const std::optional<Failure> failure = failure_of(ask(home_goal_, "home", false, true));
-      if (!failure || failure->outcome != "no_state") return;
+      const Exchange exchange = ask(goal, kFirstPlan, false, true);
+      const std::optional<Failure> failure = failure_of(exchange);
+      if (!failure) {
+        for (std::int64_t i = 0; i < warm_plans_; ++i) ask(goal, kFirstPlan, false, true);
+      }
+      if (!failure || failure->outcome != "no_state") return exchange.sent_ns;
       if (context_.clock().now() > until) throw Failure{*failure};
-      lock.lock();
+      std::unique_lock lock(mutex_);
       wait(lock, kAskAgain, [] { return false; });
-      lock.unlock();
     }
   }
 
@@ -597,6 +610,7 @@ class MoveRunner final : public program::Application {
   planning::JointGoal home_goal_;
   std::int64_t motions_ = 1;
   std::int64_t warm_ups_ = 0;
+  std::int64_t warm_plans_ = 0;
   Asked asked_{};
   Nanoseconds cancel_after_ = 0;
   Nanoseconds timeout_ = 0;

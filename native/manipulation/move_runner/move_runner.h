@@ -14,6 +14,7 @@
 //   steps    instead of one goal: a list, each with a goal as above, or attach: OBJECT, detach: OBJECT, allow or forbid:
 //            [NAME, NAME] (to touch), grip: OPENING, wait: TIME
 //   home, home_state, motions, warm_ups     `home: false` with two warm-ups is the procedure of the original benchmark
+//   warm_plans       how often the first plan, which nobody executes, is repeated
 //   velocity_scaling, acceleration_scaling, attempts, planner, planning_time, workspace, replan
 //   cancel_after     cancels the motion this long after its execution began; a motion that ends cancelled is then a success
 //   timeout, ready_limit
@@ -21,7 +22,8 @@
 // Figures of each motion except those home and of the warm-up: planning_seen and execution_seen (T1 and T2 as a client sees
 // them, by the arrival of feedback and result; move_group reports its own), total (T4, from sending the goal to its result),
 // tip_error (distance from the end of the plan), success; of a cancelled motion stop_seen and stopping_distance_seen (from
-// sending the cancel until /joint_states shows a standstill); once bring_up (from the start of this process to the first goal).
+// sending the cancel until /joint_states shows a standstill); once bring_up (from the start of this process to the first goal
+// that move_group works on).
 // Times: total_times.
 //
 // An object is attached only if the hand, once told to close, stalled on something; otherwise the outcome is grasp_failed.

@@ -1,5 +1,6 @@
 #include "manipulation/planning/planners.h"
 
+#include <ompl/base/Planner.h>
 #include <ompl/geometric/planners/AnytimePathShortening.h>
 #include <ompl/geometric/planners/est/BiEST.h>
 #include <ompl/geometric/planners/est/EST.h>
@@ -39,7 +40,6 @@ namespace perflab::manipulation::planning {
 namespace {
 
 namespace og = ompl::geometric;
-using Allocator = ompl::base::PlannerAllocator;
 
 template <typename Planner>
 ompl::base::PlannerPtr make(const ompl::base::SpaceInformationPtr& space) {
@@ -47,8 +47,8 @@ ompl::base::PlannerPtr make(const ompl::base::SpaceInformationPtr& space) {
 }
 
 // Those that MoveIt registers (planning_context_manager.cpp), and two more that find optimal paths.
-const std::map<std::string, Allocator, std::less<>>& planners() {
-  static const std::map<std::string, Allocator, std::less<>> known = {
+const std::map<std::string, MakePlanner, std::less<>>& planners() {
+  static const std::map<std::string, MakePlanner, std::less<>> known = {
       {"AnytimePathShortening", make<og::AnytimePathShortening>},
       {"BFMT", make<og::BFMT>},
       {"BITstar", make<og::BITstar>},
@@ -82,7 +82,7 @@ const std::map<std::string, Allocator, std::less<>>& planners() {
 
 }  // namespace
 
-Allocator planner_named(const std::string& name) {
+MakePlanner planner_named(const std::string& name) {
   std::string_view plain = name.empty() ? std::string_view(kDefaultPlanner) : std::string_view(name);
   constexpr std::string_view kPrefix = "geometric::";
   constexpr std::string_view kSuffix = "kConfigDefault";
@@ -97,7 +97,7 @@ Allocator planner_named(const std::string& name) {
 
 std::vector<std::string> planner_names() {
   std::vector<std::string> names;
-  for (const auto& [name, allocator] : planners()) names.push_back(name);
+  for (const auto& [name, make] : planners()) names.push_back(name);
   return names;
 }
 

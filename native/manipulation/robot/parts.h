@@ -26,7 +26,8 @@ struct Model::Parts {
   std::vector<Kind> kinds;             // by body
   std::vector<bool> touches;           // by body: may touch what the hand holds
   std::vector<int> free_joint;         // by body: its place in qpos, or -1
-  std::vector<std::pair<int, int>> pairs;  // geoms that MuJoCo checks
+  std::vector<GeomPair> pairs;         // that MuJoCo checks
+  std::unique_ptr<const CollisionChecker> checker;
   std::vector<Frame> frames;
   Link base{}, flange{}, tip{};
 };

@@ -121,11 +121,12 @@ Pose pose_from(const mjtNum* position, const mjtNum* orientation) {
 Model::Model(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Model::~Model() = default;
 
-std::shared_ptr<const Model> Model::load(const std::string& robot, const std::string& scene) {
-  return load(robot, Scene::load(scene));
+std::shared_ptr<const Model> Model::load(const std::string& robot, const std::string& scene,
+                                         const MakeChecker& checker) {
+  return load(robot, Scene::load(scene), checker);
 }
 
-std::shared_ptr<const Model> Model::load(const std::string& robot, Scene scene) {
+std::shared_ptr<const Model> Model::load(const std::string& robot, Scene scene, const MakeChecker& checker) {
   auto parts = std::make_unique<Parts>();
   parts->robot = RobotDescription::load(robot);
   parts->scene = std::move(scene);
@@ -140,6 +141,7 @@ std::shared_ptr<const Model> Model::load(const std::string& robot, Scene scene) 
   parts->flange = link_of(*parts, parts->robot.flange);
   parts->tip = link_of(*parts, parts->robot.tip);
   for (const std::string& each : parts->robot.touch_links) static_cast<void>(link_of(*parts, each));
+  parts->checker = checker(*parts->model, parts->pairs);
   return std::shared_ptr<const Model>(new Model(std::move(parts)));
 }
 
@@ -215,7 +217,7 @@ State& State::operator=(State&& other) noexcept {
   std::swap(hand_, other.hand_);
   attached_.swap(other.attached_);
   allowed_.swap(other.allowed_);
-  current_ = contacts_current_ = false;
+  current_ = false;
   return *this;
 }
 
@@ -227,12 +229,12 @@ void State::set(std::span<const double> positions) {
                    std::to_string(positions.size()));
   }
   std::copy(positions.begin(), positions.end(), positions_.begin());
-  current_ = contacts_current_ = false;
+  current_ = false;
 }
 
 void State::set_hand(double opening) {
   hand_ = opening;
-  current_ = contacts_current_ = false;
+  current_ = false;
 }
 
 void State::update() {
@@ -292,57 +294,30 @@ bool State::counts(int first_geom, int second_geom) const noexcept {
   return held(first) != held(second);
 }
 
-void State::find_contacts() {
-  update();
-  if (contacts_current_) return;
-  mj_collision(model_->parts().model.get(), data_);
-  contacts_current_ = true;
+CollisionChecker::Counts State::counting() const {
+  return [this](int first_geom, int second_geom) { return counts(first_geom, second_geom); };
+}
+
+std::optional<Contact> State::named(const std::optional<Touching>& touching) const {
+  if (!touching) return std::nullopt;
+  const mjModel& model = model_->mujoco();
+  const auto name = [&](int geom) { return std::string(mj_id2name(&model, mjOBJ_BODY, model.geom_bodyid[geom])); };
+  return Contact{name(touching->first), name(touching->second), touching->distance, touching->point};
 }
 
 bool State::collides() {
-  find_contacts();
-  for (int each = 0; each < data_->ncon; ++each) {
-    const mjContact& contact = data_->contact[each];
-    if (contact.dist < 0.0 && counts(contact.geom[0], contact.geom[1])) return true;
-  }
-  return false;
+  update();
+  return model_->parts().checker->collides(*data_, counting());
 }
 
 std::optional<Contact> State::contact() {
-  find_contacts();
-  const mjContact* deepest = nullptr;
-  for (int each = 0; each < data_->ncon; ++each) {
-    const mjContact& contact = data_->contact[each];
-    if (contact.dist >= 0.0 || !counts(contact.geom[0], contact.geom[1])) continue;
-    if (deepest == nullptr || contact.dist < deepest->dist) deepest = &contact;
-  }
-  if (deepest == nullptr) return std::nullopt;
-  const mjModel& model = model_->mujoco();
-  const auto name = [&](int geom) { return std::string(mj_id2name(&model, mjOBJ_BODY, model.geom_bodyid[geom])); };
-  return Contact{name(deepest->geom[0]), name(deepest->geom[1]), deepest->dist,
-                 Eigen::Vector3d(deepest->pos[0], deepest->pos[1], deepest->pos[2])};
+  update();
+  return named(model_->parts().checker->deepest(*data_, counting()));
 }
 
 std::optional<Contact> State::nearest(double most) {
   update();
-  const Parts& parts = model_->parts();
-  const mjModel& model = *parts.model;
-  std::optional<Contact> nearest;
-  double least = most;
-  for (const auto& [first, second] : parts.pairs) {
-    if (!counts(first, second)) continue;
-    const Eigen::Map<const Eigen::Vector3d> centres[2] = {Eigen::Map<const Eigen::Vector3d>(data_->geom_xpos + 3 * first),
-                                                          Eigen::Map<const Eigen::Vector3d>(data_->geom_xpos + 3 * second)};
-    if ((centres[0] - centres[1]).norm() - model.geom_rbound[first] - model.geom_rbound[second] >= least) continue;
-    std::array<mjtNum, 6> ends{};
-    const double distance = mj_geomDistance(&model, data_, first, second, least, ends.data());
-    if (distance >= least) continue;
-    least = distance;
-    nearest = Contact{mj_id2name(&model, mjOBJ_BODY, model.geom_bodyid[first]),
-                      mj_id2name(&model, mjOBJ_BODY, model.geom_bodyid[second]), distance,
-                      Eigen::Vector3d((ends[0] + ends[3]) / 2.0, (ends[1] + ends[4]) / 2.0, (ends[2] + ends[5]) / 2.0)};
-  }
-  return nearest;
+  return named(model_->parts().checker->nearest(*data_, counting(), most));
 }
 
 int State::body(const std::string& name) const {
@@ -379,7 +354,7 @@ void State::place(const std::string& object, const Pose& pose) {
   joint[4] = turned.x();
   joint[5] = turned.y();
   joint[6] = turned.z();
-  current_ = contacts_current_ = false;
+  current_ = false;
 }
 
 Pose State::object(const std::string& object) {
@@ -396,14 +371,13 @@ void State::attach(const std::string& object, Link link, const Pose& grasp) {
   const int found = movable(object);
   std::erase_if(attached_, [&](const Attached& each) { return each.object == found; });
   attached_.push_back({found, link, grasp});
-  current_ = contacts_current_ = false;
+  current_ = false;
 }
 
 void State::detach(const std::string& object) {
   const int found = movable(object);
   update();
   std::erase_if(attached_, [&](const Attached& each) { return each.object == found; });
-  contacts_current_ = false;
 }
 
 std::vector<std::string> State::attached() const {

@@ -27,10 +27,8 @@
 #include <vector>
 
 #include "base/random.h"
+#include "manipulation/robot/collision.h"
 #include "manipulation/robot/scene.h"
-
-struct mjModel_;
-struct mjData_;
 
 namespace perflab::manipulation {
 
@@ -62,9 +60,12 @@ struct Contact {
 
 class Model {
  public:
-  // Names of the catalog or paths (catalog.h). Throws BadInput with the file and what is wrong.
-  [[nodiscard]] static std::shared_ptr<const Model> load(const std::string& robot, const std::string& scene);
-  [[nodiscard]] static std::shared_ptr<const Model> load(const std::string& robot, Scene scene);
+  // Names of the catalog or paths (catalog.h), and what its states look for collisions with. Throws BadInput with the file and
+  // what is wrong.
+  [[nodiscard]] static std::shared_ptr<const Model> load(const std::string& robot, const std::string& scene,
+                                                         const MakeChecker& checker = mujoco_checker);
+  [[nodiscard]] static std::shared_ptr<const Model> load(const std::string& robot, Scene scene,
+                                                         const MakeChecker& checker = mujoco_checker);
   ~Model();
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
@@ -172,7 +173,8 @@ class State {
     Pose grasp;
   };
   void update();
-  void find_contacts();
+  [[nodiscard]] CollisionChecker::Counts counting() const;
+  [[nodiscard]] std::optional<Contact> named(const std::optional<Touching>& touching) const;
   [[nodiscard]] bool counts(int first_geom, int second_geom) const noexcept;
   int movable(const std::string& object) const;
   int body(const std::string& name) const;
@@ -185,7 +187,6 @@ class State {
   std::vector<Attached> attached_;
   std::vector<std::pair<int, int>> allowed_;  // bodies, the smaller first
   bool current_ = false;                      // poses are those of the positions
-  bool contacts_current_ = false;
 };
 
 // Inverse kinematics by damped least squares (Buss and Kim 2005, with a damping that depends on the error), within the limits.

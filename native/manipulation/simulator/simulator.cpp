@@ -95,12 +95,14 @@ void Simulator::step(Nanoseconds due_ns, Nanoseconds woken_ns) noexcept {
 }
 
 void Simulator::control(Nanoseconds due_ns, Nanoseconds woken_ns) noexcept {
-  if (steps_ % kStepsPerCycle == 0) {
+  const bool cycle = steps_ % kStepsPerCycle == 0;
+  if (cycle) {
     controllers_->cycle({world_.now_ns(), world_.positions(), world_.velocities(), world_.efforts(), world_.hand(),
                          world_.hand_velocity()},
                         due_ns, woken_ns);
   }
   drives_.update(controllers_->command(), controllers_->command_velocities(), world_);
+  if (cycle) controllers_->written();
 }
 
 void Simulator::exchange() noexcept {

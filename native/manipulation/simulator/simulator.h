@@ -5,7 +5,7 @@
 // Options: robot (a name of the catalog or a path), scene (likewise), state (a named state in which the arm begins), drive
 // (velocity: gz's servo; torque), controller (embedded, split), and with an embedded one those of Controllers.
 // Threads: clock, and physics (split) or control (embedded: physics and controllers) with those of Controllers:
-// joint_states, dynamic_states, arm_state.
+// joint_states, dynamic_states, arm_state, manager.
 // Topics: /world/clock (rosgraph_msgs/Clock, by node /simulator), one message a step, for the clock bridge.
 // Figures: real_time_factor, late_steps. Times: step_execution. Outcome: collision.
 #pragma once

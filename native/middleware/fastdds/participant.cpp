@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
@@ -24,15 +25,16 @@ namespace {
 
 constexpr const char* kThreadName = "fdds";
 constexpr std::size_t kPrefix = rtps::GuidPrefix_t::size;
+// How long one that leaves waits for others of its process, which need a few milliseconds; longer if a message was lost.
+constexpr auto kFarewell = std::chrono::seconds(5);
 
 // Participants of this plug-in in this process: what is global to the library ends with the last.
 struct Process {
   std::mutex mutex;
-  std::size_t participants = 0;
+  std::vector<Participant*> participants;
   bool intraprocess = true;
   // What the library would do by itself, seen before any configuration was read.
   std::optional<dds::DomainParticipantQos> defaults;
-  std::map<std::uint32_t, std::size_t> of_domain;  // participants
 };
 
 Process& process() {
@@ -204,7 +206,7 @@ Participant::Participant(const perflab_host& host, Settings settings)
     : host_(host), settings_(std::move(settings)), filters_(std::make_unique<FilterFactory>()) {
   Process& all = process();
   const std::lock_guard lock(all.mutex);
-  if (all.participants == 0) {
+  if (all.participants.empty()) {
     capture_log();
     all.intraprocess = settings_.intraprocess;
   } else if (all.intraprocess != settings_.intraprocess) {
@@ -214,7 +216,8 @@ Participant::Participant(const perflab_host& host, Settings settings)
   }
 #if PERFLAB_FASTDDS_IGNORES_LOCAL && !PERFLAB_FASTDDS_3
   // Its property concerns one participant only, and others cannot be ignored when they are found.
-  if (settings_.ignore_local_endpoints && all.of_domain[settings_.domain] > 0) {
+  if (settings_.ignore_local_endpoints &&
+      std::ranges::any_of(all.participants, [&](const Participant* one) { return one->settings_.domain == settings_.domain; })) {
     throw Unsupported(
         "fastdds: this version cannot keep several participants of one process apart; right would "
         "be one participant, or no intra-process delivery");
@@ -227,7 +230,7 @@ Participant::Participant(const perflab_host& host, Settings settings)
   auto* const factory = dds::DomainParticipantFactory::get_instance();
   factory->load_profiles();  // none: the environment is hidden
   if (!all.defaults) all.defaults = default_qos();
-  if (all.participants == 0) set_intraprocess(settings_.intraprocess);
+  if (all.participants.empty()) set_intraprocess(settings_.intraprocess);
   const dds::DomainParticipantQos qos = make_qos();
   intraprocess_ = intraprocess();
   participant_ = factory->create_participant(settings_.domain, qos, this, dds::StatusMask::none());
@@ -235,8 +238,6 @@ Participant::Participant(const perflab_host& host, Settings settings)
     // With a configuration of the user's it is the configuration that is wrong.
     fail("cannot create a participant", settings_.profiles.empty() ? PERFLAB_FAILED : PERFLAB_BAD_OPTION);
   }
-  ++all.participants;
-  ++all.of_domain[settings_.domain];
   identity_ = fastdds::identity(participant_->guid());
   publisher_ = participant_->create_publisher(dds::PUBLISHER_QOS_DEFAULT);
   subscriber_ = participant_->create_subscriber(dds::SUBSCRIBER_QOS_DEFAULT);
@@ -246,10 +247,10 @@ Participant::Participant(const perflab_host& host, Settings settings)
   const bool can_filter = knows(kHostFilter, *filters_) && (!filters_local() || knows(kNotOwn, not_own_factory()));
   if (publisher_ == nullptr || subscriber_ == nullptr || !can_filter) {
     close();
-    --all.of_domain[settings_.domain];
-    if (--all.participants == 0) stop_log();
+    if (all.participants.empty()) stop_log();
     fail("cannot create a publisher or subscriber");
   }
+  all.participants.push_back(this);
   const std::set<std::string> locks = held_locks();
   std::set_difference(locks.begin(), locks.end(), locks_before.begin(), locks_before.end(),
                       std::inserter(locks_, locks_.end()));
@@ -258,9 +259,9 @@ Participant::Participant(const perflab_host& host, Settings settings)
 Participant::~Participant() {
   Process& all = process();
   const std::lock_guard lock(all.mutex);
+  std::erase(all.participants, this);
   close();
-  --all.of_domain[settings_.domain];
-  if (--all.participants == 0) stop_log();
+  if (all.participants.empty()) stop_log();
 }
 
 void Participant::close() noexcept {
@@ -268,6 +269,22 @@ void Participant::close() noexcept {
   if (publisher_ != nullptr) participant_->delete_publisher(publisher_);
   participant_->unregister_content_filter_factory(kHostFilter);
   if (filters_local()) participant_->unregister_content_filter_factory(kNotOwn);
+  // The last message of a participant says that it leaves. What the library deletes next, others of this process call by
+  // plain pointers until they have read that message (before 2.14.4 and 3.1.1), which goes first to those that it knows.
+  std::vector<Participant*> others;
+  if (intraprocess_) {
+    std::ranges::copy_if(process().participants, std::back_inserter(others),
+                         [&](const Participant* one) { return one->settings_.domain == settings_.domain; });
+  }
+  const auto until = std::chrono::steady_clock::now() + kFarewell;
+  for (Participant* const other : others) {
+    if (other->knows(*this)) wait_until_known(*other, true, until);
+  }
+  const AfterDiscovery said([&] {
+    for (Participant* const other : others) {
+      if (knows(*other)) other->wait_until_known(*this, false, until);
+    }
+  });
   dds::DomainParticipantFactory::get_instance()->delete_participant(participant_);
 }
 
@@ -621,12 +638,27 @@ void Participant::report(perflab_event_kind kind, const perflab_identity& peer, 
 }
 
 void Participant::report_participant(ParticipantStatus status, const rtps::GUID_t& guid) {
-  if (status == ParticipantStatus::DISCOVERED_PARTICIPANT) {
-    report(PERFLAB_PARTICIPANT_FOUND, fastdds::identity(guid));
-  } else if (status == ParticipantStatus::REMOVED_PARTICIPANT ||
-             status == ParticipantStatus::DROPPED_PARTICIPANT) {
-    report(PERFLAB_PARTICIPANT_LOST, fastdds::identity(guid));
+  const bool found = status == ParticipantStatus::DISCOVERED_PARTICIPANT;
+  const bool lost = status == ParticipantStatus::REMOVED_PARTICIPANT || status == ParticipantStatus::DROPPED_PARTICIPANT;
+  if (!found && !lost) return;
+  const perflab_identity peer = fastdds::identity(guid);
+  report(found ? PERFLAB_PARTICIPANT_FOUND : PERFLAB_PARTICIPANT_LOST, peer);
+  {
+    const std::lock_guard lock(found_mutex_);
+    if (found) peers_.insert(peer);
+    if (lost) peers_.erase(peer);
   }
+  peers_changed_.notify_all();
+}
+
+bool Participant::knows(const Participant& peer) {
+  const std::lock_guard lock(found_mutex_);
+  return peers_.contains(peer.identity_);
+}
+
+void Participant::wait_until_known(const Participant& peer, bool known, std::chrono::steady_clock::time_point until) {
+  std::unique_lock lock(found_mutex_);
+  peers_changed_.wait_until(lock, until, [&] { return peers_.contains(peer.identity_) == known; });
 }
 
 void Participant::note_found(const perflab_identity& endpoint, Found found) {

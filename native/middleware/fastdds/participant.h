@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -174,12 +176,14 @@ class Participant : private dds::DomainParticipantListener {
   void secure(dds::DomainParticipantQos& qos) const;
   void apply_profiles(dds::DomainParticipantQos& qos);
   void count_transports(dds::DomainParticipantQos& qos);
-  void close() noexcept;
+  void close() noexcept;  // under the mutex of the process's participants
   void drop_topic(const std::string& name) noexcept;  // by one of its users; under mutex_
   MessageType* use_type(const std::string& name, const TypeTraits& traits);
   void report(perflab_event_kind kind, const perflab_identity& peer, const char* topic = nullptr,
               const char* type = nullptr);
   void report_participant(ParticipantStatus status, const rtps::GUID_t& guid);
+  bool knows(const Participant& peer);
+  void wait_until_known(const Participant& peer, bool known, std::chrono::steady_clock::time_point until);
   void report_reader(ReaderStatus status, const rtps::GUID_t& guid, Found found);
   void report_writer(WriterStatus status, const rtps::GUID_t& guid, Found found, const Duration& lifespan);
   void note_found(const perflab_identity& endpoint, Found found);
@@ -224,6 +228,8 @@ class Participant : private dds::DomainParticipantListener {
   std::vector<RemoteEndpoint> remote_;  // of other processes; with filters_local()
   std::mutex found_mutex_;              // taken under locks of the library
   std::map<perflab_identity, Found, IdentityLess> found_;
+  std::set<perflab_identity, IdentityLess> peers_;  // participants that are there
+  std::condition_variable peers_changed_;
   std::mutex mutex_;  // what follows
   std::vector<std::shared_ptr<Record>> records_;
   std::map<std::string, KnownTopic> topics_;

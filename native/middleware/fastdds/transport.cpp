@@ -17,6 +17,7 @@ using rtps::LocatorsIterator;
 using rtps::SenderResource;
 
 thread_local LastFragment last_fragment_of_thread;
+thread_local const std::function<void()>* after_discovery = nullptr;
 
 // ---- what is in a datagram (RTPS 2.3, 8.3 and 9.4) ----
 
@@ -125,6 +126,7 @@ class Sender final : public SenderResource {
       if (!sent) traffic.failed_sends.fetch_add(1, std::memory_order_relaxed);
       for (std::uint32_t i = 0; sent && i < tap.user; ++i) traffic.sent.count(true, size);
       for (std::uint32_t i = 0; sent && i < tap.other; ++i) traffic.sent.count(false, size);
+      if (tap.other != 0 && after_discovery != nullptr) (*after_discovery)();
       return sent;
     };
   }
@@ -280,6 +282,9 @@ struct Counting final : Descriptor {
 }  // namespace
 
 const LastFragment& last_fragment() noexcept { return last_fragment_of_thread; }
+
+AfterDiscovery::AfterDiscovery(std::function<void()> then) : then_(std::move(then)) { after_discovery = &then_; }
+AfterDiscovery::~AfterDiscovery() { after_discovery = nullptr; }
 
 std::shared_ptr<network::UDPv4TransportDescriptor> counting_udp(
     const network::UDPv4TransportDescriptor& settings, Traffic& traffic, const perflab_host& host) {

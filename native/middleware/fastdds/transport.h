@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "middleware/fastdds/fast.h"
@@ -54,6 +55,18 @@ struct LastFragment {
   std::int64_t received_ns = 0;  // host clock
 };
 const LastFragment& last_fragment() noexcept;
+
+// While it lives, `then` is called by this thread whenever a counting transport has sent a message of discovery for it.
+class AfterDiscovery {
+ public:
+  explicit AfterDiscovery(std::function<void()> then);
+  ~AfterDiscovery();
+  AfterDiscovery(const AfterDiscovery&) = delete;
+  AfterDiscovery& operator=(const AfterDiscovery&) = delete;
+
+ private:
+  const std::function<void()> then_;
+};
 
 // `host` lends the clock; it and `traffic` must outlive the participant.
 std::shared_ptr<network::UDPv4TransportDescriptor> counting_udp(

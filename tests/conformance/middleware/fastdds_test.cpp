@@ -198,6 +198,34 @@ TEST_F(FastDds, IntraprocessIsOneSettingOfTheProcess) {
   EXPECT_NE(taken[0].reception_ns, PERFLAB_TIME_UNKNOWN) << "it came through a transport";
 }
 
+// Otherwise the library calls what was deleted with it.
+TEST_F(FastDds, OneThatLeavesWaitsUntilTheOthersOfItsProcessKnow) {
+  struct Slow {
+    std::atomic<int> found{0}, lost{0};
+    static void on_event(void* context, const perflab_event* event) {
+      auto& self = *static_cast<Slow*>(context);
+      if (event->kind == PERFLAB_PARTICIPANT_FOUND) ++self.found;
+      if (event->kind != PERFLAB_PARTICIPANT_LOST) return;
+      std::this_thread::sleep_for(100ms);
+      ++self.lost;
+    }
+  };
+  for (const char* const transport : {"udp+shm", "udp", "shm"}) {
+    SCOPED_TRACE(transport);
+    Slow slow;
+    ParticipantSettings given = settings();
+    given.options.emplace_back("transport", transport);
+    perflab_host host = discovery_.host();
+    host.on_event = &Slow::on_event;
+    host.context = &slow;
+    const Participant stays = plugin_.open(host, given);
+    open_with(given);
+    ASSERT_TRUE(eventually([&] { return slow.found == 1; }));
+    close_participant();
+    EXPECT_EQ(slow.lost, 1);
+  }
+}
+
 TEST_F(FastDds, TransportThatIsUsedIsTheOneThatIsCounted) {
   exchange({{"transport", "udp"}});
   auto json = described();

@@ -328,10 +328,11 @@ def test_without_scheduler_events_nothing_is_known(double: Path) -> None:
         assert trace.holds(series(0, dtype=pl.Int32), series(0), series(1)).height == 0
 
 
-def test_without_scheduler_events_numpy_is_not_imported(double: Path) -> None:
+@pytest.mark.parametrize("trace", ["small", "silent"])
+def test_stretches_are_asked_for_without_numpy(double: Path, trace: str) -> None:
     script = (
         "import sys, polars as pl; from pathlib import Path; from perflab.trace import open_trace\n"
-        "trace = open_trace([Path('silent')]); one = pl.Series([0]); trace.split(one, one, one)\n"
+        f"trace = open_trace([Path('{trace}')]); one = pl.Series([0]); trace.split(one, one, one)\n"
         "sys.exit('numpy' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", script], cwd=SOURCE, check=True)
