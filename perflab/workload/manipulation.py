@@ -405,6 +405,9 @@ def _runner(p: ManipulationParameters, task: Mapping[str, Any], grips: bool, sce
 def judge(ended: Ended) -> Judgement:
     """As the graph declares it; a successful trial for which no program reports an outcome came to its goal."""
     found = ended.passed_on()
+    if (share := found.figures.get("success")) is not None:
+        # Six sixths of 100 % are 100 %, and a criterion may ask for them.
+        found = replace(found, figures={**found.figures, "success": round(share, 6)})
     succeeded = found.outcome is None and ended.trial.outcome == SUCCESS
     return replace(found, outcome=SUCCEEDED) if succeeded else found
 

@@ -129,10 +129,16 @@ def test_figures_are_in_plain_units_of_several_motions_the_median_and_counts_are
         ({"task": "sequence", "motions": 3}, 25.0),
         ({"task": "sequence", "goal": (0.4, 0.0, 0.5), "motions": 10}, 30.0),
         ({"task": "pick_and_place"}, 50.0),
+        ({"motions": 9}, 33.333333),
     ],
 )
 def test_success_is_the_share_of_all_motions_that_a_trial_was_to_make(given: dict[str, Any], share: float) -> None:
     assert judged(given=given, success=(1.0, 1.0, 0.0, 1.0)).figures == {"success": share}
+
+
+def test_a_trial_whose_motions_all_succeed_has_a_hundred_percent() -> None:
+    for motions in range(1, 200):
+        assert judged(given={"motions": motions}, success=(1.0,) * motions).figures == {"success": 100.0}
 
 
 def test_an_outcome_is_the_programs_or_that_it_came_to_its_goal() -> None:
