@@ -32,6 +32,13 @@ def results_of(folder: Path) -> Any:
     return json.loads((folder / "summary.json").read_text())["results"]
 
 
+def told(folder: Path, figure: str) -> list[float]:
+    """Each value that a program told of a figure, in its own unit."""
+    lines = [line for file in folder.glob("trials/*/processes/*.jsonl") for line in file.read_text().splitlines()]
+    records = [record for record in map(json.loads, lines) if record["type"] == "program"]
+    return [value for record in records for value in record.get("figures", {}).get(figure, ())]
+
+
 def value(result: Any, figure: str) -> float:
     return float(result["key_figures"][figure]["value"])
 
@@ -69,7 +76,8 @@ def test_it_goes_home_and_to_its_goal_twenty_times(run: Run, tmp_path: Path, mid
     assert done.returncode == 0, done.stdout + done.stderr
     (result,) = results_of(out)
     assert value(result, "success") == 100
-    assert value(result, "tip_error") < 1.0
+    assert len(tips := told(out, "tip_error")) == 20
+    assert max(tips) < 1e-3  # m, of each motion
     assert result["key_figures"]["total_times"]["of_ns"]["count"] == 20
 
 

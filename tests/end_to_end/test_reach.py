@@ -13,7 +13,7 @@ from perflab.design.variant import EXECUTORS, OF_ROS
 from perflab.workload import manipulation
 from tests.marks import long_but
 
-from .conftest import NATIVE, Run
+from .conftest import NATIVE, SOURCE, Run
 
 pytestmark = pytest.mark.alone
 
@@ -118,6 +118,20 @@ def test_the_hand_takes_the_workpiece_into_the_bin(run: Run, tmp_path: Path) -> 
 
 
 @pytest.mark.long
+def test_a_hand_that_closes_on_nothing_is_an_outcome(run: Run, tmp_path: Path) -> None:
+    scene = json.loads((SOURCE / "catalog" / "scenes" / "pick_and_place.json").read_text())
+    (workpiece,) = (each for each in scene["objects"] if each["name"] == "workpiece")
+    workpiece["position"][1] += 0.25
+    (tmp_path / "elsewhere.json").write_text(json.dumps(scene))
+    workload = f"manipulation:task=pick_and_place,scene={tmp_path / 'elsewhere.json'}"
+    out = tmp_path / "made"
+    done = run("run", workload, "--trials", "1", "--middleware", "cyclonedds", "--output", out)
+    assert done.returncode == 1, done.stdout + done.stderr
+    (trial,) = result_of(out)["trials_detail"]
+    assert trial["own_outcome"]["name"] == "grasp_failed", trial
+
+
+@pytest.mark.long
 def test_without_home_motions_are_those_within_the_goals_tolerance(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "made"
     done = run("run", reach(tmp_path, home=False, motions=3), "--middleware", "cyclonedds", "--output", out)
@@ -133,15 +147,15 @@ def test_a_motion_that_is_cancelled_ends_with_a_standstill(run: Run, tmp_path: P
     assert done.returncode == 0, done.stdout + done.stderr
     figures = figures_of(out)
     assert figures["success"] == 100
-    assert figures["stop_latency"] > 0
-    assert figures["stopping_distance"] >= 0
+    for figure in ("stop_latency", "stopping_distance", "stop_seen", "stopping_distance_seen"):
+        assert figures[figure] > 0, figure
 
 
 @pytest.mark.parametrize(
     ("move_group", "runner", "outcome"),
     [
         ({}, {"goal": [0.0, 0.0, 1.5], "workspace": 2.0}, "planning_failed"),
-        pytest.param({}, {"goal": [0.65, 0.0, 0.18]}, "collision", marks=pytest.mark.long),
+        pytest.param({}, {"goal": [0.65, 0.0, 0.18]}, "would_collide", marks=pytest.mark.long),
         pytest.param({"duration_scaling": 0.0}, {}, "execution_timeout", marks=pytest.mark.long),
         pytest.param({}, {"planner": "RRTstar", "planning_time": 0.001}, "planning_timeout", marks=pytest.mark.long),
     ],
@@ -154,3 +168,19 @@ def test_what_fails_is_an_outcome_with_moveits_code(
     assert done.returncode == 1, done.stdout + done.stderr
     (trial,) = result_of(out)["trials_detail"]
     assert outcome in json.dumps(trial), trial
+
+
+@pytest.mark.long
+def test_a_second_writer_of_the_joints_is_named(run: Run, tmp_path: Path) -> None:
+    """What a stale controller of another stack does: positions of two arms, one after the other."""
+    path = reach(tmp_path)
+    graph = json.loads(path.read_text())
+    second = {"topic": "/joint_states", "type": "sensor_msgs/msg/JointState", "size": 1, "period": "5ms"}
+    graph["processes"].insert(0, {"name": "stale", "nodes": [{"name": "stale_broadcaster", "publishers": [second]}]})
+    path.write_text(json.dumps(graph))
+    out = tmp_path / "made"
+    done = run("run", path, "--trials", "1", "--middleware", "cyclonedds", "--output", out)
+    assert done.returncode == 1, done.stdout + done.stderr
+    (trial,) = result_of(out)["trials_detail"]
+    assert trial["own_outcome"]["name"] == "stack_not_ready", trial
+    assert "joint_state_broadcaster and /stale_broadcaster" in trial["reason"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,9 +25,11 @@ def process(graph: dict[str, Any], name: str) -> dict[str, Any]:
     return found  # type: ignore[no-any-return]
 
 
-def judged(outcome: Any = SUCCESS, said: str | None = None, **figures: tuple[float, ...]) -> Judgement:
+def judged(
+    outcome: Any = SUCCESS, said: str | None = None, given: Any = MappingProxyType({}), **figures: tuple[float, ...]
+) -> Judgement:
     """What the kind makes of a trial in which programs said this, by what its graph declares."""
-    declared = document()
+    declared = document(**given)
     outcomes = {name: {"of": "failed"} | written for name, written in declared["outcomes"].items()}
     graph = Graph({"name": "g", "processes": [], "own_figures": declared["figures"], "own_outcomes": outcomes})
     trial: Any = SimpleNamespace(outcome=outcome)
@@ -70,10 +72,10 @@ def test_a_goal_takes_the_place_of_the_tasks_own() -> None:
 def test_every_parameter_changes_the_graph() -> None:
     others: dict[str, Any] = {
         "task": "sequence", "scene": "shelf", "goal": (0.3, 0.0, 0.6), "radius": 0.02, "orientation_tolerance": 0.2,
-        "home": "off", "motions": 2, "planner": "PRM", "collision": "fcl",
-        "attempts": 1, "planning_time": 1.0, "warm_plans": 0, "velocity_scaling": 0.1,
-        "acceleration_scaling": 0.1, "controller": "split", "drive": "torque", "path_tolerance": 0.1,
-        "goal_tolerance": 0.1, "cancel_after": "1s", "joint_states": "reliable", "limit": "5s",
+        "home": "off", "motions": 2, "planner": "PRM", "collision": "fcl", "attempts": 1, "replan": 0,
+        "planning_time": 1.0, "warm_plans": 0, "velocity_scaling": 0.1, "acceleration_scaling": 0.1,
+        "controller": "split", "drive": "torque", "path_tolerance": 0.1, "goal_tolerance": 0.1,
+        "cancel_after": "1s", "joint_states": "reliable", "limit": "5s",
     }  # fmt: skip
     assert set(others) == set(ManipulationParameters.model_fields)
     usual = document()
@@ -88,6 +90,8 @@ def test_every_parameter_changes_the_graph() -> None:
         ({"goal": "0.4,0.2"}, "goal: '0.4,0.2' is not three numbers x,y,z"),
         ({"goal": "0.4,0.2,high"}, "goal: '0.4,0.2,high' is not three numbers x,y,z"),
         ({"velocity_scaling": 2}, "velocity_scaling: "),
+        ({"task": "pick_and_place", "motions": 2}, "task pick_and_place can be done once in a trial; right would be 1"),
+        ({"task": "pick_and_place", "home": "off"}, "home: off repeats task pick_and_place"),
         ({"planner": "RRTConect"}, "no planner 'RRTConect'; there are AnytimePathShortening, BFMT, BITstar, "),
         ({"collision": "bullet"}, "collision: "),
         ({"controler": "split"}, "no parameter 'controler'; did you mean controller?"),
@@ -113,8 +117,28 @@ def test_a_task_that_is_none_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_figures_are_in_plain_units_of_several_motions_the_median_and_counts_are_sums() -> None:
-    figures = judged(planning=(0.01, 0.03, 0.02), tip_error=(0.0005,), overruns=(2.0, 3.0), success=(1.0, 0.0)).figures
-    assert figures == {"planning": 2e7, "tip_error": 0.5, "overruns": 5.0, "success": 50.0}
+    figures = judged(planning=(0.01, 0.03, 0.02), tip_error=(0.0005,), overruns=(2.0, 3.0)).figures
+    assert figures == {"planning": 2e7, "tip_error": 0.5, "overruns": 5.0}
+
+
+@pytest.mark.parametrize(
+    ("given", "share"),
+    [
+        ({"motions": 10}, 30.0),
+        ({"task": "sequence"}, 75.0),
+        ({"task": "sequence", "motions": 3}, 25.0),
+        ({"task": "sequence", "goal": (0.4, 0.0, 0.5), "motions": 10}, 30.0),
+        ({"task": "pick_and_place"}, 50.0),
+        ({"motions": 9}, 33.333333),
+    ],
+)
+def test_success_is_the_share_of_all_motions_that_a_trial_was_to_make(given: dict[str, Any], share: float) -> None:
+    assert judged(given=given, success=(1.0, 1.0, 0.0, 1.0)).figures == {"success": share}
+
+
+def test_a_trial_whose_motions_all_succeed_has_a_hundred_percent() -> None:
+    for motions in range(1, 200):
+        assert judged(given={"motions": motions}, success=(1.0,) * motions).figures == {"success": 100.0}
 
 
 def test_an_outcome_is_the_programs_or_that_it_came_to_its_goal() -> None:

@@ -204,6 +204,7 @@ KERNEL = "[kernel.kallsyms]"
         (None, "/opt/ros/jazzy/lib/librmw_fastrtps_cpp.so", "rmw"),
         (None, "/opt/ros/jazzy/lib/libstd_msgs__rosidl_typesupport_fastrtps_cpp.so", "rmw"),
         ("perflab::measure::Histogram::record", "/opt/perflab/perflab-node", "perflab"),
+        ("perflab::program::Host::figure", "/opt/perflab/perflab-simulator", "perflab"),
         ("main", "/opt/perflab/perflab-node", "perflab"),
         ("perflab::runtime::TimerQueue::run_due", "/opt/perflab/perflab-node", "perflab_runtime"),
         ("perflab::realtime::spend_cpu_time", "/opt/perflab/perflab-node", "application"),

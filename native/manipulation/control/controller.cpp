@@ -45,6 +45,7 @@ TrajectoryGoal::TrajectoryGoal(Spline spline, Tolerances tolerances, std::option
   from_.resize(spline_.joints());
   stop_.from.resize(spline_.joints());
   stop_.until.resize(spline_.joints());
+  stop_.farthest.resize(spline_.joints());
 }
 
 std::string TrajectoryGoal::reason(std::span<const std::string> joints) const {
@@ -253,6 +254,8 @@ void TrajectoryController::follow(Nanoseconds now_ns) noexcept {
 void TrajectoryController::begin_to_stop(Nanoseconds now_ns, OnCancel how) noexcept {
   stopping_->stop_.from_ns = now_ns;
   copy(state_.positions, stopping_->stop_.from);
+  copy(state_.positions, stopping_->stop_.farthest);
+  swung_ = 0.0;
   copy(state_.positions, hold_);
   mode_ = Mode::kHold;
   if (how == OnCancel::kHold) return;
@@ -283,7 +286,13 @@ void TrajectoryController::decelerate(Nanoseconds now_ns) noexcept {
 }
 
 void TrajectoryController::watch_the_stop(Nanoseconds now_ns) noexcept {
-  if (stopping_ == nullptr || mode_ == Mode::kDecelerate) return;
+  if (stopping_ == nullptr) return;
+  TrajectoryGoal::Stop& stop = stopping_->stop_;
+  if (const double swung = distance_between(state_.positions, stop.from); swung > swung_) {
+    swung_ = swung;
+    copy(state_.positions, stop.farthest);
+  }
+  if (mode_ == Mode::kDecelerate) return;
   const double standstill = settings_.stopped_velocity_tolerance;
   for (const double velocity : state_.velocities) {
     if (std::abs(velocity) > standstill) return;

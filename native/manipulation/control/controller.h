@@ -84,6 +84,7 @@ class TrajectoryGoal {
     Nanoseconds from_ns = kUnknownTime;    // the cycle in which the controller began to stop
     Nanoseconds until_ns = kUnknownTime;   // all joints below the velocity of standstill
     std::vector<double> from, until;       // positions then
+    std::vector<double> farthest;          // between both, the positions farthest from `from`: a held arm swings back
   };
   [[nodiscard]] const Stop& stop() const noexcept { return stop_; }
 
@@ -188,6 +189,7 @@ class TrajectoryController {
   Mode mode_ = Mode::kHold;
   TrajectoryGoal* active_ = nullptr;
   TrajectoryGoal* stopping_ = nullptr;  // the goal whose stop is measured
+  double swung_ = 0.0;                  // rad: from its stop().from to stop().farthest
   bool first_sample_ = false;
   JointState start_;
   std::vector<double> hold_, before_, output_before_, slowing_from_, slowing_velocity_;

@@ -462,7 +462,7 @@ void Controllers::report_stops() {
     State state(model_);
     state.set(goal->stop().from);
     const Eigen::Vector3d from = state.pose(model_->tip()).translation();
-    state.set(goal->stop().until);
+    state.set(goal->stop().farthest);
     context_.figure("stop_latency", seconds(goal->stop().until_ns - goal->stop().from_ns));
     context_.figure("stopping_distance", (state.pose(model_->tip()).translation() - from).norm());
   }

@@ -11,7 +11,8 @@
 // goals; the arm then holds where it is.
 //
 // Figures for each executed goal: execution_controller (from start to end in the robot's time), tracking_rms, tracking_max,
-// settling, path_length, path_ratio; for a goal that was cancelled or aborted in motion stop_latency and stopping_distance.
+// settling, path_length, path_ratio; for a goal that was cancelled or aborted in motion stop_latency and stopping_distance (in
+// the robot's time, from the cycle in which it began to stop).
 #pragma once
 
 #include <atomic>

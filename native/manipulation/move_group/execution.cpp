@@ -86,7 +86,7 @@ Ending Execution::run(const planning::Trajectory& trajectory, const Watch& watch
       early = Ending{"PREEMPTED", "preempted", "the motion was cancelled"};
     } else if (watch.blocked && started_.load() > 0) {
       if (const auto wrong = watch.blocked(seconds(clock_.now() - started_.load()))) {
-        early = Ending{"MOTION_PLAN_INVALIDATED_BY_ENVIRONMENT_CHANGE", "collision", *wrong};
+        early = Ending{"MOTION_PLAN_INVALIDATED_BY_ENVIRONMENT_CHANGE", "would_collide", *wrong};
       }
     }
     if (early) cancel();

@@ -277,7 +277,10 @@ class MoveGroup final : public program::Application {
     say(goal, "PLANNING");
     figure(measured, "planning_accept", planning_from_ns_ - arrived_.load());
     if (measured) say_ages();
+    planning_ = {};
+    plans_ = 0;
     const Ending ending = plan_and_execute(goal, measured, result);
+    tell_planning(measured);
     result.error_code.val = planning::code_of(ending.label);
     result.error_code.message = ending.message;
     result.error_code.source = ending.branch;
@@ -347,7 +350,7 @@ class MoveGroup final : public program::Application {
     Ending ending;
     for (int attempt = 0; attempt < most; ++attempt) {
       if (preempted_.load()) return {"PREEMPTED", "preempted", "the goal was cancelled"};
-      const Plan planned = plan(request, scene, measured, name_of(*goal) == kFirstPlan);
+      const Plan planned = plan(request, scene, name_of(*goal) == kFirstPlan);
       ending = ending_of(planned.result, fresh);
       if (planned.result.succeeded()) {
         write(planned, result);
@@ -386,7 +389,7 @@ class MoveGroup final : public program::Application {
                        [&](const planning::Goal& goal) { return planning::satisfies(goal, state); });
   }
 
-  Plan plan(planning::Request& request, const PlanningScene& scene, bool measured, bool first_plan) {
+  Plan plan(planning::Request& request, const PlanningScene& scene, bool first_plan) {
     const bool cold = !std::exchange(has_planned_, true);
     // How often the first plan is repeated changes no other one.
     request.seed = static_cast<std::uint32_t>(mixed(settings_.seed + (first_plan ? 0 : ++planned_)));
@@ -410,14 +413,29 @@ class MoveGroup final : public program::Application {
         context_.figure("planning_warm", seconds(took_ns));
       }
     }
+    const auto add = [](Nanoseconds& to, Nanoseconds took) {
+      if (took != kUnknownTime) to = (to == kUnknownTime ? 0 : to) + took;
+    };
     const planning::Times& times = plan.result.times;
-    figure(measured, "planning_ik", times.ik);
-    figure(measured, "planning_solve", times.solve);
-    figure(measured, "planning_simplify", times.simplify);
-    figure(measured, "planning_parameterize", times.parameterize);
-    figure(measured, "planning_validate", times.validate);
+    add(planning_.ik, times.ik);
+    add(planning_.solve, times.solve);
+    add(planning_.simplify, times.simplify);
+    add(planning_.parameterize, times.parameterize);
+    add(planning_.validate, times.validate);
+    ++plans_;
     if (measured && times.validate != kUnknownTime) collision_check_.record(times.validate, context_.clock().now());
     return plan;
+  }
+
+  // Of all plans of a goal, as T1 is.
+  void tell_planning(bool measured) {
+    if (!measured || plans_ == 0) return;
+    figure(measured, "planning_ik", planning_.ik);
+    figure(measured, "planning_solve", planning_.solve);
+    figure(measured, "planning_simplify", planning_.simplify);
+    figure(measured, "planning_parameterize", planning_.parameterize);
+    figure(measured, "planning_validate", planning_.validate);
+    context_.figure("replans", plans_ - 1);
   }
 
   // MoveIt goes on to plan with what it knew where no fresh state came; that this was so is a part of what went wrong.
@@ -428,7 +446,7 @@ class MoveGroup final : public program::Application {
     ending.message = result.message + (fresh ? "" : " (and no fresh state of the joints came within 1 s)");
     ending.branch = ending.label == "TIMED_OUT"                                                            ? "planning_timeout"
                     : ending.label == "PREEMPTED"                                                          ? "preempted"
-                    : ending.label == "START_STATE_IN_COLLISION" || ending.label == "GOAL_IN_COLLISION" ? "collision"
+                    : ending.label == "START_STATE_IN_COLLISION" || ending.label == "GOAL_IN_COLLISION" ? "would_collide"
                                                                                                            : "planning_failed";
     return ending;
   }
@@ -501,6 +519,8 @@ class MoveGroup final : public program::Application {
   program::Times& execution_times_;
   program::Times& collision_check_;  // by the one thread that works on a goal
   Nanoseconds planning_from_ns_ = 0;
+  planning::Times planning_;  // of the plans of the present goal together
+  int plans_ = 0;
 
   std::atomic<bool> state_pending_{false};
   std::atomic<Nanoseconds> state_updated_{0};

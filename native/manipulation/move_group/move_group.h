@@ -14,10 +14,11 @@
 // motion), `scene_publisher`.
 //
 // Figures, of each goal but those whose constraints are called as `unmeasured` says: planning (T1, from PLANNING to MONITOR)
-// and its parts, execution (T2, from MONITOR until the result is sent) and its parts, execution_nominal (the trajectory's
-// duration), execution_overhead (T2 without it), joint_state_age and clock_age when the goal came. Of the first plan that this
-// process makes planning_cold, of later ones of a goal that is called kFirstPlan planning_warm: from the scene to a trajectory,
-// without the wait for a state; all goals of that name have the same seed. Times: planning_times, execution_times.
+// and its parts (of all plans of the goal together), replans (plans after the first), execution (T2, from MONITOR until the
+// result is sent) and its parts, execution_nominal (the trajectory's duration), execution_overhead (T2 without it),
+// joint_state_age and clock_age when the goal came. Of the first plan that this process makes planning_cold, of later ones of a
+// goal that is called kFirstPlan planning_warm: from the scene to a trajectory, without the wait for a state; all goals of that
+// name have the same seed. Times: planning_times, execution_times.
 //
 // A goal that comes while another one is worked on is rejected; MoveIt would work on both, and confuse them.
 #pragma once

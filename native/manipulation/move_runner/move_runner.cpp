@@ -149,6 +149,7 @@ struct Exchange {
   Nanoseconds sent_ns = kUnknownTime;
   Nanoseconds planning_ns = kUnknownTime;
   Nanoseconds monitor_ns = kUnknownTime;
+  Nanoseconds cancelled_ns = kUnknownTime;  // when the runner asked for it
   Nanoseconds ended_ns = kUnknownTime;
   bool rejected = false;
   MoveGroupAction::Result result;
@@ -159,6 +160,8 @@ struct Failure {
   std::string outcome;
   std::string reason;
 };
+// A motion failed, with a result: the first such failure is the trial's outcome, and the next motion may succeed.
+struct MotionFailed : Failure {};
 // Thrown when the process is to end.
 struct Stopped {};
 
@@ -200,6 +203,7 @@ class MoveRunner final : public program::Application {
                                      monitor_.take(state, how.published_ns);
                                      const std::scoped_lock lock(mutex_);
                                      state_ns_ = how.callback_ns;
+                                     watch_standstill();
                                      if (!writers_.contains(how.from)) writers_.emplace(how.from);
                                      changed_.notify_all();
                                    });
@@ -221,7 +225,11 @@ class MoveRunner final : public program::Application {
       for (std::int64_t i = 0; i < warm_ups_; ++i) all_steps(false);
       for (std::int64_t i = 0; i < motions_; ++i) {
         if (home_) go_home();
-        all_steps(true);
+        try {
+          all_steps(true);
+        } catch (const MotionFailed& failure) {
+          context_.outcome(failure.outcome, failure.reason);
+        }
       }
       context_.end();
     } catch (const Failure& failure) {
@@ -282,6 +290,27 @@ class MoveRunner final : public program::Application {
     }
   }
 
+  // Under the lock, of the state that came last: since when the arm stands still, and how far it went since its cancel.
+  void watch_standstill() {
+    const std::optional<ArmState> state = monitor_.current();
+    if (state && !cancelled_at_.empty()) {
+      double apart = 0.0;
+      for (std::size_t i = 0; i < cancelled_at_.size(); ++i) apart = std::hypot(apart, state->positions[i] - cancelled_at_[i]);
+      if (apart > swung_) {
+        swung_ = apart;
+        farthest_ = state->positions;
+      }
+    }
+    const bool still = state && !state->velocities.empty() &&
+                       std::all_of(state->velocities.begin(), state->velocities.end(),
+                                   [](double velocity) { return std::abs(velocity) < kStandstill; });
+    if (!still) {
+      still_since_ns_ = kUnknownTime;
+    } else if (still_since_ns_ == kUnknownTime) {
+      still_since_ns_ = state->published_ns;
+    }
+  }
+
   void check_writers() const {
     if (writers_.size() < 2) return;
     std::string names;
@@ -328,12 +357,16 @@ class MoveRunner final : public program::Application {
     const Exchange exchange = ask(move.goal, measured ? move.name : "warm_up", measured);
     std::optional<Failure> failure = failure_of(exchange);
     if (measured) report(exchange);
+    if (measured && was_stopped(exchange)) report_stop(exchange);
     if (!failure && cancel_after_ == 0) failure = end_of(move.goal, exchange, measured);
     if (measured) context_.figure("success", failure ? 0.0 : 1.0);
-    if (failure) throw Failure{*failure};
+    if (failure) throw MotionFailed{*failure};
   }
 
-  void take(const Attach& attach, bool) { attached(attach.object, messages::moveit_msgs::msg::CollisionObject::ADD); }
+  void take(const Attach& attach, bool) {
+    if (gripped_ && !*gripped_) throw Failure{"grasp_failed", "the hand closed without " + attach.object + " between its fingers"};
+    attached(attach.object, messages::moveit_msgs::msg::CollisionObject::ADD);
+  }
   void take(const Detach& detach, bool) { attached(detach.object, messages::moveit_msgs::msg::CollisionObject::REMOVE); }
 
   void take(const MayTouch& pair, bool) {
@@ -350,23 +383,28 @@ class MoveRunner final : public program::Application {
     GripperCommand::Goal goal;
     goal.command.position = grip.opening;
     goal.command.max_effort = 20.0;
-    const auto done = std::make_shared<std::optional<bool>>();
+    struct Gripped {
+      bool rejected = false, succeeded = false, stalled = false;
+    };
+    const auto done = std::make_shared<std::optional<Gripped>>();
     program::GoalHandlers<GripperCommand> handlers;
     handlers.on_response = [this, done](bool accepted, std::int64_t) {
       if (accepted) return;
       const std::scoped_lock lock(mutex_);
-      *done = false;
+      done->emplace(Gripped{.rejected = true});
       changed_.notify_all();
     };
-    handlers.on_result = [this, done](program::GoalStatus status, const GripperCommand::Result&) {
+    handlers.on_result = [this, done](program::GoalStatus status, const GripperCommand::Result& result) {
       const std::scoped_lock lock(mutex_);
-      *done = status == program::GoalStatus::kSucceeded;
+      done->emplace(Gripped{.succeeded = status == program::GoalStatus::kSucceeded, .stalled = result.stalled});
       changed_.notify_all();
     };
     if (!gripper_.send(goal, std::move(handlers))) throw Failure{"server_not_ready", "the gripper's goal could not be sent"};
     std::unique_lock lock(mutex_);
     if (!wait(lock, timeout_, [&] { return done->has_value(); })) throw Failure{"no_result", "the gripper did not answer"};
-    if (!**done) throw Failure{"goal_rejected", "the gripper refused or failed"};
+    if ((*done)->rejected) throw Failure{"goal_rejected", "the gripper rejected its goal"};
+    if (!(*done)->succeeded) throw Failure{"goal_aborted", "the gripper did not come to its goal"};
+    gripped_ = (*done)->stalled;
   }
 
   void take(const Wait& step, bool) {
@@ -468,10 +506,14 @@ class MoveRunner final : public program::Application {
     const auto ended = [&] { return exchange->ended_ns != kUnknownTime; };
     if (may_cancel && cancel_after_ > 0 &&
         wait(lock, timeout_, [&] { return ended() || exchange->monitor_ns != kUnknownTime; }) && !ended()) {
-      wait(lock, cancel_after_, ended);
-      lock.unlock();
-      client_.cancel(*id);
-      lock.lock();
+      if (!wait(lock, cancel_after_, ended)) {
+        cancelled_at_ = farthest_ = arm().positions;
+        swung_ = 0.0;
+        exchange->cancelled_ns = context_.clock().now();
+        lock.unlock();
+        client_.cancel(*id);
+        lock.lock();
+      }
     }
     if (!wait(lock, timeout_, ended)) {
       lock.unlock();
@@ -488,12 +530,12 @@ class MoveRunner final : public program::Application {
     const std::string label(planning::label_of(code.val));
     const std::string reason = label + " (" + std::to_string(code.val) + ")" +
                                (code.message.empty() ? "" : ": " + code.message.string());
-    if (cancel_after_ > 0 && label == "PREEMPTED") return std::nullopt;
+    if (was_stopped(exchange)) return std::nullopt;
     if (label == "SUCCESS") return std::nullopt;
     // MoveIt itself writes other words there.
     static const std::set<std::string, std::less<>> branches = {
         "start_deviation", "no_state",       "server_not_ready", "goal_rejected",     "result_unknown",
-        "path_tolerance",  "goal_tolerance", "execution_timeout", "collision",        "planning_failed",
+        "path_tolerance",  "goal_tolerance", "execution_timeout", "would_collide",    "planning_failed",
         "planning_timeout", "preempted",     "goal_canceled",     "goal_aborted"};
     const auto branch = branches.find(code.source.view());
     if (branch != branches.end()) return Failure{*branch, reason};
@@ -511,6 +553,23 @@ class MoveRunner final : public program::Application {
     if (executed) context_.figure("execution_seen", seconds(exchange.ended_ns - exchange.monitor_ns));
     context_.figure("total", seconds(exchange.ended_ns - exchange.sent_ns));
     total_times_.record(exchange.ended_ns - exchange.sent_ns, exchange.ended_ns);
+  }
+
+  static bool was_stopped(const Exchange& exchange) {
+    return exchange.cancelled_ns != kUnknownTime && planning::label_of(exchange.result.error_code.val) == "PREEMPTED";
+  }
+
+  // Reports how the arm stopped since this client cancelled: braking, and the cancel's way through move_group and controller.
+  void report_stop(const Exchange& exchange) {
+    std::unique_lock lock(mutex_);
+    if (!wait(lock, kNanosecondsPerSecond, [&] { return still_since_ns_ != kUnknownTime; })) return;
+    if (still_since_ns_ < exchange.cancelled_ns) return;  // the arm had not begun to move
+    State state(model_);
+    state.set(cancelled_at_);
+    const Eigen::Vector3d from = state.pose(model_->tip()).translation();
+    state.set(farthest_);
+    context_.figure("stop_seen", seconds(still_since_ns_ - exchange.cancelled_ns));
+    context_.figure("stopping_distance_seen", (state.pose(model_->tip()).translation() - from).norm());
   }
 
   // Compares where the arm is with where it was to go.
@@ -560,6 +619,10 @@ class MoveRunner final : public program::Application {
   std::mutex mutex_;
   std::condition_variable changed_;
   Nanoseconds state_ns_ = kUnknownTime;
+  Nanoseconds still_since_ns_ = kUnknownTime;  // by when /joint_states was published; kUnknownTime: it moves
+  Positions cancelled_at_, farthest_;          // where the arm was when its motion was cancelled last; and at most since then
+  double swung_ = 0.0;                         // rad: from the one to the other
+  std::optional<bool> gripped_;                // whether the hand closed on something, once it was told to move
   std::set<std::string, std::less<>> writers_;
   bool stopped_ = false;
 };

@@ -1,5 +1,6 @@
 // Runs a trial of the arm: waits until the stack is ready, moves home, checks that the arm is there and stands still, has a
-// goal planned and executed, and checks where the tip ended; once or several times.
+// goal planned and executed, and checks where the tip ended; once or several times. After a motion that failed it makes the next
+// one, as long as the arm comes home.
 //
 // Node /benchmark_runner:
 //   action client  /move_action        moveit_msgs/action/MoveGroup
@@ -20,9 +21,12 @@
 //
 // Figures of each motion except those home and of the warm-up: planning_seen and execution_seen (T1 and T2 as a client sees
 // them, by the arrival of feedback and result; move_group reports its own), total (T4, from sending the goal to its result),
-// tip_error (distance from the end of the plan), success; once bring_up (from the start of this process to the first goal
+// tip_error (distance from the end of the plan), success; of a cancelled motion stop_seen and stopping_distance_seen (from
+// sending the cancel until /joint_states shows a standstill); once bring_up (from the start of this process to the first goal
 // that move_group works on).
 // Times: total_times.
+//
+// An object is attached only if the hand, once told to close, stalled on something; otherwise the outcome is grasp_failed.
 #pragma once
 
 #include <memory>

@@ -148,6 +148,31 @@ void check_numbers(const Model& model, const Request& request) {
   }
 }
 
+// How much slower the trajectory has to be so that no joint exceeds the limits between its points either, where the controller
+// drives polynomials: at a point where the acceleration changes its sign they exceed it by up to a half.
+double exceeded(const Trajectory& trajectory, const std::vector<std::string>& joints, const Joints& velocity,
+                const Joints& acceleration) {
+  constexpr Nanoseconds kEach = 2'000'000;  // a cycle of the controller
+  const Spline spline(commanded(trajectory, joints));
+  const manipulation::JointState start(joints.size());
+  manipulation::JointState desired(joints.size());
+  double most = 1.0;
+  for (Nanoseconds time = 0; time < spline.duration(); time += kEach) {
+    spline.sample(time, start, desired);
+    most = std::max({most, (planning::joints_of(desired.velocities).array().abs() / velocity.array()).maxCoeff(),
+                     std::sqrt((planning::joints_of(desired.accelerations).array().abs() / acceleration.array()).maxCoeff())});
+  }
+  return most;
+}
+
+void slow_down(Trajectory& trajectory, double factor) {
+  for (TrajectoryPoint& point : trajectory.points) {
+    point.time *= factor;
+    point.velocity /= factor;
+    point.acceleration /= factor * factor;
+  }
+}
+
 // One run of the pipeline.
 class Pipeline {
  public:
@@ -347,6 +372,8 @@ class Pipeline {
     result_.trajectory =
         planning::parameterize(joints_of(setup_.getSolutionPath(), model_->joints().size()), velocity, acceleration,
                                request_.velocity_scaling, request_.acceleration_scaling);
+    slow_down(result_.trajectory, exceeded(result_.trajectory, model_->joints(), velocity * request_.velocity_scaling,
+                                           acceleration * request_.acceleration_scaling));
   }
 
   void validate() {

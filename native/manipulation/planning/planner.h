@@ -9,7 +9,8 @@
 // extent (longest_valid_segment_fraction of OMPL); several attempts run in threads of their own, at most 4 at a time, and
 // their solutions are combined (ParallelPlan, hybridization); the rest of the allowed time shortens the path. Unlike
 // in MoveIt: the goal is sampled before OMPL starts and not beside it, in favour of results that a seed decides, and what
-// ParallelPlan did not solve is TIMED_OUT or PLANNING_FAILED, not FAILURE.
+// ParallelPlan did not solve is TIMED_OUT or PLANNING_FAILED, not FAILURE; and a trajectory is slowed down so that what the
+// controller drives between its points keeps the limits, too.
 //
 // Example:
 //   Request request;

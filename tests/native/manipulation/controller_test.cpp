@@ -185,6 +185,23 @@ TEST(Controller, CancellingHoldsAtOnce) {
   EXPECT_FALSE(rig.controller.cancel(*goal));
 }
 
+TEST(Controller, AnArmThatSwingsBackWasFarthestBetweenCancelAndStandstill) {
+  Rig rig;
+  const auto goal = rig.send(1.0, 0.0, 1000 * kMs);
+  rig.run_for(500 * kMs);
+  rig.controller.cancel(*goal);
+  const std::vector<double> from = rig.positions;
+  for (const double beyond : {0.0, 0.01, 0.02, 0.01, 0.0}) {
+    rig.controller.update(rig.now_ns, std::vector<double>{from[0] + beyond, from[1]}, std::vector<double>{0.5, 0.0});
+    rig.now_ns += kPeriod;
+    EXPECT_FALSE(goal->stopped());
+  }
+  rig.controller.update(rig.now_ns, from, std::vector<double>{0.0, 0.0});
+  ASSERT_TRUE(goal->stopped());
+  EXPECT_EQ(goal->stop().until, from);
+  EXPECT_DOUBLE_EQ(goal->stop().farthest[0], from[0] + 0.02);
+}
+
 TEST(Controller, CancellingCanSlowDownWithinTheLimits) {
   TrajectoryController::Settings settings = settings_of_two();
   settings.on_cancel = TrajectoryController::OnCancel::kDecelerate;

@@ -185,7 +185,7 @@ TEST(Execution, EndsWhereTheWayIsBlocked) {
   stack.controller.result.reset();
   const Ending ending = stack.run([](double) { return std::optional<std::string>("a crate stands in the way"); });
   EXPECT_EQ(ending.label, "MOTION_PLAN_INVALIDATED_BY_ENVIRONMENT_CHANGE");
-  EXPECT_EQ(ending.branch, "collision");
+  EXPECT_EQ(ending.branch, "would_collide");
   EXPECT_EQ(stack.controller.cancelled.load(), 1);
 }
 
