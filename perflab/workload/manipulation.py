@@ -431,6 +431,7 @@ _FIGURES: Mapping[str, OwnFigure] = {
     "tip_error": OwnFigure(words="tip error", unit="mm", scale="difference"),
     "planning_seen": _time("planning as the client sees it, by feedback"),
     "execution_seen": _time("execution as the client sees it"),
+    "execution_failed": _time("execution until it failed"),
     "planning_cold": _time("first plan of a fresh move_group"),
     "planning_warm": _time("the same plan again"),
     "bring_up": _time("bring-up to the first plan asked for"),

@@ -352,6 +352,8 @@ class MoveGroup final : public program::Application {
       if (preempted_.load()) return {"PREEMPTED", "preempted", "the goal was cancelled"};
       const Plan planned = plan(request, scene, name_of(*goal) == kFirstPlan);
       ending = ending_of(planned.result, fresh);
+      if (const Nanoseconds took = planned.result.times.validate; measured && took != kUnknownTime)
+        collision_check_.record(took, context_.clock().now());
       if (planned.result.succeeded()) {
         write(planned, result);
         show(result);
@@ -361,7 +363,10 @@ class MoveGroup final : public program::Application {
         if (measured) planning_times_.record(monitor_ns - planning_from_ns_, monitor_ns);
         figure(measured, "planning", monitor_ns - planning_from_ns_);
         ending = execute(planned, scene, measured);
-        if (measured && ending.label == "SUCCESS") tell_execution(planned, context_.clock().now() - monitor_ns);
+        const Nanoseconds took = context_.clock().now() - monitor_ns;
+        if (measured && ending.label == "SUCCESS") tell_execution(planned, took);
+        // Of the way home as well: how soon a motion fails tells one that was refused from one that was not heard.
+        if (ending.label != "SUCCESS" && ending.label != "PREEMPTED") context_.figure("execution_failed", seconds(took));
         if (ending.label != "MOTION_PLAN_INVALIDATED_BY_ENVIRONMENT_CHANGE") return ending;
       } else if (ending.label != "PLANNING_FAILED" && ending.label != "INVALID_MOTION_PLAN") {
         return ending;
@@ -423,7 +428,6 @@ class MoveGroup final : public program::Application {
     add(planning_.parameterize, times.parameterize);
     add(planning_.validate, times.validate);
     ++plans_;
-    if (measured && times.validate != kUnknownTime) collision_check_.record(times.validate, context_.clock().now());
     return plan;
   }
 
