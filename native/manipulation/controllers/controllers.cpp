@@ -398,12 +398,15 @@ void Controllers::accept(program::Goal<FollowJointTrajectory> goal) {
 void Controllers::monitor() {
   const std::scoped_lock lock(goals_mutex_);
   report_stops();
-  for (Open& each : open_) {
+  // Each is looked at once: one that the loop ends meanwhile is still to be answered.
+  std::erase_if(open_, [this](const Open& each) {
     if (each.goal->ended()) {
       finish(*each.goal, each.answer);
       report(*each.goal);
       if (each.goal->status() != TrajectoryGoal::Status::kSucceeded) stopping_.push_back(each.goal);
-    } else if (each.goal->status() == TrajectoryGoal::Status::kActive) {
+      return true;
+    }
+    if (each.goal->status() == TrajectoryGoal::Status::kActive) {
       latest_.read(seen_);
       write_stamp(seen_.state.time_ns, feedback_.header.stamp);
       write_point(seen_.state.desired, feedback_.desired);
@@ -411,8 +414,8 @@ void Controllers::monitor() {
       write_point(seen_.state.position_errors, seen_.state.velocity_errors, feedback_.error);
       each.answer.feedback(feedback_);
     }
-  }
-  std::erase_if(open_, [](const Open& each) { return each.goal->ended(); });
+    return false;
+  });
 }
 
 void Controllers::finish(const TrajectoryGoal& goal, const program::Goal<FollowJointTrajectory>& open) {
@@ -457,16 +460,16 @@ bool Controllers::is_measured(const TrajectoryGoal& goal) const {
 }
 
 void Controllers::report_stops() {
-  for (const std::shared_ptr<TrajectoryGoal>& goal : stopping_) {
-    if (!goal->stopped()) continue;
+  std::erase_if(stopping_, [this](const std::shared_ptr<TrajectoryGoal>& goal) {
+    if (!goal->stopped()) return false;
     State state(model_);
     state.set(goal->stop().from);
     const Eigen::Vector3d from = state.pose(model_->tip()).translation();
     state.set(goal->stop().farthest);
     context_.figure("stop_latency", seconds(goal->stop().until_ns - goal->stop().from_ns));
     context_.figure("stopping_distance", (state.pose(model_->tip()).translation() - from).norm());
-  }
-  std::erase_if(stopping_, [](const auto& goal) { return goal->stopped(); });
+    return true;
+  });
 }
 
 void Controllers::monitor_hand() {
