@@ -194,6 +194,23 @@ def _publisher(topic: str, type_: str, qos: Mapping[str, Any] | None = None) -> 
 _subscription = _publisher
 
 
+def _on_sim_time(process: dict[str, Any], *nodes: str) -> dict[str, Any]:
+    """The process, in which each of these nodes hears /clock in a thread of its own, as in rclcpp under sim time."""
+    executors = process.get("executors") or [{"id": 0, "kind": "single_threaded"}]
+    first = 1 + max(executor["id"] for executor in executors)
+    clocks = [
+        {
+            "name": f"{node}_clock",
+            "executor": number,
+            "subscriptions": [_subscription("/clock", "rosgraph_msgs/msg/Clock", _CLOCK)],
+        }
+        for number, node in enumerate(nodes, first)
+    ]
+    own = [{"id": clock["executor"], "kind": "single_threaded"} for clock in clocks]
+    with_executor = [{"executor": 0, **node} for node in process["nodes"]]
+    return {**process, "executors": [*executors, *own], "nodes": [*with_executor, *clocks]}
+
+
 def _scene_service() -> dict[str, Any]:
     return {"service": "/apply_planning_scene", "type": "moveit_msgs/srv/ApplyPlanningScene"}
 
@@ -204,14 +221,15 @@ def _simulator(p: ManipulationParameters, scene: str, grips: bool) -> dict[str, 
     steps = "control" if controllers else "physics"
     threads: dict[str, Any] = {name: {} for name in (steps, "clock", *(_CONTROLLER_THREADS if controllers else ()))}
     options = {"scene": scene, "drive": p.drive, "controller": p.controller}
-    return {
+    process = {
         "name": "simulator",
         "program": "perflab-simulator",
         "options": options | (_controller_options(p, grips) if controllers else {}),
         "threads": threads,
         "executors": [_PER_CPU],
-        "nodes": [{**node, "executor": 0} for node in (world, *controllers)],
+        "nodes": [world, *controllers],
     }
+    return _on_sim_time(process, *(node["name"] for node in controllers))
 
 
 def _controller_manager(p: ManipulationParameters, scene: str, grips: bool) -> dict[str, Any]:
@@ -308,7 +326,8 @@ def _state_publisher() -> dict[str, Any]:
             _publisher("/robot_description", "std_msgs/msg/String", _LATCHED),
         ],
     }
-    return {"name": "robot_state_publisher", "program": "perflab-state-publisher", "nodes": [node]}
+    process = {"name": "robot_state_publisher", "program": "perflab-state-publisher", "nodes": [node]}
+    return _on_sim_time(process, "robot_state_publisher")
 
 
 def _move_group(p: ManipulationParameters, scene: str) -> dict[str, Any]:
@@ -330,19 +349,15 @@ def _move_group(p: ManipulationParameters, scene: str) -> dict[str, Any]:
         ],
         "publishers": [_publisher("/monitored_planning_scene", "moveit_msgs/msg/PlanningScene", _DEEP)],
     }
-    clock = {
-        "name": "move_group_clock",
-        "executor": 2,
-        "subscriptions": [_subscription("/clock", "rosgraph_msgs/msg/Clock", _CLOCK)],
-    }
-    return {
+    process = {
         "name": "move_group",
         "program": "perflab-move-group",
         "options": {"scene": scene, "collision": p.collision},
         "threads": {name: {} for name in ("move_action", "planner", "execution", "scene_publisher")},
-        "executors": [_PER_CPU, {"id": 1, "kind": "single_threaded"}, {"id": 2, "kind": "single_threaded"}],
-        "nodes": [node, private, clock],
+        "executors": [_PER_CPU, {"id": 1, "kind": "single_threaded"}],
+        "nodes": [node, private],
     }
+    return _on_sim_time(process, "move_group", "move_group_private")
 
 
 def _with_common(task: Mapping[str, Any]) -> dict[str, Any]:

@@ -49,8 +49,31 @@ def test_a_controller_of_its_own_is_one_process_more_and_takes_the_controllers_a
     embedded, split = document(), document(controller="split")
     names = [p["name"] for p in split["processes"]]
     assert names == ["simulator", "controller_manager", *(p["name"] for p in embedded["processes"][1:])]
-    assert process(embedded, "simulator")["nodes"][1:] == process(split, "controller_manager")["nodes"]
+    controllers = process(split, "controller_manager")["nodes"]
+    assert process(embedded, "simulator")["nodes"][1 : len(controllers) + 1] == controllers
     assert "physics" in process(split, "simulator")["threads"]
+
+
+def test_each_node_on_sim_time_hears_the_clock_in_a_thread_of_its_own() -> None:
+    def heard(controller: str) -> dict[str, list[str]]:
+        return {
+            p["name"]: [
+                node["name"]
+                for node in p["nodes"]
+                if any(s["topic"] == "/clock" for s in node.get("subscriptions", ()))
+                and [other["executor"] for other in p["nodes"]].count(node["executor"]) == 1
+            ]
+            for p in document(controller=controller)["processes"]
+        }
+
+    embedded, split = heard("embedded"), heard("split")
+    controllers = ("joint_state_broadcaster", "panda_arm_controller", "controller_manager")
+    assert embedded["simulator"] == [f"{node}_clock" for node in controllers]
+    assert split["simulator"] == split["controller_manager"] == []  # that manager is on the wall's time
+    for found in (embedded, split):
+        assert found["move_group"] == ["move_group_clock", "move_group_private_clock"]
+        assert found["robot_state_publisher"] == ["robot_state_publisher_clock"]
+        assert found["benchmark_runner"] == []
 
 
 def test_the_hand_is_there_where_a_step_needs_it() -> None:
