@@ -81,9 +81,12 @@ def store() -> Typestore:
     for name in TYPES:
         # rosbags reads messages alone, and calls what it reads one, whatever it was called: "pkg/msg/SetBool_Request".
         # And "Header" is that of std_msgs to it, also where the package has its own.
+        # A message of the package that a service names without it is one of "pkg/srv" to it.
         text = (
             re.sub(r"^Header\b", OWN_HEADER, TEXTS[name], flags=re.MULTILINE) if name.startswith(OWN) else TEXTS[name]
         )
+        if "/msg/" not in name:
+            text = re.sub(r"^([A-Z]\w*)(?=[\[ \t<])", rf"{name.partition('/')[0]}/\1", text, flags=re.MULTILINE)
         (read,) = get_types_from_msg(text, name).values()
         made.register({name: read})
     return made

@@ -81,7 +81,7 @@ def one_line(text: str) -> str:
         ),
         (["run", "GRAPH", "--pass-by", "hand"], "--pass-by 'hand' is not shared, unique or loaned"),
         (
-            ["run", "GRAPH", "--pass-by", "loaned,unique"],
+            ["run", "GRAPH", "--pass-by", "unique"],
             "--pass-by unique changes nothing: no message of small is deliver",
         ),
         (["run", "GRAPH", "--service-framing", "x"], "--service-framing 'x' is not rmw_fastrtps or rmw_cyclonedds"),

@@ -20,6 +20,7 @@ from perflab.report import terminal
 from perflab.report.run_page.tables import rows_of
 from perflab.report.runs import ReportRun
 from perflab.report.tables.key_figures import tables
+from perflab.results.outcome import FAILED, SUCCESS
 from perflab.results.summary import read
 from perflab.statistics import histogram as hg
 from perflab.statistics import key_figures, metrics
@@ -116,7 +117,7 @@ def trial(number: int = 1, arrived: int = 9, slowest: int = 30 * MS, final: bool
         "workload": "w",
         "middleware": "m",
         "conditions": (),
-        "outcome": "success",
+        "outcome": SUCCESS,
         "reason": None,
         "drain": "rest",
         "duration_s": 1.0,
@@ -194,7 +195,7 @@ def test_intervals_of_several_periods_are_not_merged() -> None:
 
 
 def test_nothing_recorded_is_null_and_not_0() -> None:
-    found = as_json(figures_of(trial(accounts=None, outcome="failed")))["key_figures"]
+    found = as_json(figures_of(trial(accounts=None, outcome=FAILED)))["key_figures"]
     assert found["hot_path"]["response_ns"] is None
     assert (found["hot_path"]["arrived"], found["dropped"]["lost"], found["steady"]["jitter_ns"]) == (None, None, None)
 

@@ -267,7 +267,8 @@ def test_silence(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr() == ("", "")
 
 
-def test_on_a_terminal_notes_stay_and_the_block_goes() -> None:
+def test_on_a_terminal_notes_stay_and_the_block_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
     out = io.StringIO()
     tell(live.on_terminal(Console(file=out, force_terminal=True, width=80, height=24, color_system=None)))
     text = out.getvalue()
