@@ -18,7 +18,6 @@ from perflab.experiment.traced_messages import read
 from perflab.formats import records
 from perflab.statistics import histogram as hg
 from perflab.trace import open_trace
-from tests.marks import long_but
 from tests.schemas import published
 
 from . import traces
@@ -244,7 +243,8 @@ def lttng() -> None:
 
 
 @pytest.mark.usefixtures("lttng")
-@pytest.mark.parametrize("middleware", long_but(["cyclonedds"], ["cyclonedds", "fastdds"]))
+@pytest.mark.long
+@pytest.mark.parametrize("middleware", ["cyclonedds", "fastdds"])
 def test_figures_from_the_trace_are_those_of_the_same_graph(
     run: Run, pingpong: Path, tmp_path: Path, middleware: str
 ) -> None:

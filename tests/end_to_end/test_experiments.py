@@ -124,7 +124,8 @@ def test_a_flood_without_readers_delivers_nothing_and_says_so(run: Run, tmp_path
     assert evidence["notes"] == ["nothing was delivered: no reader"]
 
 
-@pytest.mark.parametrize("middleware", long_but(["cyclonedds"], ["cyclonedds", "fastdds"]))
+@pytest.mark.long
+@pytest.mark.parametrize("middleware", ["cyclonedds", "fastdds"])
 def test_readers_inside_get_more_where_more_is_sent(run: Run, tmp_path: Path, middleware: str) -> None:
     flood = "message_flood:publishers=2,at_least=10,readers=inside,work=50us"
     rates = [20, 640]

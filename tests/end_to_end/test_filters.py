@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.marks import long_but
+
 from .conftest import Json, Run
 
 # Of 200 messages of each of two publishers, with the keys 0 to 3 in turn, every subscriber wants half.
@@ -49,7 +51,7 @@ def test_subscribers_receive_what_they_want_and_nothing_of_it_is_lost(
         assert (sender["at_writers"]["left_out"], receiver["at_readers"]["left_out"]) == (200, 0)
 
 
-@pytest.mark.parametrize("middleware", ["cyclonedds", "fastdds"])
+@pytest.mark.parametrize("middleware", long_but(["cyclonedds"], ["cyclonedds", "fastdds"]))
 def test_a_loss_of_what_a_filter_wants_is_found(run: Run, tmp_path: Path, middleware: str) -> None:
     every = ("--middleware-option", "disturb.loss_every=10")
     totals = only(run, tmp_path / "run", "--middleware", middleware, *every)["totals"]

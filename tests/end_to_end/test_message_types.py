@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.marks import long_but
+
 from . import traces
 from .conftest import NATIVE, TIMEOUT_S, Run, edges_by_name, started
 
@@ -81,7 +83,7 @@ def graph_of_one(folder: Path, type_name: str) -> Path:
 
 
 @pytest.mark.parametrize("serialization", ["once", "every"])
-@pytest.mark.parametrize("middleware", ["cyclonedds", "fastdds", "shm"])
+@pytest.mark.parametrize("middleware", long_but(["cyclonedds", "shm"], ["cyclonedds", "fastdds", "shm"]))
 def test_every_message_arrives_and_its_schedule_is_known(
     run: Run, graph: Path, messages: Path, tmp_path: Path, middleware: str, serialization: str
 ) -> None:

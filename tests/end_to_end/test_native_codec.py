@@ -72,7 +72,7 @@ TEXTS = definitions()
 TYPES = sorted(TEXTS.keys() - with_field(TEXTS, "wstring"))
 HASHED = sorted(set(TYPES) - with_field(TEXTS, "char"))
 PACKAGES = sorted({name.partition("/")[0] for name in TYPES})
-QUICK = ["perflab_msgs", "sensor_msgs", "std_msgs"]
+QUICK = ["sensor_msgs", "std_msgs"]
 
 
 @pytest.fixture(scope="module")

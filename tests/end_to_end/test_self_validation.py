@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.marks import long_but
+
 from .conftest import Json, Run, edges_by_name
 
 KINDS = ("offered", "lost", "reordered", "duplicated")
@@ -46,7 +48,7 @@ def test_sierra_nevada_for_ten_seconds_delivers_exactly_10540_messages(run: Run,
     }
 
 
-@pytest.mark.parametrize("middleware", ["sim", "cyclonedds", "fastdds"])
+@pytest.mark.parametrize("middleware", long_but(["sim", "cyclonedds"], ["sim", "cyclonedds", "fastdds"]))
 def test_every_disturbance_is_counted_in_its_own_class(
     run: Run, pingpong: Path, tmp_path: Path, middleware: str
 ) -> None:

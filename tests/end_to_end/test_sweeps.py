@@ -49,6 +49,7 @@ def summary(run: Path) -> Json:
     return found
 
 
+@pytest.mark.long
 def test_a_sweep_has_a_curve_with_every_level_in_every_block(run: Run, busy: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     options = ["--factor", "workload.timer_speed=1,5,9..11/3,20", "--trials", "4", "--success", "response.max <= 100ms"]
