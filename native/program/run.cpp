@@ -16,7 +16,7 @@ int run(const std::string& name, int argc, char** argv, const Make& make) {
   return program.run(argc, argv, [&](Control& control) {
     program.options().require(!config_file.empty());
     const node::Config config = node::read_config(config_file);
-    // Whoever looks at the machine, a tracer, a profiler, top, knows the process by its name in the graph.
+    // Tracers, profilers and top show the process by its name in the graph.
     realtime::name_this_thread(config.process_name);
     if (!check) node::require_schedule(config);
     node::Node node(config, control, make);

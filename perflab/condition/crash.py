@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from perflab.condition import BEFORE, Applied, Condition, Evidence, Interruption, Shown, Trial, Window
-from perflab.condition.evidence import require_processes, rounded
+from perflab.condition.evidence import require_processes_of_a_graph, rounded
 from perflab.errors import BadInput
 from perflab.host import Host
 from perflab.parameters import DurationNs, Percent
@@ -77,9 +77,7 @@ class Crash(Condition):
 
     def check(self, host: Host, graph: Graph, runtime: str) -> None:
         del host
-        require_processes(self.label, runtime)
-        if runtime == "command":
-            raise BadInput(f"{self.label}: the processes of a command are not started by perflab; name a graph")
+        require_processes_of_a_graph(self.label, runtime)
         self.chosen(graph)
 
     def chosen(self, graph: Graph) -> str:

@@ -38,6 +38,13 @@ def require_processes(name: str, runtime: str) -> None:
         raise BadInput(f"{name}: the virtual runtime has no processes to disturb; name a middleware that has")
 
 
+def require_processes_of_a_graph(name: str, runtime: str) -> None:
+    """Likewise, and of a command, whose processes perflab neither knows nor starts."""
+    require_processes(name, runtime)
+    if runtime == "command":
+        raise BadInput(f"{name}: the processes of a command are not started by perflab; name a graph")
+
+
 def allowed_cpus() -> tuple[int, ...]:
     """The CPUs that perflab, and so what it starts, may use; ascending."""
     return tuple(sorted(os.sched_getaffinity(0)))

@@ -17,8 +17,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from perflab.condition import Applied, Condition, Evidence, Shown, Trial, Window
-from perflab.condition.evidence import require_processes
+from perflab.condition import Applied, Condition, Evidence, NotInEffect, Shown, Trial, Window
+from perflab.condition.evidence import require_processes_of_a_graph
 from perflab.condition.flood_graph import OVERRUN
 from perflab.errors import BadInput
 from perflab.formats import records
@@ -31,7 +31,7 @@ _EVERY_GOAL = 1
 _WRITERS = ("publishers", "servers", "action_servers")
 _ENDPOINTS = (*_WRITERS, "subscriptions", "clients", "action_clients")
 
-Endpoints = Annotated[int, Shown("endpoints of the second instance")]
+Endpoints = Annotated[int | None, Shown("endpoints of the second instance")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class Promised:
 @dataclass(frozen=True, kw_only=True)
 class Achieved:
     endpoints: Endpoints
-    """That were there when the measured part began, as it and all processes of the workload saw them."""
+    """That it and all processes of the workload had found when the measured part began; null: one had not found all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,9 +72,7 @@ class SecondInstance(Condition):
 
     def check(self, host: Host, graph: Graph, runtime: str) -> None:
         del host
-        require_processes(self.label, runtime)
-        if runtime == "command":
-            raise BadInput(f"{self.label}: the processes of a command are not started by perflab; name a graph")
+        require_processes_of_a_graph(self.label, runtime)
         self.chosen(graph)
 
     def chosen(self, graph: Graph) -> str:
@@ -151,10 +149,13 @@ class Doubled(Applied):
         (process,) = (name for name, of in trial.graph.condition_processes.items() if of == label)
         nodes = [node for _, node in trial.graph.nodes_of(label)]
         endpoints = sum(len(node.get(which) or ()) for node in nodes for which in _ENDPOINTS)
-        unmatched = _unmatched(trial, [*trial.graph.own_processes, process], window)
+        try:
+            unmatched = _unmatched(trial, [*trial.graph.own_processes, process], window)
+        except (records.RecordError, OSError) as error:
+            raise NotInEffect(f"records cannot be read: {error}") from error
         return SecondInstanceEvidence(
             promised=Promised(process=self._asked.chosen(trial.graph), endpoints=endpoints),
-            achieved=Achieved(endpoints=0 if unmatched else endpoints),
+            achieved=Achieved(endpoints=None if unmatched else endpoints),
             reason=f"{unmatched[0]} had not found all endpoints when the measured part began" if unmatched else None,
         )
 

@@ -2,8 +2,8 @@
 // executors. Messages tell theirs where they pass (publisher.cpp, subscription.cpp, intra_process.h).
 //
 // Everything follows rclcpp 28 (ROS 2 Jazzy), and of requests and responses rmw of ROS 2 Kilted: which events there are, in
-// which order, of which layer. Handles are addresses of our objects and of their members, one per layer. Of a service its
-// callbacks are told, of a client none. Of a waitable rclcpp says nothing: it tells its callbacks itself, and so do ours.
+// which order, of which layer. Handles are addresses of our objects and of their members, one per layer. Callbacks
+// of services are traced, those of clients are not. rclcpp does not trace waitables, which report their callbacks, as ours do.
 //
 // All pointers to tracepoints are null where nothing is traced.
 #pragma once
@@ -53,7 +53,7 @@ class TracedTimer final : public TimerHandler {
   const Phases phases_;
 };
 
-// A span that is told: of one with a period as of a timer, whose handle it is, of others as of a waitable.
+// A span as events describe it: one with a period as a timer, whose handle it is, any other as a waitable.
 class TracedSpan final : public Span {
  public:
   TracedSpan(const perflab_ros2_tracepoints& trace, Nanoseconds period_ns) noexcept : trace_(trace), period_ns_(period_ns) {}
