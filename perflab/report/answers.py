@@ -160,7 +160,7 @@ def _place(entry: Curve | BreakingPoint) -> str:
 def _of_curve(curve: Curve) -> list[str]:
     """All of the leading metric; of each other one line, with what is claimed of it; one of those that never vary."""
     metrics = tables.metrics_of(curve)
-    leading = tables.leading_of(metrics)
+    leading = tables.leading_of(curve, metrics)
     same = [m for m in metrics if m is not leading and curve.metrics[m.name].course == "same"]
     found: list[str] = []
     for metric in sorted(metrics, key=lambda m: m is not leading):

@@ -365,7 +365,7 @@ def effect_words(metric: Metric, comparison: Comparison) -> str:
         return f"{'+' if x > 0 else '−' if x < 0 else ''}{metric.format(abs(x))}"
 
     if comparison.scale == "difference" and interval is not None and interval.low == interval.high == value:
-        return form(value)
+        return form(value) if value else f"±{metric.format(0.0)}"  # "0 %" alone would read as the share itself
     unit = "x" if comparison.scale == "ratio" else ""
     between = _interval(interval, form, nothing=1.0 if comparison.scale == "ratio" else 0.0)
     return f"{form(value)}{unit}{between}"
