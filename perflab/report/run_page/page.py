@@ -51,6 +51,7 @@ Make = Callable[[Sequence[ReportRun]], Iterable[Block]]
 
 # Name, title, what it holds (said where it cannot be shown), and what makes it.
 SECTIONS: tuple[tuple[str, str, str, Make], ...] = (
+    ("claims", "Claims", "the claims", findings.claimed),
     ("outcomes", "Outcomes", "the outcomes", tables.became),
     ("advice", "Which priorities avoid failures", "the advice", advice.section),
     ("findings", "Findings", "the findings", findings.section),
