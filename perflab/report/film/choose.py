@@ -1,0 +1,88 @@
+"""Which trials of a run a report shows a film of: one that went well without disturbance, one of each way to fail, the
+one whose loops were latest, and one that was traced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from perflab.report.runs import ReportRun
+from perflab.results.film import Film
+from perflab.results.outcome import SUCCESS
+from perflab.results.trial import Trial
+from perflab.runs import traced
+from perflab.runs.film import film
+
+MOST_FAILED = 4  # ways to fail, each with a film
+MOST_READ = 40  # trials in which the latest loop is looked for, evenly over the run
+
+
+@dataclass(frozen=True)
+class Chosen:
+    label: str  # of its treatment
+    trial: Trial
+    film: Film
+    why: str
+    occupancy: Any = None  # of a traced trial: who had the CPUs of its loops
+
+
+def chosen(run: ReportRun) -> list[Chosen]:
+    """In the order in which they are shown."""
+    if not _may_have(run):
+        return []
+    # By its number: a trial is read once, whatever it is chosen for.
+    read = cache(lambda number: film(run.folders[number]) if number in run.folders else None)
+    trials = [(label, trial) for label, _, trial in run.trials if not run.is_interrupted(trial)]
+    well = [(label, trial) for label, trial in trials if trial.outcome == SUCCESS]
+    undisturbed = {trial.trial for _, result, trial in run.trials if not result.conditions}
+    found: dict[int, Chosen] = {}
+
+    def take(label: str, trial: Trial, why: str) -> bool:
+        shown = read(trial.trial)
+        if shown is None:
+            return False
+        known = found.get(trial.trial)
+        reasons = why if known is None else f"{known.why}; {why}"
+        found[trial.trial] = Chosen(label, trial, shown, reasons, traced.occupancy(run.folders[trial.trial]))
+        return True
+
+    quiet = [(label, trial) for label, trial in well if trial.trial in undisturbed]
+    any(take(label, trial, "the first one that went well") for label, trial in (quiet or well)[:3])
+    for label, trial, how in _failed(trials):
+        take(label, trial, f"the first one that ended in “{how}”")
+    measured = well[:: -(-len(well) // MOST_READ)] if well else []
+    latest = max(measured, key=lambda one: _latest(read(one[1].trial)), default=None)
+    if latest is not None and len(well) > 1 and _latest(read(latest[1].trial)) > 0:
+        take(*latest, "the one that went well whose loop was latest")
+    if not any(one.occupancy for one in found.values()):
+        with_trace = (one for one in trials if _is_traced(run, one[1]))
+        any(take(label, trial, "one that was traced") for label, trial in with_trace)
+    return list(found.values())
+
+
+def _may_have(run: ReportRun) -> bool:
+    """Only programs say what can be seen; the trials of other runs are not looked at."""
+    processes = run.manifest.workload.graph.get("processes") or ()
+    return any(process.get("program") for process in processes)
+
+
+def _failed(trials: list[tuple[str, Trial]]) -> Iterator[tuple[str, Trial, str]]:
+    """The first trial of each outcome that is no success."""
+    known: set[str] = set()
+    for label, trial in trials:
+        if trial.outcome == SUCCESS or (how := trial.ended) in known or len(known) == MOST_FAILED:
+            continue
+        known.add(how)
+        yield label, trial, how
+
+
+def _latest(found: Film | None) -> float:
+    if found is None or found.lateness is None:
+        return 0.0
+    return max((max(row) for row in found.lateness.rows), default=0.0)
+
+
+def _is_traced(run: ReportRun, trial: Trial) -> bool:
+    return trial.trial in run.folders and traced.occupancy(run.folders[trial.trial]) is not None
