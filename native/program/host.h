@@ -1,6 +1,7 @@
 // Implements program.h for one process, on a LiveGraph.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <condition_variable>

@@ -14,6 +14,7 @@ from perflab.results.film import (
     NOWHERE, UPRIGHT, Body, Cylinder, Film, Joint, Mark, Mesh, Moment, Plan, Pose, Quaternion, Scene, Series, Shape,
     Vector,
 )  # fmt: skip
+from perflab.results.files import Manifest
 from perflab.units import NS_PER_S
 
 Json = Mapping[str, Any]
@@ -21,6 +22,11 @@ Json = Mapping[str, Any]
 PROCESSES = "processes"
 BEFORE_NS = NS_PER_S // 4  # shown before the first moment
 _KNOWN = ("joints", "desired", "tip", "planned", "lateness")
+
+
+def films_may_be(manifest: Manifest) -> bool:
+    """Only programs say what can be seen: the trials of other runs need not be looked at."""
+    return any(process.get("program") for process in manifest.workload.graph.get("processes") or ())
 
 
 def film(directory: Path) -> Film | None:

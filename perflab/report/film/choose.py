@@ -13,7 +13,7 @@ from perflab.results.film import Film
 from perflab.results.outcome import SUCCESS
 from perflab.results.trial import Trial
 from perflab.runs import traced
-from perflab.runs.film import film
+from perflab.runs.film import film, films_may_be
 
 MOST_FAILED = 4  # ways to fail, each with a film
 MOST_READ = 40  # trials in which the latest loop is looked for, evenly over the run
@@ -30,7 +30,7 @@ class Chosen:
 
 def chosen(run: ReportRun) -> list[Chosen]:
     """In the order in which they are shown."""
-    if not _may_have(run):
+    if not films_may_be(run.manifest):
         return []
     # By its number: a trial is read once, whatever it is chosen for.
     read = cache(lambda number: film(run.folders[number]) if number in run.folders else None)
@@ -60,12 +60,6 @@ def chosen(run: ReportRun) -> list[Chosen]:
         with_trace = (one for one in trials if _is_traced(run, one[1]))
         any(take(label, trial, "one that was traced") for label, trial in with_trace)
     return list(found.values())
-
-
-def _may_have(run: ReportRun) -> bool:
-    """Only programs say what can be seen; the trials of other runs are not looked at."""
-    processes = run.manifest.workload.graph.get("processes") or ()
-    return any(process.get("program") for process in processes)
 
 
 def _failed(trials: list[tuple[str, Trial]]) -> Iterator[tuple[str, Trial, str]]:

@@ -239,6 +239,11 @@ def _jpeg(image: bytes, width: int, height: int, quality: int) -> bytes:
     return made
 
 
+def _say(answer: Json) -> None:
+    sys.stdout.write(f"{json.dumps(answer)}\n")
+    sys.stdout.flush()
+
+
 def main() -> int:
     asked = json.load(sys.stdin)
     try:
@@ -250,10 +255,12 @@ def main() -> int:
         width, height = asked["size"]
         renderer = Renderer(asked["scene"], asked["camera"], width, height)
         for frame in asked["frames"]:
-            made = _jpeg(png(renderer.picture(frame)), width, height, asked["quality"])
-            print(json.dumps({"library": library, "jpeg": base64.b64encode(made).decode()}), flush=True)  # noqa: T201
+            made = png(renderer.picture(frame))
+            if asked["quality"] is not None:
+                made = _jpeg(made, width, height, asked["quality"])
+            _say({"library": library, "picture": base64.b64encode(made).decode()})
     except Missing as problem:
-        print(json.dumps({"missing": str(problem)}), flush=True)  # noqa: T201
+        _say({"missing": str(problem)})
     return 0
 
 

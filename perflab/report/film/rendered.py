@@ -26,13 +26,14 @@ class Rendered:
     missing: str | None = None
 
 
-def rendered(film: Film, instants_ns: Sequence[int]) -> Rendered:
-    """The film at these instants. Whatever happens to the other process, the page is made without it."""
+def rendered(film: Film, instants_ns: Sequence[int], quality: int | None = QUALITY) -> Rendered:
+    """The film at these instants, as JPEG of this quality, or as PNG without one. Whatever happens to the other process,
+    the page is made without it."""
     asked = {
         "scene": scene_document(film.scene),
         "camera": camera(film),
         "size": SIZE,
-        "quality": QUALITY,
+        "quality": quality,
         "frames": [frame(film, at_ns) for at_ns in instants_ns],
     }
     try:
@@ -49,4 +50,4 @@ def rendered(film: Film, instants_ns: Sequence[int]) -> Rendered:
         missing = f"what draws them failed: {last[0]}"
     if missing is not None:
         return Rendered(missing=missing)
-    return Rendered([str(a["jpeg"]) for a in answers], answers[0]["library"] if answers else None)
+    return Rendered([str(a["picture"]) for a in answers], answers[0]["library"] if answers else None)
