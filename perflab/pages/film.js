@@ -449,6 +449,7 @@ window.perflabFilm = (() => {
         if (scene.tip) {
           const shown = n >= 0 ? n : all.plans.length ? 0 : -1;
           if (shown >= 0) picture.line(all.ways[shown], color("film-planned"), 2.5, [7, 6]);
+          if (film.considered.length) picture.line(film.considered, color("film-planned"), 2.5, [2, 6]);
           const from = n < 0 ? 0 : all.joints.place(all.plans[n].at);
           const way = all.way.slice(from, all.joints.place(now) + 1);
           if (way.length > 1) picture.line(way, color("film-done"), 3.5, []);
@@ -593,11 +594,12 @@ window.perflabFilm = (() => {
       });
       if (film.lanes) {
         const { begin, bin, lanes, cpus } = film.lanes;
+        const full = Math.min(100, 10 * Math.ceil(Math.max(10, ...lanes.flatMap((lane) => lane.shares)) / 10));
         charts.append(made("p", { className: "film-legend" }, made("span", { className: "faint" },
-          `The scheduler, in parts of ${Math.round(1000 * bin)} ms: share of the time on CPU ${cpus.join(", ")}`)));
+          `The scheduler, in parts of ${Math.round(1000 * bin)} ms: share of the time on CPU ${cpus.join(", ")}, up to ${full} %`)));
         for (const lane of lanes) {
           const bars = lane.shares.map((share, i) => [begin + i * bin, share]).filter(([s, share]) => share > 0 && s < end && s + bin > 0)
-            .map(([s, share]) => `M${s.toFixed(3)} 1V${(1 - Math.min(1, share / 100)).toFixed(2)}H${(s + bin).toFixed(3)}V1Z`).join("");
+            .map(([s, share]) => `M${s.toFixed(3)} 1V${(1 - Math.min(1, share / full)).toFixed(2)}H${(s + bin).toFixed(3)}V1Z`).join("");
           row_of(lane.name, "lane", [drawn("path", { d: bars || "M0 1", class: `bars ${lane.kind}` })],
             (s) => `${lane.shares[Math.floor((s - begin) / bin)] ?? 0} %`, `${lane.name}: share of the CPU over time`);
         }

@@ -148,6 +148,7 @@ class Film:
     tip: Series | None = None
     lateness: Series | None = None  # nanoseconds, a column for each loop: the latest of the cycles since the row before
     plans: tuple[Plan, ...] = ()
+    considered: Plan | None = None  # of which nothing was executed
     moments: tuple[Moment, ...] = ()
 
     @property

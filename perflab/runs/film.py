@@ -10,18 +10,32 @@ from typing import Any
 
 from perflab.errors import DAMAGE
 from perflab.formats import records
+from perflab.results.files import Manifest
 from perflab.results.film import (
-    NOWHERE, UPRIGHT, Body, Cylinder, Film, Joint, Mark, Mesh, Moment, Plan, Pose, Quaternion, Scene, Series, Shape,
+    NOWHERE,
+    UPRIGHT,
+    Body,
+    Cylinder,
+    Film,
+    Joint,
+    Mark,
+    Mesh,
+    Moment,
+    Plan,
+    Pose,
+    Quaternion,
+    Scene,
+    Series,
+    Shape,
     Vector,
 )  # fmt: skip
-from perflab.results.files import Manifest
 from perflab.units import NS_PER_S
 
 Json = Mapping[str, Any]
 
 PROCESSES = "processes"
 BEFORE_NS = NS_PER_S // 4  # shown before the first moment
-_KNOWN = ("joints", "desired", "tip", "planned", "lateness")
+_KNOWN = ("joints", "desired", "tip", "planned", "considered", "lateness")
 
 
 def films_may_be(manifest: Manifest) -> bool:
@@ -67,6 +81,7 @@ def _film(said: Iterable[tuple[str, Json]]) -> Film | None:
     if not bodies or joints is None or len(joints.rows) < 2:
         return None
     moments.sort(key=lambda moment: moment.at_ns)
+    considered = next(iter(_plans(series.pop("considered"))), None) if "considered" in series else None
     if moments and (begin_ns := moments[0].at_ns - BEFORE_NS) < joints.at_ns[-2]:
         series = {name: _since(of, begin_ns) for name, of in series.items()}
     planned = series.get("planned")
@@ -77,6 +92,7 @@ def _film(said: Iterable[tuple[str, Json]]) -> Film | None:
         series.get("tip"),
         series.get("lateness"),
         () if planned is None else tuple(_plans(planned)),
+        considered,
         tuple(moments),
     )
 
@@ -89,9 +105,7 @@ def _longer(known: Series | None, found: Json, process: str) -> Series:
     if any(len(row) != len(columns) for row in rows):
         raise ValueError(f"a row of {found['name']} has not {len(columns)} numbers")
     at_ns = tuple(map(int, found["at_ns"]))
-    return replace(
-        known, at_ns=known.at_ns + at_ns, rows=known.rows + rows, left_out=int(found.get("left_out", 0))
-    )
+    return replace(known, at_ns=known.at_ns + at_ns, rows=known.rows + rows, left_out=int(found.get("left_out", 0)))
 
 
 def _since(series: Series, begin_ns: int) -> Series:
@@ -122,7 +136,9 @@ def _joint(found: Json) -> Joint:
     kind = found["kind"]
     if kind not in ("turn", "slide", "free"):
         raise ValueError(f"a joint does not {kind!r}")
-    return Joint(str(found["name"]), kind, _vector(found.get("axis", (0, 0, 1))), _vector(found.get("position", NOWHERE)))
+    return Joint(
+        str(found["name"]), kind, _vector(found.get("axis", (0, 0, 1))), _vector(found.get("position", NOWHERE))
+    )
 
 
 def _shape(found: Json) -> Shape:

@@ -78,7 +78,9 @@ def the_film_ends_at_the_goal(trial: Path) -> None:
     by_physics = dict(zip(found.tip.at_ns, found.tip.rows, strict=True))
     by_joints = dict(zip(found.joints.at_ns, document.tips(found), strict=True))
     assert len(by_physics) > 50
-    assert max(math.dist(by_physics[at_ns], by_joints[at_ns]) for at_ns in by_physics) < 1e-4
+    # The simulator knows where bodies are at the beginning of its last step, 1 ms before.
+    assert max(math.dist(by_physics[at_ns], by_joints[at_ns]) for at_ns in by_physics) < 2e-3
+    assert math.dist(found.tip.rows[-1], document.tips(found)[-1]) < 1e-4
     assert math.dist(document.tips(found)[-1], found.scene.marks[0].position) < 0.02
     assert [moment.words for moment in found.moments][-1] == "goal: there"
     assert max(math.dist(document.planned_tips(found)[-1][-1], tip) for tip in by_joints.values()) > 0.2

@@ -14,11 +14,12 @@ MS = 1_000_000
 ROWS = 51  # each 20 ms
 HALF_PI = math.pi / 2
 
+PILLAR = {"position": [0, 0, -0.15], "orientation": [0, 0, 0, 1], "cylinder": {"radius": 0.1, "height": 0.3}}
 BOX = {"position": [0.25, 0, 0], "orientation": [0, 0, 0, 1], "box": [0.5, 0.08, 0.08]}
 SCENE: Json = {
     "bodies": [
         {"name": "base", "kind": "robot", "position": [0, 0, 0.3], "orientation": [0, 0, 0, 1],
-         "shapes": [{"position": [0, 0, -0.15], "orientation": [0, 0, 0, 1], "cylinder": {"radius": 0.1, "height": 0.3}}]},
+         "shapes": [PILLAR]},
         {"name": "upper", "kind": "robot", "parent": "base", "position": [0, 0, 0], "orientation": [0, 0, 0, 1],
          "joint": {"name": "shoulder", "kind": "turn", "axis": [0, 0, 1], "position": [0, 0, 0]}, "shapes": [BOX]},
         {"name": "lower", "kind": "robot", "parent": "upper", "position": [0.5, 0, 0], "orientation": [0, 0, 0, 1],
@@ -48,8 +49,8 @@ def records(failed: str | None = None, moves: bool = True) -> dict[str, list[Jso
         {"type": "program", "at_ns": BEGIN_NS, "scene": SCENE},
         # As they come: in several records.
         *(
-            {"type": "program", "at_ns": at_ns[n], "series": [series("joints", COLUMNS, at_ns[n : n + 20], done[n : n + 20])]}
-            for n in range(0, ROWS, 20)
+            {"type": "program", "at_ns": at_ns[n], "series": [series("joints", COLUMNS, at_ns[part], done[part])]}
+            for n, part in ((n, slice(n, n + 20)) for n in range(0, ROWS, 20))
         ),
         {"type": "program", "at_ns": at_ns[-1], "series": [
             series("desired", ["shoulder", "elbow"], at_ns, [[angle, 0.0] for angle in angles]),

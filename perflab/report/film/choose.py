@@ -35,7 +35,10 @@ def chosen(run: ReportRun) -> list[Chosen]:
     # By its number: a trial is read once, whatever it is chosen for.
     read = cache(lambda number: film(run.folders[number]) if number in run.folders else None)
     trials = [(label, trial) for label, _, trial in run.trials if not run.is_interrupted(trial)]
+    with_trace = {trial.trial for _, trial in trials if _is_traced(run, trial)}
     well = [(label, trial) for label, trial in trials if trial.outcome == SUCCESS]
+    # A trial that was recorded in detail was disturbed by that.
+    measured = [(label, trial) for label, trial in well if trial.trial not in with_trace] or well
     undisturbed = {trial.trial for _, result, trial in run.trials if not result.conditions}
     found: dict[int, Chosen] = {}
 
@@ -48,22 +51,21 @@ def chosen(run: ReportRun) -> list[Chosen]:
         found[trial.trial] = Chosen(label, trial, shown, reasons, traced.occupancy(run.folders[trial.trial]))
         return True
 
-    quiet = [(label, trial) for label, trial in well if trial.trial in undisturbed]
-    any(take(label, trial, "the first one that went well") for label, trial in (quiet or well)[:3])
-    for label, trial, how in _failed(trials):
-        take(label, trial, f"the first one that ended in “{how}”")
-    measured = well[:: -(-len(well) // MOST_READ)] if well else []
-    latest = max(measured, key=lambda one: _latest(read(one[1].trial)), default=None)
-    if latest is not None and len(well) > 1 and _latest(read(latest[1].trial)) > 0:
+    quiet = [(label, trial) for label, trial in measured if trial.trial in undisturbed]
+    any(take(label, trial, "the first one that went well") for label, trial in (quiet or measured)[:3])
+    # Of those that failed one that was traced tells more.
+    for label, trial, how in _failed(sorted(trials, key=lambda one: one[1].trial not in with_trace)):
+        take(label, trial, f"ended in “{how}”")
+    some = measured[:: -(-len(measured) // MOST_READ)] if measured else []
+    latest = max(some, key=lambda one: _latest(read(one[1].trial)), default=None)
+    if latest is not None and len(measured) > 1 and _latest(read(latest[1].trial)) > 0:
         take(*latest, "the one that went well whose loop was latest")
-    if not any(one.occupancy for one in found.values()):
-        with_trace = (one for one in trials if _is_traced(run, one[1]))
-        any(take(label, trial, "one that was traced") for label, trial in with_trace)
+    any(take(label, trial, "one that was traced") for label, trial in well if trial.trial in with_trace)
     return list(found.values())
 
 
 def _failed(trials: list[tuple[str, Trial]]) -> Iterator[tuple[str, Trial, str]]:
-    """The first trial of each outcome that is no success."""
+    """The first of these trials of each outcome that is no success."""
     known: set[str] = set()
     for label, trial in trials:
         if trial.outcome == SUCCESS or (how := trial.ended) in known or len(known) == MOST_FAILED:

@@ -13,7 +13,7 @@ from perflab.units import NS_PER_S
 Json = dict[str, Any]
 
 FOV_DEGREES = 38.0  # of the camera, from top to bottom
-AZIMUTH, ELEVATION = 145.0, -16.0  # where it looks to, as MuJoCo has them
+AZIMUTH, ELEVATION = 148.0, -21.0  # where it looks to, as MuJoCo has them
 MARGIN_M = 0.13  # around the middles of bodies
 MILLISECONDS, POSITIONS = 1000.0, 1e4  # into whole numbers: of times; of radians and metres
 LATENESS_NS = 1000.0
@@ -35,6 +35,7 @@ def document(film: Film, occupancy: Json | None = None) -> Json:
             }
             for plan in film.plans
         ],
+        "considered": [[round(value, 4) for value in point] for point in considered_tips(film)],
         "moments": [[seconds(film, m.at_ns), m.words, m.failed] for m in film.moments],
         "lateness": None if film.lateness is None else _series(film, film.lateness, 1 / LATENESS_NS),
         "lanes": None if occupancy is None else _lanes(film, occupancy),
@@ -85,14 +86,21 @@ def tips(film: Film) -> list[Vector]:
 
 def planned_tips(film: Film) -> list[list[Vector]]:
     """Where each plan would have the tip."""
+    return [_tips_of(film, plan) for plan in film.plans]
+
+
+def considered_tips(film: Film) -> list[Vector]:
+    """Where the plan would have had it of which nothing was executed; nothing where another one goes anywhere."""
+    goes = any(math.dist(way[0], point) > APART for way in planned_tips(film) for point in way)
+    return [] if goes or film.considered is None else _tips_of(film, film.considered)
+
+
+def _tips_of(film: Film, plan: Plan) -> list[Vector]:
     if film.scene.tip is None:
         return []
-    found = []
-    for plan in film.plans:
-        before = row_at(film.joints, plan.at_ns)
-        rows = (before | dict(zip(plan.columns, row, strict=True)) for row in plan.rows)
-        found.append([film.scene.poses(row)[film.scene.tip].position for row in rows])
-    return found
+    before = row_at(film.joints, plan.at_ns)
+    rows = (before | dict(zip(plan.columns, row, strict=True)) for row in plan.rows)
+    return [film.scene.poses(row)[film.scene.tip].position for row in rows]
 
 
 def camera(film: Film) -> Json:
@@ -109,6 +117,11 @@ def camera(film: Film) -> Json:
     return {"at": at, "distance": round(distance, 3), "azimuth": AZIMUTH, "elevation": ELEVATION, "fov": FOV_DEGREES}
 
 
+def about(film: Film) -> Json:
+    """What the player needs beside the film."""
+    return {"camera": camera(film), "apart": APART}
+
+
 def frame(film: Film, at_ns: int) -> Json:
     """What is to be drawn of that instant, for `perflab.report.film.render`."""
     from perflab.report.film.render import EXECUTED, FAILED, GOAL, PLANNED
@@ -120,7 +133,7 @@ def frame(film: Film, at_ns: int) -> Json:
     plan = max((n for n, plan in enumerate(film.plans) if plan.at_ns <= at_ns), default=0 if planned else None)
     lines: list[Any] = [] if plan is None or not planned else [(PLANNED, _apart(planned[plan]))]
     since = 0 if plan is None or not film.plans else bisect.bisect_left(film.joints.at_ns, film.plans[plan].at_ns)
-    lines.append((EXECUTED, _apart(way[since:until])))
+    lines += [(PLANNED, _apart(considered_tips(film))), (EXECUTED, _apart(way[since:until]))]
     balls: list[Any] = [(GOAL, mark.position, max(0.012, mark.radius)) for mark in film.scene.marks]
     if (failure := film.failure) is not None and failure.at_ns <= at_ns and film.scene.tip is not None:
         balls.append((FAILED, poses[film.scene.tip].position, 0.022))

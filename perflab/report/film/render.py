@@ -14,6 +14,7 @@ import os
 import sys
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 Json = Mapping[str, Any]
@@ -22,7 +23,7 @@ Json = Mapping[str, Any]
 LIBRARIES = {"egl": ("libEGL.so.1",), "osmesa": ("libOSMesa.so.8", "libOSMesa.so.6")}
 VARIABLE = "MUJOCO_GL"  # of the environment; one of these words, or "disable"
 SAMPLES = 4  # of each pixel
-ROBOT, OBJECT = "0.91 0.92 0.94 1", "0.62 0.66 0.72 1"
+ROBOT, OBJECT = "0.91 0.92 0.94 1", "0.79 0.71 0.60 1"
 GROUND, SKY = (0.80, 0.82, 0.85), (0.93, 0.94, 0.96)
 PLANNED, EXECUTED, GOAL, FAILED = (0.0, 0.17, 0.85), (0.87, 0.44, 0.0), (0.0, 0.63, 0.53), (0.75, 0.11, 0.10)
 WIDTH_M = 0.006  # of the tip's paths
@@ -129,10 +130,9 @@ def model_xml(scene: Json, width: int, height: int) -> str:
         meshes.append(f'<mesh name="{name}" inertia="shell" vertex={numbers(points)} face="{faces}"/>')
         return f'<geom type="mesh" mesh="{name}" {at}/>'
 
-    # Each body has its own place in the world, which is written where MuJoCo keeps those of moving things ("mocap"): what
-    # hangs on what is known to who asks.
+    # Each body is where it is said to be ("mocap"): who asks knows what hangs on what.
     bodies = [
-        f"<body name={quoteattr(body['name'])} mocap=\"true\">"
+        f'<body name={quoteattr(body["name"])} mocap="true">'
         + "".join(geom(shape, ROBOT if body["kind"] == "robot" else OBJECT) for shape in body["shapes"])
         + "</body>"
         for body in scene["bodies"]
@@ -184,7 +184,7 @@ class Renderer:
             self._model, self._data, mujoco.MjvOption(), None, self._camera, mujoco.mjtCatBit.mjCAT_ALL, self._scene
         )
         for color, points in frame.get("lines", ()):
-            for one, other in zip(points, points[1:], strict=False):
+            for one, other in pairwise(points):
                 self._line(one, other, color)
         for color, point, radius in frame.get("balls", ()):
             self._add(mujoco.mjtGeom.mjGEOM_SPHERE, [radius] * 3, point, color)
@@ -222,9 +222,7 @@ def png(pixels: Any) -> bytes:
 
     header = width.to_bytes(4, "big") + height.to_bytes(4, "big") + bytes((8, 2, 0, 0, 0))
     rows = b"".join(b"\0" + pixels[row].tobytes() for row in range(height))
-    return (
-        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows, 1)) + chunk(b"IEND", b"")
-    )
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows, 1)) + chunk(b"IEND", b"")
 
 
 def _jpeg(image: bytes, width: int, height: int, quality: int) -> bytes:

@@ -27,8 +27,8 @@ class Rendered:
 
 
 def rendered(film: Film, instants_ns: Sequence[int], quality: int | None = QUALITY) -> Rendered:
-    """The film at these instants, as JPEG of this quality, or as PNG without one. Whatever happens to the other process,
-    the page is made without it."""
+    """The film at these instants, as JPEG of this quality, or as PNG without one. Whatever happens to the other
+    process, the page is made without it."""
     asked = {
         "scene": scene_document(film.scene),
         "camera": camera(film),

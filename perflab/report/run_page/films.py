@@ -1,4 +1,4 @@
-"""Watching trials: a film of some of them, drawn by the page, with MuJoCo's pictures where this machine can make them."""
+"""Watching trials: films of some of them, drawn by the page, and MuJoCo's pictures where this machine can make them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from perflab.results.film import Film, Scene
 from perflab.results.outcome import SUCCESS
 from perflab.units import NS_PER_S, listed
 
-MANY, FEW = 40, 4  # pictures of a film
-MOST_BYTES = 900_000  # of all pictures of a page; films beyond have few
-A_PICTURE = 14_000  # bytes, about
+MANY, FEW = 32, 4  # pictures of a film
+MOST_BYTES = 600_000  # of all pictures of a page; films beyond have few
+A_PICTURE = 12_000  # bytes, about
 FAILED_AFTER_NS = NS_PER_S // 20  # when a failure is pictured
 
 
@@ -73,23 +73,29 @@ def _movie(
 ) -> Movie:
     film, trial = one.film, one.trial
     frames = [[document.seconds(film, at_ns), picture] for at_ns, picture in sorted(pictures.items())]
+    if len(frames) <= len(keys):
+        frames = []  # they stand below it
     data = {
         "scene": scene,
         "film": document.document(film, one.occupancy),
-        "about": about(film) | {"frames": frames if len(frames) > len(keys) else []},
+        "about": document.about(film) | {"frames": frames},
     }
     stills = [
-        Still(f"data:image/jpeg;base64,{pictures[key.at_ns]}", f"{document.seconds(film, key.at_ns):.2f} s: {key.words}")
+        Still(
+            f"data:image/jpeg;base64,{pictures[key.at_ns]}", f"{document.seconds(film, key.at_ns):.2f} s: {key.words}"
+        )
         for key in keys
         if key.at_ns in pictures
     ]
     left_out = [name for name, of in _series(film) if of.left_out]
     notes = [f"Rows of {listed(left_out)} were left out: there was no room for them."] if left_out else []
     if drawn.library is not None:
-        made = f"The pictures below are MuJoCo's, by {_LIBRARIES[drawn.library]}; the film is drawn by this page."
-        notes.append(f"{made} It can show MuJoCo's {len(frames)} pictures in its place." if data["about"]["frames"] else made)
+        made = f"The pictures above are MuJoCo's, by {_LIBRARIES[drawn.library]}; the film is drawn by this page."
+        notes.append(f"{made} It can show MuJoCo's {len(frames)} pictures in its place." if frames else made)
     else:
-        notes.append(f"The film is drawn by this page from the robot's meshes; MuJoCo has no pictures of it: {drawn.missing}.")
+        notes.append(
+            f"The film is drawn by this page from the robot's meshes; MuJoCo has no pictures of it: {drawn.missing}."
+        )
     name = f"{run.name}: {one.label}" if several else one.label
     good = trial.outcome == SUCCESS
     return Movie(
@@ -98,7 +104,9 @@ def _movie(
         why=f"{one.why[0].upper()}{one.why[1:]}.",
         sign=trial.outcome.sign,
         tone=trial.outcome.tone,
-        ended=trial.ended if good or not trial.reason else f"{trial.ended}: {trial.reason.removeprefix(f'{trial.ended}: ')}",
+        ended=trial.ended
+        if good or not trial.reason
+        else f"{trial.ended}: {trial.reason.removeprefix(f'{trial.ended}: ')}",
         stills=stills,
         notes=notes,
         data=packed(_json(data)),
@@ -108,11 +116,6 @@ def _movie(
 _LIBRARIES = {"egl": "EGL", "osmesa": "OSMesa"}
 
 
-def about(film: Film) -> dict[str, Any]:
-    """What the player needs beside the film."""
-    return {"camera": document.camera(film), "apart": document.APART}
-
-
 def _series(film: Film) -> Iterator[tuple[str, Any]]:
     for name in ("joints", "desired", "tip", "lateness"):
         if (of := getattr(film, name)) is not None:
@@ -120,7 +123,7 @@ def _series(film: Film) -> Iterator[tuple[str, Any]]:
 
 
 def _instants(film: Film, many: int) -> tuple[list[_Instant], list[int]]:
-    """The instants that stand below a film, and all of which there are pictures: as much motion lies between any two."""
+    """Those that stand below a film, and all of which there are pictures: as much motion lies between any two."""
     way, at_ns = document.moved(film), film.joints.at_ns
     plan_ns = film.plans[-1].at_ns if film.plans else film.begin_ns
     first = min(len(at_ns) - 1, bisect.bisect_left(at_ns, plan_ns))
@@ -132,7 +135,8 @@ def _instants(film: Film, many: int) -> tuple[list[_Instant], list[int]]:
     if failure is not None:
         then = min(film.end_ns, failure.at_ns + FAILED_AFTER_NS)
         keys.append(_Instant(then, failure.words))
-    if failure is None or film.end_ns - failure.at_ns > NS_PER_S:
+    failed = None if failure is None else min(len(way) - 1, bisect.bisect_left(at_ns, failure.at_ns))
+    if failed is None or way[-1] - way[failed] > document.APART:
         keys.append(_Instant(film.end_ns, "the end"))
     keys = sorted({key.at_ns: key for key in keys}.values(), key=lambda key: key.at_ns)
     chosen = {key.at_ns for key in keys}

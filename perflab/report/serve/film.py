@@ -22,5 +22,5 @@ def film_document(trials: Sequence[TrialDirectory], number: int | None) -> Json:
     return told | {
         "scene": document.scene_document(shown.scene),
         "film": document.document(shown),
-        "about": {"camera": document.camera(shown), "apart": document.APART},
+        "about": document.about(shown),
     }

@@ -228,7 +228,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("If-None-Match") == tag:
             self._send(HTTPStatus.NOT_MODIFIED, None, {"ETag": tag})
             return
-        cost = {**self.server.cost(), "runs": [watch.name for watch in watches]}
+        cost = {**self.server.cost(), "runs": [each.name for each in self.server.watches]}
         kind, written = _STATES[path]
         self._send(HTTPStatus.OK, Asset(kind, written(state, cost, query.get("known"))), {"ETag": tag})
 
