@@ -420,6 +420,7 @@ window.perflabFilm = (() => {
     }
 
     function draw() {
+      if (!stage.isConnected) return; // another film has taken its place
       const row = all.joints.row(now), n = plan_at(now), moment = moment_at(now), failed = failure();
       const has_failed = failed !== undefined && failed[0] <= now + 1e-6;
       image.hidden = !pictured;
@@ -560,7 +561,9 @@ window.perflabFilm = (() => {
       const common = shown.length > 1 ? prefix(shown.map(([name]) => name)) : "";
       charts.append(made("p", { className: "film-legend" },
         made("span", { className: "key planned" }, "planned"), desired && made("span", { className: "key desired" }, "asked for by the controller"),
-        made("span", { className: "key done" }, "executed"), made("span", { className: "faint" }, "rad, m")));
+        made("span", { className: "key done" }, "executed"),
+        film.considered.length ? made("span", { className: "key considered" }, "planned, of which nothing was executed") : null,
+        made("span", { className: "faint" }, "rad, m")));
       for (const [name, n] of shown) {
         const values = joints.values[n], own = desired?.columns.indexOf(name) ?? -1;
         const lines = plans.map((plan, k) => {
@@ -583,7 +586,7 @@ window.perflabFilm = (() => {
           const row = joints.row(s);
           return Math.max(...desired.columns.map((name, c) => Math.abs((row[name] ?? NaN) - desired.values[c][i]) || 0)) * 1000;
         });
-        const most = Math.max(1e-6, ...apart);
+        const most = Math.max(0.05, ...apart);
         row_of(`off what was asked for, at most ${amount(most)} mrad`, "loop", [filled(desired.at.map((s, i) => [s, 1 - apart[i] / most]))],
           (s) => `${amount(apart[desired.place(s)])} mrad`, "Largest deviation of a joint from what the controller asked for");
       }
@@ -627,7 +630,7 @@ window.perflabFilm = (() => {
       return found;
     }).replace(/[^_/]*$/, "");
     const steps = (at, values, y) => at.flatMap((s, i) => [[i ? at[i - 1] : s, y(values[i])], [s, y(values[i])]]);
-    const amount = (value) => (value >= 100 ? value.toFixed(0) : value >= 1 ? value.toFixed(1) : value.toPrecision(2));
+    const amount = (value) => (value >= 100 ? value.toFixed(0) : value >= 1 || value < 0.05 ? value.toFixed(1) : value.toPrecision(2));
     const duration = (us) => (us >= 1000 ? `${amount(us / 1000)} ms` : `${Math.round(us)} µs`);
     function nice(least) {
       const size = 10 ** Math.floor(Math.log10(least));

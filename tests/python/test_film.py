@@ -255,8 +255,11 @@ def test_the_page_shows_the_film_and_what_went_wrong(
         opened.ask("document.querySelectorAll('figure.film').forEach((f) => f.dispatchEvent(new Event('film')))")
         # At its end the arm of the first film lies along y, where it was not at its beginning.
         first = "document.querySelectorAll('figure.film')[0].perflabFilm"
-        canvas = "document.querySelector('figure.film canvas')"
-        drawn = f"[...{canvas}.getContext('2d').getImageData(0, 0, {canvas}.width, {canvas}.height).data]"
+        drawn = (
+            "(() => { const from = document.querySelector('figure.film canvas'), { width, height } = from;"
+            " const to = Object.assign(document.createElement('canvas'), { width, height }).getContext('2d');"
+            " to.drawImage(from, 0, 0); return [...to.getImageData(0, 0, width, height).data]; })()"
+        )
         opened.ask(f"{first}.show({first}.end())")
         end = np.array(opened.ask(drawn))
         opened.ask(f"{first}.show(0)")

@@ -13,7 +13,7 @@ from perflab.report.film.document import camera, frame, scene_document
 from perflab.results.film import Film
 
 SIZE = (480, 360)
-QUALITY = 72  # of JPEG
+QUALITY = 66  # of JPEG
 LIMIT_S = 120.0  # for the pictures of one film; without them the page draws all itself
 
 

@@ -17,7 +17,7 @@ from perflab.results.film import Film, Scene
 from perflab.results.outcome import SUCCESS
 from perflab.units import NS_PER_S, listed
 
-MANY, FEW = 32, 4  # pictures of a film
+MANY, FEW = 24, 4  # pictures of a film
 MOST_BYTES = 600_000  # of all pictures of a page; films beyond have few
 A_PICTURE = 12_000  # bytes, about
 FAILED_AFTER_NS = NS_PER_S // 20  # when a failure is pictured
