@@ -411,6 +411,7 @@ window.perflabFilm = (() => {
       return plan.rows[next].map((value, n) => plan.rows[next - 1][n] + share * (value - plan.rows[next - 1][n]));
     }
     const moment_at = (s) => film.moments.filter(([at]) => at <= s + 1e-6).at(-1);
+    const words_of = (moment) => (moment ? moment[1].split(":")[0] : "");
     const failure = () => film.moments.find(([, , failed]) => failed);
 
     // ---- one picture
@@ -454,7 +455,12 @@ window.perflabFilm = (() => {
           const from = n < 0 ? 0 : all.joints.place(all.plans[n].at);
           const way = all.way.slice(from, all.joints.place(now) + 1);
           if (way.length > 1) picture.line(way, color("film-done"), 3.5, []);
-          for (const mark of scene.marks) picture.ring(mark.position, mark.radius, color("film-goal"), mark.name);
+          // Of several marks the one that is meant has a name, the others are faint.
+          const meant = words_of(moment), one = scene.marks.some((mark) => mark.name === meant);
+          for (const mark of scene.marks) {
+            const other = one ? mark.name !== meant : scene.marks.length > 1;
+            picture.ring(mark.position, mark.radius, color(other ? "faint" : "film-goal"), other ? "" : mark.name);
+          }
           if (has_failed) picture.ring(middle(here.get(scene.tip)), 0.03, color("bad"), "failed", true);
         }
       }

@@ -18,6 +18,7 @@ import pytest
 from live_browser import browser, executable
 from made_film import BEGIN_NS, HALF_PI, MS
 from made_run import MadeTrial, Stream, arrivals, make_run
+from made_tables import MadeSource
 
 from perflab.report.film import choose, document, render
 from perflab.report.film.rendered import SIZE, rendered
@@ -25,7 +26,7 @@ from perflab.report.run_page.page import report
 from perflab.report.runs import ReportRun, open_all
 from perflab.results.film import Body, Film, Joint, Pose, Scene
 from perflab.runs.film import film
-from perflab.trace.occupancy import spent
+from perflab.trace.occupancy import occupancy, spent
 
 GONE = "CONTROL_FAILED (-4): nobody knows the goal"
 
@@ -52,7 +53,7 @@ def test_a_film_is_put_together_from_what_several_processes_say(turning: Film) -
     assert (turning.begin_ns, turning.end_ns, len(turning.joints.rows)) == (BEGIN_NS, BEGIN_NS + 1000 * MS, 51)
     (plan,) = turning.plans
     assert (plan.at_ns, plan.columns, plan.s) == (BEGIN_NS, ("shoulder", "elbow"), (0.0, 1.0))
-    assert turning.scene.marks[0].position == (0, 1, 0.3)
+    assert turning.scene.marks[0].position == pytest.approx((0, 1, 0.3))
     assert turning.lateness is not None
     assert turning.lateness.process == "world"
 
@@ -90,6 +91,34 @@ def test_what_cannot_be_shown_has_no_film(tmp_path: Path, records: list[object])
     (tmp_path / "processes").mkdir()
     (tmp_path / "processes" / "p.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in records))
     assert film(tmp_path) is None
+
+
+def test_who_had_the_cpus_of_a_loop_in_bins() -> None:
+    """It runs half of the first bin, waits a quarter of it, and is on CPU 1 in the second one; kworker runs beside it on
+    CPU 0, and on CPU 2 where it never is."""
+    source = MadeSource({
+        "hosts": [{"name": "robot"}],
+        "processes": [{"host": 0, "pid": 10, "name": "driver"}],
+        "threads": [
+            {"host": 0, "process": 0, "tid": 10, "name": "control", "first_ns": 0, "last_ns": 200},
+            {"host": 0, "process": None, "tid": 7, "name": "kworker", "first_ns": 0, "last_ns": 200},
+        ],
+        "thread_states": [
+            {"thread": thread, "state": state, "start_ns": start, "end_ns": end, "cpu": cpu, "priority": 120}
+            for thread, state, start, end, cpu in (
+                (0, "running", 0, 50, 0), (0, "preempted", 50, 75, 0), (0, "running", 100, 200, 1),
+                (1, "running", 50, 60, 0), (1, "running", 60, 90, 2),
+            )
+        ],
+    })  # fmt: skip
+    found = occupancy(source, 0, 200, 100, [10])
+    assert found["cpus"] == [0, 1]
+    assert [(lane["kind"], lane["thread"], lane["shares"]) for lane in found["lanes"]] == [
+        ("runs", "control", [50, 100]),
+        ("waits", "control", [25, 0]),
+        ("neighbour", "kworker", [10, 0]),
+        ("others", None, [0, 0]),
+    ]
 
 
 # ---- where bodies are ------------------------------------------------------------------------------------------------
@@ -144,6 +173,23 @@ def test_time_is_shared_out_over_bins() -> None:
     assert spent(starts, ends, np.array([0, 10, 20, 30, 40])).tolist() == [5, 5, 10, 5]
 
 
+def test_the_plan_that_was_only_considered_is_seen_where_no_other_goes_anywhere(tmp_path: Path) -> None:
+    columns = ["s", "shoulder", "elbow"]
+    considered = made_film.series("considered", columns, [BEGIN_NS] * 2, [[0.0, 0.0, 0.0], [1.0, HALF_PI, 0.0]])
+    at_home = made_film.series("planned", columns, [BEGIN_NS + MS], [[0.0, 0.0, 0.0]])
+    path = made_film.write(tmp_path, moves=False) / "processes" / "client.jsonl"
+    went = film(tmp_path)
+    client = [json.loads(line) for line in path.read_text().splitlines()]
+    client[1]["series"] = [considered, at_home]
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in client))
+    stayed = film(tmp_path)
+    assert went is not None
+    assert stayed is not None
+    assert document.considered_tips(went) == []
+    assert document.considered_tips(stayed)[-1] == pytest.approx((0, 1, 0.3))
+    assert document.begins_to_go(stayed) == BEGIN_NS + MS
+
+
 # ---- MuJoCo's pictures -----------------------------------------------------------------------------------------------
 
 
@@ -157,7 +203,7 @@ def _installed(word: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("library", render.LIBRARIES)
+@pytest.mark.parametrize("library", ["egl", pytest.param("osmesa", marks=pytest.mark.long)])
 def test_mujoco_draws_the_robot_where_it_is(library: str, turning: Film, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("mujoco", reason="no MuJoCo; `make manipulation` installs it")
     if not _installed(library):

@@ -89,9 +89,20 @@ def planned_tips(film: Film) -> list[list[Vector]]:
     return [_tips_of(film, plan) for plan in film.plans]
 
 
+def begins_to_go(film: Film) -> int:
+    """When the first plan was ready that goes anywhere; without one the last, and without plans the beginning."""
+    ways = zip(film.plans, planned_tips(film), strict=False)
+    goes = (plan.at_ns for plan, way in ways if _goes(way))
+    return next(goes, film.plans[-1].at_ns if film.plans else film.begin_ns)
+
+
+def _goes(way: Sequence[Vector]) -> bool:
+    return any(math.dist(way[0], point) > APART for point in way)
+
+
 def considered_tips(film: Film) -> list[Vector]:
     """Where the plan would have had it of which nothing was executed; nothing where another one goes anywhere."""
-    goes = any(math.dist(way[0], point) > APART for way in planned_tips(film) for point in way)
+    goes = any(map(_goes, planned_tips(film)))
     return [] if goes or film.considered is None else _tips_of(film, film.considered)
 
 

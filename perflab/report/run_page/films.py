@@ -125,11 +125,11 @@ def _series(film: Film) -> Iterator[tuple[str, Any]]:
 def _instants(film: Film, many: int) -> tuple[list[_Instant], list[int]]:
     """Those that stand below a film, and all of which there are pictures: as much motion lies between any two."""
     way, at_ns = document.moved(film), film.joints.at_ns
-    plan_ns = film.plans[-1].at_ns if film.plans else film.begin_ns
+    plan_ns = document.begins_to_go(film)
     first = min(len(at_ns) - 1, bisect.bisect_left(at_ns, plan_ns))
     half = bisect.bisect_left(way, (way[first] + way[-1]) / 2)
     failure = film.failure
-    keys = [_Instant(at_ns[first], "the last plan is ready")]
+    keys = [_Instant(at_ns[first], "the plan is ready" if film.plans else "the beginning")]
     if way[-1] - way[first] > document.APART:
         keys.append(_Instant(at_ns[min(half, len(at_ns) - 1)], "half of the way"))
     if failure is not None:
