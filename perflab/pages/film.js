@@ -457,8 +457,9 @@ window.perflabFilm = (() => {
           if (way.length > 1) picture.line(way, color("film-done"), 3.5, []);
           // Of several marks the one that is meant has a name, the others are faint.
           const meant = words_of(moment), one = scene.marks.some((mark) => mark.name === meant);
-          for (const mark of scene.marks) {
-            const other = one ? mark.name !== meant : scene.marks.length > 1;
+          const is_other = (mark) => (one ? mark.name !== meant : scene.marks.length > 1);
+          for (const mark of [...scene.marks].sort((a, b) => is_other(b) - is_other(a))) {
+            const other = is_other(mark);
             picture.ring(mark.position, mark.radius, color(other ? "faint" : "film-goal"), other ? "" : mark.name);
           }
           if (has_failed) picture.ring(middle(here.get(scene.tip)), 0.03, color("bad"), "failed", true);
