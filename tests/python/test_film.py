@@ -94,8 +94,8 @@ def test_what_cannot_be_shown_has_no_film(tmp_path: Path, records: list[object])
 
 
 def test_who_had_the_cpus_of_a_loop_in_bins() -> None:
-    """It runs half of the first bin, waits a quarter of it, and is on CPU 1 in the second one. Beside it kworker runs on
-    CPU 0, and on CPU 2, where it never is."""
+    """It runs half of the first bin, waits a quarter of it, and is on CPU 1 in the second one. Beside it kworker runs
+    on CPU 0, and on CPU 2, where it never is."""
     source = MadeSource({
         "hosts": [{"name": "robot"}],
         "processes": [{"host": 0, "pid": 10, "name": "driver"}],
