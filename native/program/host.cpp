@@ -29,7 +29,8 @@ json Series::State::take() {
     const std::size_t place = next % kRoom;
     json row = json::array();
     // A micrometre, a microradian: nobody sees less, and most digits are saved.
-    for (std::size_t i = 0; i < columns_.size(); ++i) row.push_back(std::round(values_[place * columns_.size() + i] * 1e6) / 1e6);
+    const double* const values = values_.data() + place * columns_.size();
+    for (std::size_t i = 0; i < columns_.size(); ++i) row.push_back(std::round(values[i] * 1e6) / 1e6);
     at_ns.push_back(at_ns_[place]);
     rows.push_back(std::move(row));
   }

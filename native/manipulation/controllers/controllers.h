@@ -10,7 +10,7 @@
 // The robot's group gives the arm's controller its name. A controller that was deactivated publishes nothing and rejects
 // goals; the arm then holds where it is.
 //
-// A film of the trial: the series desired (where the joints were to be) and lateness (ns: the latest of the cycles since the row
+// A film of the trial: the series desired (where the joints were to be) and lateness (ns: the latest cycle since the row
 // before), 50 times a second.
 //
 // Figures for each executed goal: execution_controller (from start to end in the robot's time), tracking_rms, tracking_max,

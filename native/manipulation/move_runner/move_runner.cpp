@@ -238,7 +238,8 @@ class MoveRunner final : public program::Application {
         state.set(joints->positions);
         at = state.pose(model_->tip());
       }
-      all.push_back({{"name", move->name}, {"position", {at.translation().x(), at.translation().y(), at.translation().z()}}, {"radius", radius}});
+      const auto place = at.translation();
+      all.push_back({{"name", move->name}, {"position", {place.x(), place.y(), place.z()}}, {"radius", radius}});
     }
     return all;
   }

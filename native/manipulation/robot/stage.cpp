@@ -23,7 +23,8 @@ json orientation(const mjtNum* turned) { return {turned[1], turned[2], turned[3]
 
 json mesh(const mjModel& model, int id) {
   const auto at = static_cast<std::size_t>(id);
-  const auto points = static_cast<std::size_t>(model.mesh_vertnum[at]), faces = static_cast<std::size_t>(model.mesh_facenum[at]);
+  const auto points = static_cast<std::size_t>(model.mesh_vertnum[at]);
+  const auto faces = static_cast<std::size_t>(model.mesh_facenum[at]);
   json all = json::array();
   const float* const first = model.mesh_vert + 3 * static_cast<std::size_t>(model.mesh_vertadr[at]);
   for (std::size_t i = 0; i < 3 * points; ++i) all.push_back(std::round(static_cast<double>(first[i]) * 1e4) / 1e4);
