@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
-from support import HERE, SOURCE, build_plugin
+from support import HERE, SOURCE, build_plugin, run_here
 
 import perflab.condition
 import perflab.middleware
@@ -153,7 +153,7 @@ def test_a_workload_has_figures_and_outcomes_of_its_own_wherever_there_are_some(
         ("trials.csv", "export", run, "--format", "csv", "-o", tmp_path / "csv"),
     )
     for words_said, *verb in said_by:
-        done = perflab_with(tmp_path, *verb)
+        done = run_here([str(word) for word in verb], tmp_path, os.environ)
         assert str(words_said) in done.stdout, (verb, done.stdout, done.stderr)
     assert "words heard" in (tmp_path / "paper" / "results.tex").read_text()
     assert "too quiet" in (tmp_path / "paper" / "outcomes.tex").read_text()
@@ -210,7 +210,7 @@ def test_a_command_of_a_kind_has_figures_and_outcomes_of_its_own_wherever_there_
         ("trials.csv", "export", run, "--format", "csv", "-o", tmp_path / "csv"),
     )
     for words_said, *verb in said_by:
-        done = perflab_with(tmp_path, *verb)
+        done = run_here([str(word) for word in verb], tmp_path, os.environ)
         assert str(words_said) in done.stdout, (verb, done.stdout, done.stderr)
     paper = "".join((tmp_path / "paper" / name).read_text() for name in ("results.tex", "report.tex"))
     for text in (paper, (tmp_path / "page.html").read_text()):

@@ -9,9 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
-from statsmodels.stats.nonparametric import rank_compare_2indep
-from statsmodels.stats.power import TTestIndPower
 
 from perflab.results.comparison import Margin
 from perflab.statistics import difference, estimate, power
@@ -230,6 +227,8 @@ def test_brown_forsythe_is_scipys_levene_about_the_median() -> None:
 
 
 def test_holm_of_the_textbook() -> None:
+    from statsmodels.stats.multitest import multipletests
+
     assert holm([0.01, 0.04, None, 0.03]) == pytest.approx([0.03, 0.06, None, 0.06])
     assert holm([None]) == [None]
     many = np.random.default_rng(0).uniform(0, 0.1, 30)
@@ -337,6 +336,8 @@ def test_the_noise_floor_of_blocks_leaves_out_what_differs_between_them() -> Non
 
 
 def test_power_is_statsmodels_and_that_of_cohens_tables() -> None:
+    from statsmodels.stats.power import TTestIndPower
+
     # Cohen 1988, table 2.4.1: d = 0.5, two-sided 0.05, power 0.80: 64 of either.
     assert power.trials_needed(0.5, 1.0, 0.05, efficiency=1.0) == 64
     assert power.t_power(0.5, 1.0, 64, 64, 0.05, efficiency=1.0) == pytest.approx(0.801, abs=1e-3)
@@ -418,6 +419,8 @@ def test_designs_that_are_ranked_together_are_as_each_by_itself() -> None:
 
 
 def test_what_is_had_without_scipys_own_tests_is_what_they_give() -> None:
+    from statsmodels.stats.nonparametric import rank_compare_2indep
+
     rng = np.random.default_rng(2)
     for _ in range(20):
         a, b, _, _ = drawn(rng)
