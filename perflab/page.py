@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import marshal
 import math
+import os
 import re
-from functools import cache
+import sys
+from functools import cache, lru_cache
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perflab.columns import DEEPER, Cell, Column
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2 import BytecodeCache, Environment
+    from jinja2.bccache import Bucket
     from markupsafe import Markup
 
 # They turn the direction of what follows them, too: a name with one would turn the words of the page.
@@ -51,12 +58,45 @@ def _engine() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         finalize=_straight,
+        bytecode_cache=_compiled(),
     )
     made.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "allow_nan": False, "separators": (",", ":")}
     made.filters |= {"unbroken": unbroken, "inline": inline, "as_written": as_written, "sort_key": sort_key}
     made.filters |= {"below": below, "classes": classes}
     made.globals |= {"asset": asset, "DEEPER": DEEPER}
     return made
+
+
+def _compiled() -> BytecodeCache:
+    """Templates as the code that they become, which takes a twentieth of a report: the user's cache keeps it under all
+    that it is made of."""
+    import jinja2
+
+    made_by = f"{jinja2.__version__} {sys.version} {Path(__file__).read_text(encoding='utf-8')}"
+
+    class Kept(jinja2.BytecodeCache):
+        def place(self, bucket: Bucket) -> Path:
+            key = hashlib.sha256(f"{bucket.key} {bucket.checksum} {made_by}".encode()).hexdigest()
+            return user_cache() / f"template-{key[:32]}"
+
+        def load_bytecode(self, bucket: Bucket) -> None:
+            with contextlib.suppress(OSError, EOFError, ValueError, TypeError):
+                bucket.code = marshal.loads(self.place(bucket).read_bytes())
+
+        def dump_bytecode(self, bucket: Bucket) -> None:
+            place = self.place(bucket)
+            temporary = place.with_name(f"{place.name}.{os.getpid()}")
+            with contextlib.suppress(OSError):
+                place.parent.mkdir(parents=True, exist_ok=True)
+                temporary.write_bytes(marshal.dumps(bucket.code))
+                temporary.replace(place)
+
+    return Kept()
+
+
+def user_cache() -> Path:
+    """Where what takes long to make is kept for this user's next time."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "perflab"
 
 
 def _straight(value: Any) -> Any:
@@ -73,9 +113,14 @@ def unbroken(value: object) -> str:
 
 def inline(value: object) -> Markup:
     """Like `unbroken`, with what stands between back quotes as code."""
+    return _inline(str(value))
+
+
+@lru_cache(maxsize=1 << 12)  # of ten thousand cells many are alike
+def _inline(text: str) -> Markup:
     from markupsafe import Markup, escape
 
-    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(_straight(unbroken(value))))))
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(_straight(unbroken(text))))))
 
 
 def as_written(text: str) -> Markup:

@@ -12,6 +12,7 @@ What cannot be imported, or has a name that is taken, is left out with one line 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import pkgutil
 import warnings
 from collections.abc import Iterator, Mapping
@@ -73,7 +74,17 @@ class Registry(Mapping[str, K], Generic[K]):
         return None
 
     def __getitem__(self, name: str) -> K:
+        if self._found is None and (own := self._own_of(name)) is not None:
+            return own
         return self.kinds[name]
+
+    def _own_of(self, name: str) -> K | None:
+        """That of the module of its name, if there is one: most who ask for a kind need no other."""
+        module = f"{self._package}.{name}"
+        if not name.isidentifier() or importlib.util.find_spec(module) is None:
+            return None
+        kind = getattr(importlib.import_module(module), "KIND", None)
+        return kind if isinstance(kind, self._kind) and kind.name == name else None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.kinds)

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from perflab import output, phases
+from perflab import late_methods, output, phases
 from perflab.cli import completion
 from perflab.errors import BadInput, LeftOut, PerflabError, Unavailable, one_line
 
@@ -35,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Importing makes many objects that stay. Python looks for garbage after every 700 of them, which takes 5 % of a
     # start, and after every 100,000 still 3 % of a report; for the whole process 500,000 will do.
     gc.set_threshold(500_000)
+    late_methods.install()
     try:
         _prepare_streams()
         with output.guarded(), warnings.catch_warnings():

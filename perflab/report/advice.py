@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
 from perflab.middleware import thread_settings
 from perflab.middleware.kind import ThreadsWanted
 from perflab.report.table import STYLES, print_rows
@@ -62,6 +60,8 @@ def _doubts(situation: Situation) -> Iterator[str]:
 
 def draw(out: Console, advice: Advice, proofs: Sequence[Proof] = ()) -> None:
     """In a terminal. What is to be copied is never broken into lines."""
+    from rich.text import Text
+
     for situation in advice.situations:
         made = table(situation)
         out.print(Text(made.title, "bold"))

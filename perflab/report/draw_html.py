@@ -5,13 +5,11 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
-import os
 import re
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import metadata
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from perflab import page as pages
@@ -148,8 +146,7 @@ def library() -> str:
 def _kept(suffix: str, make: Callable[[], str]) -> str:
     """What is made of the library: it takes seconds, and is the same for one version, so that the user's cache keeps
     it."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    kept = cache / "perflab" / f"vega-{metadata.version(_LIBRARY)}.{suffix}"
+    kept = pages.user_cache() / f"vega-{metadata.version(_LIBRARY)}.{suffix}"
     with contextlib.suppress(OSError, UnicodeDecodeError):
         return kept.read_text(encoding="utf-8")
     made = make()

@@ -14,6 +14,8 @@ T = TypeVar("T")
 # Not within a word, an address or another path; a single name below / is no folder of anybody.
 _PATH = re.compile(r"""(?<![\w/.:~-])/(?:[^\s/'"`,;:()\[\]]+/)+[^\s/'"`,;:()\[\]]*""")
 _ALIKE_EVERYWHERE = ("/proc/", "/sys/", "/dev/")
+# The annotation of a field that holds a number or nothing: most of a record are such.
+_NUMBER = re.compile(r"(?:(?:int|float|bool|None|Count|Ordinal|Share|Number)(?: \| |$))+")
 
 
 def without_folders(text: str, runs: Iterable[str], kept: Iterable[str] = ()) -> str:
@@ -50,7 +52,7 @@ def _how_to_map(of: type[Any]) -> Callable[[Any, Callable[[str], str]], Any] | N
     if issubclass(of, Mapping):
         return _mapping
     if dataclasses.is_dataclass(of):
-        return _record(tuple(f.name for f in dataclasses.fields(of) if f.init))
+        return _record(tuple(f.name for f in dataclasses.fields(of) if f.init and not _NUMBER.fullmatch(str(f.type))))
     return _several if issubclass(of, list | tuple) else None
 
 

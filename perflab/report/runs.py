@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from perflab.errors import BadInput, PerflabError
+from perflab.errors import BadInput
 from perflab.report.label import labels
 from perflab.report.places import mapped, names_like_paths, without_folders
 from perflab.report.tables.trials import TrialOf
@@ -17,8 +17,7 @@ from perflab.results.outcome import HARNESS_ERROR
 from perflab.results.run import PERFLAB, RunData
 from perflab.results.summary import Summary
 from perflab.results.trial import Result, Trial
-from perflab.runs.rundir import SUMMARY, RunDirectory
-from perflab.runs.trials import left_out, own_trials
+from perflab.runs.rundir import SUMMARY
 
 VERBS = ("run", "sweep", "breaking-point")  # that make runs
 
@@ -117,9 +116,7 @@ def read(data: RunData) -> ReportRun:
     """What a report needs beside the data; no text in it names a folder of the machine of the run."""
     results = data.summary.results
     names = labels(results, [data.name] * len(results)) if results else []
-    notes: list[str] = list(data.notes)
-    found = list(_files(data, notes)) if data.origin == PERFLAB else []
-    files, folders = {file.trial: file for _, file in found}, {file.trial: path for path, file in found}
+    files, folders = {file.trial: file for _, file in data.files}, {file.trial: path for path, file in data.files}
     graph = names_like_paths(data.manifest.workload.graph)
     change = partial(without_folders, runs=(data.manifest.run, data.path.resolve().name), kept=graph)
     data = replace(
@@ -127,20 +124,7 @@ def read(data: RunData) -> ReportRun:
         summary=mapped(data.summary, change),
         manifest=replace(data.manifest, not_recorded=mapped(data.manifest.not_recorded, change)),
     )
-    return ReportRun(data, tuple(names), mapped(files, change), folders, tuple(dict.fromkeys(map(change, notes))))
-
-
-def _files(data: RunData, notes: list[str]) -> Iterator[tuple[Path, TrialFile]]:
-    """A trial.json that is damaged is a note: the summary has what matters of it."""
-    directory = RunDirectory(data.path, created=False)
-    damaged: list[str] = []
-    try:
-        for trial, file in own_trials(directory, data.manifest, [], damaged):
-            if file is not None:
-                yield trial.path, file
-    except (PerflabError, OSError) as error:
-        notes.append(f"{error}; what trial.json says of this and later trials is missing here")
-    notes += [left_out(problem, in_summary=True) for problem in damaged if left_out(problem) not in notes]
+    return ReportRun(data, tuple(names), mapped(files, change), folders, tuple(dict.fromkeys(map(change, data.notes))))
 
 
 def trials_of(runs: Sequence[ReportRun]) -> list[TrialOf]:

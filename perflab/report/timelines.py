@@ -30,6 +30,8 @@ _EVENTS: tuple[tuple[str, Sign, str], ...] = (
     ("too_late", "cross", "a too late message"),
     ("lost", "lost", "messages lost"),
 )
+_LATE, _LOST, _DROPPED = ("late", "too_late"), "lost", "events_dropped"  # codes of events
+Event = tuple[float | None, str, dict[str, Any]]  # seconds from the start of the trial, the code, and the details
 
 
 def time(results: Sequence[Trials], name: str) -> Figure | None:
@@ -52,16 +54,17 @@ def time(results: Sequence[Trials], name: str) -> Figure | None:
     if not lines and not seconds_of:
         return None
     plot = Plot(seconds, times(words(name)))
+    events = [list(_events(result)) for result in results]
     if name == "latency":
         most = min(MAX_EVENTS, MAX_ALL_EVENTS // len(results))
         for group, result in enumerate(results):
-            _late(plot, group, result, most)  # below the lines
+            _late(plot, group, result.label, events[group], most)  # below the lines
     for group, label, line, whole in lines:
         _steps(plot, label, group, line, whole)
     for group, result, found in seconds_of:
         _means(plot, result.label, group, found)
     for group, result in enumerate(results):
-        _lost(plot, group, result)
+        _lost(plot, group, result.label, events[group])
     gaps = {i.end_ns - i.begin_ns for _, _, line, whole in lines if whole for i in line}
     if lines:
         plot.notes.append(f"Lines show intervals of {_span(gaps)} between checkpoints.")
@@ -218,47 +221,46 @@ def _steps(plot: Plot, label: str, group: int, line: Sequence[Interval], whole: 
             plot.points(name, group, middles, sign=sign)
 
 
-def _late(plot: Plot, group: int, result: Trials, most: int) -> None:
+def _late(plot: Plot, group: int, label: str, events: Sequence[Event], most: int) -> None:
     """Late and too late messages of the trials shown; the slowest where there are very many."""
     found = [
         (at, float(latency_ns), code)
-        for at, code, details in _events(result, "late", "too_late")
-        if (latency_ns := details.get("latency_ns")) is not None
+        for at, code, details in events
+        if at is not None and code in _LATE and (latency_ns := details.get("latency_ns")) is not None
     ]
-    if any((trial.events["code"] == "events_dropped").any() for trial in result.trials):
-        plot.notes.append(f"{result.label}: more messages were late than could be recorded one by one.")
+    if any(code == _DROPPED for _, code, _ in events):
+        plot.notes.append(f"{label}: more messages were late than could be recorded one by one.")
     if len(found) > most:
-        plot.notes.append(
-            f"{result.label}: the slowest {format_count(most)} of {format_count(len(found))} late messages."
-        )
+        plot.notes.append(f"{label}: the slowest {format_count(most)} of {format_count(len(found))} late messages.")
         found = sorted(sorted(found, key=lambda event: event[1], reverse=True)[:most])
     for code, sign, _ in _EVENTS:
         marks = [
-            (at, ns, f"{result.label}<br>{words(code)} at {at:.4g} s: {format_time(max(ns, 1.0))}")
+            (at, ns, f"{label}<br>{words(code)} at {at:.4g} s: {format_time(max(ns, 1.0))}")
             for at, ns, own in found
             if own == code
         ]
-        plot.points(f"{result.label}, {words(code)}", group, marks, sign=sign)
+        plot.points(f"{label}, {words(code)}", group, marks, sign=sign)
 
 
-def _lost(plot: Plot, group: int, result: Trials) -> None:
+def _lost(plot: Plot, group: int, label: str, events: Sequence[Event]) -> None:
     """When losses were noticed, along the bottom: a lost message has no latency."""
-    found = [(at, details.get("count")) for at, _, details in _events(result, "lost")]
+    found = [(at, details.get("count")) for at, code, details in events if at is not None and code == _LOST]
     found = sorted(found, key=lambda event: event[0])[:MAX_EVENTS]
-    marks = [(at, AT_BOTTOM, f"{result.label}<br>{format_count(n)} lost, noticed at {at:.4g} s") for at, n in found]
-    plot.points(f"{result.label}, lost", group, marks, sign="lost")
+    marks = [(at, AT_BOTTOM, f"{label}<br>{format_count(n)} lost, noticed at {at:.4g} s") for at, n in found]
+    plot.points(f"{label}, lost", group, marks, sign="lost")
 
 
-def _events(result: Trials, *codes: str) -> Iterator[tuple[float, str, dict[str, Any]]]:
-    """Events with these codes: seconds from the start of the trial, the code, and the details."""
+def _events(result: Trials) -> Iterator[Event]:
+    """Late and lost messages, and that some were not recorded."""
     for trial in result.trials:
-        known = trial.events.filter(trial.events["code"].is_in(codes) & trial.events["at_ns"].is_not_null())
+        known = trial.events.filter(trial.events["code"].is_in((*_LATE, _LOST, _DROPPED)))
         for at_ns, code, text in known.select("at_ns", "code", "details").iter_rows():
             try:
                 details = json.loads(text or "{}")
             except ValueError:
                 details = {}
-            yield (at_ns - (trial.started_ns or 0)) / NS_PER_S, code, details if isinstance(details, dict) else {}
+            at = None if at_ns is None else (at_ns - (trial.started_ns or 0)) / NS_PER_S
+            yield at, code, details if isinstance(details, dict) else {}
 
 
 def _span(lengths_ns: Iterable[int]) -> str:

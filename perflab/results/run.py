@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perflab.errors import BadInput, instead
-from perflab.results.files import Manifest, instant, span_of
+from perflab.results.files import Manifest, TrialFile, instant, span_of
 from perflab.results.outcome import FAILED, SUCCESS, Outcome
 from perflab.results.summary import Summary
 from perflab.results.trial import Circumstances
@@ -107,6 +107,7 @@ class RunData:
     manifest: Manifest = field(repr=False)
     trials: tuple[TrialTables, ...] = field(repr=False)
     notes: tuple[str, ...]
+    files: tuple[tuple[Path, TrialFile], ...] = field(default=(), repr=False)  # of trials: the directory, trial.json
 
     def frame(self, table: str) -> pl.DataFrame:
         """One of TABLES of all trials together: first what each row is of (trial, block, treatment, middleware,

@@ -102,12 +102,12 @@ def _open_own(directory: RunDirectory, with_tables: bool) -> RunData:
     else:
         notes += said_in(directory)
     try:
-        trials = tuple(_trials(directory, manifest, notes)) if with_tables else ()
+        trials, files = _trials(directory, manifest, notes) if with_tables else ((), ())
     except DAMAGE as error:
         raise BadInput(f"{directory.path} is damaged: {type(error).__name__}: {error}") from error
     except OSError as error:
         raise BadInput(f"cannot read {error.filename or directory.path}: {error.strerror}") from error
-    return RunData(summary.run, directory.path, PERFLAB, summary, manifest, trials, tuple(dict.fromkeys(notes)))
+    return RunData(summary.run, directory.path, PERFLAB, summary, manifest, trials, tuple(dict.fromkeys(notes)), files)
 
 
 def said_in(directory: RunDirectory, begins: tuple[str, ...] = (NOT_SET, OF_OBSERVER)) -> list[str]:
@@ -122,15 +122,16 @@ def said_in(directory: RunDirectory, begins: tuple[str, ...] = (NOT_SET, OF_OBSE
     return list(said)
 
 
-def _trials(directory: RunDirectory, manifest: Manifest, notes: list[str]) -> list[TrialTables]:
+def _trials(
+    directory: RunDirectory, manifest: Manifest, notes: list[str]
+) -> tuple[tuple[TrialTables, ...], tuple[tuple[Path, TrialFile], ...]]:
     damaged: list[str] = []
     found: list[TrialTables] = []
-    own = list(own_trials(directory, manifest, [], damaged))
-    stored = _stored_together([trial for trial, file in own if file is not None and file.finished])
+    own = [(trial, file) for trial, file in own_trials(directory, manifest, [], damaged) if file is not None]
+    stored = _stored_together([trial for trial, file in own if file.finished])
     for trial, file in own:
         try:
-            if file is not None:
-                found.append(_trial(trial, file, manifest.workload, notes, stored))
+            found.append(_trial(trial, file, manifest.workload, notes, stored))
         except BadInput as error:
             damaged.append(str(error))
         except DAMAGE as error:
@@ -139,7 +140,7 @@ def _trials(directory: RunDirectory, manifest: Manifest, notes: list[str]) -> li
         raise BadInput(damaged[0])
     # Where the summary was made anew, that was said.
     notes += [left_out(problem, in_summary=True) for problem in damaged if left_out(problem) not in notes]
-    return found
+    return tuple(found), tuple((trial.path, file) for trial, file in own)
 
 
 def _trial(

@@ -18,8 +18,6 @@ import yaml
 
 from .conftest import NATIVE, SOURCE, Run, environment, measuring, started
 
-pytestmark = pytest.mark.alone
-
 TOOLS = Path(os.environ.get("PERFLAB_TEST_TOOLS", ""))
 PROBE = SOURCE / "tests" / "programs" / "probe.yaml"
 TALKER = SOURCE / "examples" / "talker"

@@ -1,4 +1,4 @@
-"""A report of real runs in a real browser: it draws, sorts, filters, follows the theme, prints, and fetches nothing."""
+"""A report in a real browser: it draws, sorts, filters, follows the theme, prints, and fetches nothing."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import Any
 import first_screen
 import pytest
 from live_browser import Page, browser, executable
+from made_run import MadeTrial, Stream, arrivals, make_run
 
 from perflab.profile import flamegraph
 
@@ -52,23 +53,17 @@ def perflab(*words: str, folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A run of two results and one of many trials, each with its report."""
+    """A run of two results and one of many trials, which is written by hand, each with its report."""
     folder = tmp_path_factory.mktemp("report")
     (folder / "graph.yaml").write_text(PINGPONG)
     flood = "message_flood:rate=200,at_least=20"
-    runs = {
-        "small": ("-t", "1", "--trials", "2", "--condition", flood, "--observer", "monitor"),
-        "long": ("-t", "1", "--trials", str(TRIALS_OF_A_LONG_RUN), "--middleware", "virtual"),
-    }
-    made = {}
-    for name, options in runs.items():
-        for words in (
-            ("run", "graph.yaml", *options, "--cool-down", "0", "-o", name, "--quiet"),
-            ("report", name, "-o", f"{name}.html"),
-        ):
-            perflab(*words, folder=folder)
-        made[name] = folder / f"{name}.html"
-    return made
+    options = ("-t", "1", "--trials", "2", "--condition", flood, "--observer", "monitor", "--cool-down", "0")
+    perflab("run", "graph.yaml", *options, "-o", "small", "--quiet", folder=folder)
+    one = MadeTrial([Stream("a", "t", "b", 10, 20, arrivals([100] * 20))], middleware="virtual")
+    make_run(folder / "long", {"p": ["a", "b"]}, [one] * TRIALS_OF_A_LONG_RUN)
+    for name in ("small", "long"):
+        perflab("report", name, "-o", f"{name}.html", folder=folder)
+    return {name: folder / f"{name}.html" for name in ("small", "long")}
 
 
 @pytest.fixture

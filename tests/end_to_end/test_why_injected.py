@@ -81,7 +81,7 @@ processes:
 # The reader works longer than the quota of a test gives it.
 WORKING_PAIR = f"{PAIR}        reactions: [{{on: fast, work: 1ms}}]\n"
 
-SECONDS = 3
+SECONDS = 2
 MakeGroup = Callable[[str], Path]
 
 

@@ -33,7 +33,8 @@ def native_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("native")
     for program, script in (("perflab-node", "fake_node.py"), ("perflab-graph", "fake_graph.py")):
         path = folder / program
-        path.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{HERE / script}" "$@"\n')
+        # Of most tests these starts are most of the time: -S -E leaves out what installed packages add to each.
+        path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S -E "{HERE / script}" "$@"\n')
         path.chmod(0o755)
     (folder / "middleware").mkdir()
     for name, across in (("cyclonedds", "true"), ("shm", "false")):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import json
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from support import SOURCE
+from support import SOURCE, two_processes
 
 import perflab
 from perflab.errors import BadInput, TrialFailed
@@ -31,16 +35,30 @@ def test_importing_it_loads_nothing_heavy() -> None:
     assert not {"polars", "numpy", "pydantic", "typer", "rich", "scipy"} & set(found.stdout.split())
 
 
+@pytest.fixture(scope="module")
+def ran(native_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[RunData, Path, str]:
+    """A run, the graph that it is of, and what was said on stderr meanwhile."""
+    folder = tmp_path_factory.mktemp("ran")
+    graph_file = folder / "small.json"
+    graph_file.write_text(json.dumps(two_processes()))
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stderr(io.StringIO()) as said:
+        patch.setenv("PERFLAB_NATIVE", str(native_folder))
+        patch.chdir(folder)
+        found = perflab.run(graph_file, time=0.2, trials=2, cool_down=0, name="called")
+        return replace(found, path=found.path.resolve()), graph_file, said.getvalue()
+
+
 @pytest.fixture
-def run(graph_file: Path, capsys: pytest.CaptureFixture[str]) -> RunData:
-    found = perflab.run(graph_file, time=0.2, trials=2, cool_down=0, name="called")
-    assert capsys.readouterr().err.startswith("Plan: 2 trials, 0.2 s measured in each")
-    return found
+def run(ran: tuple[RunData, Path, str]) -> RunData:
+    return ran[0]
 
 
-def test_it_runs_and_opens_an_experiment(run: RunData, graph_file: Path) -> None:
+def test_it_runs_and_opens_an_experiment(ran: tuple[RunData, Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    run, graph_file, said = ran
+    assert said.startswith("Plan: 2 trials, 0.2 s measured in each")
     assert run.summary.valid
     assert run.manifest.name == "called"
+    monkeypatch.chdir(run.path.parent.parent)
     assert run.summary == perflab.open(run.path).summary == perflab.open(run.path.name).summary
     assert [trial.outcome for trial in run.trials] == [SUCCESS, SUCCESS]
     program, option, text = run.manifest.command_line
@@ -118,6 +136,4 @@ def test_only_the_main_thread_may_run(graph_file: Path) -> None:
 
 
 def test_a_run_without_trials_has_frames_without_rows(run: RunData) -> None:
-    from dataclasses import replace
-
     assert replace(run, trials=()).frame("edges").equals(pl.DataFrame())

@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from perflab.results.curve import Found
 from perflab.statistics import breaking_point_monotone as monotone
@@ -52,6 +51,8 @@ def weibull(t: float, share: float, k: float) -> Curve:
 )
 @pytest.mark.long
 def test_the_interval_covers_at_least_as_stated(share: float, make: Callable[[float], Curve]) -> None:
+    from scipy import stats
+
     searches, covered = 40, 0
     for seed in range(searches):
         threshold = 0.05 + 0.9 * (seed + 0.5) / searches
@@ -72,6 +73,8 @@ def test_a_falling_share_is_rarely_called_not_monotone() -> None:
 
 
 def test_the_test_of_monotony_keeps_its_level_for_fixed_levels() -> None:
+    from scipy import stats
+
     generator = np.random.default_rng(3)
     n = np.full(12, 3.0)
     true = np.linspace(0.97, 0.05, 12)

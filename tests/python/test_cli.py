@@ -21,6 +21,7 @@ from test_trial import is_gone
 
 from perflab.cli import main
 from perflab.experiment.domain import hold_this
+from tests.marks import long_but
 from tests.schemas import published
 
 
@@ -431,14 +432,23 @@ def test_services_are_measured(perflab: Perflab, tmp_path: Path, topics: bool) -
     assert json.loads(perflab("show", out, "--json").stdout) == summary
 
 
+UNANSWERED = ("unanswered", 0, "69 of 75 replies received, 6 lost (6 at the end)")
+NO_SERVICES = (
+    *("no_services", 1), "service /add of /asking at /answering is in the graph, and its client recorded nothing",
+)  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("fault", "code", "expected"),
-    [
-        ("unanswered", 0, "69 of 75 replies received, 6 lost (6 at the end)"),
-        ("miscounted", 1, "service /add of /asking at /answering does not add up"),
-        ("no_services", 1, "service /add of /asking at /answering is in the graph, and its client recorded nothing"),
-        ("die:asking", 1, "process 'asking'"),
-    ],
+    long_but(
+        [UNANSWERED, NO_SERVICES],
+        [
+            UNANSWERED,
+            NO_SERVICES,
+            ("miscounted", 1, "service /add of /asking at /answering does not add up"),
+            ("die:asking", 1, "process 'asking'"),
+        ],
+    ),
 )
 def test_replies_that_are_missing(perflab: Perflab, tmp_path: Path, fault: str, code: int, expected: str) -> None:
     file, out = tmp_path / "services.json", tmp_path / "run"
@@ -486,15 +496,22 @@ def test_a_run_directory_has_what_the_documentation_says(perflab: Perflab, graph
     assert not list(out.rglob(".*")), "temporary files were left behind"
 
 
+DIED = ("die:pong", "failed: process 'pong' .* was killed by SIGKILL")
+NO_FINAL = ("no_final:pong", "harness error: process 'pong' wrote no final checkpoint")
+
+
 @pytest.mark.parametrize(
     ("fault", "expected"),
-    [
-        ("die:pong", "failed: process 'pong' .* was killed by SIGKILL"),
-        ("unmatched", "harness error: 2 endpoints not matched within 30 s: /lyon subscription"),
-        ("contradiction", "harness error: edge /pong -> /ping on /pong does not add up"),
-        ("no_final:pong", "harness error: process 'pong' wrote no final checkpoint"),
-        ("disk_full", "harness error: process '.*' cannot write its records: No space left on device"),
-    ],
+    long_but(
+        [DIED, NO_FINAL],
+        [
+            DIED,
+            NO_FINAL,
+            ("unmatched", "harness error: 2 endpoints not matched within 30 s: /lyon subscription"),
+            ("contradiction", "harness error: edge /pong -> /ping on /pong does not add up"),
+            ("disk_full", "harness error: process '.*' cannot write its records: No space left on device"),
+        ],
+    ),
 )
 def test_a_trial_that_fails_is_exit_1_and_stays_readable(
     perflab: Perflab, graph_file: Path, tmp_path: Path, fault: str, expected: str
@@ -533,7 +550,7 @@ def test_losses_are_said_in_words(perflab: Perflab, graph_file: Path, tmp_path: 
     assert "116 of 125 messages received, 9 lost (9 at the end)" in done.stdout
 
 
-@pytest.mark.parametrize("signal_name", ["INT", "TERM"])
+@pytest.mark.parametrize("signal_name", long_but(["TERM"], ["INT", "TERM"]))
 def test_an_interrupted_run_is_finalised(
     graph_file: Path, tmp_path: Path, environment: dict[str, str], signal_name: str
 ) -> None:

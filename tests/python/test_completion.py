@@ -14,6 +14,7 @@ from made_experiment import Effect, Made, write_run
 from support import SOURCE
 
 from perflab.cli import completion
+from tests.said import finished
 
 
 @pytest.mark.parametrize(
@@ -97,6 +98,18 @@ def test_words_that_bash_takes_apart_are_put_together() -> None:
     assert completion.joined(["perflab", "run", "x", ""], 3) == (["perflab", "run", "x", ""], 3)
 
 
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """perflab as a program, beside it the script that `perflab --install-completion` installs."""
+    made = tmp_path_factory.mktemp("bin") / "perflab"
+    made.write_text(f'#!/bin/sh\nexec {sys.executable} -m perflab "$@"\n')
+    made.chmod(0o755)
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "_PERFLAB_COMPLETE": "source_bash"}
+    done = subprocess.run([made], env=environment, capture_output=True, text=True, check=True)
+    made.with_suffix(".bash").write_text(done.stdout)
+    return made
+
+
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not here")
 @pytest.mark.parametrize(
     ("words", "expected"),
@@ -109,75 +122,63 @@ def test_words_that_bash_takes_apart_are_put_together() -> None:
         (("--order", ""), ["randomised", "as_written"]),
     ],
 )
-def test_bash_is_given_the_part_that_it_asks_for(words: tuple[str, ...], expected: list[str], tmp_path: Path) -> None:
-    """By the script that `perflab --install-completion` installs, called as readline calls it."""
-    program = tmp_path / "perflab"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m perflab "$@"\n')
-    program.chmod(0o755)
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "_PERFLAB_COMPLETE": "source_bash"}
-    script = subprocess.run([program], env=environment, capture_output=True, text=True, check=True).stdout
+def test_bash_is_given_the_part_that_it_asks_for(words: tuple[str, ...], expected: list[str], program: Path) -> None:
+    """By the script that is installed, called as readline calls it."""
     typed = " ".join(f"'{word}'" for word in ("perflab", "run", *words))
-    asked = f"""{script}
+    asked = f"""source {program}.bash
 COMP_WORDS=({typed}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
 _perflab_completion {program}; printf '%s\\n' "${{COMPREPLY[@]}}"
 """
-    del environment["_PERFLAB_COMPLETE"]
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     done = subprocess.run(["bash", "-c", asked], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == expected, done.stderr
 
 
-@pytest.mark.parametrize(
-    "words", [(), ("trace",), ("trace", "callbacks"), ("profile",), ("run",), ("check",), ("compare",), ("statistics",)]
-)
-def test_help_imports_nothing_that_calculates_or_draws(words: tuple[str, ...]) -> None:
+# Commands one after the other in one process; after each, which of the unwanted modules are there.
+ONE_BY_ONE = """
+import sys
+from perflab.cli import main
+unwanted, *commands = sys.argv[1:]
+for command in commands:
+    main(command.split())
+    found = sorted({*unwanted.split()} & sys.modules.keys())
+    sys.stderr.write(f"{command} imports {', '.join(found)}\\n" if found else "")
+"""
+
+
+def imported(unwanted: str, *commands: str) -> subprocess.CompletedProcess[str]:
+    done = finished([sys.executable, "-c", ONE_BY_ONE, unwanted, *commands], cwd=SOURCE)
+    done.check_returncode()
+    return done
+
+
+def test_help_imports_nothing_that_calculates_or_draws() -> None:
     """What completes a word is as quick as its help."""
-    script = "import sys; from perflab.cli import main; main(sys.argv[1:]); sys.stderr.write(' '.join(sys.modules))"
-    done = subprocess.run(
-        [sys.executable, "-c", script, *words, "--help"], cwd=SOURCE, capture_output=True, text=True, check=True
-    )
-    assert "Usage: perflab" in done.stdout
-    assert not {"numpy", "polars", "scipy", "statsmodels", "matplotlib", "plotly"} & set(done.stderr.split())
+    verbs = ("", "trace", "trace callbacks", "profile", "run", "check", "compare", "statistics")
+    done = imported("numpy polars scipy statsmodels matplotlib plotly", *(f"{verb} --help" for verb in verbs))
+    assert (done.stdout.count("Usage: perflab"), done.stderr) == (len(verbs), "")
 
 
 def test_the_list_of_all_there_is_imports_nothing_that_calculates() -> None:
-    script = "import sys; from perflab.cli import main; main(['list']); sys.stderr.write(' '.join(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", script], cwd=SOURCE, capture_output=True, text=True, check=True)
-    assert "pingpong" in done.stdout
-    unwanted = {"numpy", "polars", "scipy", "perflab.results.trial", "perflab.profile.record"}
-    assert not unwanted & set(done.stderr.split())
+    done = imported("numpy polars scipy perflab.results.trial perflab.profile.record", "list")
+    assert ("pingpong" in done.stdout, done.stderr) == (True, "")
 
 
-@pytest.mark.parametrize("what", ["topologies", "experiments", "targets"])
-def test_lists_without_parameters_are_made_without_what_reads_these(what: str) -> None:
+def test_lists_without_parameters_are_made_without_what_reads_these() -> None:
     """So the program that describes topologies already runs while the others are being imported."""
-    script = "import sys; from perflab.cli import main; main(sys.argv[1:]); sys.stderr.write(' '.join(sys.modules))"
-    done = subprocess.run(
-        [sys.executable, "-c", script, "list", what], cwd=SOURCE, capture_output=True, text=True, check=True
-    )
-    assert done.stdout
-    assert not {"pydantic.main", "importlib.metadata"} & set(done.stderr.split())
+    done = imported("pydantic.main importlib.metadata", "list topologies", "list experiments", "list targets")
+    assert all(name in done.stdout for name in ("sierra_nevada", "demo", "mont_blanc_rpi3"))
+    assert done.stderr == ""
 
 
 def test_what_a_run_showed_is_shown_without_what_calculates(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", Made({"cpu_load": Effect(2.0)}, blocks=2).summary())
-    script = "import sys; from perflab.cli import main; main(sys.argv[1:]); sys.stderr.write(' '.join(sys.modules))"
-    done = subprocess.run(
-        [sys.executable, "-c", script, "show", str(run)], cwd=SOURCE, capture_output=True, text=True, check=True
-    )
-    assert "cpu_load" in done.stdout
-    assert not {"scipy", "statsmodels"} & set(done.stderr.split())
+    done = imported("scipy statsmodels", f"show {run}")
+    assert ("cpu_load" in done.stdout, done.stderr) == (True, "")
 
 
 def test_a_report_of_what_was_found_imports_nothing_that_finds_it(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", Made({"cpu_load": Effect(2.0)}, blocks=2).summary())
-    script = "import sys; from perflab.cli import main; main(sys.argv[1:]); sys.stderr.write(' '.join(sys.modules))"
     page = tmp_path / "report.html"
-    done = subprocess.run(
-        [sys.executable, "-c", script, "report", str(run), "--output", str(page)],
-        cwd=SOURCE,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "cpu_load" in page.read_text()
-    assert not {"scipy.stats", "statsmodels", "pandas", "perflab.design.document"} & set(done.stderr.split())
+    done = imported("scipy.stats statsmodels pandas perflab.design.document", f"report {run} --output {page}")
+    assert ("cpu_load" in page.read_text(), done.stderr) == (True, "")

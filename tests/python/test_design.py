@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections import Counter
@@ -487,6 +488,7 @@ SEARCHES = {  # factor, range, and how many searches it is
 }
 
 
+@functools.cache
 def experiment_of(name: str) -> Experiment:
     (path,) = (entry.path for entry in catalog.experiments() if entry.name == name)
     written = read(path)
@@ -514,10 +516,11 @@ def test_an_example_of_a_search_searches_what_it_says(name: str) -> None:
     *of, searches = SEARCHES[name]
     assert [experiment.search.goal.factor, space.low, space.high] == of
     assert experiment.order == ()
-    first = experiment.course().next()
+    course = experiment.course()
+    first = course.next()
     assert first is not None
     assert first.treatment.label == BASELINE
-    assert experiment.course().most == searches * (1 + experiment.search.goal.aim.max_trials)
+    assert course.most == searches * (1 + experiment.search.goal.aim.max_trials)
 
 
 @needs_native

@@ -17,14 +17,17 @@ from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
-from support import HERE, SOURCE, build_plugin
+from support import HERE, SOURCE, build_plugin, run_here
 
 import perflab.condition
 import perflab.middleware
 import perflab.observer
+from perflab.condition import Condition
 from perflab.condition.kinds import REGISTRY as CONDITIONS
 from perflab.middleware import REGISTRY as MIDDLEWARES
 from perflab.observer.kinds import REGISTRY as OBSERVERS
+from perflab.plugins import Registry
+from perflab.registry import Kind
 from perflab.report.serve.state import Watch
 from tests.said import without_waits
 
@@ -153,7 +156,7 @@ def test_a_workload_has_figures_and_outcomes_of_its_own_wherever_there_are_some(
         ("trials.csv", "export", run, "--format", "csv", "-o", tmp_path / "csv"),
     )
     for words_said, *verb in said_by:
-        done = perflab_with(tmp_path, *verb)
+        done = run_here([str(word) for word in verb], tmp_path, os.environ)
         assert str(words_said) in done.stdout, (verb, done.stdout, done.stderr)
     assert "words heard" in (tmp_path / "paper" / "results.tex").read_text()
     assert "too quiet" in (tmp_path / "paper" / "outcomes.tex").read_text()
@@ -210,7 +213,7 @@ def test_a_command_of_a_kind_has_figures_and_outcomes_of_its_own_wherever_there_
         ("trials.csv", "export", run, "--format", "csv", "-o", tmp_path / "csv"),
     )
     for words_said, *verb in said_by:
-        done = perflab_with(tmp_path, *verb)
+        done = run_here([str(word) for word in verb], tmp_path, os.environ)
         assert str(words_said) in done.stdout, (verb, done.stdout, done.stderr)
     paper = "".join((tmp_path / "paper" / name).read_text() for name in ("results.tex", "report.tex"))
     for text in (paper, (tmp_path / "page.html").read_text()):
@@ -315,6 +318,14 @@ def test_a_middleware_of_a_package_has_its_plug_in_where_it_says(tmp_path: Path)
     assert f"{library.name} is not in {library.parent}; build lab_extras" in str(row()["summary"])
     build_plugin(library, "lab_wire")
     assert (row()["available"], row()["version"]) == (True, "0.0.1")
+
+
+def test_a_kind_is_found_without_the_others() -> None:
+    registry: Registry[Kind[Condition]] = Registry("condition", "perflab.condition", Kind)
+    assert registry["cpu_load"] is CONDITIONS["cpu_load"] and "kinds" not in registry
+    assert "cpu_load_2" not in registry and registry.get("no/module") is None
+    alone: Registry[Kind[Condition]] = Registry("condition", "perflab.condition", Kind)
+    assert alone.get("cpu_load") is not None and alone._found is None
 
 
 @pytest.mark.parametrize(

@@ -93,13 +93,13 @@ def test_a_search_gets_fewer_trials() -> None:
 @needs_native
 def test_manifest_terminal_and_report_say_that_it_is_rough(perflab: Perflab, work: Path) -> None:
     native = {"PERFLAB_NATIVE": str(NATIVE.folder)}
-    command = ("sierra_nevada", "--middleware", "virtual", "--trials", "30", "--quick", "-o", "run")
+    command = ("sierra_nevada", "--middleware", "virtual", "--trials", "6", "--quick", "-o", "run")
     ran = perflab("run", *command, "--progress", "lines", **native)
     assert ran.returncode == 0, ran.stderr
-    assert "Plan (--quick: rough): 30 trials, 1 s measured in each" in ran.stderr
+    assert "Plan (--quick: rough): 6 trials, 8 s measured in each" in ran.stderr
     manifest = json.loads((work / "run" / "manifest.json").read_text())
     assert manifest["experiment"]["document"]["quick"] is True
-    words = "rough: made with --quick, in trials of 1 s; run it without --quick before you decide by its figures"
+    words = "rough: made with --quick, in trials of 8 s; run it without --quick before you decide by its figures"
     assert f"Note: {words}" in ran.stdout
     assert f"Note: {words}" in perflab("show", "run", **native).stdout
     perflab("report", "run", **native)

@@ -8,10 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
-from statsmodels.stats.multitest import multipletests
-from statsmodels.stats.nonparametric import rank_compare_2indep
-from statsmodels.stats.power import TTestIndPower
 
 from perflab.results.comparison import Margin
 from perflab.statistics import difference, estimate, power
@@ -45,6 +41,8 @@ def plain(a: tuple[float, ...] | Floats, b: tuple[float, ...] | Floats) -> Desig
 
 def counted_p(blocks: list[tuple[Floats, Floats]]) -> float:
     """The two-sided p of the aligned rank test, by going through every arrangement."""
+    from scipy import stats
+
     values = [np.concatenate(pair) for pair in blocks]
     aligned = np.round(np.concatenate([v - v.mean() if len(blocks) > 1 else v for v in values]), 9)
     ranks = np.split(stats.rankdata(aligned), np.cumsum([len(v) for v in values])[:-1])
@@ -107,6 +105,8 @@ def test_without_ties_the_own_count_is_scipys() -> None:
 
 
 def test_the_interval_of_the_shift_is_what_the_test_does_not_reject() -> None:
+    from scipy import stats
+
     rng = np.random.default_rng(11)
     a, b = rng.normal(10, 2, 9), rng.normal(12, 2, 8)
     estimate_ = shift(plain(a, b), 0.95)
@@ -151,6 +151,8 @@ def test_a_trial_whose_block_has_nothing_to_compare_is_not_used_and_named() -> N
 
 
 def test_permutation_is_complete_where_it_can_be_and_scipys_where_not() -> None:
+    from scipy import stats
+
     small = permutation_test(plain(EARLIER, AT_TERM[:5]))
     reference = stats.permutation_test(
         (np.asarray(AT_TERM[:5]), np.asarray(EARLIER)), lambda x, y, axis: np.mean(x, axis) - np.mean(y, axis),
@@ -224,12 +226,17 @@ def test_hedges_g_and_cliffs_delta_have_the_sign_of_the_treatment() -> None:
 
 
 def test_brown_forsythe_is_scipys_levene_about_the_median() -> None:
+    from scipy import stats
+
     assert brown_forsythe(np.asarray(DRUG_1), np.asarray(DRUG_2)).p == pytest.approx(
         stats.levene(DRUG_1, DRUG_2, center="median").pvalue
     )
 
 
 def test_holm_of_the_textbook() -> None:
+
+    from statsmodels.stats.multitest import multipletests
+
     assert holm([0.01, 0.04, None, 0.03]) == pytest.approx([0.03, 0.06, None, 0.06])
     assert holm([None]) == [None]
     many = np.random.default_rng(0).uniform(0, 0.1, 30)
@@ -337,6 +344,9 @@ def test_the_noise_floor_of_blocks_leaves_out_what_differs_between_them() -> Non
 
 
 def test_power_is_statsmodels_and_that_of_cohens_tables() -> None:
+
+    from statsmodels.stats.power import TTestIndPower
+
     # Cohen 1988, table 2.4.1: d = 0.5, two-sided 0.05, power 0.80: 64 of either.
     assert power.trials_needed(0.5, 1.0, 0.05, efficiency=1.0) == 64
     assert power.t_power(0.5, 1.0, 64, 64, 0.05, efficiency=1.0) == pytest.approx(0.801, abs=1e-3)
@@ -359,6 +369,8 @@ def test_outliers_are_named_and_stay() -> None:
 
 
 def test_welch_and_anova_from_moments_are_those_of_the_rows() -> None:
+    from scipy import stats
+
     rng = np.random.default_rng(12)
     rows = [rng.normal(10, s, n) for s, n in ((1, 7), (3, 5), (2, 9))]
     moments = [Moments(str(i), float(x.mean()), float(x.std(ddof=1)), len(x)) for i, x in enumerate(rows)]
@@ -418,6 +430,9 @@ def test_designs_that_are_ranked_together_are_as_each_by_itself() -> None:
 
 
 def test_what_is_had_without_scipys_own_tests_is_what_they_give() -> None:
+    from scipy import stats
+    from statsmodels.stats.nonparametric import rank_compare_2indep
+
     rng = np.random.default_rng(2)
     for _ in range(20):
         a, b, _, _ = drawn(rng)
@@ -435,6 +450,8 @@ def test_what_is_had_without_scipys_own_tests_is_what_they_give() -> None:
 
 
 def test_the_bootstrap_and_the_permutations_of_a_spread_are_scipys() -> None:
+    from scipy import stats
+
     rng = np.random.default_rng(3)
     for n_a, n_b, resamples in ((9, 12, 9999), (5, 4, 9999)):
         a, b = rng.normal(0, 1, n_a), rng.normal(0, 2, n_b)

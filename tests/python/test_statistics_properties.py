@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from perflab.results.comparison import CLAIMS, Margin
 from perflab.statistics import estimate, power
@@ -38,6 +37,8 @@ def simulated_power(
 
     The smoothing is a Gaussian kernel of Silverman's width that keeps the variance (Silverman and Young 1987).
     """
+    from scipy import stats
+
     rng = np.random.default_rng(seed)
     sd, centre = float(np.std(values, ddof=1)), float(np.mean(values))
     width = 0.9 * min(sd, float(stats.iqr(values)) / 1.349 or sd) * len(values) ** -0.2

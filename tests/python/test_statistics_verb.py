@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from statsmodels.stats.power import TTestIndPower
 
 from perflab.cli import main
 from perflab.errors import BadInput
@@ -82,6 +81,8 @@ def test_the_fall_of_the_spread_hangs_on_one_trial_and_is_gone_without_the_profi
 
 
 def test_the_cpu_sweep_shows_no_difference_between_any_numbers_of_cpus(capsys: Captured) -> None:
+    from statsmodels.stats.power import TTestIndPower
+
     document = result(capsys, SWEEP, "--group", "cpus", "--value", "execution_latency_ms", "--from-summary")
     by_pair = {(c["baseline"]["name"], c["treatment"]["name"]): c for c in document["comparisons"]}
     assert len(by_pair) == 6

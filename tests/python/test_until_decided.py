@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 from test_design import NATIVE, needs_native
 
 from perflab import models
@@ -519,6 +518,8 @@ def rates(name: str, experiments: int, *, from_start: bool) -> dict[str, float]:
 
 def surprising(found: int, of: int) -> float:
     """The chance of so many false claims or more, were each made with the chance alpha."""
+    from scipy import stats
+
     return float(stats.binom.sf(found - 1, of, ALPHA))
 
 
