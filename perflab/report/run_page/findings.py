@@ -27,6 +27,7 @@ from perflab.results.comparison import (
     DIFFERENCES,
     FACTOR,
     MARGIN,
+    MITIGATION,
     OBSERVER,
     WORSE,
     Comparison,
@@ -315,7 +316,8 @@ def _place(comparison: Finding, names: dict[str, str], several: bool) -> str:
     name = comparison.treatment.name
     if comparison.kind != CONDITION:
         against = f"{name} against {comparison.baseline.name}"
-        return f"{comparison.variant}: {against}" if comparison.kind == FACTOR and comparison.variant else against
+        named = comparison.kind == FACTOR or (comparison.kind == MITIGATION and several)
+        return f"{comparison.variant}: {against}" if named and comparison.variant else against
     under = f"nder {names.get(name, name)}"
     return f"{comparison.variant}: u{under}" if several and comparison.variant else f"U{under}"
 
