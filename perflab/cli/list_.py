@@ -25,8 +25,8 @@ Row = dict[str, Any]
 Rows = Callable[[], list[Row]]  # where other programs are being asked meanwhile
 
 WHAT = (
-    "workloads", "topologies", "middlewares", "disturbances", "executors", "messages", "conditions", "mitigations", "observers",
-    "experiments", "targets", "tasks", "paths", "planners", "exporters",
+    "workloads", "topologies", "middlewares", "disturbances", "executors", "messages", "conditions", "mitigations",
+    "observers", "experiments", "targets", "tasks", "paths", "planners", "exporters",
 )  # fmt: skip
 
 

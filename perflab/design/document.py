@@ -373,8 +373,8 @@ class Document(_Part):
     ] = Field(
         {},
         description="Levels of a parameter: cpu_load.load=20,80, or a range, 0..90:15 (step) or 100..3000/6log "
-        "(number). PATH is CONDITION.PARAMETER (or of a mitigation), workload.KEY (workload.depth, workload.timer_speed) or "
-        "MIDDLEWARE.OPTION (fastdds.transport).",
+        "(number). PATH is CONDITION.PARAMETER, MITIGATION.PARAMETER, workload.KEY (workload.depth, "
+        "workload.timer_speed) or MIDDLEWARE.OPTION (fastdds.transport).",
     )
     baseline: Annotated[Switch, Option(Group.AROUND)] = Field(
         True, description="Run the workload without conditions as well."

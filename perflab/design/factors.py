@@ -1,4 +1,5 @@
-"""What factors there are: parameters of conditions, mitigations and workloads, what is set in a graph, options of middlewares."""
+"""What factors there are: parameters of conditions, mitigations and workloads, what is set in a graph, options of
+middlewares."""
 
 from __future__ import annotations
 

@@ -67,8 +67,8 @@ TRACING_OF_COMMANDS = {"scheduler": "none", "trials": "all"}
 
 @dataclass(frozen=True, eq=False)
 class Treatment:
-    """One combination. `graph` has the levels of the workload's factors, not what the conditions add; `variant` is as it
-    was asked for. `conditions` are all that its baseline does not have, mitigations last."""
+    """One combination. `graph` has the levels of the workload's factors, not what the conditions add; `variant` is as
+    it was asked for. `conditions` are all that its baseline does not have, mitigations last."""
 
     label: str
     variant: Variant
@@ -97,7 +97,8 @@ class Treatment:
         for condition in self.conditions:
             if isinstance(condition, Mitigation):
                 middlewares = condition.tuned(middlewares)
-        return self.variant if middlewares == self.variant.middlewares else replace(self.variant, middlewares=middlewares)
+        same = middlewares == self.variant.middlewares
+        return self.variant if same else replace(self.variant, middlewares=middlewares)
 
     def check(self, host: Host, runtime: str) -> None:
         """Whether its conditions can be done here. Raises Unavailable, BadInput."""

@@ -79,7 +79,7 @@ class Achieved:
     worst_age_ms: float | None = None
     """The oldest message that was acknowledged."""
     rate_in_second: tuple[float | None, ...] = ()
-    """Messages per second that all throttles together let through at most, second by second; null: none judged in it."""
+    """Messages per second that all throttles together let through at most, by seconds; null: none judged in it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +124,8 @@ class AdaptiveThrottling(Mitigation):
         known = sorted({s["topic"] for _, node in graph.nodes_of(None) for s in node["subscriptions"]})
         for topic in self.watched_topics:
             if topic not in known:
-                raise BadInput(f"{self.label}: watch: the workload does not subscribe to {topic}; {instead(topic, known)}")
+                hint = instead(topic, known)
+                raise BadInput(f"{self.label}: watch: the workload does not subscribe to {topic}; {hint}")
         if self.publishers == "timers" and not self.throttled(graph):
             raise BadInput(f"{self.label}: publishers=timers: no timer publishes anything that somebody subscribes to")
         unread = [name for name, _ in _floods(graph) if name not in self.throttled(graph)]
@@ -156,7 +157,7 @@ class AdaptiveThrottling(Mitigation):
 
 def _floods(graph: Graph) -> list[tuple[str, dict[str, Any]]]:
     """The publishing nodes of floods; a trial may have several."""
-    return [(name, node) for name, node in graph.nodes() if _is_of_flood(node.get("condition") or "") and node["timers"]]
+    return [(name, node) for name, node in graph.nodes() if node["timers"] and _is_of_flood(node.get("condition") or "")]
 
 
 def _is_of_flood(label: str) -> bool:
@@ -230,9 +231,9 @@ class _Layout:
                 ends = [{**said, "frequency_hz": 0.0, "pass_by": None, "qos": dict(QOS)}]
                 added = extend.node(name, NAMESPACE, node["executor"], self.asked.label, publishers=ends)
                 self.acknowledging[process["name"]].append(added)
-                subscription.setdefault("acknowledge", []).append(
-                    {"from": publisher, "node": f"{NAMESPACE}/{name}", "topic": said["topic"], "every": self.asked.every}
-                )
+                by = {"node": f"{NAMESPACE}/{name}", "topic": said["topic"]}
+                asked = {"from": publisher, **by, "every": self.asked.every}
+                subscription.setdefault("acknowledge", []).append(asked)
                 topics.append(str(said["topic"]))
         return topics
 

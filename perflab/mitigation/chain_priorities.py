@@ -124,7 +124,9 @@ class ChainPriorities(Mitigation):
         chains = [chain for chain in found if chain.threads]
         if not chains:
             where = "the graph" if self.paths is None else self.paths
-            raise BadInput(f"{self.label}: {where} has no chain of this workload's threads; name a file with some as paths")
+            raise BadInput(
+                f"{self.label}: {where} has no chain of this workload's threads; name a file with some as paths"
+            )
         return chains
 
     def _of_file(self, graph: Graph, word: str) -> list[Chain]:
@@ -219,9 +221,8 @@ def _way(graph: Graph, path: Any, label: str) -> list[str]:
             continue
         between = _shortest(successors, way[-1], set(fitting))
         if between is None:
-            raise BadInput(
-                f"{path.where('nodes', place)}: {label}: no message goes from {way[-1]} to {pattern} by the graph's topics"
-            )
+            gap = f"no message goes from {way[-1]} to {pattern} by the graph's topics"
+            raise BadInput(f"{path.where('nodes', place)}: {label}: {gap}")
         way += between
     return way
 
@@ -234,7 +235,8 @@ def _along(graph: Graph, topics: Sequence[str], path: Any, label: str) -> list[s
         fitting = [edge for edge in edges if not way or edge[0] == way[-1]]
         if not fitting:
             after = f" from {way[-1]}" if way else ""
-            raise BadInput(f"{path.where('topics', place)}: {label}: nobody sends {pattern!r}{after} to a node of the graph")
+            gap = f"nobody sends {pattern!r}{after} to a node of the graph"
+            raise BadInput(f"{path.where('topics', place)}: {label}: {gap}")
         way = [*(way or [fitting[0][0]]), fitting[0][1]]
     return way
 

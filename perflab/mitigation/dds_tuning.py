@@ -27,7 +27,7 @@ from perflab.mitigation.sockets import buffers_of, shared_files_of
 from perflab.parameters import Bytes, Switch
 from perflab.registry import Kind
 from perflab.units import format_bytes
-from perflab.workload import Graph
+from perflab.workload import Graph, extend
 
 NAME = "dds_tuning"
 DEPTH = "depth"  # which is QoS of the graph; the others are options of middlewares
@@ -143,10 +143,15 @@ class DdsTuning(Mitigation):
 
     def changed(self, graph: Graph) -> int:
         """How many queues have another depth in the graph."""
-        return sum(endpoint["qos"][DEPTH] != self.depth for endpoint, _ in _queues(graph.document))
+        return sum(depth_of(endpoint) != self.depth for endpoint, _ in _queues(graph.document))
 
     def begin(self, trial: Trial) -> Applied:
         return Tuned(self, trial)
+
+
+def depth_of(endpoint: Mapping[str, Any]) -> int:
+    """A graph may leave out what ROS 2 has by itself."""
+    return int(endpoint["qos"].get(DEPTH) or extend.DEFAULT_QOS[DEPTH])
 
 
 def _queues(document: Mapping[str, Any]) -> list[tuple[dict[str, Any], str]]:
@@ -157,7 +162,7 @@ def _queues(document: Mapping[str, Any]) -> list[tuple[dict[str, Any], str]]:
         for node in nodes
         for ends in (qos.PUBLISHERS, qos.SUBSCRIPTIONS)
         for endpoint in node[ends]
-        if endpoint["qos"]["history"] != KEEP_ALL
+        if endpoint["qos"].get("history") != KEEP_ALL
     ]
 
 
@@ -187,7 +192,7 @@ class Tuned(Applied):
 
     def _achieved(self) -> Achieved:
         asked, pids = self.asked, self.trial.processes
-        depths = [endpoint["qos"][DEPTH] for endpoint, _ in _queues(self.trial.graph.document)]
+        depths = [depth_of(endpoint) for endpoint, _ in _queues(self.trial.graph.document)]
         buffers = buffers_of(pids.values()) if asked.receive_buffer or asked.send_buffer else {}
         mapped = {name: shared_files_of(pid) for name, pid in pids.items()} if asked.shared_memory is not None else {}
         return Achieved(
@@ -225,8 +230,8 @@ def _least_of_largest(buffers: Mapping[int, list[tuple[int, int]]], which: int) 
 
 def words(given: Mapping[str, Any]) -> str:
     parts = [f"queues of {given['depth']}" if given.get("depth") else ""]
-    for key, what in (("receive_buffer", "receive buffers"), ("send_buffer", "send buffers"), ("high_water", "up to")):
-        parts.append(f"{what} {'of ' if key != 'high_water' else ''}{format_bytes(given[key])}" if given.get(key) else "")
+    sizes = (("receive_buffer", "receive buffers of"), ("send_buffer", "send buffers of"), ("high_water", "at most"))
+    parts += [f"{what} {format_bytes(given[key])}" for key, what in sizes if given.get(key)]
     if given.get("shared_memory") is not None:
         parts.append("shared memory" if given["shared_memory"] else "no shared memory")
     return f"DDS tuned: {', '.join(filter(None, parts))}"
