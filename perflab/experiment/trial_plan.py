@@ -154,8 +154,7 @@ class TrialPlan:
             domain=document["domain"],
             native=Native(Path(document["native"])),
             conditions=tuple(
-                PARTS[c["name"]].make(c["parameters"], c["name"]).numbered(c["number"])
-                for c in document["conditions"]
+                PARTS[c["name"]].make(c["parameters"], c["name"]).numbered(c["number"]) for c in document["conditions"]
             ),
             observers=tuple(OBSERVERS[o["name"]].make(o["parameters"], o["name"]) for o in document["observers"]),
             monitored=bool(document["monitored"]),

@@ -11,6 +11,7 @@ Example:
 from __future__ import annotations
 
 import copy
+import itertools
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -87,6 +88,7 @@ class ThrottlingEvidence(Evidence):
     promised: Promised
     achieved: Achieved
     notes: tuple[str, ...] = ()
+    """What must be known of it."""
 
 
 class AdaptiveThrottling(Mitigation):
@@ -157,7 +159,9 @@ class AdaptiveThrottling(Mitigation):
 
 def _floods(graph: Graph) -> list[tuple[str, dict[str, Any]]]:
     """The publishing nodes of floods; a trial may have several."""
-    return [(name, node) for name, node in graph.nodes() if node["timers"] and _is_of_flood(node.get("condition") or "")]
+    return [
+        (name, node) for name, node in graph.nodes() if node["timers"] and _is_of_flood(node.get("condition") or "")
+    ]
 
 
 def _is_of_flood(label: str) -> bool:
@@ -364,7 +368,7 @@ def judge(
 
 def _decreases(full_hz: float, steps: list[Step]) -> int:
     rates = [full_hz, *(step.rate_hz for step in steps)]
-    return sum(after < before for before, after in zip(rates, rates[1:], strict=False))
+    return sum(after < before for before, after in itertools.pairwise(rates))
 
 
 def _by_second(throttles: list[list[Step]], window: Window) -> tuple[float | None, ...]:

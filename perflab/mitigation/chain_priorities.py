@@ -61,6 +61,7 @@ class Chain:
 @dataclass(frozen=True, kw_only=True)
 class Promised:
     policy: str
+    """FIFO or RR."""
     chains: Mapping[str, tuple[str, ...]]
     """Threads of each chain, the most important chain first, in the order in which a message passes them."""
     priorities: Mapping[str, int]

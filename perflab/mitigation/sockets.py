@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import socket
 import struct
@@ -37,12 +36,12 @@ def buffers_of(pids: Iterable[int]) -> dict[int, list[tuple[int, int]]]:
 def _inodes(pid: int) -> Iterator[int]:
     """Of the sockets that a process has open; none of one that has ended."""
     try:
-        entries = list(os.scandir(PROC / str(pid) / "fd"))
+        entries = list((PROC / str(pid) / "fd").iterdir())
     except OSError:
         return
     for entry in entries:
         try:
-            match = re.fullmatch(r"socket:\[(\d+)\]", os.readlink(entry.path))
+            match = re.fullmatch(r"socket:\[(\d+)\]", str(entry.readlink()))
         except OSError:
             continue
         if match is not None:

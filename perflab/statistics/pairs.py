@@ -132,18 +132,25 @@ def pairs_of(places: Sequence[Place]) -> list[Pair]:
 
 
 def without_mitigation(place: Place, mitigated: Entering) -> Entering | None:
-    """What a mitigated treatment is compared with to tell what the mitigation buys: the one with the same conditions and
-    no mitigation. None of the baseline with a mitigation, whose cost its comparison with the baseline tells."""
+    """What a mitigated treatment is compared with to tell what the mitigation buys: the one with the same conditions
+    and no mitigation. None of the baseline with a mitigation, whose cost its comparison with the baseline tells."""
     its = mitigated.result
     if not its.mitigations or not its.disturbances:
         return None
-    return next((other for other in place.disturbed if _disturbs(other.result) == _disturbs(its, its.mitigations)), None)
+    return next(
+        (other for other in place.disturbed if _disturbs(other.result) == _disturbs(its, its.mitigations)), None
+    )
 
 
 def _disturbs(result: Result, mitigations: Sequence[str] = ()) -> tuple[object, ...]:
     """Of what a result is disturbed by, but for these mitigations."""
     labels = {label: given for label, given in result.condition_parameters.items() if _name(label) not in mitigations}
-    return tuple(name for name in result.conditions if name not in mitigations), labels, result.purpose, result.observers
+    return (
+        tuple(name for name in result.conditions if name not in mitigations),
+        labels,
+        result.purpose,
+        result.observers,
+    )
 
 
 def _name(label: str) -> str:

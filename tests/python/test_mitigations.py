@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from typing import Any, cast
@@ -11,8 +12,10 @@ from made_experiment import Effect, Made, read_results
 from support import graph, node
 
 from perflab import registry
-from perflab.condition import Condition, Window
+from perflab.condition import Window
+from perflab.condition.flood_graph import MessageType, lay_out
 from perflab.condition.kinds import REGISTRY as CONDITIONS
+from perflab.condition.message_flood import MessageFlood
 from perflab.design import treatments as design
 from perflab.design.document import Document, Written, validate
 from perflab.design.treatments import BASELINE, Treatment
@@ -20,9 +23,8 @@ from perflab.design.variant import Variant
 from perflab.errors import BadInput
 from perflab.host import Host
 from perflab.middleware import Middleware
-from perflab.mitigation.adaptive_throttling import AdaptiveThrottling, Record, Step, judge, read_records
-from perflab.mitigation.chain_priorities import ChainPriorities, Thread
-from perflab.mitigation.dds_tuning import DdsTuning
+from perflab.mitigation.adaptive_throttling import Record, Step, judge, read_records
+from perflab.mitigation.chain_priorities import Thread
 from perflab.mitigation.kinds import PARTS
 from perflab.mitigation.kinds import REGISTRY as MITIGATIONS
 from perflab.report.tables.mitigations import mitigations
@@ -31,7 +33,8 @@ from perflab.results.summary import Summary
 from perflab.statistics import findings
 from perflab.statistics.metrics import named
 from perflab.statistics.pairs import pairs_of, places_of
-from perflab.workload import Graph, Made as Workload
+from perflab.workload import Graph
+from perflab.workload import Made as Workload
 
 MS = 1_000_000
 S = 1_000_000_000
@@ -72,8 +75,9 @@ def made(text: str) -> Any:
 def flood(text: str) -> Graph:
     """The chain with a flood."""
     name, given = registry.split(f"message_flood:{text}", "--condition")
-    condition: Condition = registry.make(name, given, "condition", CONDITIONS, text)
-    return condition.extend(CHAIN)
+    asked = registry.make(name, given, "condition", CONDITIONS, text)
+    assert isinstance(asked, MessageFlood)
+    return lay_out(CHAIN, asked.label, asked, [MessageType("stamped1kb", 1024)])
 
 
 def nodes(of: Graph) -> dict[str, dict[str, Any]]:
@@ -233,6 +237,10 @@ def paths(folder: Path, text: str) -> str:
     return str(file)
 
 
+def by(file: str) -> Any:
+    return made(f"chain_priorities:paths={file}")
+
+
 def test_paths_go_by_weight_then_by_deadline(tmp_path: Path) -> None:
     file = paths(
         tmp_path,
@@ -240,7 +248,7 @@ def test_paths_go_by_weight_then_by_deadline(tmp_path: Path) -> None:
         "  - {name: plan, nodes: [/camera, /planner], deadline: 10ms}\n"
         "  - {name: objects, topics: [/image], deadline: 1s, weight: 3}\n",
     )
-    asked = ChainPriorities(paths=file)
+    asked = by(file)
     assert [chain.name for chain in asked.chains(CHAIN)] == ["objects", "plan", "status"]
     assert asked.priorities(CHAIN) == {
         Thread("driving", 0): 80,
@@ -255,7 +263,7 @@ def test_threads_of_programs_stand_for_the_executor_of_the_first_node(tmp_path: 
     before["processes"][0] |= {"program": "camera", "threads": {"executors": None, "middleware": None, "grab": None}}
     graph_ = Graph(before)
     file = paths(tmp_path, "  - {name: plan, nodes: [/camera, /planner], threads: ['*.grab'], deadline: 10ms}\n")
-    asked = ChainPriorities(paths=file)
+    asked = by(file)
     assert asked.priorities(graph_) == {
         Thread("driving", 1): 80,
         Thread("driving", 0): 79,
@@ -276,7 +284,7 @@ def test_threads_of_programs_stand_for_the_executor_of_the_first_node(tmp_path: 
 )
 def test_names_of_paths_are_those_of_the_graph(tmp_path: Path, text: str, complaint: str) -> None:
     with pytest.raises(BadInput) as error:
-        ChainPriorities(paths=paths(tmp_path, f"  - {text}\n")).chains(CHAIN)
+        by(paths(tmp_path, f"  - {text}\n")).chains(CHAIN)
     assert complaint in str(error.value)
 
 
@@ -353,7 +361,7 @@ def test_throttling_refuses_what_nobody_could_answer(text: str, on: str, complai
     assert complaint in str(error.value)
 
 
-THROTTLED = AdaptiveThrottling().extend(flood("publishers=1,rate=1000,readers=external"))
+THROTTLED = made("adaptive_throttling").extend(flood("publishers=1,rate=1000,readers=external"))
 PUBLISHER = "/perflab/message_flood/publisher_1"
 
 
@@ -364,7 +372,7 @@ def steps(*rates: float, accepted: int = 50, worst_age_ns: int | None = 2 * MS) 
 
 def test_evidence_says_what_was_withheld_and_how_the_rate_went() -> None:
     found = {PUBLISHER: Record(1000.0, 900, steps(500, 250, 300, 350))}
-    evidence = judge(AdaptiveThrottling(), THROTTLED, found, Window(0, 2 * S))
+    evidence = judge(made("adaptive_throttling"), THROTTLED, found, Window(0, 2 * S))
     assert evidence.in_effect, evidence.reason
     assert (evidence.promised.publishers, evidence.promised.full_rate_hz, evidence.promised.readers) == (1, 1000.0, 1)
     achieved = evidence.achieved
@@ -382,7 +390,7 @@ def test_evidence_says_what_was_withheld_and_how_the_rate_went() -> None:
     ],
 )
 def test_a_throttle_that_did_not_work_is_seen(found: dict[str, Record], reason: str) -> None:
-    evidence = judge(AdaptiveThrottling(), THROTTLED, found, Window(0, 10 * S))
+    evidence = judge(made("adaptive_throttling"), THROTTLED, found, Window(0, 10 * S))
     assert not evidence.in_effect
     assert reason in str(evidence.reason)
 
@@ -399,6 +407,7 @@ def test_records_of_a_throttle_are_joined(tmp_path: Path) -> None:
 # -- what is compared ------------------------------------------------------------------------------------------------
 
 
+@functools.cache
 def summary() -> Summary:
     """A flood makes everything five times as slow, a throttle takes most of that, and costs a tenth alone."""
     effects = {"flood": Effect(5.0), "throttle": Effect(1.1), "flood + throttle": Effect(1.5)}
@@ -431,8 +440,8 @@ def test_the_table_has_what_a_mitigation_buys_and_costs_beside_each_other() -> N
     table = mitigations(summary())
     (row,) = table.rows
     assert row.what == "throttle, under flood"
-    values = [c and round(c.estimate.value, 1) for c in (row.does, row.buys, row.left, row.costs)]
+    values = [round(cast(Any, c).estimate.value, 1) for c in (row.does, row.buys, row.left, row.costs)]
     assert values == [5.0, 0.3, 1.5, 1.1]
-    cells = {column.name: column.read(row) for column in table.columns}
+    cells = {column.name: column.cell(row) for column in table.columns}
     assert cells["buys"].tone == "good"
     assert cells["costs"].text.endswith("*")

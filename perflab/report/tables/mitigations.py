@@ -16,8 +16,8 @@ from perflab.statistics.verdicts import effect_words
 TITLE = "What mitigations buy, and what they cost"
 NOTE = (
     "Factors, and differences of counts and shares, with intervals; * differs, = by no more than the margin. "
-    "Disturbed: against the baseline. It buys: with the mitigation against without it, under the disturbance. What is left: with "
-    "both against the baseline. It costs: the mitigation alone against the baseline."
+    "Disturbed: against the baseline. It buys: with the mitigation against without it, under the disturbance. What is "
+    "left: with both against the baseline. It costs: the mitigation alone against the baseline."
 )
 _TONES: Mapping[Effect | None, Tone] = {BETTER: "good", WORSE: "bad", None: ""}
 _MARKS: Mapping[Verdict, str] = {"higher": " *", "lower": " *", "equivalent": " ="}
