@@ -15,7 +15,7 @@ FLOOD = "message_flood:publishers=2,rate=1000,work=1ms,at_least=10"
 def test_a_throttled_flood_falls_to_what_its_reader_can_take(run: Run, pingpong: Path, tmp_path: Path) -> None:
     folder = tmp_path / "made"
     done = run(
-        "run", pingpong, "--time", "3", "--trials", "1", "--cool-down", "0", "--baseline", "off", "--observer-control",
+        "run", pingpong, "--time", "2", "--trials", "1", "--cool-down", "0", "--baseline", "off", "--observer-control",
         "off", "--condition", FLOOD, "--mitigation", "adaptive_throttling:target=30ms", "--output", folder,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
@@ -28,11 +28,11 @@ def test_a_throttled_flood_falls_to_what_its_reader_can_take(run: Run, pingpong:
     assert achieved["withheld"] > 0
     assert achieved["decreases"] > 0
     assert achieved["acknowledged"] > 0
-    assert len(achieved["rate_in_second"]) == 3
+    assert len(achieved["rate_in_second"]) == 2
     flooded = [trial["evidence"]["message_flood"] for trial in (plain, throttled)]
     assert all(one["in_effect"] for one in flooded), flooded
     sent = [one["achieved"]["sent"] for one in flooded]
-    assert sent[1] + achieved["withheld"] <= 6000 + 200
+    assert sent[1] + achieved["withheld"] <= 4000 + 200
     assert sent[1] < 0.8 * sent[0]
     # The plan of the trial has it, and another process could run it again.
     plans = [json.loads(path.read_text()) for path in sorted(folder.glob("trials/*/plan.json"))]
