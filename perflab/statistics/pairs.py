@@ -142,6 +142,28 @@ def without_mitigation(place: Place, mitigated: Entering) -> Entering | None:
     )
 
 
+def alone(place: Place, mitigated: Entering) -> Entering | None:
+    """The baseline with the same mitigations: what they cost where nothing disturbs."""
+
+    def helped_by(result: Result) -> tuple[object, ...]:
+        return result.mitigations, _helps(result)
+
+    at_rest = (other for other in place.disturbed if not other.result.disturbances)
+    return next((other for other in at_rest if helped_by(other.result) == helped_by(mitigated.result)), None)
+
+
+def mitigation_words(place: Place, mitigated: Entering, without: Entering) -> str:
+    """ "throttle, under flood"."""
+    by_itself = alone(place, mitigated)
+    own = mitigated.treatment.removeprefix(f"{without.treatment} + ") if by_itself is None else by_itself.treatment
+    return f"{own}, under {without.treatment}"
+
+
+def _helps(result: Result) -> list[object]:
+    """The parameters of its mitigations."""
+    return [given for label, given in result.condition_parameters.items() if _name(label) in result.mitigations]
+
+
 def _disturbs(result: Result, mitigations: Sequence[str] = ()) -> tuple[object, ...]:
     """Of what a result is disturbed by, but for these mitigations."""
     labels = {label: given for label, given in result.condition_parameters.items() if _name(label) not in mitigations}

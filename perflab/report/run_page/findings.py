@@ -69,8 +69,9 @@ _KINDS: dict[str, tuple[str, str, Tone]] = {
     "spread": ("≠", "spread", ""),
     "carry_over": ("!", "carry-over", "warn"),
     "same_seed": ("!", "same seeds", "warn"),
+    MITIGATION: ("⇄", "mitigation", ""),
 }
-_REMARKS = ("spread", "carry_over", "same_seed", SAME_EVERYWHERE)
+_REMARKS = (MITIGATION, "spread", "carry_over", "same_seed", SAME_EVERYWHERE)
 OF_QUALITY = ("missing", "unused", "lattice", "outliers", "observer")
 
 # Between what is said of figures without a difference and the figures.

@@ -10,7 +10,7 @@ from perflab.quantity import NUMBER
 from perflab.results.comparison import BETTER, CONDITION, MITIGATION, WORSE, Effect, Finding, Verdict
 from perflab.results.summary import Summary
 from perflab.statistics.metrics import find, named
-from perflab.statistics.pairs import Entering, Place, places_of, without_mitigation
+from perflab.statistics.pairs import alone, mitigation_words, places_of, without_mitigation
 from perflab.statistics.verdicts import effect_words
 
 TITLE = "What mitigations buy, and what they cost"
@@ -67,40 +67,15 @@ def _rows(summary: Summary) -> Iterator[Bought]:
             without = without_mitigation(place, other)
             if without is None:
                 continue
-            alone = _alone(place, other)
-            what = _name(other, without, alone)
+            by_itself = alone(place, other)
+            what = mitigation_words(place, other, without)
             for metric in findings.metrics:
                 does = found.get((CONDITION, without.treatment, metric))
                 buys = found.get((MITIGATION, other.treatment, metric))
                 left = found.get((CONDITION, other.treatment, metric))
-                costs = None if alone is None else found.get((CONDITION, alone.treatment, metric))
+                costs = None if by_itself is None else found.get((CONDITION, by_itself.treatment, metric))
                 if any(each is not None for each in (does, buys, left, costs)):
                     yield Bought(place.words, what, metric, does, buys, left, costs)
-
-
-def _alone(place: Place, mitigated: Entering) -> Entering | None:
-    """The baseline with the same mitigations."""
-    its = mitigated.result
-
-    def given(result: Entering) -> list[object]:
-        named = zip(result.result.conditions, result.result.condition_parameters.items(), strict=False)
-        return [item for name, item in named if name in result.result.mitigations]
-
-    return next(
-        (
-            other
-            for other in place.disturbed
-            if not other.result.disturbances
-            and other.result.mitigations == its.mitigations
-            and given(other) == given(mitigated)
-        ),
-        None,
-    )
-
-
-def _name(mitigated: Entering, without: Entering, alone: Entering | None) -> str:
-    own = mitigated.treatment.removeprefix(f"{without.treatment} + ") if alone is None else alone.treatment
-    return f"{own}, under {without.treatment}"
 
 
 def _words(metric: str) -> str:
