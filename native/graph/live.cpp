@@ -10,6 +10,17 @@
 namespace perflab::graph {
 namespace {
 
+// The end that a node of this name has on this topic.
+template <typename End>
+End& named(const std::vector<std::unique_ptr<End>>& ends, const std::string& node, const std::string& topic, const char* what) {
+  const auto found = std::ranges::find_if(ends, [&](const auto& end) {
+    return end->node().qualified_name() == node && end->end_name() == topic;
+  });
+  if (found == ends.end())
+    throw BadInput("graph: node " + node + " of the process has no " + what + " on topic " + topic);
+  return **found;
+}
+
 // A condition keeps its mean rate through short stalls of its own thread, and still ends with its trial.
 constexpr Nanoseconds kMadeUpFor = 100'000'000;
 
@@ -108,6 +119,7 @@ GraphIndex::GraphIndex(const Graph& graph, std::optional<std::size_t> process) {
       if (!says) scheduled.emplace(&publisher, scheduled.size());
     }
     for (const Subscription& subscription : node.subscriptions) {
+      for (const Acknowledgement& one : subscription.acknowledge) acknowledging.emplace(one.node, one.topic);
       TopicEnds& ends = topics[subscription.topic];
       ++ends.subscriptions;
       TopicEnds::Receivers& receivers = ends.by_filter[subscription.filter];
@@ -181,6 +193,7 @@ LiveGraph::LiveGraph(const Graph& graph, std::optional<std::size_t> process, run
   for (std::size_t p = 0; p < graph.processes.size(); ++p) {
     if (!process || *process == p) build_process(p, graph.processes[p]);
   }
+  link_acknowledgements();
 }
 
 LiveGraph::~LiveGraph() = default;
@@ -219,6 +232,30 @@ void LiveGraph::build_process(std::size_t index, const Process& process) {
     if (!process.program.empty()) program_nodes_.emplace_back(&node, place);
     build_node(place, node);
   }
+}
+
+void LiveGraph::link_acknowledgements() {
+  for (const auto& reader : subscriptions_) {
+    for (const Acknowledgement& one : reader->acknowledgements())
+      reader->acknowledge(one.from, named(publishers_, one.node, one.topic, "publisher"), one.every);
+  }
+  for (const auto& throttle : throttles_) {
+    const std::vector<Throttle::Source>& sources = throttle->settings().sources;
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      Acknowledged& acknowledged = throttle->source(i);
+      named(subscriptions_, sources[i].node, sources[i].topic, "subscription")
+          .add_listener([&acknowledged](const Received& how) { acknowledged.heard(how.due_ns, how.callback_ns); });
+    }
+  }
+}
+
+LiveThrottle* LiveGraph::build_throttle(const Node& node, const Timer& timer) {
+  if (!timer.throttle) return nullptr;
+  const Nanoseconds longest_ns = settings_.ends_by_itself() ? settings_.duration_ns : graph_.limit_ns;
+  throttles_.push_back(std::make_unique<LiveThrottle>(*timer.throttle, timer.frequency_hz(),
+                                                      settings_.warmup_ns + longest_ns));
+  throttle_views_.push_back({&node, &timer, throttles_.back().get()});
+  return throttles_.back().get();
 }
 
 void LiveGraph::build_node(const Place& place, const Node& node) {
@@ -264,7 +301,8 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
     const PassBy pass_by = settings_.pass_by.value_or(publisher.pass_by);
     runtime::Publisher& endpoint = runtime_.create_publisher(
         settings_of(publisher, pass_by, shared_->index.filters_of(publisher), 0));
-    publishers_.push_back(std::make_unique<LivePublisher>(*shared_, node, publisher, pass_by, endpoint, triggers[i] > 0,
+    const bool driven = triggers[i] > 0 || shared_->index.acknowledging.contains({node.qualified_name(), publisher.topic});
+    publishers_.push_back(std::make_unique<LivePublisher>(*shared_, node, publisher, pass_by, endpoint, driven,
                                                           concurrent && triggers[i] > 1,
                                                           static_cast<std::uint32_t>(publishers_.size())));
     publishers_made.push_back(runtime_.clock().now());
@@ -318,7 +356,8 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
                                                   chosen(clients_, first_client, timer.request),
                                                   chosen(action_clients_, first_action_client, timer.goal),
                                                   chosen(waitables_, first_waitable, timer.trigger),
-                                                  build_loops(node, timer, first_subscription), runtime_));
+                                                  build_loops(node, timer, first_subscription),
+                                                  build_throttle(node, timer), runtime_));
     build_timer(place, node,
                 {.name = timer.name,
                  .period_ns = timer.period_ns,

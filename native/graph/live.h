@@ -32,6 +32,8 @@
 
 namespace perflab::graph {
 
+class LiveThrottle;  // graph/throttle.h
+
 struct LiveSettings {
   static constexpr Nanoseconds kUntilEnded = INT64_MAX / 4;
 
@@ -179,6 +181,13 @@ struct TimerView {
   Nanoseconds offset_ns;
 };
 
+// Of a timer that readers may hold back.
+struct ThrottleView {
+  const Node* node;
+  const Timer* timer;
+  const LiveThrottle* throttle;
+};
+
 struct EdgeView {
   const Node* publisher_node;
   const Node* subscription_node;
@@ -250,6 +259,7 @@ class LiveGraph {
   [[nodiscard]] std::vector<EdgeView> edges() const;
   [[nodiscard]] std::vector<ServiceView> services() const;
   [[nodiscard]] const std::vector<LoopView>& loops() const noexcept { return loop_views_; }  // of measure_loops
+  [[nodiscard]] const std::vector<ThrottleView>& throttles() const noexcept { return throttle_views_; }
   [[nodiscard]] std::vector<WaitableView> waitables() const;
   // Whether a waitable has been triggered and not answered, warm-up included.
   [[nodiscard]] bool triggered() const noexcept;
@@ -302,6 +312,11 @@ class LiveGraph {
   // A recorder for a timer whose messages come back to subscriptions of its node, which are from `first` on; null for
   // another one, and where loops are not measured.
   measure::LoopRecorder* build_loops(const Node& node, const Timer& timer, std::size_t first_subscription);
+  // Likewise one that holds the timer back where the graph says so.
+  LiveThrottle* build_throttle(const Node& node, const Timer& timer);
+  // Once all nodes are there: which publisher acknowledges for which subscription, and what throttles hear. Throws BadInput
+  // where the graph names what is not there.
+  void link_acknowledgements();
   // `timer` says what is of the graph: its name, and how often it ticks.
   void build_timer(const Place& place, const Node& node, runtime::TimerSettings timer, Phase phase,
                    Nanoseconds offset_ns, runtime::TimerHandler& handler);
@@ -335,6 +350,8 @@ class LiveGraph {
   std::vector<TimerView> timer_views_;
   std::vector<std::unique_ptr<measure::LoopRecorder>> loops_;
   std::vector<LoopView> loop_views_;
+  std::vector<std::unique_ptr<LiveThrottle>> throttles_;
+  std::vector<ThrottleView> throttle_views_;
   std::vector<ExecutorView> executors_;
   std::size_t groups_ = 0;
 };

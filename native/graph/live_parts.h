@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -99,6 +100,7 @@ struct GraphIndex {
   std::map<std::string, ServiceEnds> services;
   std::map<std::string, ActionEnds> actions;
   std::set<std::string> conditions;
+  std::set<std::pair<std::string, std::string>> acknowledging;  // nodes and topics of publishers that acknowledge
   std::map<const Publisher*, std::size_t> scheduled;  // of all processes, numbered alike in each
   // Where a publisher leaves behind which of its messages a filter wants, numbered after these.
   std::map<std::pair<const Publisher*, std::string>, std::size_t> filtered;
@@ -756,6 +758,15 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler, public
   // What comes here ends a loop of that timer.
   void close_loops(measure::LoopRecorder& loops) { loops_.push_back(&loops); }
   void add_reaction(LiveReaction& reaction, std::size_t input) { reactions_.push_back({&reaction, input}); }
+  [[nodiscard]] const std::vector<Acknowledgement>& acknowledgements() const noexcept { return subscription_.acknowledge; }
+  // Of each `every`-th message of that node which has been handled `publisher` says when it was due; nobody else drives it.
+  void acknowledge(const std::string& from, LivePublisher& publisher, std::uint32_t every) {
+    for (const auto& edge : edges_) {
+      if (edge->from == from) edge->acknowledges = {&publisher, every};
+    }
+  }
+  // Called with each message, warm-up included, before the start set; it throws nothing.
+  void add_listener(std::function<void(const Received& how)> listener) { listeners_.push_back(std::move(listener)); }
 
   void set_writers(std::span<const WriterName> writers) {
     by_writer_.clear();
@@ -831,6 +842,7 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler, public
     }
     for (const Input& input : reactions_) input.reaction->on_input(input.index, header, delivery);
     hand_over(*edge, &header, delivery, callback_ns);
+    edge->acknowledges.handled(header.intended_ns);
     if (recorded && edge->recorder.wants_done()) edge->recorder.record_done(callback_ns, shared_.clock.now());
     if (recorded && edge->own) measure::detail::add<std::uint64_t>(completed_, 1);
     if (edge->ring == nullptr) return;
@@ -846,6 +858,18 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler, public
                      .deserialize_ns = deserialize_ns});
   }
 
+  // Of the messages of one publisher, those that have been handled.
+  struct Acknowledging {
+    LivePublisher* publisher = nullptr;  // null: nobody wants to know
+    std::uint32_t every = 1;
+    std::uint32_t since = 0;  // the last one
+
+    void handled(Nanoseconds due_ns) noexcept {
+      if (publisher == nullptr || ++since < every) return;
+      since = 0;
+      publisher->publish(due_ns);
+    }
+  };
   struct Edge {
     TopicEnds::End end;
     bool own;  // the workload's
@@ -856,16 +880,19 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler, public
     std::size_t wanted;  // where its publisher leaves behind what the filter wants
     measure::EdgeRecorder recorder;
     std::string from;  // the publisher's node
+    Acknowledging acknowledges{};
   };
-  // To the program, whose messages are structs. `header` is null where it is not known.
+  // To who listens, and to the program, whose messages are structs. `header` is null where it is not known.
   void hand_over(const Edge& edge, const message::Header* header, const runtime::Delivery& delivery,
                  Nanoseconds callback_ns) const noexcept {
-    if (!handler_) return;
-    handler_(delivery.object, {.due_ns = header != nullptr ? header->intended_ns : kUnknownTime,
-                               .published_ns = header != nullptr ? header->published_ns : kUnknownTime,
-                               .arrived_ns = delivery.arrived_ns,
-                               .callback_ns = callback_ns,
-                               .from = edge.from});
+    if (!handler_ && listeners_.empty()) return;
+    const Received how{.due_ns = header != nullptr ? header->intended_ns : kUnknownTime,
+                       .published_ns = header != nullptr ? header->published_ns : kUnknownTime,
+                       .arrived_ns = delivery.arrived_ns,
+                       .callback_ns = callback_ns,
+                       .from = edge.from};
+    for (const auto& listener : listeners_) listener(how);
+    if (handler_) handler_(delivery.object, how);
   }
 
   // Puts the number of the message among those that the filter wants. False, and counted, where it has none: the filter does
@@ -922,7 +949,8 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler, public
   const Known* last_ = nullptr;
   std::vector<Input> reactions_;
   std::vector<measure::LoopRecorder*> loops_;  // that end here
-  OnMessage handler_;                          // of a program
+  std::vector<std::function<void(const Received&)>> listeners_;
+  OnMessage handler_;  // of a program
   std::uint64_t completed_ = 0;  // of the workload's own edges
 };
 

@@ -7,6 +7,7 @@
 
 #include "graph/live_actions.h"
 #include "graph/live_parts.h"
+#include "graph/throttle.h"
 
 namespace perflab::graph {
 
@@ -25,13 +26,14 @@ class LiveGraph::LiveTimer final : public runtime::TimerHandler {
  public:
   LiveTimer(const Timer& timer, std::vector<LivePublisher*> publishers, std::vector<LiveClient*> clients,
             std::vector<LiveActionClient*> action_clients, std::vector<LiveWaitable*> waitables,
-            measure::LoopRecorder* loops, runtime::Runtime& runtime)
+            measure::LoopRecorder* loops, LiveThrottle* throttle, runtime::Runtime& runtime)
       : timer_(timer),
         publishers_(std::move(publishers)),
         clients_(std::move(clients)),
         action_clients_(std::move(action_clients)),
         waitables_(std::move(waitables)),
         loops_(loops),
+        throttle_(throttle),
         runtime_(runtime) {
     if (loops_ == nullptr) return;
     for (LivePublisher* publisher : publishers_) publisher->record_loops(*loops_);
@@ -43,6 +45,7 @@ class LiveGraph::LiveTimer final : public runtime::TimerHandler {
   }
 
   void on_tick(Nanoseconds due_ns) noexcept override {
+    if (throttle_ != nullptr && !throttle_->admits(runtime_.clock().now(), due_ns > measured_from_)) return;
     if (loops_ != nullptr) loops_->record_woken(due_ns, runtime_.clock().now());
     runtime_.work(timer_.work_ns);
     for (LivePublisher* publisher : publishers_) publisher->publish(due_ns);
@@ -72,6 +75,7 @@ class LiveGraph::LiveTimer final : public runtime::TimerHandler {
   std::vector<LiveActionClient*> action_clients_;
   std::vector<LiveWaitable*> waitables_;
   measure::LoopRecorder* loops_;  // null: not measured
+  LiveThrottle* throttle_;        // null: nothing holds it back
   runtime::Runtime& runtime_;
   Nanoseconds measured_from_ = kUnknownTime;
 };

@@ -55,6 +55,15 @@ struct Publisher {
   std::uint32_t instances = 1;      // its messages have so many keys in turn
 };
 
+// That the messages of a node are acknowledged by a subscription: of each `every`-th one that its node has handled another
+// publisher of the process says when it was due.
+struct Acknowledgement {
+  std::string from;   // the node whose messages these are; it and the next one are qualified
+  std::string node;   // whose publisher acknowledges, for this subscription alone; nothing else drives it
+  std::string topic;  // of that publisher
+  std::uint32_t every = 1;
+};
+
 struct Subscription {
   std::string topic;
   std::string type;
@@ -63,6 +72,7 @@ struct Subscription {
   std::string filter;               // which messages it wants (message/filter.h); empty: all
   int number = 1;                   // among the node's of this topic: generated graphs may have several
   int priority = 0;                 // of its callback, for kPriority: the largest first; likewise below
+  std::vector<Acknowledgement> acknowledge{};
 };
 
 // Services are named and matched like topics, but in a space of their own. One server per service.
@@ -125,6 +135,24 @@ enum class Phase {
   kRandom      // drawn from the trial's seed
 };
 
+// A timer's rate falls and rises by what readers acknowledge (graph/throttle.h).
+struct Throttle {
+  // A subscription of the process that acknowledgements come to.
+  struct Source {
+    std::string node;  // qualified
+    std::string topic;
+    std::uint32_t every = 1;  // messages that one of them stands for
+    bool counted = true;      // they are this timer's; else of messages of others, whose age alone counts
+  };
+  std::vector<Source> sources;
+  Nanoseconds target_ns = 0;    // a message that is acknowledged later than this after it was due is late
+  Nanoseconds interval_ns = 0;  // that is judged
+  double accepted = 0.9;        // share of what was sent that must be acknowledged
+  double decrease = 0.5;        // factor of the rate
+  double increase = 0.05;       // share of the full rate
+  double lowest = 0.01;         // likewise
+};
+
 struct Timer {
   std::string name;
   Nanoseconds period_ns = 0;  // from one tick to the next, on average; 0: kUnthrottled
@@ -138,6 +166,7 @@ struct Timer {
   Nanoseconds work_ns = 0;           // CPU time spent before publishing
   Overrun overrun = Overrun::kCatchUp;
   int priority = 0;
+  std::optional<Throttle> throttle{};
 
   [[nodiscard]] double frequency_hz() const { return period_ns == 0 ? 0.0 : 1e9 / static_cast<double>(period_ns); }
   // True if one tick follows the other after a period, so that jitter can be told.

@@ -312,13 +312,20 @@ struct PublisherObject : Object {
   }
 };
 
+constexpr auto keys_of(Tag<Acknowledgement> /*of*/) {
+  return std::tuple{key("from", &Acknowledgement::from, Text{}), key("node", &Acknowledgement::node, Text{}),
+                    key("topic", &Acknowledgement::topic, Text{}),
+                    key("every", &Acknowledgement::every, Whole<1, kMaxInt>{})};
+}
+
 constexpr auto keys_of(Tag<Subscription> /*of*/) {
   return std::tuple{key("topic", &Subscription::topic, Text{}), key("type", &Subscription::type, Text{}),
                     key("pass_by", &Subscription::pass_by, PassByWord{}),
                     key("qos", &Subscription::qos, QosObject{}),
                     key("filter", &Subscription::filter, Text{}, Absent::kOmitted),
                     key("number", &Subscription::number, Whole<1, kMaxInt>{}, Absent::kOmitted),
-                    key("priority", &Subscription::priority, Priority{}, Absent::kOmitted)};
+                    key("priority", &Subscription::priority, Priority{}, Absent::kOmitted),
+                    key("acknowledge", &Subscription::acknowledge, List<Object>{}, Absent::kNullOmitted)};
 }
 
 constexpr auto keys_of(Tag<Client> /*of*/) {
@@ -356,6 +363,27 @@ constexpr auto keys_of(Tag<Waitable> /*of*/) {
                     key("priority", &Waitable::priority, Priority{}, Absent::kOmitted)};
 }
 
+constexpr auto keys_of(Tag<Throttle::Source> /*of*/) {
+  using Source = Throttle::Source;
+  return std::tuple{key("node", &Source::node, Text{}), key("topic", &Source::topic, Text{}),
+                    key("every", &Source::every, Whole<1, kMaxInt>{}), key("counted", &Source::counted, Boolean{})};
+}
+
+// A number that is more than 0 and at most 1.
+struct Share : Number {
+  static void read(const Cursor& json, double& share) {
+    share = json.number();
+    if (!(share > 0 && share <= 1)) json.fail("must be more than 0 and at most 1");
+  }
+};
+
+constexpr auto keys_of(Tag<Throttle> /*of*/) {
+  return std::tuple{key("sources", &Throttle::sources, List<Object>{}),  key("target_ns", &Throttle::target_ns, Period{}),
+                    key("interval_ns", &Throttle::interval_ns, Period{}), key("accepted", &Throttle::accepted, Share{}),
+                    key("decrease", &Throttle::decrease, Share{}),        key("increase", &Throttle::increase, Share{}),
+                    key("lowest", &Throttle::lowest, Share{})};
+}
+
 constexpr auto keys_of(Tag<Timer> /*of*/) {
   return std::tuple{key("name", &Timer::name, Text{}),
                     key("period_ns", &Timer::period_ns, OrNull<Period, 0>{}),
@@ -368,7 +396,8 @@ constexpr auto keys_of(Tag<Timer> /*of*/) {
                     key("work_ns", &Timer::work_ns, Duration{}),
                     key("overrun", &Timer::overrun, OneOf<kOverrunWords>{}),
                     key("phase", &Timer::phase, OneOf<kPhaseWords>{}, Absent::kNullDefault),
-                    key("priority", &Timer::priority, Priority{}, Absent::kOmitted)};
+                    key("priority", &Timer::priority, Priority{}, Absent::kOmitted),
+                    key("throttle", &Timer::throttle, Optional<Object>{}, Absent::kNullOmitted)};
 }
 
 bool is_cyclic(const Reaction& reaction) { return reaction.kind == ReactionKind::kCyclic; }

@@ -625,6 +625,7 @@ void Node::send_progress(Nanoseconds measured_from, bool publishing) {
 void Node::write_checkpoint(bool final) {
   const Nanoseconds now = runtime_->clock().now();
   loops_.write(records_, *live_, now);
+  throttles_.write(records_, *live_, now);
   if (message_log_) {
     message_log_->flush();
     records_.write(message_log_->counts(now));

@@ -94,6 +94,7 @@ class Node {
   std::unique_ptr<graph::LiveGraph> live_;
   std::unique_ptr<program::Host> host_;  // of a program
   LoopWriter loops_;
+  ThrottleWriter throttles_;
 };
 
 }  // namespace perflab::node

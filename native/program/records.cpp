@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/throttle.h"
 #include "measure/histogram_codec.h"
 #include "program/symbols.h"
 
@@ -343,6 +344,32 @@ void write_checkpoint_record(RecordFile& file, const graph::LiveGraph& live, con
   list("services", live.services(), service_record);
   list("waitables", live.waitables(), waitable_record);
   line << "}";
+}
+
+void ThrottleWriter::write(RecordFile& file, const graph::LiveGraph& live, Nanoseconds at_ns) {
+  written_.resize(live.throttles().size());
+  for (std::size_t i = 0; i < written_.size(); ++i) {
+    const graph::ThrottleView& view = live.throttles()[i];
+    const graph::LiveThrottle& throttle = *view.throttle;
+    const std::size_t steps = throttle.steps();
+    json record = {{"type", "throttle"},
+                   {"at_ns", at_ns},
+                   {"node", view.node->qualified_name()},
+                   {"timer", view.timer->name},
+                   {"full_hz", throttle.full_hz()},
+                   {"withheld", throttle.withheld()},
+                   {"beyond", throttle.steps_beyond()}};
+    for (const char* column : {"step_at_ns", "rate_hz", "sent", "accepted", "worst_age_ns"}) record[column] = json::array();
+    for (; written_[i] < steps; ++written_[i]) {
+      const graph::LiveThrottle::Step& step = throttle.step(written_[i]);
+      record["step_at_ns"].push_back(step.at_ns);
+      record["rate_hz"].push_back(step.rate_hz);
+      record["sent"].push_back(step.sent);
+      record["accepted"].push_back(step.accepted);
+      record["worst_age_ns"].push_back(step.worst_age_ns == kUnknownTime ? json(nullptr) : json(step.worst_age_ns));
+    }
+    file.write(record);
+  }
 }
 
 void LoopWriter::write(RecordFile& file, const graph::LiveGraph& live, Nanoseconds at_ns) {

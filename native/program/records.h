@@ -65,6 +65,15 @@ nlohmann::json cost_record(const measure::CpuTimes& times, const measure::Proces
 void write_checkpoint_record(RecordFile& file, const graph::LiveGraph& live, const Hiccup* hiccup,
                              Nanoseconds at_ns, bool final);
 
+// Writes what throttles did since it was last written (docs/formats.md, section 4).
+class ThrottleWriter {
+ public:
+  void write(RecordFile& file, const graph::LiveGraph& live, Nanoseconds at_ns);
+
+ private:
+  std::vector<std::size_t> written_;  // steps, as LiveGraph::throttles
+};
+
 // Writes the rows of loops (docs/formats.md, section 4), each once it is complete. A row that is incomplete when it is first
 // seen is written as it is, and again once it is complete, or at the end.
 class LoopWriter {

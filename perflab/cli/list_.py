@@ -25,8 +25,8 @@ Row = dict[str, Any]
 Rows = Callable[[], list[Row]]  # where other programs are being asked meanwhile
 
 WHAT = (
-    "workloads", "topologies", "middlewares", "disturbances", "executors", "messages", "conditions", "observers",
-    "experiments", "targets", "tasks", "paths", "planners", "exporters",
+    "workloads", "topologies", "middlewares", "disturbances", "executors", "messages", "conditions", "mitigations",
+    "observers", "experiments", "targets", "tasks", "paths", "planners", "exporters",
 )  # fmt: skip
 
 
@@ -303,6 +303,7 @@ _LISTS: dict[str, Callable[[], list[Row] | Rows]] = {
     "executors": _executors,
     "messages": _messages,
     "conditions": partial(_kinds, "perflab.condition.kinds"),
+    "mitigations": partial(_kinds, "perflab.mitigation.kinds"),
     "observers": partial(_kinds, "perflab.observer.kinds"),
     "experiments": _experiments,
     "targets": _targets,

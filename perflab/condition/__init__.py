@@ -257,6 +257,7 @@ class Condition(Specification, ABC):
     over_network: ClassVar[bool] = False  # what it changes is on its way over the network
     evidence: ClassVar[type[Evidence]] = Evidence  # what it proves, with the types of both sides
     changes_peers: ClassVar[bool] = False  # processes of the workload end and come back
+    mitigates: ClassVar[bool] = False  # it helps instead of disturbing (perflab/mitigation)
     ends_by_schedule: ClassVar[bool] = False  # with the planned end, even where the workload is behind and goes on
 
     _number: int = PrivateAttr(default=1)

@@ -395,7 +395,9 @@ class _Judge:
                 f"readers work {flood.asked.work / 1e6:.3g} ms on each message, so that at most "
                 f"{flood.reader_limit_per_s:.0f} of {flood.deliveries_per_s:.0f} deliveries/s are possible"
             )
-        if flood.is_held_back:
+        if flood.throttled:
+            yield "readers that fall behind hold the publishers back, as a mitigation makes them"
+        elif flood.is_held_back:
             yield (
                 "nothing may be lost, so slow readers hold the publishers back once the queues are full, or take "
                 "everything into memory, as their middleware does it"

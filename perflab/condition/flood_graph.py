@@ -178,6 +178,7 @@ class Flood:
     asked: FloodParameters
     topics: tuple[FloodTopic, ...]
     readers: int  # nodes of the flood that read, each one callback at a time
+    throttled: bool = False  # a mitigation lets readers hold its publishers back
 
     @classmethod
     def of(cls, graph: Graph, label: str, parameters: FloodParameters) -> Flood:
@@ -195,7 +196,8 @@ class Flood:
             for name, end in zip(sent, ends, strict=True)
         )
         readers = sum(bool(node["subscriptions"]) for node in nodes)
-        return cls(parameters, tuple({topic.name: topic for topic in topics}.values()), readers)
+        throttled = any(timer.get("throttle") for node in nodes for timer in node["timers"])
+        return cls(parameters, tuple({topic.name: topic for topic in topics}.values()), readers, throttled)
 
     @property
     def publishers(self) -> int:
@@ -236,7 +238,10 @@ class Flood:
 
     @property
     def is_held_back(self) -> bool:
-        """Whether publishers must wait for readers: nothing may be lost, and readers are, or may be, too slow."""
+        """Whether publishers must wait for readers: a mitigation makes them, or nothing may be lost, and readers are,
+        or may be, too slow."""
+        if self.throttled:
+            return True
         waits = self.is_reliable and self.asked.history == "keep_all" and self.deliveries_per_s > 0
         return waits and (self.falls_behind or self.asked.readers in ("inside", "topics"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from perflab import models
@@ -12,13 +13,13 @@ from perflab.registry import Kind
 REGISTRY: Registry[Kind[Condition]] = Registry("condition", "perflab.condition", Kind)
 
 
-def evidence_of(name: str) -> type[Evidence]:
-    """The record of what a condition proves."""
-    model = REGISTRY[name].model
+def evidence_of(name: str, kinds: Mapping[str, Kind[Condition]] = REGISTRY) -> type[Evidence]:
+    """The record of what a condition of these kinds proves."""
+    model = kinds[name].model
     return model.evidence if issubclass(model, Condition) else Evidence
 
 
-def evidence_schema() -> dict[str, Any]:
-    """docs/schema/evidence.schema.json: `evidence` of trial.json, by the labels of conditions."""
-    records = {f"^{name}(_[0-9]+)?$": evidence_of(name) for name in REGISTRY}
-    return models.schema_of_each(records, "evidence of the conditions of a perflab trial")
+def evidence_schema(kinds: Mapping[str, Kind[Condition]] = REGISTRY) -> dict[str, Any]:
+    """docs/schema/evidence.schema.json, of all kinds that there are: `evidence` of trial.json, by their labels."""
+    records = {f"^{name}(_[0-9]+)?$": evidence_of(name, kinds) for name in kinds}
+    return models.schema_of_each(records, "evidence of the conditions and mitigations of a perflab trial")

@@ -21,6 +21,7 @@ executors = _table("design.variant", "EXECUTORS")
 ways_to_pass = _table("design.variant", "PASS_BY")
 framings = _table("design.variant", "FRAMINGS")
 conditions = _table("condition.kinds", "REGISTRY")
+mitigations = _table("mitigation.kinds", "REGISTRY")
 observers = _table("observer.kinds", "REGISTRY")
 
 

@@ -375,6 +375,16 @@ class Document(_Part):
         description="A treatment: a condition, or several combined with + (A:k=v+B). Baselines without it run in "
         "between.",
     )
+    mitigations: Annotated[
+        list[Scalar | dict[str, Any]],
+        BeforeValidator(_many),
+        Option(Group.AROUND, "--mitigation", many=True),
+        Form("NAME[:KEY=VALUE,...]", complete=kind_of(choices.mitigations, "+")),
+    ] = Field(
+        [],
+        description="What shall help, alone or several with +: every treatment, the baseline too, runs with it and "
+        "without it.",
+    )
     factors: Annotated[
         dict[str, Levels],
         Option(Group.AROUND, "--factor", many=True),
@@ -382,8 +392,8 @@ class Document(_Part):
     ] = Field(
         {},
         description="Levels of a parameter: cpu_load.load=20,80, or a range, 0..90:15 (step) or 100..3000/6log "
-        "(number). PATH is CONDITION.PARAMETER, workload.KEY (workload.depth, workload.timer_speed) or "
-        "MIDDLEWARE.OPTION (fastdds.transport).",
+        "(number). PATH is CONDITION.PARAMETER, MITIGATION.PARAMETER, workload.KEY (workload.depth, "
+        "workload.timer_speed) or MIDDLEWARE.OPTION (fastdds.transport).",
     )
     baseline: Annotated[Switch, Option(Group.AROUND)] = Field(
         True, description="Run the workload without conditions as well."
@@ -550,21 +560,23 @@ def is_experiment(path: Path) -> bool:
 def json_schema() -> dict[str, Any]:
     """docs/schema/experiment.schema.json: what may be written, for editors and other programs."""
     from perflab.condition.kinds import REGISTRY as CONDITIONS
+    from perflab.mitigation.kinds import REGISTRY as MITIGATIONS
     from perflab.observer.kinds import REGISTRY as OBSERVERS
 
     schema = Document.model_json_schema()
     schema |= {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "An experiment of perflab"}
     schema["description"] = "docs/experiments.md explains it. Durations are seconds, or text with a unit (500ms, 2min)."
-    for key, registry in (("conditions", CONDITIONS), ("observers", OBSERVERS)):
+    for key, registry in (("conditions", CONDITIONS), ("mitigations", MITIGATIONS), ("observers", OBSERVERS)):
         switch = {"enum": ["on", "off", True, False]}
-        kinds: dict[str, Any] = {"name": {"type": "string"}, "required": switch} if key == "conditions" else {}
+        in_treatments = key != "observers"
+        kinds: dict[str, Any] = {"name": {"type": "string"}, "required": switch} if in_treatments else {}
         for name, kind in registry.items():
             model = kind.model.model_json_schema()
             schema["$defs"] |= model.pop("$defs", {})
             schema["$defs"][name] = {**model, "description": kind.summary}
             of_kind = {"anyOf": [{"$ref": f"#/$defs/{name}"}, {"type": "null"}]}
             several = {"type": "array", "items": of_kind}
-            kinds[name] = {"anyOf": [*of_kind["anyOf"], several]} if key == "conditions" else of_kind
+            kinds[name] = {"anyOf": [*of_kind["anyOf"], several]} if in_treatments else of_kind
         entry = {"type": ["string", "object"], "properties": kinds, "additionalProperties": False}
         schema["properties"][key] |= {"type": ["string", "object", "array"], "items": entry}
     schema["properties"]["success"] |= {"type": ["string", "array"], "items": {"type": "string"}}

@@ -1,4 +1,5 @@
-"""What factors there are: parameters of conditions and workloads, what is set in a graph, options of middlewares."""
+"""What factors there are: parameters of conditions, mitigations and workloads, what is set in a graph, options of
+middlewares."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from perflab import qos
-from perflab.condition.kinds import REGISTRY as CONDITIONS
 from perflab.middleware import disturbance, options_by_path
+from perflab.mitigation.kinds import PARTS
 from perflab.option import Completer, one_of, values
 from perflab.parameters import Switch
 from perflab.results.phase import ALIGNED, PHASES
@@ -55,7 +56,7 @@ QOS_LEVELS, GRAPH_LEVELS = frozenset(qos.BY_NAME), GraphLevels.model_fields
 def levels_by_path() -> dict[str, Completer]:
     """Every factor that has a name, with what completes a level of it."""
     found: dict[str, Completer] = {}
-    for name, kind in CONDITIONS.items():
+    for name, kind in PARTS.items():
         found |= {f"{name}.{key}": partial(values, field) for key, field in kind.fields.items()}
     found |= {f"{WORKLOAD}.{key}": partial(values, field) for key, field in GRAPH_LEVELS.items()}
     for generated in GENERATED.values():

@@ -116,11 +116,10 @@ def _possible_levels(experiment: Experiment, host: Host) -> Experiment:
 
 
 def _why_not(experiment: Experiment, treatment: Treatment, host: Host) -> str | None:
-    for condition in treatment.conditions:
-        try:
-            condition.check(host, treatment.graph, experiment.runtime_of(treatment))
-        except (Unavailable, BadInput) as error:
-            return str(error)
+    try:
+        treatment.check(host, experiment.runtime_of(treatment))
+    except (Unavailable, BadInput) as error:
+        return str(error)
     return None
 
 

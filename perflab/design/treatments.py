@@ -42,8 +42,12 @@ from perflab.design.variant import Variant
 from perflab.errors import BadInput, instead
 from perflab.host import Host
 from perflab.middleware import REGISTRY as MIDDLEWARES
+from perflab.mitigation import Mitigation, before_it, names_of
+from perflab.mitigation.kinds import PARTS
+from perflab.mitigation.kinds import REGISTRY as MITIGATIONS
 from perflab.observer import Observer
 from perflab.observer.kinds import REGISTRY as OBSERVERS
+from perflab.registry import Kind
 from perflab.results.files import DesignedTreatment, DesignedTrial, NotRecorded
 from perflab.statistics.summary import TrialData
 from perflab.workload import PERIODIC, Graph, Pins, Workload
@@ -53,7 +57,7 @@ from perflab.workload.generated import GeneratedParameters
 _L = TypeVar("_L")
 
 BASELINE = "baseline"
-REQUIRED = "required"  # of an entry of `conditions`, beside its name
+REQUIRED = "required"  # of an entry of `conditions` or `mitigations`, beside its name
 MEASURED, CONTROL, EXTRA = "measured", "control", "extra"
 
 # What measures the messages of a command. Of the scheduler it records nothing unless it is asked to: that costs more.
@@ -63,7 +67,8 @@ TRACING_OF_COMMANDS = {"scheduler": "none", "trials": "all"}
 
 @dataclass(frozen=True, eq=False)
 class Treatment:
-    """One combination. `graph` has the levels of the workload's factors, not what the conditions add."""
+    """One combination. `graph` has the levels of the workload's factors, not what the conditions add; `variant` is as
+    it was asked for. `conditions` are all that its baseline does not have, mitigations last."""
 
     label: str
     variant: Variant
@@ -79,6 +84,28 @@ class Treatment:
     def with_conditions(self) -> Graph:
         """The graph with what the conditions add."""
         return extended(self.graph, self.conditions)
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether any of its conditions does not help."""
+        return any(not condition.mitigates for condition in self.conditions)
+
+    @property
+    def in_trial(self) -> Variant:
+        """The variant as its mitigations tune it. Raises BadInput, Unavailable."""
+        middlewares = self.variant.middlewares
+        for condition in self.conditions:
+            if isinstance(condition, Mitigation):
+                middlewares = condition.tuned(middlewares)
+        same = middlewares == self.variant.middlewares
+        return self.variant if same else replace(self.variant, middlewares=middlewares)
+
+    def check(self, host: Host, runtime: str) -> None:
+        """Whether its conditions can be done here. Raises Unavailable, BadInput."""
+        for condition in self.conditions:
+            graph = before_it(self.graph, self.conditions, condition) if condition.mitigates else self.graph
+            condition.check(host, graph, runtime)
+        _ = self.in_trial
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -110,6 +137,7 @@ class Treatment:
         return {
             "treatment": self.label,
             "conditions": [c.name for c in self.conditions],
+            "mitigations": names_of(self.conditions),
             "condition_parameters": {c.label: c.parameters for c in self.conditions},
             "factors": dict(self.factors),
             "observers": [o.name for o in self.observers],
@@ -118,9 +146,25 @@ class Treatment:
 
 
 @dataclass(frozen=True)
-class _Entry:
-    """One entry of `conditions`: the name given to it, and its conditions with their parameters."""
+class _Sort:
+    """Conditions or mitigations: how the document, the command line and messages call them, and their kinds."""
 
+    key: str
+    option: str
+    what: str
+    kinds: Mapping[str, Kind[Condition]]
+
+
+_CONDITIONS = _Sort("conditions", "--condition", "condition", CONDITIONS)
+_MITIGATIONS = _Sort("mitigations", "--mitigation", "mitigation", MITIGATIONS)
+SORTS = (_CONDITIONS, _MITIGATIONS)
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """One entry of `conditions` or `mitigations`: the name given to it, and what it names with its parameters."""
+
+    sort: _Sort
     label: str | None
     conditions: list[tuple[str, dict[str, Any]]]
     required: bool = True
@@ -143,7 +187,7 @@ class Planned:
 
 def adds_nodes(document: Document) -> bool:
     """Whether a condition adds nodes to the workload, which some middleware must carry."""
-    named = {name for n, entry in enumerate(document.conditions) for name, _ in _parse_entry(entry, n).conditions}
+    named = {name for entry in _entries(document, _CONDITIONS) for name, _ in entry.conditions}
     models = [CONDITIONS[name].model for name in named if name in CONDITIONS]
     return any(issubclass(model, Condition) and model.extend is not Condition.extend for model in models)
 
@@ -171,9 +215,7 @@ def treatments(
     `variants` come with the levels of the middleware's factors that they were made of. `variant_of` is what becomes of
     a variant at levels of the workload's factors; treatments that are the same by it are there once.
     """
-    entries = _named([_parse_entry(entry, number) for number, entry in enumerate(document.conditions)])
-    of_conditions = {k: v for k, v in document.factors.items() if _is_of_conditions(k)}
-    settings = [(*s, entry.required) for entry in entries for s in _levels(entry, of_conditions)]
+    settings, helping = (_settings(document, sort) for sort in SORTS)
     undisturbed = {path: level for _, conditions, own, _ in settings if not conditions for path, level in own.items()}
     settings = [s for s in settings if s[1]]
     if document.baseline:
@@ -181,6 +223,8 @@ def treatments(
     elif undisturbed:
         named = ", ".join(f"{path}={_text(level)}" for path, level in undisturbed.items())
         raise BadInput(f"{named} is the baseline, which is off; leave out that level, or turn baseline on")
+    # Every one with and without each mitigation: what it buys, and what it costs alone.
+    settings = [each for setting in settings for each in (setting, *(_helped(setting, h) for h in helping))]
     observed = observers(document)
     always = tuple(o for o in observed if not o.extra)
     measuring = tuple(o for o in always if o.name == TRACING) if workload.command is not None else ()
@@ -198,6 +242,24 @@ def treatments(
     for treatment in found:
         once.setdefault(treatment.key, treatment)
     return list(once.values())
+
+
+_Setting = tuple[str, tuple[Condition, ...], dict[str, Scalar], bool]  # label, conditions, levels, required
+
+
+def _settings(document: Document, sort: _Sort) -> list[_Setting]:
+    """Each entry of a sort at every combination of the levels that concern it. Raises BadInput."""
+    factors = {k: v for k, v in document.factors.items() if k.partition(".")[0] in sort.kinds}
+    found = [(*s, entry.required) for entry in _named(_entries(document, sort)) for s in _levels(entry, factors)]
+    # A mitigation at a level that switches it off is none.
+    return found if sort is _CONDITIONS else [setting for setting in found if setting[1]]
+
+
+def _helped(setting: _Setting, by: _Setting) -> _Setting:
+    """A setting with a mitigation: "flood + throttle"."""
+    label, conditions, levels, required = setting
+    name = by[0] if not conditions else f"{label} + {by[0]}"
+    return name, (*conditions, *by[1]), {**levels, **by[2]}, required and by[3]
 
 
 def extras(document: Document, measured: Iterable[Treatment]) -> list[Treatment]:
@@ -234,14 +296,14 @@ def _in_block(document: Document, found: Sequence[Treatment], generator: random.
     order = list(found)
     if document.order == "randomised":
         generator.shuffle(order)
-    followed = ([t, baselines[t.place]] if t.conditions and again else [t] for t in order)
+    followed = ([t, baselines[t.place]] if t.disturbed and again else [t] for t in order)
     return [treatment for each in followed for treatment in each]
 
 
 def _behind(planned: Sequence[Planned], block: int, treatments: Sequence[Treatment]) -> list[Planned]:
     """These trials behind those that there are."""
     before = [planned[-1].treatment] if planned else []
-    disturbed = [t.label if t.conditions else None for t in (*before, *treatments)]
+    disturbed = [t.label if t.disturbed else None for t in (*before, *treatments)]
     after = disturbed if before else [None, *disturbed]
     return [
         Planned(len(planned) + number, block, treatment, left)
@@ -315,16 +377,21 @@ def option_levels(chosen: Mapping[str, _L], known: Iterable[str]) -> dict[str, _
 
 
 def _is_of_conditions(path: str) -> bool:
-    return path.partition(".")[0] in CONDITIONS
+    return path.partition(".")[0] in PARTS
 
 
-def _parse_entry(entry: Any, number: int) -> _Entry:
-    """One entry of `conditions`."""
-    where = f"conditions, entry {number + 1}"
+def _entries(document: Document, sort: _Sort) -> list[_Entry]:
+    """Those of `conditions` or `mitigations`. Raises BadInput."""
+    return [_parse_entry(entry, number, sort) for number, entry in enumerate(getattr(document, sort.key))]
+
+
+def _parse_entry(entry: Any, number: int, sort: _Sort) -> _Entry:
+    """One entry of `conditions` or `mitigations`."""
+    where = f"{sort.key}, entry {number + 1}"
     if isinstance(entry, str):
-        return _Entry(None, [registry.split(word.strip(), "--condition") for word in entry.split("+")])
+        return _Entry(sort, None, [registry.split(word.strip(), sort.option) for word in entry.split("+")])
     if not isinstance(entry, Mapping):
-        raise BadInput(f"{where}: {entry!r} is neither a condition nor a mapping of conditions")
+        raise BadInput(f"{where}: {entry!r} is neither a {sort.what} nor a mapping of {sort.key}")
     members = dict(entry)
     label = members.pop("name", None)
     if label is not None and (not isinstance(label, str) or not label.strip() or label.strip() == BASELINE):
@@ -334,8 +401,8 @@ def _parse_entry(entry: Any, number: int) -> _Entry:
         raise BadInput(f"{where}: {REQUIRED}: {required!r} is not on or off")
     listed = _members(members, where)
     if not listed:
-        raise BadInput(f"{where} names no condition")
-    return _Entry(None if label is None else label.strip(), listed, required in (True, "on"))
+        raise BadInput(f"{where} names no {sort.what}")
+    return _Entry(sort, None if label is None else label.strip(), listed, required in (True, "on"))
 
 
 def _members(members: Mapping[Any, Any], where: str) -> list[tuple[str, dict[str, Any]]]:
@@ -355,29 +422,31 @@ def check_baseline(document: Document) -> None:
         raise BadInput("baseline is off and there is no condition: nothing is left to run")
 
 
-def check_entry(document: Document, number: int) -> None:
-    """One entry of `conditions` by itself, so that what is wrong with it is said at its place. Raises BadInput."""
-    entry = _parse_entry(document.conditions[number], number)
+def check_entry(document: Document, key: str, number: int) -> None:
+    """One entry of `conditions` or `mitigations` by itself, so that what is wrong with it is said at its place. Raises
+    BadInput."""
+    sort = next(sort for sort in SORTS if sort.key == key)
+    entry = _parse_entry(getattr(document, key)[number], number, sort)
     of_entry = {k: v for k, v in document.factors.items() if _is_of_conditions(k) and _is_parameter(k)}
     _levels(entry, of_entry)
 
 
 def check_factors(document: Document) -> None:
     """Whether each factor is of something that there is, and its levels are some. Raises BadInput."""
-    entries = [_parse_entry(entry, number) for number, entry in enumerate(document.conditions)]
-    used = {name for entry in entries for name, _ in entry.conditions}
+    used = {name for sort in SORTS for entry in _entries(document, sort) for name, _ in entry.conditions}
     for path, levels in document.factors.items():
         name, _, key = path.partition(".")
         if name == WORKLOAD:
             _check_of_workload(path, levels, document)
-        elif name in CONDITIONS:
+        elif name in PARTS:
             if name not in used:
-                raise BadInput(f"factor {path}: no treatment has the condition {name}; name it in `conditions`")
+                sort = next(sort for sort in SORTS if name in sort.kinds)
+                raise BadInput(f"factor {path}: no treatment has the {sort.what} {name}; name it in `{sort.key}`")
             if not _is_parameter(path):
-                hint = instead(key, CONDITIONS[name].fields, most=2)
+                hint = instead(key, PARTS[name].fields, most=2)
                 raise BadInput(f"factor {path}: {name} has no parameter {key!r}; {hint}")
         elif name not in (*OF_ALL, *MIDDLEWARES) or not key:
-            kinds = (WORKLOAD, *OF_ALL, *CONDITIONS, *MIDDLEWARES)
+            kinds = (WORKLOAD, *OF_ALL, *PARTS, *MIDDLEWARES)
             example = f"e.g. {WORKLOAD}.depth, cpu_load.load"
             hint = example if name in kinds else instead(name, kinds, example)
             raise BadInput(f"factor {path} is no CONDITION.PARAMETER, {WORKLOAD}.KEY or MIDDLEWARE.OPTION; {hint}")
@@ -413,8 +482,8 @@ def is_whole(path: str, low: Scalar, high: Scalar, workload: object = None) -> b
 def _model_of(path: str, workload: object) -> type[BaseModel] | None:
     """The parameters of which the factor is one; None of others, as of the middlewares' options."""
     name, _, key = path.partition(".")
-    if name in CONDITIONS:
-        return CONDITIONS[name].model
+    if name in PARTS:
+        return PARTS[name].model
     models = (workload.model, GraphLevels) if isinstance(workload, GeneratedParameters) else (GraphLevels,)
     return next((model for model in models if name == WORKLOAD and key in model.model_fields), None)
 
@@ -422,7 +491,7 @@ def _model_of(path: str, workload: object) -> type[BaseModel] | None:
 def _meaning(path: str, level: Scalar, workload: object = None) -> object:
     """What levels that say the same have in common: 20, 20.0 and "20", or "10ms" and 0.01 of a duration."""
     name, _, key = path.partition(".")
-    if name in CONDITIONS and CONDITIONS[name].is_off({key: level}):
+    if name in PARTS and PARTS[name].is_off({key: level}):
         return BASELINE
     if (of := _model_of(path, workload)) is not None:
         field = of.model_fields.get(key)
@@ -445,7 +514,7 @@ def _meaning(path: str, level: Scalar, workload: object = None) -> object:
 def _is_parameter(path: str) -> bool:
     """Whether the condition that a factor is of has such a parameter."""
     name, _, key = path.partition(".")
-    return bool(key) and CONDITIONS[name].takes(key)
+    return bool(key) and PARTS[name].takes(key)
 
 
 def _check_of_workload(path: str, levels: Sequence[Scalar], document: Document) -> None:
@@ -483,7 +552,7 @@ def _check_of_command(path: str, levels: Sequence[Scalar], command: CommandParam
 def _levels(
     entry: _Entry, factors: Mapping[str, Sequence[Scalar]]
 ) -> list[tuple[str, tuple[Condition, ...], dict[str, Scalar]]]:
-    """One entry of `conditions` at every combination of the levels that concern it."""
+    """One entry at every combination of the levels that concern it."""
     names = {name for name, _ in entry.conditions}
     mine = {path: levels for path, levels in factors.items() if path.partition(".")[0] in names}
     found = []
@@ -493,9 +562,10 @@ def _levels(
         for name, parameters in entry.conditions:
             of_this = {p.partition(".")[2]: v for p, v in chosen.items() if p.partition(".")[0] == name}
             # A level that asks for nothing takes the condition away; without one left it is the baseline.
-            if any(CONDITIONS[name].is_off({**parameters, key: level}) for key, level in of_this.items()):
+            kinds, what = entry.sort.kinds, entry.sort.what
+            if any(kinds[name].is_off({**parameters, key: level}) for key, level in of_this.items()):
                 continue
-            made.append(registry.make(name, {**parameters, **of_this}, "condition", CONDITIONS, f"condition {name}"))
+            made.append(registry.make(name, {**parameters, **of_this}, what, kinds, f"{what} {name}"))
         made = [c.numbered(1 + sum(b.name == c.name for b in made[:number])) for number, c in enumerate(made)]
         words = " ".join(f"{path.partition('.')[2]}={_text(level)}" for path, level in chosen.items())
         base = str(entry.label)
@@ -510,11 +580,11 @@ def _named(entries: Sequence[_Entry]) -> list[_Entry]:
     for entry, name in zip(entries, names, strict=True):
         alike = [e for e, other in zip(entries, names, strict=True) if other == name]
         labels.append(f"{name} {_difference(entry, alike)}".rstrip() if len(alike) > 1 else name)
-    for number, label in enumerate(labels):
+    for number, (label, entry) in enumerate(zip(labels, entries, strict=True)):
         if label in labels[:number]:
             raise BadEntry(
-                ("conditions", number),
-                f"conditions: {label} is there twice; use `trials` to repeat it, or give it another `name`",
+                (entry.sort.key, number),
+                f"{entry.sort.key}: {label} is there twice; use `trials` to repeat it, or give it another `name`",
             )
     return [replace(entry, label=label) for label, entry in zip(labels, entries, strict=True)]
 

@@ -108,9 +108,10 @@ def build(
     asked = document.breaking_point
     with written.at("breaking_point"):
         at_end = document if asked is None else _at_high(document, asked)
-    for number in range(len(document.conditions)):
-        with written.at("conditions", number):
-            design.check_entry(at_end, number)
+    for key in ("conditions", "mitigations"):
+        for number in range(len(getattr(document, key))):
+            with written.at(key, number):
+                design.check_entry(at_end, key, number)
     with written.at("factors"):
         design.check_factors(document)
     with written.at("observers"):
@@ -132,7 +133,7 @@ def build(
         with written.at("breaking_point"):
             search = _search(document, asked, native, loaded)
         # What is planned beforehand are the baselines; the ends of the range are there to be judged before the start.
-        alone = document.model_copy(update={"conditions": [], "observer_control": False})
+        alone = document.model_copy(update={"conditions": [], "mitigations": [], "observer_control": False})
         found = design.treatments(alone, variants, loaded, variant_of) if document.baseline else []
         goal = search.goal
         ends = [search.at_level(goal.level(level)) for level in (goal.space.low, goal.space.high)]

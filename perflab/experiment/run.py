@@ -232,7 +232,7 @@ def _prepare(
     criteria = tuple(parse_criterion(text, figures=kinds) for text in experiment.document.success)
     admitted = {treatment.key: _admitted(treatment, experiment, host) for treatment in experiment.treatments}
     everything = experiment.treatments
-    for daemon in dict.fromkeys(daemon for t in everything for daemon in t.variant.daemons):
+    for daemon in dict.fromkeys(daemon for t in everything for daemon in t.in_trial.daemons):
         daemon.require_none()
     # Of a command it is what knows the resources.
     monitored = experiment.workload.command is not None
@@ -241,7 +241,8 @@ def _prepare(
         native.program("perflab-monitor")
         native.program("perflab-guard")
     threads = experiment.settings.threads
-    if any(t.variant.runtime != "virtual" and liveness.uses(t.graph, threads, t.conditions) for t in everything):
+    graphs = {t.key: admitted[t.key].graph for t in everything}
+    if any(t.variant.runtime != "virtual" and liveness.uses(graphs[t.key], threads, t.conditions) for t in everything):
         native.program(liveness.PROGRAM)
         native.program("perflab-guard")
     context = _Context(
@@ -263,8 +264,8 @@ def _prepare(
 def _admitted(treatment: Treatment, experiment: Experiment, host: Host) -> Admitted:
     """Raises BadInput, Unavailable where this machine cannot do all of it."""
     runtime = experiment.runtime_of(treatment)
+    treatment.check(host, runtime)
     for condition in treatment.conditions:
-        condition.check(host, treatment.graph, runtime)
         condition.check_network(experiment.settings.network)
     for observer in treatment.observers:
         observer.check(host, runtime)
@@ -303,12 +304,12 @@ def _check_treatments(context: _Context) -> None:
     judged = set()
     programs_refuse = bool(context.experiment.workload.graph.programs)
     if first is not None and first.treatment.key in context.admitted and not programs_refuse:
-        judged.add((first.treatment.variant.key, id(context.admitted[first.treatment.key].graph)))
+        judged.add((first.treatment.in_trial.key, id(context.admitted[first.treatment.key].graph)))
     for treatment in context.experiment.treatments:
         graph = context.admitted[treatment.key].graph
-        if (treatment.variant.key, id(graph)) in judged:
+        if (treatment.in_trial.key, id(graph)) in judged:
             continue
-        judged.add((treatment.variant.key, id(graph)))
+        judged.add((treatment.in_trial.key, id(graph)))
         with (
             _domain(treatment.variant, None, document.domain) as held,
             tempfile.TemporaryDirectory() as folder,
@@ -326,7 +327,7 @@ def _check_treatments(context: _Context) -> None:
                 config = Path(folder) / "config.json"
                 write_json(config, node_configuration(plan, process, Path(os.devnull), credentials=credentials))
                 index = 0 if process is None else plan.hosted.processes.index(process)
-                _check(node_programs[process], config, treatment, treatment.variant.middleware_of(index).environment)
+                _check(node_programs[process], config, treatment, plan.variant.middleware_of(index).environment)
 
 
 @contextlib.contextmanager
@@ -533,7 +534,7 @@ def _plan(context: _Context, planned: Planned, held: int | None) -> TrialPlan:
     workload = experiment.workload.at(treatment.factors)
     return TrialPlan(
         graph=admitted.graph,
-        variant=treatment.variant,
+        variant=treatment.in_trial,
         settings=experiment.settings.pinned(treatment.pins),
         seed=experiment.settings.seed + planned.block - 1,
         domain=held,

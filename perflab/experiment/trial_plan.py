@@ -13,12 +13,13 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from perflab.condition import Condition
-from perflab.condition.kinds import REGISTRY as CONDITIONS
 from perflab.design.settings import Settings
 from perflab.design.variant import Variant
 from perflab.errors import DAMAGE, BadInput
 from perflab.formats.json_file import read_json, write_json
 from perflab.host import Host
+from perflab.mitigation import names_of
+from perflab.mitigation.kinds import PARTS
 from perflab.native import Native
 from perflab.observer import Observer
 from perflab.observer.kinds import REGISTRY as OBSERVERS
@@ -86,6 +87,7 @@ class TrialPlan:
             **variant.document(),
             service_framing=variant.service_framing,
             conditions=tuple(c.name for c in self.conditions),
+            mitigations=tuple(names_of(self.conditions)),
             condition_parameters={c.label: c.parameters for c in self.conditions},
             observers=tuple(o.name for o in self.observers),
             duration_s=self.settings.duration_ns / NS_PER_S,
@@ -152,8 +154,7 @@ class TrialPlan:
             domain=document["domain"],
             native=Native(Path(document["native"])),
             conditions=tuple(
-                CONDITIONS[c["name"]].make(c["parameters"], c["name"]).numbered(c["number"])
-                for c in document["conditions"]
+                PARTS[c["name"]].make(c["parameters"], c["name"]).numbered(c["number"]) for c in document["conditions"]
             ),
             observers=tuple(OBSERVERS[o["name"]].make(o["parameters"], o["name"]) for o in document["observers"]),
             monitored=bool(document["monitored"]),

@@ -1,7 +1,10 @@
 """Eclipse Cyclone DDS, by its C API, over RTPS/UDP."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from perflab.middleware.iceoryx import ROUDI
-from perflab.middleware.kind import SWITCH, MiddlewareKind, Option, ThreadSettings, ThreadsWanted
+from perflab.middleware.kind import SWITCH, MiddlewareKind, Option, ThreadSettings, ThreadsWanted, as_option
 
 LIBRARIES = ("libddsc",)
 
@@ -37,6 +40,12 @@ def thread_settings(wanted: ThreadsWanted) -> ThreadSettings:
     return ThreadSettings("Cyclone DDS: the file that CYCLONEDDS_URI names", "\n".join(lines), tuple(notes))
 
 
+def high_water(size: Any) -> Mapping[str, str]:
+    """Of its writers' history caches; the library has it in its own format alone."""
+    marks = f"<Watermarks><WhcHigh>{size} B</WhcHigh></Watermarks>"
+    return {"config": f'<CycloneDDS><Domain id="any"><Internal>{marks}</Internal></Domain></CycloneDDS>'}
+
+
 KIND = MiddlewareKind(
     name="cyclonedds",
     summary="Eclipse Cyclone DDS over RTPS/UDP",
@@ -48,6 +57,12 @@ KIND = MiddlewareKind(
     thread_settings=thread_settings,
     daemon=ROUDI,
     secured=True,
+    tuning={
+        "receive_buffer": as_option("socket_receive_buffer"),
+        "send_buffer": as_option("socket_send_buffer"),
+        "high_water": high_water,
+        "shared_memory": as_option("shared_memory"),
+    },
     threads=(  # src/core/ddsi/src of the library: q_init.c, ddsi_participant.c, q_receive.c, gcreq
         ("recvMC", "receives multicast datagrams, and delivers what they hold to readers"),
         ("recvUC", "receives unicast datagrams, and delivers what they hold to readers"),

@@ -2,7 +2,7 @@
 
 import re
 
-from perflab.middleware.kind import SWITCH, MiddlewareKind, Option, ThreadSettings, ThreadsWanted
+from perflab.middleware.kind import SWITCH, MiddlewareKind, Option, ThreadSettings, ThreadsWanted, as_option
 
 LIBRARIES = ("libfastrtps", "libfastdds")  # before and since 3.0
 
@@ -56,6 +56,11 @@ KIND = MiddlewareKind(
     libraries=LIBRARIES,
     thread_settings=thread_settings,
     secured=True,
+    tuning={
+        "receive_buffer": as_option("socket_receive_buffer"),
+        "send_buffer": as_option("socket_send_buffer"),
+        "shared_memory": lambda on: {"transport": "udp+shm", "data_sharing": "on"} if on else {"transport": "udp"},
+    },
     threads=(
         # As perflab's plug-in names them; those of versions since 2.12 name themselves.
         ("fdds.udp.disc", "receives datagrams of discovery, and handles them"),

@@ -113,6 +113,8 @@ def pools_of(graph: Mapping[str, Any]) -> dict[int, int]:
     pools = {SMALL: SMALL_COUNT}
     for node in nodes:
         for publisher in node["publishers"]:
+            if publisher["size_bytes"] is None:  # of a program's whose messages vary: iceoryx carries none of them
+                continue
             size = math.ceil((publisher["size_bytes"] + HEADERS) / ALIGNED) * ALIGNED
             # Those who read are counted with the first publisher of a topic alone.
             pools[size] = pools.get(size, 0) + LOANS + SPARE + held.pop(publisher["topic"], 0)

@@ -52,6 +52,19 @@ class Daemon(Protocol):
         ...
 
 
+# What a value of a mitigation is as options of a middleware.
+Tuning = Callable[[Any], Mapping[str, str]]
+
+
+def as_option(key: str) -> Tuning:
+    """The option of this key, with a number of bytes or a switch."""
+
+    def options(value: Any) -> Mapping[str, str]:
+        return {key: ("on" if value else "off") if isinstance(value, bool) else str(value)}
+
+    return options
+
+
 @dataclass(frozen=True)
 class ThreadsWanted:
     """How all threads of a middleware shall be scheduled. `names` are those that its threads were seen to have, and
@@ -101,6 +114,7 @@ class MiddlewareKind:
     secured: bool = False  # it has the option of security.py
     threads: tuple[tuple[str, str], ...] = ()  # patterns of names, as fnmatch(3) has them, and what such threads do
     thread_settings: Callable[[ThreadsWanted], ThreadSettings] | None = None  # None: it has none, threads inherit
+    tuning: Mapping[str, Tuning] = field(default_factory=dict)  # what of the mitigation dds_tuning it has
     libraries: tuple[str, ...] = ()  # names of what another build of it replaces, without ".so"
 
 

@@ -78,6 +78,7 @@ def kind_of(rmw: str) -> MiddlewareKind:
         over_network={} if rmw in OVER_RTPS else None,
         service_framings=("rmw_cyclonedds",) if rmw == CYCLONEDDS else ("rmw_fastrtps",),
         rmw=rmw,
+        tuning={"shared_memory": lambda on: {"transport": "default" if on else "udp"}} if rmw in FASTRTPS else {},
         libraries=(f"lib{rmw}", *(dds.libraries if dds else ())),
         threads=dds.threads if dds else (),
         thread_settings=dds.thread_settings if dds else None,

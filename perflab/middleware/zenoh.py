@@ -1,6 +1,6 @@
 """Eclipse zenoh: peers that are connected with each other over the loopback."""
 
-from perflab.middleware.kind import SWITCH, MiddlewareKind, Option
+from perflab.middleware.kind import SWITCH, MiddlewareKind, Option, as_option
 
 KIND = MiddlewareKind(
     name="zenoh",
@@ -10,6 +10,7 @@ KIND = MiddlewareKind(
     wire="zenoh",
     over_network={"shared_memory": "off"},
     service_framings=("rmw_fastrtps", "rmw_cyclonedds"),
+    tuning={"shared_memory": as_option("shared_memory")},
     options=(
         Option("express", "each message goes at once, and is not put together with others (off)", SWITCH),
         Option("shared_memory", "messages of 3 KiB and more, and loans; what was really used is counted (on)", SWITCH),

@@ -19,6 +19,7 @@ from perflab.report.label import labels
 from perflab.report.table import STYLES, print_declared, print_rows
 from perflab.report.tables import claims
 from perflab.report.tables import curves as tables
+from perflab.report.tables.mitigations import mitigations
 from perflab.report.tables.results import Beside, Between, between, of_place
 from perflab.results.claim import VERDICT_WORDS
 from perflab.results.comparison import BETTER, CONDITION, FACTOR, VARIANT, WORSE, Finding, Findings, Remark
@@ -67,6 +68,8 @@ def print_findings(out: Console, summary: Summary, *, with_tables: bool = True) 
     if findings.comparisons and with_tables:
         for place in places_of(summary.results):
             _print_place(out, place, findings, metrics)
+        if (bought := mitigations(summary)).rows:
+            print_declared(out, bought)
         _print_between(out, findings, metrics)
         level, margin = confidence_words(findings.alpha, findings.family_size), 100 * findings.margin
         legend = (

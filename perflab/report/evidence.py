@@ -9,7 +9,8 @@ from functools import cache
 from typing import Any, get_args, get_type_hints
 
 from perflab.condition import Evidence, Shown
-from perflab.condition.kinds import REGISTRY, evidence_of
+from perflab.condition.kinds import evidence_of
+from perflab.mitigation.kinds import PARTS
 from perflab.units import format_rate
 
 Json = Mapping[str, Any]
@@ -74,7 +75,7 @@ def _values(fields: Mapping[str, Shown], given: Json, *, is_promise: bool) -> Va
 @cache
 def _declared(label: str) -> tuple[dict[str, Shown], dict[str, Shown]] | None:
     """The fields of both sides that tables have; None where the condition is not known here, or declares nothing."""
-    record = next((evidence_of(name) for name in (label, label.rpartition("_")[0]) if name in REGISTRY), Evidence)
+    record = next((evidence_of(name, PARTS) for name in (label, label.rpartition("_")[0]) if name in PARTS), Evidence)
     if record is Evidence:
         return None
     sides = get_type_hints(record)

@@ -22,9 +22,9 @@ Side = Literal["baseline", "treatment"]
 Effect = Literal["worse", "better"]
 WORSE: Effect = "worse"
 BETTER: Effect = "better"
-Kind = Literal["condition", "factor", "variant", "observer", "carry_over"]
+Kind = Literal["condition", "mitigation", "factor", "variant", "observer", "carry_over"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-CONDITION, FACTOR, VARIANT, OBSERVER, CARRY_OVER = KINDS
+CONDITION, MITIGATION, FACTOR, VARIANT, OBSERVER, CARRY_OVER = KINDS
 
 ALPHA = 0.05
 MARGIN = 0.05  # a difference by a smaller factor is called none

@@ -48,6 +48,8 @@ class Asked:
     says."""
     conditions: tuple[str, ...] = ()
     """Empty for the baseline."""
+    mitigations: tuple[str, ...] = ()
+    """Those of the conditions that help instead of disturbing."""
     treatment: str | None = None
     """Name of the combination of conditions and their levels; baseline has none. Null in runs from before there were
     treatments, and in foreign ones."""
@@ -86,6 +88,11 @@ class Circumstances(Asked):
     @property
     def is_disturbed(self) -> bool:
         return bool(self.conditions)
+
+    @property
+    def disturbances(self) -> tuple[str, ...]:
+        """The conditions that do not help."""
+        return tuple(name for name in self.conditions if name not in self.mitigations)
 
     @property
     def is_regular(self) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from perflab.results.comparison import CONDITION, FACTOR, OBSERVER, VARIANT, Kind
+from perflab.results.comparison import CONDITION, FACTOR, MITIGATION, OBSERVER, VARIANT, Kind
 from perflab.results.trial import Result, Trial, level_values
 from perflab.statistics.metrics import Metric
 from perflab.statistics.sample import Sample
@@ -74,7 +74,7 @@ class Pair:
         against = f"{self.names[1]} against {self.names[0]}"
         if self.kind == VARIANT:
             return against
-        words = against if self.kind == FACTOR else self.names[1]
+        words = against if self.kind in (FACTOR, MITIGATION) else self.names[1]
         return words if self.only else f"{self.place}, {words}"
 
     def said(self, words: str) -> str:
@@ -120,11 +120,65 @@ def pairs_of(places: Sequence[Place]) -> list[Pair]:
         for other in place.disturbed:
             names = (place.baseline.treatment, other.treatment)
             pairs.append(Pair(CONDITION, place.words, place.baseline, other, names, (place,), place.only))
+        for other in place.disturbed:
+            if (without := without_mitigation(place, other)) is not None:
+                names = (without.treatment, other.treatment)
+                pairs.append(Pair(MITIGATION, place.words, without, other, names, (place,), place.only))
         if place.control is not None:
             observers = observers_of(place.baseline)
             names = (f"without {observers}", f"with {observers}")
             pairs.append(Pair(OBSERVER, place.words, place.control, place.baseline, names, (place,), place.only))
     return pairs + _between(places)
+
+
+def without_mitigation(place: Place, mitigated: Entering) -> Entering | None:
+    """What a mitigated treatment is compared with to tell what the mitigation buys: the one with the same conditions
+    and no mitigation. None of the baseline with a mitigation, whose cost its comparison with the baseline tells."""
+    its = mitigated.result
+    if not its.mitigations or not its.disturbances:
+        return None
+    return next(
+        (other for other in place.disturbed if _disturbs(other.result) == _disturbs(its, its.mitigations)), None
+    )
+
+
+def alone(place: Place, mitigated: Entering) -> Entering | None:
+    """The baseline with the same mitigations: what they cost where nothing disturbs."""
+
+    def helped_by(result: Result) -> tuple[object, ...]:
+        return result.mitigations, _helps(result)
+
+    at_rest = (other for other in place.disturbed if not other.result.disturbances)
+    return next((other for other in at_rest if helped_by(other.result) == helped_by(mitigated.result)), None)
+
+
+def mitigation_words(place: Place, mitigated: Entering, without: Entering) -> str:
+    """ "throttle, under flood"."""
+    by_itself = alone(place, mitigated)
+    own = mitigated.treatment.removeprefix(f"{without.treatment} + ") if by_itself is None else by_itself.treatment
+    return f"{own}, under {without.treatment}"
+
+
+def _helps(result: Result) -> list[object]:
+    """The parameters of its mitigations."""
+    return [given for label, given in result.condition_parameters.items() if _name(label) in result.mitigations]
+
+
+def _disturbs(result: Result, mitigations: Sequence[str] = ()) -> tuple[object, ...]:
+    """Of what a result is disturbed by, but for these mitigations."""
+    labels = {label: given for label, given in result.condition_parameters.items() if _name(label) not in mitigations}
+    return (
+        tuple(name for name in result.conditions if name not in mitigations),
+        labels,
+        result.purpose,
+        result.observers,
+    )
+
+
+def _name(label: str) -> str:
+    """The name of a condition that a trial has several of."""
+    name, _, number = label.rpartition("_")
+    return name if name and number.isdecimal() else label
 
 
 def _between(places: Sequence[Place]) -> list[Pair]:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from perflab.results.comparison import (
     CLAIMS,
+    CONDITION,
     DIFFERENCES,
+    MITIGATION,
     OBSERVER,
     FoundLattice,
     FoundOutlier,
@@ -16,7 +18,7 @@ from perflab.results.comparison import (
 )
 from perflab.results.outcome import FAILED, HARNESS_ERROR, INTERRUPTED, INVALID, Outcome
 from perflab.statistics.metrics import NOT_MEASURED, Metric, named
-from perflab.statistics.pairs import Pair, Place, observers_of
+from perflab.statistics.pairs import Pair, Place, alone, mitigation_words, observers_of, without_mitigation
 from perflab.statistics.proportion import wilson
 from perflab.statistics.selection import why_missing
 from perflab.statistics.verdicts import (
@@ -54,7 +56,7 @@ _DOUBTS: Mapping[Verdict, str] = {
 
 # By importance: what is wrong with the data, what got worse, what could mislead, and then the rest.
 ORDER = (
-    "one_trial", HARNESS_ERROR, INVALID, "ended_early", "unused", "success", "worse", "carry_over",
+    "one_trial", HARNESS_ERROR, INVALID, "ended_early", "unused", "success", MITIGATION, "worse", "carry_over",
     "same_seed", "better", "more_trials", "spread",
     "missing", "observer", "equivalent", "below_noise_floor", "not_shown", "too_few_trials", SAME, "lattice",
     "outliers",
@@ -78,6 +80,7 @@ def all_of(
         *([Remark("one_trial", ONE_TRIAL)] if len(counts) > 1 and max(counts) == 1 else []),
         *_troubles(places, alpha),
         *_unused(compared),
+        *_mitigations(places, compared),
         *_claims(of_systems),
         *_spreads(of_systems),
         *_by_place("carry_over", [e for e in carried if e.comparison.verdict in DIFFERENCES]),
@@ -171,6 +174,25 @@ def _claims(compared: Sequence[OfPair]) -> Iterator[Remark]:
     shown = [e for e in compared if e.comparison.verdict in DIFFERENCES]
     for pair, metric, c in by_turns(shown, lambda e: e.comparison, lambda e: (e.of.place, *e.of.names)):
         yield Remark(effect_of(metric, c) or SAME, pair.said(in_words(c, metric.format)))
+
+
+def _mitigations(places: Sequence[Place], compared: Sequence[OfPair]) -> Iterator[Remark]:
+    """What each mitigation buys under each disturbance, and what it costs alone, whatever is shown of it."""
+
+    def figures(kind: str, place: Place, treatment: str) -> str:
+        mine = [e for e in compared if (e.of.kind, e.of.place, e.of.names[1]) == (kind, place.words, treatment)]
+        return ", ".join(f"{m.words} {effect_words(m, c)}{_DOUBTS.get(c.verdict, '')}" for _, m, c in mine)
+
+    for place in places:
+        for other in place.disturbed:
+            if (without := without_mitigation(place, other)) is None:
+                continue
+            buys, by_itself = figures(MITIGATION, place, other.treatment), alone(place, other)
+            costs = "" if by_itself is None else figures(CONDITION, place, by_itself.treatment)
+            if buys:
+                where = "" if place.only else f"{place.words}: "
+                cost = f"; alone it costs {costs}" if costs else ""
+                yield Remark(MITIGATION, f"{where}{mitigation_words(place, other, without)}, buys {buys}{cost}")
 
 
 def _spreads(compared: Sequence[OfPair]) -> Iterator[Remark]:

@@ -79,6 +79,11 @@ class NamedPath(_Part):
     times: Name | None = Field(
         None, description="times that the processes of a run measure, by their name: control_execution, planning_times"
     )
+    threads: Names | None = Field(
+        None,
+        description="threads of programs that begin the way, as PROCESS.THREAD in order: for the mitigation "
+        "chain_priorities, which finds the executors of nodes by itself",
+    )
     deadline: DurationNs | None = Field(None, gt=0, description="longest latency that is no miss, e.g. 10ms")
     weight: float | None = Field(
         None, gt=0, allow_inf_nan=False, description="in the objective; needs a deadline; default 1 with one"

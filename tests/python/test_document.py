@@ -70,6 +70,10 @@ KEYS: dict[str, list[tuple[Any, Any]]] = {
         ({"cpu_load": {"load": 5}}, [{"cpu_load": {"load": 5}}]),
         (["cpu_load:load=5", {"io_load": None}], ["cpu_load:load=5", {"io_load": None}]),
     ],
+    "mitigations": [
+        ("dds_tuning:depth=5", ["dds_tuning:depth=5"]),
+        ([{"name": "deep", "dds_tuning": {"depth": 5}}], [{"name": "deep", "dds_tuning": {"depth": 5}}]),
+    ],
     "factors": [
         ({"cpu_load.load": [20, 80.5, "x", True]}, {"cpu_load.load": [20, 80.5, "x", True]}),
         ({"cpu_load.load": "0..90:30"}, {"cpu_load.load": [0, 30, 60, 90]}),

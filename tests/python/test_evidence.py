@@ -12,23 +12,24 @@ import pytest
 from jsonschema import Draft202012Validator
 from support import SOURCE
 
-from perflab.condition.kinds import REGISTRY, evidence_of, evidence_schema
+from perflab.condition.kinds import evidence_of, evidence_schema
+from perflab.mitigation.kinds import PARTS
 from perflab.models import docstrings
 from perflab.report.evidence import in_words
 
-DOCUMENT = (SOURCE / "docs" / "conditions.md").read_text("utf-8")
+DOCUMENTS = [(SOURCE / "docs" / name).read_text("utf-8") for name in ("conditions.md", "mitigations.md")]
 PUBLISHED = json.loads((SOURCE / "docs/schema/evidence.schema.json").read_text("utf-8"))
 
 
 def side(name: str, which: str) -> type[Any]:
     """The record of `promised` or `achieved`."""
-    hint = get_type_hints(evidence_of(name))[which]
+    hint = get_type_hints(evidence_of(name, PARTS))[which]
     return next(t for t in (hint, *get_args(hint)) if dataclasses.is_dataclass(t) and isinstance(t, type))
 
 
 def table(name: str) -> str:
     """As the document shows it."""
-    record = evidence_of(name)
+    record = evidence_of(name, PARTS)
     sides = {which: docstrings(side(name, which)) for which in ("promised", "achieved")}
     names = {which: [f.name for f in dataclasses.fields(side(name, which))] for which in sides}
     beside = [
@@ -45,16 +46,16 @@ def table(name: str) -> str:
 
 
 def sections() -> Iterator[tuple[str, str]]:
-    for text in DOCUMENT.split("\n## ")[1:]:
+    for text in (section for document in DOCUMENTS for section in document.split("\n## ")[1:]):
         yield text.partition("\n")[0].strip(), text
 
 
-@pytest.mark.parametrize("name", list(REGISTRY))
+@pytest.mark.parametrize("name", list(PARTS))
 def test_the_document_has_the_table_of_its_evidence(name: str) -> None:
     assert table(name) in dict(sections())[name], f"it should be\n{table(name)}"
 
 
-@pytest.mark.parametrize("name", list(REGISTRY))
+@pytest.mark.parametrize("name", list(PARTS))
 @pytest.mark.parametrize("which", ["promised", "achieved"])
 def test_every_field_says_what_it_is(name: str, which: str) -> None:
     record = side(name, which)
@@ -62,7 +63,7 @@ def test_every_field_says_what_it_is(name: str, which: str) -> None:
 
 
 def test_the_published_schema_is_that_of_the_code() -> None:
-    assert json.loads(json.dumps(evidence_schema())) == PUBLISHED
+    assert json.loads(json.dumps(evidence_schema(PARTS))) == PUBLISHED
     validator = Draft202012Validator(PUBLISHED)
     assert not validator.is_valid({"cpu_load_2": {"promised": {}, "achieved": {}}})
 

@@ -21,7 +21,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def graph(size: int, depths: list[int | None], publishers: int = 1) -> dict[str, Any]:
+def graph(size: int | None, depths: list[int | None], publishers: int = 1) -> dict[str, Any]:
     writes = {"publishers": [{"topic": "/t", "size_bytes": size}] * publishers, "subscriptions": []}
     reads = {"publishers": [], "subscriptions": [{"topic": "/t", "qos": {"depth": depth}} for depth in depths]}
     return {"processes": [{"nodes": [writes]}, {"nodes": [reads]}]}
@@ -46,6 +46,10 @@ def test_deep_histories_are_copied_and_those_without_end_not_shared() -> None:
     size = max(iceoryx.pools_of(graph(5000, [])))
     assert iceoryx.pools_of(graph(5000, [1000]))[size] == 256 + 4 + 12
     assert iceoryx.pools_of(graph(5000, [None]))[size] == 12
+
+
+def test_messages_of_which_nobody_knows_the_size_are_not_shared() -> None:
+    assert iceoryx.pools_of(graph(None, [10])) == {1024: 256}
 
 
 def test_more_than_there_is_room_for_is_refused(tmp_path: Path) -> None:

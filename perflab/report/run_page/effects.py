@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from perflab.condition.kinds import REGISTRY
 from perflab.errors import BadInput
+from perflab.mitigation.kinds import PARTS
 from perflab.results.comparison import Comparison
 from perflab.results.trial import BASELINE, Circumstances
 from perflab.statistics.metrics import Metric
@@ -18,7 +18,7 @@ def condition_in_words(label: str, parameters: object) -> str:
 
     A parameter of another kind than the condition writes makes a trial.json damaged, which is said.
     """
-    kind = REGISTRY.get(label) or REGISTRY.get(label.rpartition("_")[0])  # a trial may have several of a kind
+    kind = PARTS.get(label) or PARTS.get(label.rpartition("_")[0])  # a trial may have several of a kind
     if kind is None or kind.words is None or not isinstance(parameters, Mapping):
         return label
     try:

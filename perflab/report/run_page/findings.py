@@ -29,6 +29,7 @@ from perflab.results.comparison import (
     DIFFERENCES,
     FACTOR,
     MARGIN,
+    MITIGATION,
     OBSERVER,
     WORSE,
     Comparison,
@@ -70,8 +71,9 @@ _KINDS: dict[str, tuple[str, str, Tone]] = {
     "spread": ("≠", "spread", ""),
     "carry_over": ("!", "carry-over", "warn"),
     "same_seed": ("!", "same seeds", "warn"),
+    MITIGATION: ("⇄", "mitigation", ""),
 }
-_REMARKS = ("spread", "carry_over", "same_seed", SAME_EVERYWHERE)
+_REMARKS = (MITIGATION, "spread", "carry_over", "same_seed", SAME_EVERYWHERE)
 OF_QUALITY = ("missing", "unused", "lattice", "outliers", "observer")
 
 # Between what is said of figures without a difference and the figures.
@@ -337,7 +339,8 @@ def _place(comparison: Finding, names: dict[str, str], several: bool) -> str:
     name = comparison.treatment.name
     if comparison.kind != CONDITION:
         against = f"{name} against {comparison.baseline.name}"
-        return f"{comparison.variant}: {against}" if comparison.kind == FACTOR and comparison.variant else against
+        named = comparison.kind == FACTOR or (comparison.kind == MITIGATION and several)
+        return f"{comparison.variant}: {against}" if named and comparison.variant else against
     under = f"nder {names.get(name, name)}"
     return f"{comparison.variant}: u{under}" if several and comparison.variant else f"U{under}"
 

@@ -20,7 +20,17 @@ from perflab.report.run_page.setup import size_of, versions_of
 from perflab.report.runs import ReportRun
 from perflab.report.tables import claims, plain
 from perflab.report.tables.results import median_of
-from perflab.results.comparison import ALPHA, BETTER, CONDITION, DIFFERENCES, OBSERVER, WORSE, Comparison, Finding
+from perflab.results.comparison import (
+    ALPHA,
+    BETTER,
+    CONDITION,
+    DIFFERENCES,
+    MITIGATION,
+    OBSERVER,
+    WORSE,
+    Comparison,
+    Finding,
+)
 from perflab.results.figure import Median
 from perflab.results.trial import Why
 from perflab.results.trust import Trust
@@ -252,7 +262,8 @@ def _where(c: Finding, several: bool) -> str:
     if c.kind == CONDITION:
         return f"{c.variant}, {c.treatment.name}" if several and c.variant else c.treatment.name
     against = f"{c.treatment.name} against {c.baseline.name}"
-    return f"{c.variant}: {against}" if c.variant else against
+    named = c.variant and (several or c.kind != MITIGATION)
+    return f"{c.variant}: {against}" if named else against
 
 
 def _on_axis(c: Comparison) -> list[float]:

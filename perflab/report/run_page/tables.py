@@ -16,6 +16,7 @@ from perflab.report.tables import costs as executor_costs
 from perflab.report.tables import curves as of_levels
 from perflab.report.tables import floors, key_figures, messages, objectives, outcomes
 from perflab.report.tables.messages import Of
+from perflab.report.tables.mitigations import mitigations
 from perflab.report.tables.results import Beside, results
 from perflab.report.tables.trials import trials
 from perflab.results.comparison import CONDITION, Finding
@@ -57,6 +58,7 @@ def _tables(runs: Sequence[ReportRun], *, extra: bool) -> Iterator[Block]:
     besides = [Beside(row.record, row.result, own, row.run) for row, own in zip(found, compared, strict=True)]
     tables: list[AnyTable] = [
         results(besides),
+        *(() if extra else bought(runs)),
         *floors.tables(found),
         *key_figures.in_short(found, "below"),
     ]
@@ -76,6 +78,13 @@ def _tables(runs: Sequence[ReportRun], *, extra: bool) -> Iterator[Block]:
         f"Each key figure by itself{apart}", [Sheet(t, f"{t.title}{apart}") for t in by_themselves], on_paper=False
     )
     yield from (Sheet(table, f"{table.title}{apart}") for table in more)
+
+
+def bought(runs: Sequence[ReportRun]) -> Iterator[AnyTable]:
+    """Of every run that has mitigations."""
+    for run in runs:
+        if (table := mitigations(run.summary)).rows:
+            yield replace(table, title=f"{run.name}: {table.title}") if len(runs) > 1 else table
 
 
 def rows_of(runs: Sequence[ReportRun]) -> list[Of[Result]]:

@@ -15,6 +15,7 @@ from perflab.results.comparison import (
     BETTER,
     CONDITION,
     DIFFERENCES,
+    MITIGATION,
     OBSERVER,
     VARIANT,
     WORSE,
@@ -161,6 +162,7 @@ _VERDICTS: Mapping[Verdict, str] = {
 }
 _KINDS: Mapping[Kind, str] = {
     CONDITION: "against the baseline",
+    MITIGATION: "what mitigations buy",
     OBSERVER: "what observing costs",
     VARIANT: "baselines of variants",
     OF_FACTOR: "baselines at levels of a factor",

@@ -297,6 +297,23 @@ TEST(Resolved, RefusesAConditionWithoutLabelOrThatCatchesUp) {
             "graph.processes[0].nodes[0].timers[0].overrun: must be skip in a node of a condition");
 }
 
+TEST(Resolved, MessagesMayBeAcknowledgedAndTimersThrottled) {
+  json graph = json::parse(graph_to_json(test::parse(kGraph)).dump());
+  json& node = graph["processes"][0]["nodes"][0];
+  EXPECT_FALSE(node["subscriptions"][0].contains("acknowledge"));
+  EXPECT_FALSE(node["timers"][0].contains("throttle"));
+  node["subscriptions"][0]["acknowledge"] = {
+      {{"from", "/sender"}, {"node", "/hamburg"}, {"topic", "/acknowledgement"}, {"every", 10}}};
+  json& throttle = node["timers"][0]["throttle"];
+  throttle = {{"sources", {{{"node", "/hamburg"}, {"topic", "/nile"}, {"every", 10}, {"counted", true}}}},
+              {"target_ns", 20'000'000}, {"interval_ns", 100'000'000}, {"accepted", 0.9},
+              {"decrease", 0.5},         {"increase", 0.05},           {"lowest", 0.01}};
+  EXPECT_EQ(json::parse(graph_to_json(graph_from_json(graph)).dump()), graph);
+  throttle["decrease"] = 0;
+  EXPECT_EQ(test::error_of([&] { graph_from_json(graph); }),
+            "graph.processes[0].nodes[0].timers[0].throttle.decrease: must be more than 0 and at most 1");
+}
+
 class NoJson : public testing::TestWithParam<const char*> {};
 
 TEST_P(NoJson, IsRefusedInOneLine) {
