@@ -61,7 +61,7 @@ from perflab.results.files import (
     Versions,
     utc_now,
 )
-from perflab.results.outcome import FAILED, HARNESS_ERROR, SUCCESS
+from perflab.results.outcome import FAILED, HARNESS_ERROR, SUCCESS, BrokenOff
 from perflab.results.summary import Summary
 from perflab.results.trial import Asked
 from perflab.runs import delays, rundir, traced
@@ -295,14 +295,14 @@ def _check_processes(treatment: Treatment, graph: Graph, workload: Workload) -> 
 def _check_treatments(context: _Context) -> None:
     """Lets the processes judge what they would otherwise refuse only after other trials have run.
 
-    Raises BadInput, Unavailable. The first trial judges its own treatment, unless programs may refuse it: what they
-    refuse is said before any trial.
+    Raises BadInput, Unavailable. The first trial judges its own treatment, unless programs may refuse it, or loops are
+    measured, which not every graph has: what is refused then is said before any trial.
     """
     document = context.experiment.document
     first = context.experiment.course().next()
     judged = set()
-    programs_refuse = bool(context.experiment.workload.graph.programs)
-    if first is not None and first.treatment.key in context.admitted and not programs_refuse:
+    may_refuse = context.experiment.workload.graph.programs or "loops" in context.experiment.settings.measure
+    if first is not None and first.treatment.key in context.admitted and not may_refuse:
         judged.add((first.treatment.variant.key, id(context.admitted[first.treatment.key].graph)))
     for treatment in context.experiment.treatments:
         graph = context.admitted[treatment.key].graph
@@ -434,7 +434,7 @@ def _one_trial(context: _Context, plan: TrialPlan, planned: Planned, run: RunDir
     named = next((observer.paths for observer in plan.observers if isinstance(observer, Tracing)), None)
     told = traced.explain(directory.path, graph, plan.settings.thresholds, pids, named)
     collected = collect(directory, ended.file, graph.edges(), graph.services(), context.figures)
-    by_kind, stretch = _judged_by_kind(collected, experiment.workload, directory.path)
+    by_kind, stretch = _judged_by_kind(collected, experiment.workload, directory.path, ended.file.broken_off)
     told += traced.keep_stretch(directory.path, stretch, collected.processes, pids)
     data = _judged(by_kind, context.criteria)
     recorded = [RECORDED_FROM_OUTSIDE] if tracer.is_recorded() and plan.variant.runtime != "virtual" else []
@@ -466,7 +466,7 @@ def _one_trial(context: _Context, plan: TrialPlan, planned: Planned, run: RunDir
 
 
 def _judged_by_kind(
-    collected: Collected, workload: Workload, directory: Path
+    collected: Collected, workload: Workload, directory: Path, broken_off: BrokenOff | None
 ) -> tuple[TrialData, tuple[int, int] | None]:
     """The trial with what its kind of workload says of it, and when it did not come on by that; a failure of the
     workload can be named, and nothing more."""
@@ -479,9 +479,9 @@ def _judged_by_kind(
         starvation = traced.starvation(directory, collected.processes)
         if starvation is None:
             starvation = delays.starvation(directory, collected.processes)
-        told = said.of(process.program for process in collected.processes)
+        told = said.of({process.name: process.program for process in collected.processes})
         found, outcome = workload.at(data.factors).judged(
-            figures_of(data), directory, found_loops, lives, starvation, told
+            figures_of(data), directory, found_loops, lives, starvation, told, broken_off
         )
         times = {name: hg.to_record(histogram) for name, histogram in found.times.items()}
     except Exception as error:  # noqa: BLE001 - of a kind that may be anybody's
@@ -490,7 +490,8 @@ def _judged_by_kind(
     data = replace(data, own_figures=found.figures, own_times=times)
     if outcome is None or data.outcome not in (SUCCESS, outcome.of):
         return data, found.stretch
-    reason = ": ".join(filter(None, (outcome.words, data.reason or found.reason)))
+    why = "; ".join(filter(None, (data.reason, found.reason)))
+    reason = f"{outcome.words}: {why}" if why else outcome.words
     judged = replace(
         data,
         outcome=outcome.of,
