@@ -61,7 +61,7 @@ from perflab.results.files import (
     Versions,
     utc_now,
 )
-from perflab.results.outcome import FAILED, HARNESS_ERROR, SUCCESS, BrokenOff
+from perflab.results.outcome import FAILED, HARNESS_ERROR, SUCCESS
 from perflab.results.summary import Summary
 from perflab.results.trial import Asked
 from perflab.runs import delays, rundir, traced
@@ -434,7 +434,7 @@ def _one_trial(context: _Context, plan: TrialPlan, planned: Planned, run: RunDir
     named = next((observer.paths for observer in plan.observers if isinstance(observer, Tracing)), None)
     told = traced.explain(directory.path, graph, plan.settings.thresholds, pids, named)
     collected = collect(directory, ended.file, graph.edges(), graph.services(), context.figures)
-    by_kind, stretch = _judged_by_kind(collected, experiment.workload, directory.path, ended.file.broken_off)
+    by_kind, stretch = _judged_by_kind(collected, experiment.workload, directory.path)
     told += traced.keep_stretch(directory.path, stretch, collected.processes, pids)
     data = _judged(by_kind, context.criteria)
     recorded = [RECORDED_FROM_OUTSIDE] if tracer.is_recorded() and plan.variant.runtime != "virtual" else []
@@ -466,7 +466,7 @@ def _one_trial(context: _Context, plan: TrialPlan, planned: Planned, run: RunDir
 
 
 def _judged_by_kind(
-    collected: Collected, workload: Workload, directory: Path, broken_off: BrokenOff | None
+    collected: Collected, workload: Workload, directory: Path
 ) -> tuple[TrialData, tuple[int, int] | None]:
     """The trial with what its kind of workload says of it, and when it did not come on by that; a failure of the
     workload can be named, and nothing more."""
@@ -481,7 +481,7 @@ def _judged_by_kind(
             starvation = delays.starvation(directory, collected.processes)
         told = said.of({process.name: process.program for process in collected.processes})
         found, outcome = workload.at(data.factors).judged(
-            figures_of(data), directory, found_loops, lives, starvation, told, broken_off
+            figures_of(data), directory, found_loops, lives, starvation, told, data.broken_off
         )
         times = {name: hg.to_record(histogram) for name, histogram in found.times.items()}
     except Exception as error:  # noqa: BLE001 - of a kind that may be anybody's
