@@ -64,6 +64,11 @@ def tasks() -> list[Entry]:
     return [Entry(p.stem, p) for p in found]
 
 
+def planners() -> list[str]:
+    """Who can plan for robot arms, by the names that MoveIt has for OMPL's planners."""
+    return sorted(read_json(folder() / "planners.json") or {}, key=str.encode)
+
+
 def read_json(path: Path) -> dict[str, Any] | None:
     """The object in a JSON file, or None where it is not one."""
     try:

@@ -119,9 +119,32 @@ SYMBOL = Quantity("", str, numeric=False)  # of C++: where there is no room its 
 FLAG = Quantity("", lambda value: "yes" if value else "no", numeric=False)
 
 
+# Lengths and angles, each in the unit that suits it, whichever of them plain numbers have.
+_SIZES: tuple[Mapping[str, float], ...] = (
+    {"µm": 1e-6, "mm": 1e-3, "m": 1.0},
+    {"µrad": 1e-6, "mrad": 1e-3, "rad": 1.0},
+)
+
+
+def _size(unit: str, sizes: Mapping[str, float]) -> Quantity:
+    scales = [(name, size / sizes[unit]) for name, size in sizes.items()]
+
+    def write(value: float) -> str:
+        name, per = next((scale for scale in scales if abs(value) < 999.5 * scale[1]), scales[-1])
+        return f"{_number(value / per)} {name}"
+
+    typed = {name.replace("µ", "u"): per for name, per in scales}
+    return Quantity(unit, write, units=typed | dict(scales), scales=tuple(scales))
+
+
 def of_unit(unit: str) -> Quantity:
-    """Of plain numbers in a unit, whether or not a quantity here has it."""
+    """Of plain numbers in a unit, whether or not a quantity here has it.
+
+    >>> of_unit("mm").text(0.0123), of_unit("mm").text(12.3), of_unit("m").text(0.0000004), of_unit("mrad").text(2500)
+    ('12.3 µm', '12.3 mm', '0.4 µm', '2.5 rad')
+    """
     known = next((q for q in (TIME, COUNT, PERCENT, KILOBYTES) if q.unit == unit), None)
+    known = known or next((_size(unit, sizes) for sizes in _SIZES if unit in sizes), None)
     return known or Quantity(unit, lambda value: f"{format_rate(value)} {unit}", units={unit: 1}, scales=((unit, 1.0),))
 
 

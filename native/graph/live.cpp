@@ -72,6 +72,29 @@ std::set<std::string> answers_to(const Graph& graph, const Node& node, const Tim
   return found;
 }
 
+// Which of a node's subscriptions get what comes of a timer, where its loops are measured.
+std::vector<std::size_t> closing_loops(const Graph& graph, const Node& node, const Timer& timer) {
+  std::vector<std::size_t> back;
+  if (!node.condition.empty() || !timer.regular() || timer.publish.empty()) return back;
+  const std::set<std::string> answers = answers_to(graph, node, timer);
+  for (std::size_t i = 0; i < node.subscriptions.size(); ++i) {
+    if (answers.contains(node.subscriptions[i].topic)) back.push_back(i);
+  }
+  return back;
+}
+
+// Of a graph with nodes of its own. Throws BadInput.
+void require_loops(const Graph& graph) {
+  bool own = false, loops = false;
+  for_each_node(graph, [&](const Node& node, const Item& /*item*/) {
+    own = own || node.condition.empty();
+    loops = loops || std::ranges::any_of(node.timers, [&](const Timer& timer) { return !closing_loops(graph, node, timer).empty(); });
+  });
+  if (own && !loops)
+    throw BadInput("--measure loops: the graph has none: no timer's messages come back to its node by relays or transforms; "
+                   "leave it out");
+}
+
 // With the inline executor a write runs the callbacks of this process's readers before it returns, so a loop
 // of reactions would call itself without end, or wait for itself inside the middleware. Throws kBadInput
 // naming it.
@@ -189,6 +212,7 @@ LiveGraph::LiveGraph(const Graph& graph, std::optional<std::size_t> process, run
       settings_(settings),
       phases_(graph, settings.seed),
       shared_(std::make_unique<Shared>(graph, process, runtime.clock(), events, settings, ring)) {
+  if (settings.measure_loops) require_loops(graph);
   shared_->memory.prefault(settings.duration_ns, events);
   for (std::size_t p = 0; p < graph.processes.size(); ++p) {
     if (!process || *process == p) build_process(p, graph.processes[p]);
@@ -373,17 +397,12 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
 
 measure::LoopRecorder* LiveGraph::build_loops(const Node& node, const Timer& timer,
                                               std::size_t first_subscription) {
-  if (!settings_.measure_loops || !node.condition.empty() || !timer.regular() || timer.publish.empty())
-    return nullptr;
-  const std::set<std::string> answers = answers_to(graph_, node, timer);
-  std::vector<LiveSubscription*> back;
-  for (std::size_t i = 0; i < node.subscriptions.size(); ++i) {
-    if (answers.contains(node.subscriptions[i].topic)) back.push_back(subscriptions_[first_subscription + i].get());
-  }
+  if (!settings_.measure_loops) return nullptr;
+  const std::vector<std::size_t> back = closing_loops(graph_, node, timer);
   if (back.empty()) return nullptr;
   measure::LoopRecorder& recorder = *loops_.emplace_back(
       std::make_unique<measure::LoopRecorder>(timer.period_ns, settings_.duration_ns));
-  for (LiveSubscription* subscription : back) subscription->close_loops(recorder);
+  for (const std::size_t index : back) subscriptions_[first_subscription + index]->close_loops(recorder);
   loop_views_.push_back({&node, &timer, &recorder});
   return &recorder;
 }

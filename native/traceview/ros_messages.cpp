@@ -196,7 +196,7 @@ std::int32_t Ros::service_call(std::string_view gid, std::int64_t sequence_numbe
   const auto row = static_cast<std::int32_t>(service_calls.sequence_number.size());
   client->second.set(number, row);
   constexpr std::nullopt_t none = std::nullopt;
-  service_calls.push(none, none, sequence_number, none, none, none, none, none);
+  service_calls.push(none, none, sequence_number, none, none, none, none, none, none);
   return row;
 }
 
@@ -230,6 +230,7 @@ void Ros::add_service_message(const Emitted& e) {
   switch (e.kind()) {
     case Kind::rmw_send_request:
       service_calls.send_request_ns.set(at(row), e.now());
+      if (const auto instance = e.thread->innermost()) service_calls.request_in.set(at(row), *instance);
       break;
     case Kind::rmw_take_request:
       service_calls.take_request_ns.set(at(row), e.now());

@@ -194,8 +194,9 @@ struct ServiceCalls : Table<ServiceCalls> {
   Int64 sequence_number;
   Int64 send_request_ns, take_request_ns, send_response_ns, take_response_ns;
   Int32 callback_instance;  // of the service
+  Int32 request_in;         // the callback instance in which the client sent it
   PERFLAB_COLUMNS(client, service, sequence_number, send_request_ns, take_request_ns, send_response_ns,
-                  take_response_ns, callback_instance)
+                  take_response_ns, callback_instance, request_in)
 };
 
 // What an executor's thread does: ends where the next phase of that thread begins.

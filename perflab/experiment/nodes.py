@@ -14,7 +14,7 @@ import signal
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from perflab import tracer
 from perflab.condition import Counts, Interruption, NotInEffect, Window
@@ -32,7 +32,7 @@ from perflab.middleware import REGISTRY as MIDDLEWARES
 from perflab.middleware import Middleware, installation
 from perflab.observer import Artifact
 from perflab.processes import describe_status, last_words, start_ticks
-from perflab.results.outcome import FAILED, HARNESS_ERROR, Outcome
+from perflab.results.outcome import FAILED, HARNESS_ERROR, BrokenOff, Outcome
 from perflab.results.trial import added
 from perflab.runs.display import LiveProgress
 from perflab.units import NS_PER_S, format_duration
@@ -314,7 +314,8 @@ class Nodes(System):
         if not self._trial.until(self._is_over, window.end_ns / NS_PER_S, 1.0):
             limit = format_duration((window.end_ns - window.begin_ns) / NS_PER_S)
             enders = " or ".join(map(repr, self._plan.graph.enders))
-            raise Failed(FAILED, f"process {enders} did not end the measured part within its limit of {limit}")
+            reason = f"process {enders} did not end the measured part within its limit of {limit}"
+            raise Failed(FAILED, reason, broken_off=BrokenOff(why="limit", at_ns=time.monotonic_ns()))
         at_ns = time.monotonic_ns() + self._end_lead_ns
         if at_ns <= window.begin_ns:
             raise Failed(FAILED, f"process {self._ender!r} ended the measured part before it began")
@@ -414,7 +415,8 @@ class Nodes(System):
         if not self._trial.until(lambda: not self._supervisor.running, self._deadline(self._limits.done_ns)):
             node = self._supervisor.running[0]
             waited = format_duration(self._limits.done_ns / NS_PER_S)
-            raise self._stuck(FAILED, f"process {node.name!r} (pid {node.pid}) did not end within {waited} after stop")
+            text = f"process {node.name!r} (pid {node.pid}) did not end within {waited} after stop"
+            raise self._stuck(FAILED, text, self._broken_off("stuck", node.name))
 
     def farewell(self) -> None:
         if self._trial.start_at_ns is None:
@@ -537,8 +539,8 @@ class Nodes(System):
         for name, heard_s in self._heard_s.items():
             if now - heard_s > self._limits.silence_ns / NS_PER_S:
                 silence = format_duration(self._limits.silence_ns / NS_PER_S)
-                pid = self._node(name).pid
-                raise self._stuck(FAILED, f"process {name!r} (pid {pid}) has said nothing for {silence}")
+                text = f"process {name!r} (pid {self._node(name).pid}) has said nothing for {silence}"
+                raise self._stuck(FAILED, text, self._broken_off("silent", name))
 
     def _await_all(self, heard: Mapping[str, object], within_ns: int, what: str) -> None:
         """Until all have been heard of; a fast process may be a phase ahead of a slow one."""
@@ -548,16 +550,17 @@ class Nodes(System):
         what = f"did not {what} in time{last_words(node.log)}"
         raise self._stuck(HARNESS_ERROR, f"process {node.name!r} (pid {node.pid}) {what}")
 
-    def _stuck(self, outcome: Outcome, reason: str) -> Failed:
+    def _stuck(self, outcome: Outcome, reason: str, broken_off: BrokenOff | None = None) -> Failed:
         """That the workload does not come on. Where its threads get no CPU that is what became of it, and no error of
         the laboratory."""
         running = {node.name: node.pid for node in self._supervisor.running}
         found = starved(running)
         if not found:
-            return Failed(outcome, reason)
+            return Failed(outcome, reason, broken_off=broken_off)
         self._trial.keeper.note(starved=found)
         more = f" and {len(found) - UNMATCHED_SHOWN} more" if len(found) > UNMATCHED_SHOWN else ""
-        return Failed(FAILED, f"{reason}; without a CPU: {', '.join(t.words for t in found[:UNMATCHED_SHOWN])}{more}")
+        reason = f"{reason}; without a CPU: {', '.join(t.words for t in found[:UNMATCHED_SHOWN])}{more}"
+        return Failed(FAILED, reason, broken_off=broken_off)
 
     def _missing(self, heard: Mapping[str, object] | set[str]) -> list[str]:
         return [name for name in self._supervisor.nodes if name not in heard and name not in self._gone]
@@ -584,7 +587,8 @@ class Nodes(System):
             case "unsupported":
                 raise Failed(HARNESS_ERROR, text, last=True, error=Unavailable(text))
             case _:
-                raise Failed(FAILED, f"process {name!r}: {text}", last=_is_disk_full(text))
+                broken_off = self._broken_off("failed", name)
+                raise Failed(FAILED, f"process {name!r}: {text}", last=_is_disk_full(text), broken_off=broken_off)
 
     def _fail_ended(self, event: Ended) -> NoReturn:
         node = self._node(event.process)
@@ -598,7 +602,14 @@ class Nodes(System):
         text = f"process {event.process!r} (pid {node.pid}) {how}"
         if label := self._of_conditions.get(event.process):
             raise NotInEffect(f"{label}: {text}", label)
-        raise Failed(FAILED, text)
+        raise Failed(FAILED, text, broken_off=self._broken_off("ended", event.process))
+
+    def _broken_off(self, why: Literal["ended", "failed", "silent", "stuck"], name: str) -> BrokenOff:
+        """By the process with files of this name."""
+        of_graph = next((process for process, files in self._plan.node_names.items() if files == name), None)
+        known = self._trial.keeper.file.processes.get(name)
+        process = of_graph or (None if known is None else known.process)
+        return BrokenOff(why=why, process=process, at_ns=time.monotonic_ns())
 
     def _node(self, name: str) -> NodeProcess:
         return self._supervisor.nodes[name]

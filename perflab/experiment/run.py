@@ -296,14 +296,14 @@ def _check_processes(treatment: Treatment, graph: Graph, workload: Workload) -> 
 def _check_treatments(context: _Context) -> None:
     """Lets the processes judge what they would otherwise refuse only after other trials have run.
 
-    Raises BadInput, Unavailable. The first trial judges its own treatment, unless programs may refuse it: what they
-    refuse is said before any trial.
+    Raises BadInput, Unavailable. The first trial judges its own treatment, unless programs may refuse it, or loops are
+    measured, which not every graph has: what is refused then is said before any trial.
     """
     document = context.experiment.document
     first = context.experiment.course().next()
     judged = set()
-    programs_refuse = bool(context.experiment.workload.graph.programs)
-    if first is not None and first.treatment.key in context.admitted and not programs_refuse:
+    may_refuse = context.experiment.workload.graph.programs or "loops" in context.experiment.settings.measure
+    if first is not None and first.treatment.key in context.admitted and not may_refuse:
         judged.add((first.treatment.in_trial.key, id(context.admitted[first.treatment.key].graph)))
     for treatment in context.experiment.treatments:
         graph = context.admitted[treatment.key].graph
@@ -480,9 +480,9 @@ def _judged_by_kind(
         starvation = traced.starvation(directory, collected.processes)
         if starvation is None:
             starvation = delays.starvation(directory, collected.processes)
-        told = said.of(process.program for process in collected.processes)
+        told = said.of({process.name: process.program for process in collected.processes})
         found, outcome = workload.at(data.factors).judged(
-            figures_of(data), directory, found_loops, lives, starvation, told
+            figures_of(data), directory, found_loops, lives, starvation, told, data.broken_off
         )
         times = {name: hg.to_record(histogram) for name, histogram in found.times.items()}
     except Exception as error:  # noqa: BLE001 - of a kind that may be anybody's
@@ -491,7 +491,8 @@ def _judged_by_kind(
     data = replace(data, own_figures=found.figures, own_times=times)
     if outcome is None or data.outcome not in (SUCCESS, outcome.of):
         return data, found.stretch
-    reason = ": ".join(filter(None, (outcome.words, data.reason or found.reason)))
+    why = "; ".join(filter(None, (data.reason, found.reason)))
+    reason = f"{outcome.words}: {why}" if why else outcome.words
     judged = replace(
         data,
         outcome=outcome.of,

@@ -13,7 +13,7 @@ from perflab.condition import Window
 from perflab.errors import PerflabError, one_line
 from perflab.experiment.supervisor import Event
 from perflab.observer import Artifact
-from perflab.results.outcome import Outcome
+from perflab.results.outcome import BrokenOff, Outcome
 
 LOOK_INTERVAL_S = 0.05  # between two looks at what says nothing by itself
 
@@ -29,6 +29,7 @@ class Failed(Exception):
         last: bool = False,
         error: PerflabError | None = None,
         condition: str | None = None,
+        broken_off: BrokenOff | None = None,
     ) -> None:
         super().__init__(reason)
         self.outcome = outcome
@@ -36,6 +37,7 @@ class Failed(Exception):
         self.last = last  # no further trial makes sense
         self.error = error  # what the command ends with, where that is not "a trial failed"
         self.condition = condition  # the label of the one that is to blame
+        self.broken_off = broken_off
 
 
 class System(ABC):

@@ -86,6 +86,7 @@ def run_trial(
         ended_utc=utc_now(),
         outcome=SUCCESS if failure is None else failure.outcome,
         reason=None if failure is None else failure.reason,
+        broken_off=None if failure is None else failure.broken_off,
         interrupted=failure is not None and isinstance(failure.error, Interrupted),
         evidence=surroundings.evidence,
         condition_times={} if plan.variant.runtime == "virtual" else surroundings.times,
@@ -116,7 +117,7 @@ def _failure_of(error: Failed | PerflabError | NotInEffect) -> Failed:
 def _judged(failure: Failed, system: System, surroundings: Surroundings, trial: RunningTrial) -> Failed:
     """A failure of the workload is one only if its conditions were in effect up to then."""
     if failure.error is None and (locked := surroundings.locked()) is not None:
-        return Failed(FAILED, f"{locked}; {failure.reason}")
+        return Failed(FAILED, f"{locked}; {failure.reason}", broken_off=failure.broken_off)
     if failure.outcome != FAILED or not surroundings.conditions or trial.start_at_ns is None:
         return failure
     begin_ns, end_ns = system.scheduled.begin_ns, min(time.monotonic_ns(), system.scheduled.end_ns)

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from perflab import models
 from perflab.host import Check
 from perflab.models import Ordinal
-from perflab.results.outcome import HARNESS_ERROR, Outcome
+from perflab.results.outcome import HARNESS_ERROR, BrokenOff, Outcome
 from perflab.results.source import Source
 from perflab.results.trial import MEASURED, Asked, Level, Purpose, TrialEnd, as_today
 from perflab.units import format_duration
@@ -410,6 +410,8 @@ class TrialFile(Asked, TrialEnd):
     own_times: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Likewise the histograms of times, as records have them (docs/formats.md, section 5)."""
     reason: str | None
+    broken_off: BrokenOff | None = None
+    """By what; null: it came to its end, or something else was wrong."""
     workload: str
     middleware: TrialMiddleware
     service_framing: str | None = None

@@ -55,6 +55,19 @@ INTERRUPTED = "interrupted"  # said of one, and after a number, that a signal to
 
 
 @dataclass(frozen=True, kw_only=True)
+class BrokenOff:
+    """What broke a trial off, where that is known."""
+
+    why: Literal["ended", "failed", "silent", "stuck", "limit"]
+    """A process ended, said that it failed, said nothing any more, or did not end when it should; or the time was up in
+    which a process was to end the measured part."""
+    process: str | None = None
+    """As the graph names it; null: of the limit, or a graph of one process."""
+    at_ns: int
+    """CLOCK_MONOTONIC."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class OwnOutcome:
     """What a kind of workload calls an outcome."""
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from perflab.statistics import histogram as hg
 from perflab.statistics.histogram import Histogram
+
+
+@dataclass(frozen=True, kw_only=True)
+class SaidOutcome:
+    process: str
+    name: str
+    reason: str
+    at_ns: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,38 +25,35 @@ class Said:
     figures: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """All values, of each process in the order in which it said them."""
     times: Mapping[str, Histogram] = field(default_factory=dict)
-    outcome: str | None = None
-    """The one that was said first."""
-    reason: str | None = None
-    """Of the outcome."""
+    outcomes: tuple[SaidOutcome, ...] = ()
+    """One of each process at most, the first one first."""
 
     @property
     def names(self) -> tuple[str, ...]:
         return (*self.figures, *self.times)
 
 
-def of(processes: Iterable[Sequence[Mapping[str, Any]]]) -> Said:
-    """Of the records of type `program` of each process, in the order of its file.
+def of(processes: Mapping[str, Iterable[Mapping[str, Any]]]) -> Said:
+    """Of the records of type `program` of each process by its name, in the order of its file.
 
     Figures are told once, times as they were by then, of which the last ones count. Raises HistogramError.
     """
     figures: dict[str, tuple[float, ...]] = {}
     times: dict[str, list[Histogram]] = {}
     outcomes = []
-    for records in processes:
+    for process, records in processes.items():
         last: Mapping[str, Any] = {}
         for record in records:
             for name, values in (record.get("figures") or {}).items():
                 figures[name] = (*figures.get(name, ()), *map(float, values))
             last = record.get("times") or last
-            if record.get("outcome") is not None:
-                outcomes.append(record["outcome"])
+            if (told := record.get("outcome")) is not None:
+                made = {key: str(told[key]) for key in ("name", "reason")}
+                outcomes.append(SaidOutcome(process=process, at_ns=int(told["at_ns"]), **made))
         for name, histogram in zip(last, hg.from_records(list(last.values())), strict=True):
             times.setdefault(name, []).append(histogram)
-    first = min(outcomes, key=lambda outcome: int(outcome["at_ns"]), default=None)
     return Said(
         figures=figures,
         times={name: hg.merge(parts) for name, parts in times.items()},
-        outcome=None if first is None else str(first["name"]),
-        reason=None if first is None else str(first["reason"]),
+        outcomes=tuple(sorted(outcomes, key=lambda outcome: outcome.at_ns)),
     )

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from perflab.results.figure import Distribution, KeyFigureResult
 from perflab.results.objective import PathResult
-from perflab.results.outcome import FAILED, SUCCESS, Outcomes
+from perflab.results.outcome import FAILED, SUCCESS, BrokenOff, Outcomes
 from perflab.results.summary import Summary
 from perflab.results.trial import (
     MEASURED,
@@ -73,11 +73,14 @@ class TrialData(Circumstances, TrialFacts):
     """What that says of the trial, by name."""
     own_times: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Likewise, as records of histograms."""
+    broken_off: BrokenOff | None = None
 
     @property
     def measured(self) -> bool:
         """Whether it ran to its end with everything in effect; what was judged a failure then was measured as well."""
         if self.accounts is None or not self.accounts.complete:
+            return False
+        if self.broken_off is not None and self.broken_off.why == "limit":
             return False
         judged = self.own_outcome is not None or any(not c.met for c in self.criteria)
         return self.outcome == SUCCESS or (self.outcome == FAILED and judged)

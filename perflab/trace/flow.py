@@ -1,13 +1,15 @@
 """The message flow of a trace: what ran, which messages it published, and what ran because of them.
 
     runs       callbacks that ran; publications outside of callbacks; takes of nodes without callbacks in the trace
-    vertices   what runs belong to: a timer, a subscription (with all of its callbacks), a service, the code of a node
-               outside of callbacks
-    messages   each publication once per subscription of its topic, with the run that it led to, or why it led to none
+    vertices   what runs belong to: a timer, a subscription (with all of its callbacks), a service, a client, the code
+               of a node outside of callbacks
+    messages   each publication once per subscription of its topic, with the run that it led to, or why it led to none;
+               likewise each request and each reply of a service, and of those that an action is made of
     steps      from a run along one message to the next run; `edge` is its place in the graph
 
 Causality is by rules only (docs/tracing.md, What belongs together): publication and take by source time stamp and
-topic, delivery by ring buffer and index, take and callback by thread, callback and publication by thread. Two kinds of
+topic, delivery by ring buffer and index, take and callback by thread, callback and publication by thread; request and
+reply by the client and its number, whatever thread sends the reply. Two kinds of
 steps say more, and say so (`link`): `declared`, where the node itself says that what it publishes is made of what it
 took (message_link_*), and `inferred`, the latest message of each other input of the node. Both lead from the run that
 took a message to a publication in another run of the node (`via`). Nothing is ever joined because it is close in time.
@@ -135,7 +137,9 @@ class Flow:
 
 def flow_of(trace: Source, quality: Quality, *, inferred: bool = False) -> Flow:
     """The message flow of a trace; with `inferred` links also those."""
-    vertices, runs, messages = _runs(trace, _messages(trace, quality))
+    published = _messages(trace, quality)
+    calls = _calls(trace, quality).select(pl.col(name).cast(of, strict=False) for name, of in published.schema.items())
+    vertices, runs, messages = _runs(trace, pl.concat([published, calls]))
     steps = messages.with_columns(via_vertex=pl.lit(None, pl.Int32), link=pl.lit(CAUSAL), run=pl.col("from_run"))
     linked = _links(trace, vertices, runs, messages, inferred=inferred)
     every = pl.concat([steps, linked.select(steps.columns)])
@@ -190,11 +194,56 @@ def _messages(trace: Source, quality: Quality) -> pl.DataFrame:
         .otherwise(pl.lit("not_taken"))
     )  # fmt: skip
     return expected.select(
-        "publication", "published_ns", "topic", "arrived_ns", "delivery", "publisher_row", "subscription_row",
-        "published_in", "callback_instance",
+        "publication", "published_ns", "topic", "arrived_ns", "delivery", "published_in", "callback_instance",
         publisher_node=trace.table("publishers")["node"].gather(expected["publisher_row"]),
         status=pl.when(pl.col("callback_instance").is_null()).then(missing),
+        output=pl.format("publisher {}", "publisher_row"),
+        key=pl.format("subscription {}", "subscription_row"),
     )  # fmt: skip
+
+
+def _calls(trace: Source, quality: Quality) -> pl.DataFrame:
+    """Requests and replies of services, as `_messages` has publications; numbered from there on. Of a reply no other
+    input can be the cause (`output` is null): it belongs to its request."""
+    calls = trace.table("service_calls").with_row_index("call")
+    # A client has one server; a request that nobody took went to the one that took others.
+    calls = calls.with_columns(service=pl.coalesce("service", pl.col("service").drop_nulls().first().over("client")))
+    calls = calls.filter(pl.col("client").is_not_null() & pl.col("service").is_not_null())
+    whose = ("node_row", "process_row", "host_row", "name")
+    client, server = (
+        names.objects(trace, table).select(pl.col(whose).gather(calls[end]))
+        for table, end in (("clients", "client"), ("services", "service"))
+    )
+    of_ends = pl.concat([client, server.rename(lambda name: f"{name}_of_server")], how="horizontal")
+    calls = pl.concat([calls, of_ends], how="horizontal").with_columns(
+        name=pl.coalesce("name", "name_of_server"),
+        delivery=pl.when(pl.col("process_row") == pl.col("process_row_of_server")).then(pl.lit("same_process"))
+        .when(pl.col("host_row") == pl.col("host_row_of_server")).then(pl.lit("other_process"))
+        .otherwise(pl.lit("other_host")),
+        first=pl.lit(trace.table("publications").height, pl.Int32) + 2 * pl.col("call").cast(pl.Int32),
+    )  # fmt: skip
+    requests = calls.select(
+        publication="first", published_ns="send_request_ns", topic=pl.format("{} request", "name"),
+        arrived_ns="take_request_ns", delivery="delivery", published_in="request_in",
+        callback_instance="callback_instance", publisher_node="node_row", output=pl.format("client {}", "client"),
+        key=pl.format("service {}", "service"),
+    )  # fmt: skip
+    replies = calls.select(
+        publication=pl.col("first") + 1, published_ns="send_response_ns", topic=pl.format("{} reply", "name"),
+        arrived_ns="take_response_ns", delivery="delivery", published_in="callback_instance",
+        callback_instance=pl.lit(None, pl.Int32), publisher_node="node_row_of_server",
+        output=pl.lit(None, pl.String), key=pl.format("client {}", "client"),
+    )  # fmt: skip
+    known = pl.any_horizontal(pl.col("published_in", "publisher_node", "output").is_not_null())
+    sent = pl.concat([requests, replies]).filter(pl.col("published_ns").is_not_null() & known)
+    cut = quality.touched(sent["published_ns"], sent["published_ns"] + SETTLING_NS).fill_null(False)
+    missing = (
+        pl.when(pl.col("published_ns") > (trace.facts["end_ns"] or 0) - SETTLING_NS).then(pl.lit("end_of_trace"))
+        .when(cut).then(pl.lit("cut"))
+        .when(pl.col("arrived_ns").is_not_null()).then(pl.lit("not_handled"))
+        .otherwise(pl.lit("not_taken"))
+    )  # fmt: skip
+    return sent.with_columns(status=pl.when(pl.col("callback_instance").is_null()).then(missing))
 
 
 # Runs and vertices ----------------------------------------------------------------------------------------------------
@@ -217,9 +266,9 @@ def _runs(trace: Source, messages: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataF
         key=of_callback.gather(instances["callback"]),
         outside=pl.coalesce(unknown.gather(instances["take"]), delivered.gather(instances["delivery"])),
     )  # fmt: skip
-    messages = messages.with_row_index("message").with_columns(key=pl.format("subscription {}", "subscription_row"))
+    messages = messages.with_row_index("message")
     # Publications outside of callbacks: by the code of a node; where that is not known, of a publisher.
-    code = pl.coalesce(pl.format("node {}", "publisher_node"), pl.format("publisher {}", "publisher_row"))
+    code = pl.coalesce(pl.format("node {}", "publisher_node"), "output")
     alone = (
         messages.filter(pl.col("published_in").is_null())
         .unique("publication", maintain_order=True)
@@ -227,7 +276,7 @@ def _runs(trace: Source, messages: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataF
         .with_columns(alone_run=pl.int_range(pl.len(), dtype=pl.Int32) + instances.height)
     )
     # Takes of subscriptions no callback of which ever began with a message: rclpy's, or rcl's.
-    handled = pl.col("callback_instance").is_not_null().any().over("subscription_row")
+    handled = pl.col("callback_instance").is_not_null().any().over("key")
     bare = (
         messages.filter(pl.col("arrived_ns").is_not_null(), ~handled)
         .select("message", "key", start_ns="arrived_ns")
@@ -241,7 +290,7 @@ def _runs(trace: Source, messages: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataF
         .join(bare.select("message", "bare_run"), on="message", how="left", maintain_order="left")
         .join(ids, on="key", how="left", maintain_order="left")
         .select(
-            "publication", "publisher_row", "publisher_node", "published_ns", "topic", "delivery",
+            "publication", "output", "publisher_node", "published_ns", "topic", "delivery",
             from_run=pl.coalesce("published_in", "alone_run"),
             to_run=pl.coalesce("callback_instance", "bare_run"),
             to_vertex="vertex",
@@ -274,6 +323,7 @@ def _vertices(trace: Source, keys: pl.Series, bare: pl.Series) -> pl.DataFrame:
         "subscription": (names.objects(trace, "subscriptions"), pl.col("topic"), pl.format("{} {}", place, name)),
         "timer": (names.objects(trace, "timers"), written, pl.format("{} timer {}", place, name)),
         "service": (names.objects(trace, "services"), pl.col("name"), pl.format("{} service {}", place, name)),
+        "client": (names.objects(trace, "clients"), pl.col("name"), pl.format("{} client {}", place, name)),
         "callback": (callbacks, pl.col("name"), pl.col("label")),
         "node": (names.objects(trace, "nodes").with_columns(node="name"), nothing, code),
         "publisher": (names.objects(trace, "publishers"), nothing, code),
@@ -319,25 +369,31 @@ def _links(
     """Steps from a run that took a message to a publication of the node in another run.
 
     For each publication and each subscription that goes into it: the latest run of that subscription which started
-    before the publication. Declared pairs are those of the links table; inferred ones all subscriptions of the node.
+    before the publication. Declared pairs are those of the links table; inferred ones all subscriptions and services of
+    the node, into whatever it publishes or requests.
     """
-    declared = trace.table("links").select(publisher_row="publisher", input="subscription").drop_nulls().unique()
+    links = trace.table("links").select("publisher", "subscription").drop_nulls().unique()
+    declared = links.select(
+        output=pl.format("publisher {}", "publisher"), key=pl.format("subscription {}", "subscription")
+    )
     pairs = declared.with_columns(link=pl.lit(DECLARED))
     if inferred:
-        inputs = trace.table("subscriptions").select(
-            "node", input=pl.int_range(pl.len(), dtype=pl.Int32), internal=names.is_internal(pl.col("topic"))
+        row = pl.int_range(pl.len())
+        subscriptions = trace.table("subscriptions").select(
+            "node", key=pl.format("subscription {}", row), internal=names.is_internal(pl.col("topic"))
         )
-        outputs = messages.select("publisher_row", node="publisher_node").drop_nulls().unique()
-        every = outputs.join(inputs.filter(~pl.col("internal")), on="node").select("publisher_row", "input")
-        every = every.join(declared, on=["publisher_row", "input"], how="anti")
+        services = trace.table("services").select("node", key=pl.format("service {}", row))
+        inputs = pl.concat([subscriptions.filter(~pl.col("internal")).drop("internal"), services])
+        outputs = messages.select("output", node="publisher_node").drop_nulls().unique()
+        every = outputs.join(inputs, on="node").select("output", "key")
+        every = every.join(declared, on=["output", "key"], how="anti")
         pairs = pl.concat([pairs, every.with_columns(link=pl.lit(INFERRED))])
     if pairs.is_empty():
         return messages.clear().with_columns(via_vertex=pl.lit(None, pl.Int32), link=pl.lit(""), run=pl.col("from_run"))
-    pairs = pairs.with_columns(key=pl.format("subscription {}", "input"))
     pairs = pairs.join(vertices.select("key", input_vertex="vertex"), on="key")
-    published = messages.select("publication", "publisher_row", "published_ns", "from_run").unique("publication")
+    published = messages.select("publication", "output", "published_ns", "from_run").unique("publication")
     published = published.with_columns(via_vertex=runs["vertex"].gather(published["from_run"]))
-    asked = published.join(pairs, on="publisher_row").sort("published_ns")
+    asked = published.join(pairs, on="output").sort("published_ns")
     asked = asked.filter(pl.col("via_vertex") != pl.col("input_vertex"))
     started = runs.select("run", "start_ns", input_vertex="vertex").sort("start_ns")
     latest = asked.join_asof(

@@ -18,10 +18,11 @@ from perflab.units import format_duration
 if TYPE_CHECKING:
     from perflab.results.figure import OwnFigure, OwnTimes
     from perflab.results.loops import Life, Loops
+    from perflab.results.outcome import BrokenOff
     from perflab.results.starvation import Starvation
     from perflab.results.trial import StarvedThread, Trial
     from perflab.statistics.histogram import Histogram
-    from perflab.statistics.said import Said
+    from perflab.statistics.said import Said, SaidOutcome
     from perflab.workload.command import Command
 
 FACTOR = "workload."  # factors of a workload begin so
@@ -262,8 +263,18 @@ class Ended:
         default_factory=dict
     )  # by figure, what the trial has of these values; else their median
     times: Mapping[str, Histogram] = field(default_factory=dict)  # of programs, merged over processes
-    outcome: str | None = None  # the first one that a program reported
-    reason: str | None = None  # of this outcome
+    said: tuple[SaidOutcome, ...] = ()  # what programs reported of outcomes, one each at most, the first one first
+    broken_off: BrokenOff | None = None  # what broke the trial off, if something did
+
+    @property
+    def outcome(self) -> str | None:
+        """The first one that a program reported."""
+        return self.said[0].name if self.said else None
+
+    @property
+    def reason(self) -> str | None:
+        """Of this outcome."""
+        return self.said[0].reason if self.said else None
 
     def passed_on(self) -> Judgement:
         """What the programs reported, with figures combined as the graph declares."""
@@ -427,17 +438,18 @@ class Workload:
         lives: Sequence[Life] = (),
         starvation: Starvation | None = None,
         said: Said | None = None,
+        broken_off: BrokenOff | None = None,
     ) -> tuple[Judgement, OwnOutcome | None]:
         """The judgement of its kind on a trial, and the declared outcome that it names. Raises what the kind raises,
         and ValueError if the kind or a program (`said`) names a figure or outcome that is not declared."""
         figures, outcomes = self.own_figures, self.own_outcomes
         parameters = None if self.origin is None else self.origin.parameters
-        ended = Ended(parameters, trial, directory, tuple(loops), tuple(lives), starvation)
+        ended = Ended(parameters, trial, directory, tuple(loops), tuple(lives), starvation, broken_off=broken_off)
         if said is not None:
             if strange := [name for name in said.names if name not in figures]:
                 raise ValueError(f"a program says the figure {strange[0]!r}, which is not declared")
-            if said.outcome is not None and said.outcome not in {own.name for own in outcomes}:
-                raise ValueError(f"a program says the outcome {said.outcome!r}, which is not declared")
+            if strange := [one.name for one in said.outcomes if one.name not in {own.name for own in outcomes}]:
+                raise ValueError(f"a program says the outcome {strange[0]!r}, which is not declared")
             declared = {name: figure for name, figure in self._declared("own_figures").items() if name in said.figures}
             factors = {name: figure.get("factor", 1.0) for name, figure in declared.items()}
             ended = replace(
@@ -445,8 +457,7 @@ class Workload:
                 figures={n: tuple(factors.get(n, 1.0) * v for v in values) for n, values in said.figures.items()},
                 several={name: figure["several"] for name, figure in declared.items() if "several" in figure},
                 times=said.times,
-                outcome=said.outcome,
-                reason=said.reason,
+                said=said.outcomes,
             )
         found = ended.passed_on() if self.origin is None else self.origin.kind.judge(ended)
         if strange := [name for name in (*found.figures, *found.times) if name not in figures]:

@@ -7,9 +7,9 @@ motion is a task of the catalog: a scene, and one goal or several steps.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
@@ -17,15 +17,19 @@ from perflab import catalog, native
 from perflab.errors import BadInput
 from perflab.parameters import DurationNs, Parameters, Switch
 from perflab.results.figure import OwnFigure, OwnTimes
-from perflab.results.outcome import SUCCESS
+from perflab.results.outcome import SUCCESS, BrokenOff
 from perflab.units import NS_PER_S
 from perflab.workload import Ended, Judgement, Made, WorkloadKind, topology
+
+if TYPE_CHECKING:
+    from perflab.statistics.said import SaidOutcome
 
 NAME = "manipulation"
 EMBEDDED, SPLIT = "embedded", "split"
 ARM, HAND = "/panda_arm_controller", "/panda_hand_controller"
 TRAJECTORIES, GRIPPER, MOVES = f"{ARM}/follow_joint_trajectory", f"{HAND}/gripper_cmd", "/move_action"
 SUCCEEDED = "succeeded"
+UNENDED = "unended"  # how the outcomes begin that name a step which had not ended
 
 # The keys of a task, which are options of the runner; parameters of the same name override them.
 _OF_SCENE = frozenset({"attach", "detach", "allow", "forbid"})  # steps that change the planning scene
@@ -42,29 +46,47 @@ _OF_TASK = frozenset({"description", "scene", "once"})
 _TASK_KEYS = _OF_TASK | {"steps", "goal", "joints", "state", "replan", *_OF_GOAL}
 
 
-def _point(value: Any) -> Any:
-    numbers = value.split(",") if isinstance(value, str) else value
+def _numbers(value: Any, counts: Collection[int]) -> tuple[float, ...] | None:
+    """None where they are not so many finite numbers."""
     try:
-        x, y, z = (float(number) for number in numbers)
-        if not all(map(math.isfinite, (x, y, z))):
-            raise ValueError
+        numbers = tuple(float(number) for number in (value.split(",") if isinstance(value, str) else value))
     except (TypeError, ValueError):
-        raise ValueError(f"{value!r} is not three numbers x,y,z") from None
-    return (x, y, z)
+        return None
+    return numbers if len(numbers) in counts and all(map(math.isfinite, numbers)) else None
 
 
-_NUMBERS = {"type": "array", "items": {"type": "number"}, "minItems": 3, "maxItems": 3}
-Point = Annotated[
-    tuple[float, float, float], BeforeValidator(_point), WithJsonSchema({"anyOf": [{"type": "string"}, _NUMBERS]})
-]
+def _point(value: Any) -> Any:
+    if (numbers := _numbers(value, (3,))) is None:
+        raise ValueError(f"{value!r} is not three numbers x,y,z")
+    return numbers
 
 
-PLANNERS = (
-    "AnytimePathShortening", "BFMT", "BITstar", "BKPIECE", "BiEST", "BiTRRT", "EST", "FMT", "InformedRRTstar", "KPIECE",
-    "LBKPIECE", "LBTRRT", "LazyPRM", "LazyPRMstar", "LazyRRT", "PDST", "PRM", "PRMstar", "ProjEST", "RRT", "RRTConnect",
-    "RRTstar", "SBL", "SPARS", "SPARStwo", "STRIDE", "TRRT",
-)  # fmt: skip
-"""Those of native/manipulation/planning/planners.cpp."""
+def _orientation(value: Any) -> Any:
+    """As a quaternion x, y, z, w of length 1. Roll, pitch and yaw are about fixed axes, as in URDF."""
+    numbers = _numbers(value, (3, 4))
+    if numbers is None or (len(numbers) == 4 and not any(numbers)):
+        raise ValueError(f"{value!r} is neither a quaternion x,y,z,w nor roll,pitch,yaw in rad")
+    if len(numbers) == 3:
+        (cr, cp, cy), (sr, sp, sy) = ([turn(angle / 2) for angle in numbers] for turn in (math.cos, math.sin))
+        numbers = (
+            sr * cp * cy - cr * sp * sy,
+            cr * sp * cy + sr * cp * sy,
+            cr * cp * sy - sr * sp * cy,
+            cr * cp * cy + sr * sp * sy,
+        )
+    return tuple(number / math.hypot(*numbers) for number in numbers)
+
+
+def _some_numbers(least: int, most: int) -> WithJsonSchema:
+    numbers = {"type": "array", "items": {"type": "number"}, "minItems": least, "maxItems": most}
+    return WithJsonSchema({"anyOf": [{"type": "string"}, numbers]})
+
+
+Point = Annotated[tuple[float, float, float], BeforeValidator(_point), _some_numbers(3, 3)]
+Orientation = Annotated[tuple[float, float, float, float], BeforeValidator(_orientation), _some_numbers(3, 4)]
+
+
+PLANNERS = tuple(catalog.planners())
 
 
 def _planner(value: Any) -> Any:
@@ -83,6 +105,11 @@ class ManipulationParameters(Parameters):
     scene: str | None = Field(None, description="scene instead of the task's: a name of the catalog, or a path")
     goal: Point | None = Field(None, description="goal of the flange instead of the task's: x,y,z in m")
     radius: float | None = Field(None, ge=0, le=1, description="tolerance of the goal's position, in m (0.01)")
+    orientation: Orientation | None = Field(
+        None,
+        description="orientation of the goal instead of downwards or the task's: a quaternion x,y,z,w, or "
+        "roll,pitch,yaw in rad",
+    )
     orientation_tolerance: float | None = Field(None, ge=0, le=4, description="tolerance about each axis, in rad (0.1)")
     home: Switch = Field(
         True,
@@ -163,20 +190,27 @@ def document(p: ManipulationParameters) -> dict[str, Any]:
     grips = any("grip" in step for step in task.get("steps", ()))
     changes = any(_OF_SCENE.intersection(step) for step in task.get("steps", ()))
     processes = [
-        _simulator(p, scene, grips),
+        _simulator(p, scene, grips, _may_touch(task)),
         *([_controller_manager(p, scene, grips)] if p.controller == SPLIT else ()),
         _clock_bridge(),
         _state_publisher(),
         _move_group(p, scene),
         _runner(p, task, grips, changes),
     ]
+    for node in (node for process in processes for node in process["nodes"] if _is_of_ros(node)):
+        node["publishers"] = [*node.get("publishers", ()), _publisher("/rosout", "rcl_interfaces/msg/Log", _LOG)]
     return {
         "name": NAME,
         "limit": f"{p.limit}ns",
         "figures": _declared_figures(p),
-        "outcomes": _declared_outcomes(),
+        "outcomes": _declared_outcomes([process["name"] for process in processes]),
         "processes": processes,
     }
+
+
+def _is_of_ros(node: Mapping[str, Any]) -> bool:
+    """Gazebo is none, and the thread in which a node hears /clock is a part of that node."""
+    return node["name"] != "simulator" and not node["name"].endswith("_clock")
 
 
 # SystemDefaults of a writer: reliable, with a history of 1.
@@ -184,6 +218,7 @@ _LAST = {"depth": 1}
 _DEEP = {"depth": 100}
 _LATCHED = {"depth": 1, "durability": "transient_local"}
 _CLOCK = {"depth": 1, "reliability": "best_effort"}
+_LOG = {"depth": 1000, "durability": "transient_local"}
 _PER_CPU = {"id": 0, "kind": "multi_threaded"}  # as many threads as the machine has CPUs, as rclcpp
 
 
@@ -215,12 +250,25 @@ def _scene_service() -> dict[str, Any]:
     return {"service": "/apply_planning_scene", "type": "moveit_msgs/srv/ApplyPlanningScene"}
 
 
-def _simulator(p: ManipulationParameters, scene: str, grips: bool) -> dict[str, Any]:
+def _may_touch(task: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The pairs that the steps of a task allow to touch, and never forbid again."""
+    allowed: dict[frozenset[str], list[str]] = {}
+    for step in task.get("steps", ()):
+        if "allow" in step:
+            allowed[frozenset(step["allow"])] = step["allow"]
+        elif "forbid" in step:
+            allowed.pop(frozenset(step["forbid"]), None)
+    return [{"pair": pair} for pair in allowed.values()]
+
+
+def _simulator(p: ManipulationParameters, scene: str, grips: bool, may_touch: list[dict[str, Any]]) -> dict[str, Any]:
     world = {"name": "simulator", "publishers": [_publisher("/world/clock", "rosgraph_msgs/msg/Clock", _DEEP)]}
     controllers = _controllers(grips) if p.controller == EMBEDDED else []
     steps = "control" if controllers else "physics"
     threads: dict[str, Any] = {name: {} for name in (steps, "clock", *(_CONTROLLER_THREADS if controllers else ()))}
-    options = {"scene": scene, "drive": p.drive, "controller": p.controller}
+    options: dict[str, Any] = {"scene": scene, "drive": p.drive, "controller": p.controller}
+    if may_touch:
+        options["may_touch"] = may_touch
     process = {
         "name": "simulator",
         "program": "perflab-simulator",
@@ -334,7 +382,10 @@ def _move_group(p: ManipulationParameters, scene: str) -> dict[str, Any]:
     node = {
         "name": "move_group",
         "executor": 0,
-        "publishers": [_publisher("/display_planned_path", "moveit_msgs/msg/DisplayTrajectory")],
+        "publishers": [
+            _publisher("/display_planned_path", "moveit_msgs/msg/DisplayTrajectory"),
+            _publisher("/robot_description_semantic", "std_msgs/msg/String", _LATCHED),
+        ],
         "servers": [_scene_service()],
         "action_servers": [{"action": MOVES, "type": "moveit_msgs/action/MoveGroup"}],
         "action_clients": [{"action": TRAJECTORIES, "type": "control_msgs/action/FollowJointTrajectory"}],
@@ -404,6 +455,8 @@ def _runner(p: ManipulationParameters, task: Mapping[str, Any], grips: bool, sce
             goal |= {
                 key: value for key in ("radius", "orientation_tolerance") if (value := getattr(p, key)) is not None
             }
+            if p.orientation is not None:
+                goal["orientation"] = list(p.orientation)
     return {
         "name": "benchmark_runner",
         "program": "perflab-move-runner",
@@ -418,13 +471,31 @@ def _runner(p: ManipulationParameters, task: Mapping[str, Any], grips: bool, sce
 
 
 def judge(ended: Ended) -> Judgement:
-    """As the graph declares it; a successful trial for which no program reports an outcome came to its goal."""
+    """As the graph declares it; a successful trial for which no program reports an outcome came to its goal, and one
+    that broke off has the outcome of the process, or of the step that had not ended."""
     found = ended.passed_on()
+    if ended.broken_off is not None:
+        outcome, reason = _broken_off(ended.broken_off, ended.said)
+        found = replace(found, outcome=outcome, reason=reason)
     if (share := found.figures.get("success")) is not None:
         # Six sixths of 100 % are 100 %, and a criterion may ask for them.
         found = replace(found, figures={**found.figures, "success": round(share, 6)})
     succeeded = found.outcome is None and ended.trial.outcome == SUCCESS
     return replace(found, outcome=SUCCEEDED) if succeeded else found
+
+
+def _broken_off(broken: BrokenOff, said: Sequence[SaidOutcome]) -> tuple[str, str | None]:
+    """Outcome and reason. What programs say once it has broken off is what they were at, or follows from it."""
+    unended = [one for one in said if one.name.startswith(UNENDED)]
+    words = [f"{one.process}: {one.reason}" for one in unended]
+    first = next(iter(said), None)
+    if first is not None and first.at_ns < broken.at_ns:
+        name, words = first.name, [first.reason, *(words if first not in unended else words[1:])]
+    elif broken.process is not None:
+        name = f"{broken.why}_{broken.process}"
+    else:
+        name = unended[0].name if unended else UNENDED
+    return name, "; ".join(words) or None
 
 
 def goals(p: ManipulationParameters) -> int:
@@ -509,7 +580,7 @@ OUTCOMES = {
     "path_tolerance": "the arm left its path",
     "goal_tolerance": "the controller did not come to its goal",
     "execution_timeout": "execution took too long",
-    "collision": "the arm touched something",
+    "collision": "the arm, or what it held, touched something",
     "would_collide": "start, goal or the rest of the path would touch something",
     "grasp_failed": "the hand did not grasp the object",
     "preempted": "the motion was stopped",
@@ -517,8 +588,21 @@ OUTCOMES = {
     "goal_aborted": "the goal was aborted",
     "goal_missed": "the tip did not end at the goal",
     "no_result": "no result came",
+    UNENDED: "cut off",
+    f"{UNENDED}_bring_up": "cut off while the stack came up",
+    f"{UNENDED}_planning": "cut off in planning",
+    f"{UNENDED}_execution": "cut off in execution",
+    f"{UNENDED}_step": "cut off between motions",
 }
 """The check that refused or failed, by the names that the programs report (native/manipulation)."""
+
+# Those of each process, by what broke the trial off (BrokenOff.why).
+_OF_PROCESSES = {
+    "ended": "{} ended",
+    "failed": "{} failed",
+    "silent": "{} said nothing any more",
+    "stuck": "{} did not end",
+}
 
 # Programs report SI units, and shares from 0 to 1: the factors to the units of the figures.
 _FACTORS = {"ns": float(NS_PER_S), "mm": 1e3, "mrad": 1e3, "%": 100.0}
@@ -538,9 +622,10 @@ def _declared_figures(p: ManipulationParameters) -> dict[str, Any]:
     return made | {name: times.declaration for name, times in TIMES.items()}
 
 
-def _declared_outcomes() -> dict[str, Any]:
+def _declared_outcomes(processes: Sequence[str]) -> dict[str, Any]:
     succeeded = {SUCCEEDED: {"words": "came to its goal", "of": str(SUCCESS)}}
-    return succeeded | {name: {"words": words} for name, words in OUTCOMES.items()}
+    of_processes = {f"{why}_{p}": words.format(p) for p in processes for why, words in _OF_PROCESSES.items()}
+    return succeeded | {name: {"words": words} for name, words in (OUTCOMES | of_processes).items()}
 
 
 KIND = WorkloadKind(

@@ -120,6 +120,7 @@ def test_a_traced_trial_tells_its_paths_its_loops_and_who_is_who(run: Run, tmp_p
     paths = {path["name"]: path for path in loaded["trials_detail"][0]["paths"]}
     assert {name: path["reason"] for name, path in paths.items()} == dict.fromkeys(paths)
     assert paths["control"]["judged"] > 500 and paths["planning"]["judged"] == 2 and paths["feedback"]["judged"] > 500
+    assert paths["goal"]["judged"] >= 4  # two motions, each from home
     for measure in ("median", "max", "misses"):
         found = loaded["objectives"][measure]
         assert found["baseline_total"] == baseline["objectives"][measure]["total"]
@@ -165,3 +166,5 @@ def kill_one(generator: random.Random, out: Path) -> None:
     (trial,) = traces.trials(out)
     assert (trial["status"], trial["outcome"]) == ("finished", "failed"), (name, trial["reason"])
     assert name in trial["reason"], trial["reason"]
+    assert trial["own_outcome"]["name"] == f"ended_{name}", trial
+    assert trial["broken_off"]["process"] == name

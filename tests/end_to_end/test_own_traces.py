@@ -32,6 +32,7 @@ from reference_traces import reference_trace
 from perflab.experiment import domain
 from perflab.trace import names, quality
 from perflab.trace.executor import executor
+from perflab.trace.paths import Asked, paths_of
 from perflab.trace.source import NativeTrace
 from tests.lttng_daemon import session_daemon
 from tests.marks import long_but
@@ -219,6 +220,9 @@ processes:
 """
 
 
+CALL = "/robot/caller timer 20 ms → /add request → /adder service /add → /add reply → /robot/caller client /add"
+
+
 def pingpong(file: Path) -> Json:
     file.write_text(PINGPONG)
     return graph_of(file)
@@ -309,6 +313,13 @@ def test_of_a_service_each_call_is_known_with_its_callback(
         assert (calls["take_response_ns"] >= calls["send_response_ns"]).all()
         for table in ("takes", "publications", "intra_deliveries"):
             assert trace.table(table).height == 0
+        # From the timer by the service back to the client: one path of all of them.
+        (told,) = paths_of(trace, Asked()).told
+        assert told.route.name == CALL
+        assert (told.followed.set_out, told.followed.complete.height) == (calls.height, calls.height)
+        round_trips = (calls["take_response_ns"] - calls["send_request_ns"]).to_list()
+        legs = told.followed.complete.sort("start_ns").select(pl.col("leg_1") + pl.col("leg_2") + pl.col("leg_3"))
+        assert legs.to_series().to_list() == round_trips
 
 
 WAITABLES = """\

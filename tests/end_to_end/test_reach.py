@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +26,13 @@ def _programs() -> None:
         pytest.skip(f"no perflab-move-group in {NATIVE}; `make manipulation` installs what it needs")
 
 
-def reach(folder: Path, *, move_group: dict[str, Any] | None = None, **runner: Any) -> Path:
-    """The graph of the workload as a file, with these options of the runner, and of move_group."""
-    graph = manipulation.document(manipulation.ManipulationParameters.model_validate({}))
+def reach(folder: Path, *, move_group: Any = None, simulator: Any = None, task: str = "reach", **runner: Any) -> Path:
+    """The graph of the workload as a file, with these options of the runner, and further ones of other processes."""
+    graph = manipulation.document(manipulation.ManipulationParameters.model_validate({"task": task}))
     processes = {process["name"]: process for process in graph["processes"]}
     processes["benchmark_runner"]["options"] = runner
     processes["move_group"]["options"] |= move_group or {}
+    processes["simulator"]["options"] |= simulator or {}
     path = folder / "reach.json"
     path.write_text(json.dumps(graph))
     return path
@@ -83,6 +86,7 @@ LOANED = ("--middleware", "fastdds", "--middleware-option", "data_sharing=on", "
             (("--ipc", "off,on"), 2, "--ipc on changes nothing: no topic, service or action of manipulation"),
             (("--pass-by", "unique"), 2, "--pass-by unique changes nothing: no message of manipulation"),
             (("--serialization", "once"), 2, "is a program, each of whose messages is another one"),
+            (("--measure", "loops"), 2, "--measure loops: the graph has none"),
             (("--factor", "workload.keyed=on"), 2, "no type of its topics declares a key"),
             (("--middleware", "udp"), 3, "udp refuses reliability reliable"),
         ],
@@ -168,6 +172,83 @@ def test_what_fails_is_an_outcome_with_moveits_code(
     assert done.returncode == 1, done.stdout + done.stderr
     (trial,) = result_of(out)["trials_detail"]
     assert outcome in json.dumps(trial), trial
+
+
+def failed(run: Run, folder: Path, workload: Path | str, *options: str) -> Any:
+    """The one trial of a run that failed."""
+    out = folder / "made"
+    done = run("run", workload, "--trials", "1", "--middleware", "cyclonedds", *options, "--output", out)
+    assert done.returncode == 1, done.stdout + done.stderr
+    (trial,) = result_of(out)["trials_detail"]
+    return trial
+
+
+def test_a_motion_without_a_result_is_an_outcome(run: Run, tmp_path: Path) -> None:
+    trial = failed(run, tmp_path, reach(tmp_path, timeout="1ms"))
+    assert trial["own_outcome"]["name"] == "no_result", trial
+    assert "move_group gave no result within 0.001" in trial["reason"]
+
+
+@pytest.mark.long
+def test_a_change_of_the_scene_that_cannot_be_is_an_outcome(run: Run, tmp_path: Path) -> None:
+    trial = failed(run, tmp_path, reach(tmp_path, task="pick_and_place", steps=[{"attach": "nothing"}]))
+    assert trial["own_outcome"]["name"] == "scene_rejected", trial
+    assert "nothing" in trial["reason"]
+
+
+@pytest.mark.long
+def test_an_arm_that_is_not_heard_is_an_outcome(run: Run, tmp_path: Path) -> None:
+    options = ("--middleware-option", "disturb.loss=1", "--middleware-option", "disturb.topic=joint_states")
+    trial = failed(run, tmp_path, reach(tmp_path, ready_limit="500ms"), *options)
+    assert trial["own_outcome"]["name"] == "no_state", trial
+    assert "no fresh state of the joints came within 0.5" in trial["reason"]
+
+
+def weaker(folder: Path, upper: float) -> str:
+    """The robot with less room for its first joint, of which the simulator alone knows."""
+    made = folder / "robot"
+    shutil.copytree(SOURCE / "catalog" / "robots" / "panda", made)
+    urdf = made / "panda.urdf"
+    text = urdf.read_text()
+    begin = text.index('<joint name="panda_joint1"')
+    urdf.write_text(text[:begin] + text[begin:].replace('upper="2.8973"', f'upper="{upper}"', 1))
+    return str(made)
+
+
+@pytest.mark.long
+def test_an_arm_that_does_not_come_home_is_an_outcome(run: Run, tmp_path: Path) -> None:
+    trial = failed(run, tmp_path, reach(tmp_path, simulator={"robot": weaker(tmp_path, -0.05)}))
+    assert trial["own_outcome"]["name"] == "home_failed", trial
+    assert "panda_joint1 is 0.05" in trial["reason"]
+
+
+@pytest.mark.long
+def test_a_tip_that_ends_beside_its_goal_is_an_outcome(run: Run, tmp_path: Path) -> None:
+    trial = failed(run, tmp_path, reach(tmp_path, simulator={"robot": weaker(tmp_path, 0.1)}))
+    assert trial["own_outcome"]["name"] == "goal_missed", trial
+    assert "m from the goal" in trial["reason"]
+
+
+@pytest.mark.long
+def test_a_box_in_the_hand_that_meets_something_is_a_collision_with_both_names(run: Run, tmp_path: Path) -> None:
+    """A beam of which the simulator alone knows, below the fingers and in the way of the box."""
+    scene = json.loads((SOURCE / "catalog" / "scenes" / "pick_and_place.json").read_text())
+    scene["objects"].append({"name": "beam", "box": [0.4, 0.02, 0.02], "position": [0.5, 0.08, 0.35]})
+    (tmp_path / "beam.json").write_text(json.dumps(scene))
+    graph = manipulation.document(manipulation.ManipulationParameters.model_validate({"task": "pick_and_place"}))
+    graph["processes"][0]["options"]["scene"] = str(tmp_path / "beam.json")
+    (tmp_path / "graph.json").write_text(json.dumps(graph))
+    trial = failed(run, tmp_path, tmp_path / "graph.json")
+    assert trial["own_outcome"]["name"] == "collision", trial
+    assert "workpiece touched beam" in trial["reason"]
+
+
+@pytest.mark.long
+def test_a_trial_whose_limit_comes_says_which_step_had_not_ended(run: Run, tmp_path: Path) -> None:
+    trial = failed(run, tmp_path, "manipulation:limit=3s,velocity_scaling=0.01,warm_plans=0")
+    assert trial["own_outcome"]["name"] == "unended_execution", trial
+    assert "did not end the measured part within its limit of 3 s" in trial["reason"]
+    assert re.search(r"move_group: at \d+ % of a trajectory of \d+ ms to goal", trial["reason"])
 
 
 @pytest.mark.long

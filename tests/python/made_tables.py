@@ -61,6 +61,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     "service_calls": {
         "client": _I32, "service": _I32, "sequence_number": _I64, "send_request_ns": _I64, "take_request_ns": _I64,
         "send_response_ns": _I64, "take_response_ns": _I64, "callback_instance": _I32,
+        "request_in": _I32,
     },
     "phases": {"thread": _I32, "phase": _PHASE, "start_ns": _I64, "end_ns": _I64, "callback": _I32},
     "functions": {"process": _I32, "address": _U64, "symbol": _TEXT, "file": _TEXT},

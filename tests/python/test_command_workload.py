@@ -23,7 +23,7 @@ from perflab.parameters import Parameters
 from perflab.results.figure import OwnFigure
 from perflab.results.files import TrialProcess
 from perflab.results.loops import Life, Loops
-from perflab.results.outcome import SUCCESS, OwnOutcome
+from perflab.results.outcome import SUCCESS, BrokenOff, OwnOutcome
 from perflab.results.starvation import Starvation
 from perflab.results.trial import Trial
 from perflab.specification import written
@@ -228,6 +228,7 @@ class Stack(Command):
         lives: Sequence[Life] = (),
         starvation: Starvation | None = None,
         said: Said | None = None,
+        broken_off: BrokenOff | None = None,
     ) -> tuple[Judgement, OwnOutcome | None]:
         return Judgement({"goals": float(self.parameters.command[1])}), None
 

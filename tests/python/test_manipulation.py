@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
@@ -10,8 +12,8 @@ import pytest
 
 from perflab import catalog
 from perflab.errors import BadInput
-from perflab.results.outcome import FAILED, SUCCESS
-from perflab.statistics.said import Said
+from perflab.results.outcome import FAILED, SUCCESS, BrokenOff
+from perflab.statistics.said import Said, SaidOutcome
 from perflab.workload import Graph, Judgement, Made, Origin, manipulation
 from perflab.workload.manipulation import FIGURES, KIND, TIMES, ManipulationParameters
 
@@ -26,7 +28,11 @@ def process(graph: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def judged(
-    outcome: Any = SUCCESS, said: str | None = None, given: Any = MappingProxyType({}), **figures: tuple[float, ...]
+    outcome: Any = SUCCESS,
+    said: Sequence[SaidOutcome] = (),
+    given: Any = MappingProxyType({}),
+    broken_off: BrokenOff | None = None,
+    **figures: tuple[float, ...],
 ) -> Judgement:
     """What the kind makes of a trial in which programs said this, by what its graph declares."""
     declared = document(**given)
@@ -34,11 +40,17 @@ def judged(
     graph = Graph({"name": "g", "processes": [], "own_figures": declared["figures"], "own_outcomes": outcomes})
     trial: Any = SimpleNamespace(outcome=outcome)
     made = Made(graph, origin=Origin(KIND, {}))
-    return made.judged(trial, Path(), said=Said(figures=figures, outcome=said, reason="why"))[0]
+    return made.judged(trial, Path(), said=Said(figures=figures, outcomes=tuple(said)), broken_off=broken_off)[0]
+
+
+def says(name: str, at_ns: int = 1, process: str = "simulator", reason: str = "why") -> SaidOutcome:
+    return SaidOutcome(process=process, name=name, reason=reason, at_ns=at_ns)
 
 
 def test_every_task_of_the_catalog_makes_a_graph_with_one_process_that_ends_it() -> None:
-    assert set(manipulation.tasks()) == {"pick_and_place", "reach", "reach_behind_obstacle", "sequence"}
+    assert set(manipulation.tasks()) == {
+        "pick_and_place", "reach", "reach_behind_obstacle", "reach_into_shelf", "sequence"
+    }  # fmt: skip
     for task in manipulation.tasks():
         graph = document(task=task)
         assert [p["name"] for p in graph["processes"] if p.get("ends")] == ["benchmark_runner"]
@@ -76,6 +88,102 @@ def test_each_node_on_sim_time_hears_the_clock_in_a_thread_of_its_own() -> None:
         assert found["benchmark_runner"] == []
 
 
+# Of MoveIt, ros2_control and robot_state_publisher (Jazzy) with gz_ros2_control: topic, type, who publishes it, who
+# reads it; depth, reliability and durability of both ends. SystemDefaults of a reader are those of rmw_fastrtps.
+RELIABLE, BEST, LATCHED = "reliable", "best_effort", "transient_local"
+TOPICS: dict[str, tuple[str, dict[str, tuple[Any, ...]], dict[str, tuple[Any, ...]]]] = {
+    "/clock": (
+        "rosgraph_msgs/msg/Clock",
+        {"clock_bridge": (10, RELIABLE)},
+        dict.fromkeys(
+            (
+                "joint_state_broadcaster_clock", "panda_arm_controller_clock", "controller_manager_clock",
+                "robot_state_publisher_clock", "move_group_clock", "move_group_private_clock",
+            ),
+            (1, BEST),
+        ),
+    ),
+    "/joint_states": (
+        "sensor_msgs/msg/JointState",
+        {"joint_state_broadcaster": (1, RELIABLE)},
+        {"move_group_private": (1, BEST), "robot_state_publisher": (5, BEST), "benchmark_runner": (1, BEST)},
+    ),
+    "/dynamic_joint_states": (
+        "control_msgs/msg/DynamicJointState", {"joint_state_broadcaster": (1, RELIABLE)}, {}
+    ),
+    "/panda_arm_controller/controller_state": (
+        "control_msgs/msg/JointTrajectoryControllerState", {"panda_arm_controller": (1, RELIABLE)}, {}
+    ),
+    "/tf": (
+        "tf2_msgs/msg/TFMessage",
+        {"robot_state_publisher": (100, RELIABLE)},
+        {"move_group_private": (100, RELIABLE)},
+    ),
+    "/tf_static": (
+        "tf2_msgs/msg/TFMessage",
+        {"robot_state_publisher": (1, RELIABLE, LATCHED)},
+        {"move_group_private": (1, RELIABLE, LATCHED)},
+    ),
+    "/robot_description": ("std_msgs/msg/String", {"robot_state_publisher": (1, RELIABLE, LATCHED)}, {}),
+    "/robot_description_semantic": ("std_msgs/msg/String", {"move_group": (1, RELIABLE, LATCHED)}, {}),
+    "/monitored_planning_scene": ("moveit_msgs/msg/PlanningScene", {"move_group_private": (100, RELIABLE)}, {}),
+    "/rosout": (
+        "rcl_interfaces/msg/Log",
+        dict.fromkeys(
+            (
+                "joint_state_broadcaster", "panda_arm_controller", "controller_manager", "clock_bridge",
+                "robot_state_publisher", "move_group", "move_group_private", "benchmark_runner",
+            ),
+            (1000, RELIABLE, LATCHED),
+        ),
+        {},
+    ),
+    "/display_planned_path": ("moveit_msgs/msg/DisplayTrajectory", {"move_group": (10, RELIABLE)}, {}),
+}  # fmt: skip
+ACTIONS = {
+    "/move_action": ("moveit_msgs/action/MoveGroup", ["move_group"], ["benchmark_runner"]),
+    "/panda_arm_controller/follow_joint_trajectory": (
+        "control_msgs/action/FollowJointTrajectory", ["panda_arm_controller"], ["move_group"]
+    ),
+}  # fmt: skip
+
+
+def test_topics_actions_and_their_qos_are_those_of_the_stack_that_it_stands_for() -> None:
+    nodes = [node for p in document()["processes"] for node in p["nodes"]]
+
+    def ends(which: str, topic: str) -> dict[str, tuple[Any, ...]]:
+        return {
+            node["name"]: qos_of(end["qos"]) for node in nodes for end in node.get(which, ()) if end["topic"] == topic
+        }
+
+    def qos_of(qos: dict[str, Any]) -> tuple[Any, ...]:
+        durable = (qos["durability"],) if "durability" in qos else ()
+        return (qos.get("depth", 10), qos.get("reliability", RELIABLE), *durable)
+
+    found = {
+        end["topic"]: end["type"]
+        for node in nodes
+        for which in ("publishers", "subscriptions")
+        for end in node.get(which, ())
+    }
+    inner = {topic for topic in found if topic.startswith(("/world/", "~/"))}  # of Gazebo, and of controller_manager
+    assert {
+        topic: (found[topic], ends("publishers", topic), ends("subscriptions", topic)) for topic in set(found) - inner
+    } == TOPICS
+    actions = {
+        action["action"]: (
+            action["type"],
+            *(
+                [node["name"] for node in nodes for end in node.get(which, ()) if end["action"] == action["action"]]
+                for which in ("action_servers", "action_clients")
+            ),
+        )
+        for node in nodes
+        for action in node.get("action_servers", ())
+    }
+    assert actions == ACTIONS
+
+
 def test_the_hand_is_there_where_a_step_needs_it() -> None:
     def servers(task: str) -> list[str]:
         nodes = process(document(task=task), "simulator")["nodes"]
@@ -92,9 +200,25 @@ def test_a_goal_takes_the_place_of_the_tasks_own() -> None:
     assert "steps" not in options
 
 
+@pytest.mark.parametrize(
+    ("given", "quaternion"),
+    [
+        ("0,2,0,0", (0.0, 1.0, 0.0, 0.0)),
+        ("3.14159265358979,0,0", (1.0, 0.0, 0.0, 0.0)),
+        ((0.0, 0.0, math.pi / 2), (0.0, 0.0, math.sqrt(0.5), math.sqrt(0.5))),
+        # Roll first, about fixed axes: x goes to y by the yaw, y to z and z to x by both.
+        ((math.pi / 2, 0.0, math.pi / 2), (0.5, 0.5, 0.5, 0.5)),
+    ],
+)
+def test_an_orientation_is_a_quaternion_or_roll_pitch_yaw_of_every_goal(given: Any, quaternion: Any) -> None:
+    options = process(document(task="sequence", orientation=given), "benchmark_runner")["options"]
+    assert [step["orientation"] for step in options["steps"]] == [pytest.approx(quaternion, abs=1e-12)] * 4
+
+
 def test_every_parameter_changes_the_graph() -> None:
     others: dict[str, Any] = {
         "task": "sequence", "scene": "shelf", "goal": (0.3, 0.0, 0.6), "radius": 0.02, "orientation_tolerance": 0.2,
+        "orientation": (1.0, 0.0, 0.0, 0.0),
         "home": "off", "motions": 2, "planner": "PRM", "collision": "fcl", "attempts": 1, "replan": 0,
         "planning_time": 1.0, "warm_plans": 0, "velocity_scaling": 0.1, "acceleration_scaling": 0.1,
         "controller": "split", "drive": "torque", "path_tolerance": 0.1, "goal_tolerance": 0.1,
@@ -112,6 +236,11 @@ def test_every_parameter_changes_the_graph() -> None:
         ({"task": "reech"}, "no task 'reech'; there are pick_and_place, reach"),
         ({"goal": "0.4,0.2"}, "goal: '0.4,0.2' is not three numbers x,y,z"),
         ({"goal": "0.4,0.2,high"}, "goal: '0.4,0.2,high' is not three numbers x,y,z"),
+        (
+            {"orientation": "0,0,0,0"},
+            "orientation: '0,0,0,0' is neither a quaternion x,y,z,w nor roll,pitch,yaw in rad",
+        ),
+        ({"orientation": "0,1"}, "orientation: '0,1' is neither a quaternion x,y,z,w nor roll,pitch,yaw in rad"),
         ({"velocity_scaling": 2}, "velocity_scaling: "),
         ({"task": "pick_and_place", "motions": 2}, "task pick_and_place can be done once in a trial; right would be 1"),
         ({"task": "pick_and_place", "home": "off"}, "home: off repeats task pick_and_place"),
@@ -166,18 +295,47 @@ def test_a_trial_whose_motions_all_succeed_has_a_hundred_percent() -> None:
 
 def test_an_outcome_is_the_programs_or_that_it_came_to_its_goal() -> None:
     assert judged().outcome == manipulation.SUCCEEDED
-    assert judged(said="collision").outcome == "collision"
-    assert judged(said="collision").reason == "why"
+    assert judged(said=[says("collision")]).outcome == "collision"
+    assert judged(said=[says("collision")]).reason == "why"
     assert judged(FAILED).outcome is None
 
 
-def test_planners_are_those_of_the_program_also_by_the_names_of_moveits_configurations() -> None:
-    import re
+MEANWHILE = (
+    says("unended_planning", 6, "benchmark_runner", "planning for 0.2 s"),
+    says("unended_execution", 7, "move_group", "60 %"),
+)
 
-    root = Path(__file__).parents[2]
-    known = re.findall(r'\{"(\w+)", make<', (root / "native/manipulation/planning/planners.cpp").read_text())
-    assert tuple(known) == manipulation.PLANNERS
-    assert ", ".join(f"`{name}`" for name in known) in (root / "docs/manipulation.md").read_text()
+
+@pytest.mark.parametrize(
+    ("broken_off", "said", "outcome", "reason"),
+    [
+        (BrokenOff(why="ended", process="move_group", at_ns=5), MEANWHILE, "ended_move_group",
+         "benchmark_runner: planning for 0.2 s; move_group: 60 %"),
+        (BrokenOff(why="failed", process="simulator", at_ns=5), (), "failed_simulator", None),
+        (BrokenOff(why="silent", process="clock_bridge", at_ns=5), (), "silent_clock_bridge", None),
+        (BrokenOff(why="limit", at_ns=5), MEANWHILE, "unended_planning",
+         "benchmark_runner: planning for 0.2 s; move_group: 60 %"),
+        # What another process makes of the end is no cause of it.
+        (BrokenOff(why="limit", at_ns=5), (says("preempted", 5), MEANWHILE[1]), "unended_execution",
+         "move_group: 60 %"),
+        (BrokenOff(why="limit", at_ns=5), (), "unended", None),
+        # What failed before it broke off is what became of it.
+        (BrokenOff(why="ended", process="move_group", at_ns=5), (says("collision", 4), *MEANWHILE), "collision",
+         "why; benchmark_runner: planning for 0.2 s; move_group: 60 %"),
+    ],
+)  # fmt: skip
+def test_a_trial_that_broke_off_has_the_outcome_of_its_process_or_of_the_step_that_had_not_ended(
+    broken_off: BrokenOff, said: Sequence[SaidOutcome], outcome: str, reason: str | None
+) -> None:
+    found = judged(FAILED, said, broken_off=broken_off)
+    assert (found.outcome, found.reason) == (outcome, reason)
+    assert outcome in document(controller="split")["outcomes"]
+
+
+def test_planners_are_those_of_the_program_also_by_the_names_of_moveits_configurations() -> None:
+    known = manipulation.PLANNERS
+    assert len(known) == 27
+    assert ", ".join(f"`{name}`" for name in known) in (Path(__file__).parents[2] / "docs/manipulation.md").read_text()
     for name in ("RRTConnect", "geometric::RRTConnect", "RRTConnectkConfigDefault"):
         assert ManipulationParameters.model_validate({"planner": name}).planner == "RRTConnect"
 

@@ -168,6 +168,12 @@ def test_the_arm_s_paths_are_of_times_nodes_and_topics_that_it_has() -> None:
         for node in process["nodes"]
         for publisher in node.get("publishers", ())
     }
+    topics |= {
+        f"{server['action']}/_action/send_goal request"
+        for process in document["processes"]
+        for node in process["nodes"]
+        for server in node.get("action_servers", ())
+    }
     found = {wanted.name: wanted for wanted in paths_named.find("manipulation")}
     assert {"planning", "control", "feedback", "collision_check"} <= set(found)
     for wanted in found.values():

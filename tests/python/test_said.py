@@ -13,10 +13,11 @@ from perflab.results.figure import OwnFigure
 from perflab.results.outcome import FAILED, OwnOutcome
 from perflab.statistics import histogram as hg
 from perflab.statistics import key_figures, said
-from perflab.statistics.said import Said
+from perflab.statistics.said import Said, SaidOutcome
 from perflab.workload import Graph, Made, Origin, WorkloadKind
 
 TRIAL: Any = None  # what programs say does not depend on it
+NO_PLAN = SaidOutcome(process="runner", name="no_plan", reason="none", at_ns=2)
 
 
 def times(*values: int) -> dict[str, Any]:
@@ -38,11 +39,14 @@ def test_figures_are_one_list_times_the_last_ones_and_the_first_outcome_counts()
         {"type": "program", "at_ns": 2, "times": {"loop": times(2000)}, "figures": {"planning": [0.3]}},
         {"type": "program", "at_ns": 2, "outcome": {"name": "no_plan", "reason": "none was found", "at_ns": 2}},
     ]
-    found = said.of([simulator, runner, []])
+    found = said.of({"simulator": simulator, "runner": runner, "bridge": []})
     assert found.figures == {"planning": (0.1, 0.2, 0.3), "tip": (1.0,)}
     assert (found.times["loop"].count, found.times["loop"].max) == (3, 3000)
-    assert (found.outcome, found.reason) == ("no_plan", "none was found")
-    assert said.of([]) == Said()
+    assert found.outcomes == (
+        SaidOutcome(process="runner", name="no_plan", reason="none was found", at_ns=2),
+        SaidOutcome(process="simulator", name="late", reason="it took too long", at_ns=3),
+    )
+    assert said.of({}) == Said()
 
 
 def graph(**declared: Any) -> Made:
@@ -54,9 +58,7 @@ def test_of_a_graph_file_the_median_of_a_figure_is_the_trials() -> None:
         own_figures={"planning": {"kind": "value", "words": "planning time"}, "loop": {"kind": "times", "words": "it"}},
         own_outcomes={"no_plan": {"words": "no plan was found", "of": "failed"}},
     )
-    told = Said(
-        figures={"planning": (3.0, 1.0, 2.0)}, times={"loop": hg.from_values([5])}, outcome="no_plan", reason="none"
-    )
+    told = Said(figures={"planning": (3.0, 1.0, 2.0)}, times={"loop": hg.from_values([5])}, outcomes=(NO_PLAN,))
     judgement, outcome = workload.judged(TRIAL, Path(), said=told)
     assert judgement.figures == {"planning": 2.0}
     assert judgement.times["loop"].count == 1
@@ -113,7 +115,7 @@ def test_what_is_not_declared_is_an_error() -> None:
     with pytest.raises(ValueError, match="the figure 'planning', which is not declared"):
         graph().judged(TRIAL, Path(), said=Said(figures={"planning": (1.0,)}))
     with pytest.raises(ValueError, match="the outcome 'no_plan', which is not declared"):
-        graph().judged(TRIAL, Path(), said=Said(outcome="no_plan"))
+        graph().judged(TRIAL, Path(), said=Said(outcomes=(NO_PLAN,)))
 
 
 def test_a_graph_whose_process_ends_the_measured_part_has_its_limit_as_duration() -> None:

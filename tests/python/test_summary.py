@@ -8,7 +8,7 @@ import pytest
 from support import checkpoint, edge, publisher, service
 
 from perflab.models import as_json
-from perflab.results.outcome import Outcome
+from perflab.results.outcome import BrokenOff, Outcome, OwnOutcome
 from perflab.results.trial import Passing, ProcessResources
 from perflab.statistics import histogram as hg
 from perflab.statistics import target
@@ -81,6 +81,13 @@ def test_only_successful_trials_are_merged_when_there_are_any() -> None:
     assert result["totals"]["received"] == 10
     counted = {"success": 1, "failed": 1, "invalid": 0, "harness_error": 0}
     assert result["outcomes"] == {**counted, "interrupted": 0, "own": []}
+
+
+def test_a_failure_that_its_kind_names_is_merged_unless_the_limit_cut_it_off() -> None:
+    own = OwnOutcome(name="missed", words="missed")
+    cut = BrokenOff(why="limit", at_ns=1)
+    failures = [trial(1, outcome="failed", own_outcome=own, broken_off=by) for by in (None, cut)]
+    assert [each.measured for each in failures] == [True, False]
 
 
 def test_without_a_success_the_numbers_are_those_of_what_was_recorded() -> None:

@@ -114,6 +114,9 @@ def test_a_node_that_fails_is_named(
     outcome = run(plan(native_folder, fault), directory, signals)
     assert outcome.file.outcome == "failed"
     assert re.search(expected, outcome.file.reason or ""), outcome.file.reason
+    broken, (what, _, process) = outcome.file.broken_off, fault.partition(":")
+    assert broken is not None
+    assert (broken.why, broken.process) == ("failed" if what == "failed" else "ended", process)
 
 
 def test_the_others_still_write_their_last_checkpoint_when_one_dies(
@@ -139,6 +142,8 @@ def test_a_node_that_hangs_is_named_and_killed(
     outcome = run(plan(native_folder, fault, limits), directory, signals)
     assert outcome.file.outcome in ("failed", "harness_error")
     assert re.search(expected, outcome.file.reason or ""), outcome.file.reason
+    broken, why = outcome.file.broken_off, {"hang": "silent", "linger": "stuck"}
+    assert (broken and broken.why) == why.get(fault.removesuffix(":pong"))
 
 
 def test_discovery_that_never_ends(native_folder: Path, directory: TrialDirectory, signals: Signals) -> None:

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <limits>
 
+#include "base/words.h"
 #include "manipulation/controllers/messages.h"
 
 namespace perflab::manipulation {
@@ -133,6 +134,7 @@ Controllers::Controllers(program::Context& context, std::shared_ptr<const Model>
       desired_(context.series("desired", model_->joints())),
       lateness_(context.series("lateness", {"control"})),
       measured_until_ns_(std::numeric_limits<Nanoseconds>::max()),
+      log_(context, arm_node_),
       manager_(context, set_, hardware_of(*model_), statistics_.names(),
                static_cast<std::uint16_t>(kNanosecondsPerSecond / kPeriod),
                [this](std::size_t controller) { deactivated(controller); }),
@@ -401,6 +403,7 @@ void Controllers::accept(program::Goal<FollowJointTrajectory> goal) {
     return;
   }
   open_.push_back({controller_.accept(trajectory, tolerances, start_ns), std::move(goal)});
+  log_.info("Accepted new action goal");
 }
 
 void Controllers::monitor() {
@@ -434,6 +437,7 @@ void Controllers::finish(const TrajectoryGoal& goal, const program::Goal<FollowJ
   switch (goal.status()) {
     case TrajectoryGoal::Status::kSucceeded:
       open.succeed(result);
+      log_.info("Goal reached, success!");
       return;
     case TrajectoryGoal::Status::kCanceled:
       // Nobody asked to cancel a goal that another one replaced, so it can only be aborted.
@@ -441,6 +445,7 @@ void Controllers::finish(const TrajectoryGoal& goal, const program::Goal<FollowJ
       return;
     default:
       open.abort(result);
+      log_.warn("Aborted: " + reason);
       context_.outcome(goal.error() == TrajectoryError::kPathToleranceViolated ? "path_tolerance" : "goal_tolerance",
                        reason);
   }
@@ -480,6 +485,14 @@ void Controllers::report_stops() {
   });
 }
 
+// The process ends with a goal that is still followed.
+void Controllers::tell_unended(const TrajectoryGoal& goal) {
+  if (goal.status() != TrajectoryGoal::Status::kActive || goal.duration() <= 0) return;
+  const Nanoseconds elapsed = snapshot_of_now().state.time_ns - goal.started_ns();
+  context_.outcome("unended_execution", "at " + std::to_string(100 * elapsed / goal.duration()) + " % of a trajectory of " +
+                                            milliseconds_text(goal.duration()));
+}
+
 void Controllers::monitor_hand() {
   const std::scoped_lock lock(hand_mutex_);
   if (!grip_) return;
@@ -506,6 +519,7 @@ void Controllers::stop() {
   {
     const std::scoped_lock lock(goals_mutex_);
     report_stops();
+    for (const Open& each : open_) tell_unended(*each.goal);
   }
   context_.figure("overruns", static_cast<double>(overruns_.load(std::memory_order_relaxed)));
 }

@@ -38,6 +38,7 @@
 #include "messages/control_msgs/msg/joint_trajectory_controller_state.h"
 #include "messages/sensor_msgs/msg/joint_state.h"
 #include "program/program.h"
+#include "program/rosout.h"
 
 namespace perflab::manipulation {
 
@@ -106,6 +107,7 @@ class Controllers {
   void report(const TrajectoryGoal& goal);
   [[nodiscard]] bool is_measured(const TrajectoryGoal& goal) const;
   void report_stops();
+  void tell_unended(const TrajectoryGoal& goal);
   void monitor_hand();
 
   program::Context& context_;
@@ -136,6 +138,7 @@ class Controllers {
   std::atomic<Nanoseconds> measured_until_ns_;
   std::atomic<std::uint64_t> overruns_{0};
 
+  program::Rosout log_;  // of the arm's controller
   ManagerNode manager_;
   Latest<Snapshot> latest_;
   program::Publisher<messages::sensor_msgs::msg::JointState> joint_states_;

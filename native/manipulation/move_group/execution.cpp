@@ -92,8 +92,14 @@ Ending Execution::run(const planning::Trajectory& trajectory, const Watch& watch
     if (early) cancel();
   }
   thread.join();
+  started_.store(0);
   if (thrown) std::rethrow_exception(thrown);
   return early ? *early : ending;
+}
+
+std::optional<Nanoseconds> Execution::elapsed() const noexcept {
+  const Nanoseconds started = started_.load();
+  return started > 0 ? std::optional(clock_.now() - started) : std::nullopt;
 }
 
 void Execution::cancel() {

@@ -89,6 +89,8 @@ class Execution {
   // One call at a time.
   [[nodiscard]] Ending run(const planning::Trajectory& trajectory, const Watch& watch);
   [[nodiscard]] const ExecutionTimes& times() const noexcept { return times_; }
+  // For how long the controller has followed the present motion, by the clock; nothing before it took it. Any thread.
+  [[nodiscard]] std::optional<Nanoseconds> elapsed() const noexcept;
 
   // The process ends: run() returns soon, whatever the controller says, and each later one at once. Any thread.
   void abandon() noexcept { abandoned_.store(true); }

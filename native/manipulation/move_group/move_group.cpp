@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <condition_variable>
 #include <cstdint>
 #include <list>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "base/words.h"
 #include "manipulation/move_group/execution.h"
 #include "manipulation/move_group/planning_scene.h"
 #include "manipulation/move_group/requests.h"
@@ -29,6 +31,8 @@
 #include "messages/moveit_msgs/srv/apply_planning_scene.h"
 #include "messages/rosgraph_msgs/msg/clock.h"
 #include "messages/sensor_msgs/msg/joint_state.h"
+#include "messages/std_msgs/msg/string.h"
+#include "program/rosout.h"
 
 namespace perflab::manipulation {
 namespace {
@@ -133,7 +137,9 @@ class MoveGroup final : public program::Application {
         controller_(context.action_client<FollowJointTrajectory>(kNode, settings_.controller), scene_),
         execution_(model_, clock_, monitor_, controller_, settings_.execution),
         display_(context.publisher<DisplayTrajectory>(kNode, "/display_planned_path")),
+        semantic_(context.publisher<messages::std_msgs::msg::String>(kNode, "/robot_description_semantic")),
         publisher_(context.publisher<SceneMessage>(kMonitorNode, "/monitored_planning_scene")),
+        log_(context, kNode),
         goal_(context.span(kNode, "move_action")),
         plan_(context.span(kNode, "plan")),
         planning_times_(context.times("planning_times")),
@@ -183,7 +189,14 @@ class MoveGroup final : public program::Application {
   }
 
   ~MoveGroup() override { finish(); }
-  void stop() override { finish(); }
+  void start(const program::Start&) override {
+    semantic_.message().data = model_->srdf();
+    semantic_.publish();
+  }
+  void stop() override {
+    tell_unended();
+    finish();
+  }
 
  private:
   struct Plan {
@@ -267,6 +280,31 @@ class MoveGroup final : public program::Application {
     goal.feedback(feedback);
   }
 
+  // What it works on from now on: a goal that is planned, or a motion of that duration.
+  void works_on(std::string goal, Nanoseconds duration_ns = 0) {
+    const std::scoped_lock lock(work_mutex_);
+    work_ = Work{std::move(goal), duration_ns, context_.clock().now()};
+  }
+  void works_on_nothing() {
+    const std::scoped_lock lock(work_mutex_);
+    work_.reset();
+  }
+
+  // The process ends: on a goal that it still works on it says how far it came.
+  void tell_unended() {
+    const std::scoped_lock lock(work_mutex_);
+    if (!work_) return;
+    if (work_->duration_ns == 0) {
+      const std::string took = milliseconds_text(context_.clock().now() - work_->since_ns);
+      context_.outcome("unended_planning", "still planning goal " + work_->goal + ", for " + took);
+      return;
+    }
+    const std::optional<Nanoseconds> elapsed = execution_.elapsed();
+    const std::string percent = std::to_string(100 * elapsed.value_or(0) / work_->duration_ns);
+    context_.outcome("unended_execution", "at " + percent + " % of a trajectory of " + milliseconds_text(work_->duration_ns) +
+                                              " to goal " + work_->goal + (elapsed ? "" : ", which the controller has not taken yet"));
+  }
+
   void figure(bool measured, const char* name, Nanoseconds took) {
     if (measured && took != kUnknownTime) context_.figure(name, seconds(took));
   }
@@ -277,15 +315,23 @@ class MoveGroup final : public program::Application {
     MoveGroupAction::Result result;
     planning_from_ns_ = context_.clock().now();
     say(goal, "PLANNING");
+    log_.info("Received request for goal " + name_of(*goal));
     figure(measured, "planning_accept", planning_from_ns_ - arrived_.load());
     if (measured) say_ages();
     planning_ = {};
     plans_ = 0;
+    works_on(name_of(*goal));
     const Ending ending = plan_and_execute(goal, measured, result);
+    works_on_nothing();
     tell_planning(measured);
     result.error_code.val = planning::code_of(ending.label);
     result.error_code.message = ending.message;
     result.error_code.source = ending.branch;
+    if (ending.label == "SUCCESS") {
+      log_.info("Solution was found" + std::string((*goal).planning_options.plan_only ? "." : " and executed."));
+    } else {
+      log_.error(ending.label + ": " + ending.message);
+    }
     busy_.store(false);
     if (ending.label == "SUCCESS") {
       goal.succeed(result);
@@ -368,6 +414,7 @@ class MoveGroup final : public program::Application {
         film(planned_path_, planned.result.trajectory, monitor_ns);
         if (measured) planning_times_.record(monitor_ns - planning_from_ns_, monitor_ns);
         figure(measured, "planning", monitor_ns - planning_from_ns_);
+        works_on(name_of(*goal), std::max<Nanoseconds>(1, std::llround(planned.result.trajectory.duration() * 1e9)));
         ending = execute(planned, scene, measured);
         const Nanoseconds took = context_.clock().now() - monitor_ns;
         if (measured && ending.label == "SUCCESS") tell_execution(planned, took);
@@ -377,6 +424,7 @@ class MoveGroup final : public program::Application {
       } else if (ending.label != "PLANNING_FAILED" && ending.label != "INVALID_MOTION_PLAN") {
         return ending;
       }
+      works_on(name_of(*goal));
       if (const auto moved = monitor_.current()) request.start = moved->positions;
       if (options.replan && options.replan_delay > 0.0 && attempt + 1 < most) {
         std::this_thread::sleep_for(std::chrono::duration<double>(options.replan_delay));
@@ -538,7 +586,9 @@ class MoveGroup final : public program::Application {
   ActionController controller_;
   Execution execution_;
   program::Publisher<DisplayTrajectory> display_;
+  program::Publisher<messages::std_msgs::msg::String> semantic_;
   program::Publisher<SceneMessage> publisher_;
+  program::Rosout log_;
   const program::Span goal_;  // the work on one, in traces
   const program::Span plan_;
   program::Times& planning_times_;  // by the thread of the goal
@@ -556,6 +606,14 @@ class MoveGroup final : public program::Application {
   std::mutex publish_mutex_;
   bool moved_ = true;
   Positions published_positions_;
+
+  struct Work {
+    std::string goal;
+    Nanoseconds duration_ns;  // 0: it is planned
+    Nanoseconds since_ns;
+  };
+  std::mutex work_mutex_;
+  std::optional<Work> work_;
 
   std::atomic<bool> busy_{false};
   std::atomic<bool> stopping_{false};

@@ -19,6 +19,7 @@
 
 #include "base/error.h"
 #include "base/proc.h"
+#include "base/words.h"
 #include "manipulation/move_group/move_group.h"
 #include "manipulation/move_group/requests.h"
 #include "manipulation/move_group/sim_clock.h"
@@ -30,6 +31,7 @@
 #include "messages/moveit_msgs/action/move_group.h"
 #include "messages/moveit_msgs/srv/apply_planning_scene.h"
 #include "messages/sensor_msgs/msg/joint_state.h"
+#include "program/rosout.h"
 
 namespace perflab::manipulation {
 namespace {
@@ -41,6 +43,7 @@ using SceneMessage = messages::moveit_msgs::msg::PlanningScene;
 using messages::moveit_msgs::srv::ApplyPlanningScene;
 
 constexpr const char* kNode = "/benchmark_runner";
+constexpr const char* kBringUp = "unended_bring_up";
 // The arm is at home within this tolerance, and stands still if it is slower than this.
 constexpr double kHomeTolerance = 0.005;  // rad
 constexpr double kStandstill = 0.01;      // rad/s
@@ -173,6 +176,7 @@ class MoveRunner final : public program::Application {
         model_(Model::load(context.options().text("robot", "panda"), Scene{})),
         clock_(false),
         monitor_(model_, clock_),
+        log_(context, kNode),
         client_(context.action_client<MoveGroupAction>(kNode, "/move_action")),
         total_times_(context.times("total_times")) {
     program::Options& options = context.options();
@@ -214,6 +218,7 @@ class MoveRunner final : public program::Application {
 
   void stop() override {
     const std::scoped_lock lock(mutex_);
+    tell_unended();
     stopped_ = true;
     changed_.notify_all();
   }
@@ -247,23 +252,67 @@ class MoveRunner final : public program::Application {
   void run(const program::Running& running) {
     program::Clock::sleep_until(running.start().measured_from_ns);
     try {
+      at(kBringUp, "until the stack is ready");
       const Nanoseconds ready_ns = wait_until_ready();
       if (const auto started = started_ns()) context_.figure("bring_up", seconds(ready_ns - *started));
-      for (std::int64_t i = 0; i < warm_ups_; ++i) all_steps(false);
+      for (std::int64_t i = 0; i < warm_ups_; ++i) {
+        at("unended_step", "warm-up " + std::to_string(i + 1) + " of " + std::to_string(warm_ups_));
+        all_steps(false);
+      }
       for (std::int64_t i = 0; i < motions_; ++i) {
+        at("unended_step", "motion " + std::to_string(i + 1) + " of " + std::to_string(motions_));
         if (home_) go_home();
         try {
           all_steps(true);
         } catch (const MotionFailed& failure) {
-          context_.outcome(failure.outcome, failure.reason);
+          tell(failure);
         }
       }
-      context_.end();
+      finish();
     } catch (const Failure& failure) {
-      context_.outcome(failure.outcome, failure.reason);
-      context_.end();
+      tell(failure);
+      finish();
     } catch (const Stopped&) {
       // Somebody else has ended the trial.
+    }
+  }
+
+  void tell(const Failure& failure) {
+    context_.outcome(failure.outcome, failure.reason);
+    log_.error(failure.outcome + ": " + failure.reason);
+  }
+
+  void finish() {
+    {
+      const std::scoped_lock lock(mutex_);
+      at_.reset();
+    }
+    context_.end();
+  }
+
+  // From now on the runner is there, by the outcome that the trial has if it is cut off.
+  void at(std::string unended, std::string where) {
+    const std::scoped_lock lock(mutex_);
+    at_ = At{std::move(unended), std::move(where), context_.clock().now()};
+  }
+
+  // Under the lock, where the process is to end: which step has not ended, and since when.
+  void tell_unended() {
+    if (!at_ || stopped_) return;
+    const auto since = [this](Nanoseconds from) { return " for " + milliseconds_text(context_.clock().now() - from); };
+    if (!asked_for_ || asked_for_->ended_ns != kUnknownTime) {
+      context_.outcome(at_->unended, "waited" + since(at_->since_ns) + ", " + at_->where);
+      return;
+    }
+    const Exchange& goal = *asked_for_;
+    const bool ready = at_->unended != kBringUp;
+    const std::string where = at_->where + ", goal " + goal_name_;
+    if (goal.monitor_ns != kUnknownTime) {
+      context_.outcome("unended_execution", where + " was executed" + since(goal.monitor_ns));
+    } else if (goal.planning_ns != kUnknownTime) {
+      context_.outcome(ready ? "unended_planning" : kBringUp, where + " was planned" + since(goal.planning_ns));
+    } else {
+      context_.outcome(ready ? "unended_planning" : kBringUp, where + " was sent, and not begun" + since(goal.sent_ns));
     }
   }
 
@@ -529,6 +578,11 @@ class MoveRunner final : public program::Application {
     MoveGroupAction::Goal message = message_for(goal, name);
     message.planning_options.plan_only = plan_only;
     exchange->sent_ns = context_.clock().now();
+    {
+      const std::scoped_lock lock(mutex_);
+      asked_for_ = exchange;
+      goal_name_ = name;
+    }
     if (!plan_only) context_.moment(name + ": asked for");
     const std::optional<program::GoalId> id = client_.send(message, std::move(handlers));
     if (!id) throw Failure{"server_not_ready", "the goal could not be sent to move_group"};
@@ -635,6 +689,7 @@ class MoveRunner final : public program::Application {
   const std::shared_ptr<const Model> model_;
   const SimClock clock_;  // StateMonitor needs one; not read here
   StateMonitor monitor_;
+  program::Rosout log_;
   program::ActionClient<MoveGroupAction> client_;
   program::ActionClient<GripperCommand> gripper_;
   program::Client<ApplyPlanningScene> scene_;
@@ -659,6 +714,14 @@ class MoveRunner final : public program::Application {
   double swung_ = 0.0;                         // rad: from the one to the other
   std::optional<bool> gripped_;                // whether the hand closed on something, once it was told to move
   std::set<std::string, std::less<>> writers_;
+  struct At {
+    std::string unended;  // an outcome
+    std::string where;
+    Nanoseconds since_ns;
+  };
+  std::optional<At> at_;                  // while the trial runs
+  std::shared_ptr<Exchange> asked_for_;   // the last goal
+  std::string goal_name_;
   bool stopped_ = false;
 };
 

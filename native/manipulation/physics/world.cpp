@@ -19,6 +19,9 @@ constexpr double kFullTorqueAt = 0.1;
 constexpr double kFingerInertia = 0.1;
 constexpr double kFingerStiffness = 1000.0;  // N/m
 
+// So far from where it was grasped an object may touch what it stood on, m.
+constexpr double kLifted = 0.01;
+
 const char* const kWeld = " grasp";  // behind the object's name
 
 void check(const char* error, const std::string& joint) {
@@ -97,6 +100,8 @@ struct World::Parts {
   std::vector<int> hand_position_of, hand_velocity_of, hand_actuator_of;
   std::vector<double> hand_open;
   std::vector<char> is_object, is_grasped, is_touch_link;  // by body
+  std::vector<Eigen::Vector3d> grasped_at;                 // by body
+  std::vector<char> stood_on;  // by body of what is held, and of what it touched when it was grasped
   std::vector<int> welds;  // by body; -1: it cannot be grasped
   int tip = 0;
   std::vector<std::pair<int, int>> allowed;
@@ -105,6 +110,14 @@ struct World::Parts {
     const int found = mj_name2id(model.get(), mjOBJ_BODY, name.c_str());
     if (found <= 0) throw BadInput("there is no link and no object " + quote(name));
     return found;
+  }
+  [[nodiscard]] Eigen::Vector3d position(int body) const noexcept { return Eigen::Map<const Eigen::Vector3d>(data->xpos + 3 * body); }
+  [[nodiscard]] std::size_t pair(int held, int other) const noexcept {
+    return static_cast<std::size_t>(held) * is_object.size() + static_cast<std::size_t>(other);
+  }
+  // Whether an object that is held still touches what it was taken from.
+  [[nodiscard]] bool stands(int held, int other) const noexcept {
+    return stood_on[pair(held, other)] != 0 && (position(held) - grasped_at[static_cast<std::size_t>(held)]).norm() < kLifted;
   }
   [[nodiscard]] int weld(const std::string& object) const {
     const int found = welds[static_cast<std::size_t>(body(object))];
@@ -137,6 +150,8 @@ World::World(const std::string& robot, const Scene& scene, const Options& option
   const auto bodies = static_cast<std::size_t>(model.nbody);
   for (auto* each : {&parts.is_object, &parts.is_grasped, &parts.is_touch_link}) each->resize(bodies);
   parts.welds.assign(bodies, -1);
+  parts.grasped_at.assign(bodies, Eigen::Vector3d::Zero());
+  parts.stood_on.assign(bodies * bodies, 0);
   parts.tip = parts.body(parts.robot.tip);
   for (const SceneObject& object : scene.objects) {
     const auto body = static_cast<std::size_t>(parts.body(object.name));
@@ -251,9 +266,14 @@ std::optional<World::Touch> World::touch() const noexcept {
     if (contact.dist >= 0.0) continue;
     int link = parts.model->geom_bodyid[contact.geom[0]], other = parts.model->geom_bodyid[contact.geom[1]];
     const auto is_object = [&](int body) { return parts.is_object[static_cast<std::size_t>(body)] != 0; };
+    const auto is_grasped = [&](int body) { return parts.is_grasped[static_cast<std::size_t>(body)] != 0; };
     if (is_object(link)) std::swap(link, other);
-    if (is_object(link)) continue;  // two objects
-    if (parts.is_grasped[static_cast<std::size_t>(other)] && parts.is_touch_link[static_cast<std::size_t>(link)]) continue;
+    if (is_object(link)) {  // two objects
+      if (!is_grasped(link)) std::swap(link, other);
+      if (!is_grasped(link) || parts.stands(link, other)) continue;
+    } else if (is_grasped(other) && parts.is_touch_link[static_cast<std::size_t>(link)]) {
+      continue;
+    }
     const std::pair<int, int> bodies = std::minmax(link, other);
     if (std::find(parts.allowed.begin(), parts.allowed.end(), bodies) != parts.allowed.end()) continue;
     if (deepest && deepest->depth >= -contact.dist) continue;
@@ -281,7 +301,16 @@ void World::grasp(const std::string& object) {
   data[8] = turned.y();
   data[9] = turned.z();
   parts.data->eq_active[weld] = 1;
-  parts.is_grasped[static_cast<std::size_t>(parts.body(object))] = 1;
+  const int body = parts.body(object);
+  parts.is_grasped[static_cast<std::size_t>(body)] = 1;
+  parts.grasped_at[static_cast<std::size_t>(body)] = parts.position(body);
+  std::fill_n(parts.stood_on.begin() + static_cast<std::ptrdiff_t>(parts.pair(body, 0)), parts.is_object.size(), 0);
+  for (int each = 0; each < parts.data->ncon; ++each) {
+    const int* const geoms = parts.data->contact[each].geom;
+    const int first = parts.model->geom_bodyid[geoms[0]], second = parts.model->geom_bodyid[geoms[1]];
+    if (first == body) parts.stood_on[parts.pair(body, second)] = 1;
+    if (second == body) parts.stood_on[parts.pair(body, first)] = 1;
+  }
 }
 
 void World::release(const std::string& object) {

@@ -70,8 +70,9 @@ class World {
   [[nodiscard]] const std::vector<double>& stiffness() const noexcept;
   [[nodiscard]] const std::vector<double>& damping() const noexcept;
 
-  // A contact of the robot with itself, or with an object that it does not hold, in the last step. Two names, a link's first.
-  // Does not allocate: the names point into the model.
+  // A contact of the robot with itself or an object, or of an object that it holds with another one, in the last step. Two
+  // names, first that of the link or of what is held. Fingers touch what they hold; and what is held may touch what it
+  // stood on when it was grasped until it is 1 cm from there. Does not allocate: the names point into the model.
   struct Touch {
     const char* link = "";
     const char* other = "";

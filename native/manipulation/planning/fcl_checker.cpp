@@ -98,20 +98,13 @@ class FclChecker final : public CollisionChecker {
   }
 
   std::optional<Touching> nearest(mjData& at, const Counts& counts, double most) const override {
-    std::optional<Touching> nearest;
-    double least = most;
-    for (const GeomPair& pair : pairs_) {
-      const auto& [first, second] = pair;
-      if (!within_reach(model_, at, pair, least) || !counts(first, second)) continue;
+    return nearest_of(model_, at, pairs_, counts, most, [&](int first, int second, double least) {
       // What is farther than that is not looked at more closely.
       fcl::DistanceResultd result(least);
       fcl::distance(shapes_[first].get(), pose_of(at, first), shapes_[second].get(), pose_of(at, second),
                     fcl::DistanceRequestd(true), result);
-      if (result.min_distance >= least) continue;
-      least = result.min_distance;
-      nearest = Touching{first, second, least, (result.nearest_points[0] + result.nearest_points[1]) / 2.0};
-    }
-    return nearest;
+      return Touching{first, second, result.min_distance, (result.nearest_points[0] + result.nearest_points[1]) / 2.0};
+    });
   }
 
  private:

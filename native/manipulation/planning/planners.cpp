@@ -46,36 +46,11 @@ ompl::base::PlannerPtr make(const ompl::base::SpaceInformationPtr& space) {
   return std::make_shared<Planner>(space);
 }
 
-// Those that MoveIt registers (planning_context_manager.cpp), and two more that find optimal paths.
+// Those that MoveIt registers (planning_context_manager.cpp), and two more that find optimal paths: catalog/planners.json has
+// the names, with OMPL's classes.
 const std::map<std::string, MakePlanner, std::less<>>& planners() {
   static const std::map<std::string, MakePlanner, std::less<>> known = {
-      {"AnytimePathShortening", make<og::AnytimePathShortening>},
-      {"BFMT", make<og::BFMT>},
-      {"BITstar", make<og::BITstar>},
-      {"BKPIECE", make<og::BKPIECE1>},
-      {"BiEST", make<og::BiEST>},
-      {"BiTRRT", make<og::BiTRRT>},
-      {"EST", make<og::EST>},
-      {"FMT", make<og::FMT>},
-      {"InformedRRTstar", make<og::InformedRRTstar>},
-      {"KPIECE", make<og::KPIECE1>},
-      {"LBKPIECE", make<og::LBKPIECE1>},
-      {"LBTRRT", make<og::LBTRRT>},
-      {"LazyPRM", make<og::LazyPRM>},
-      {"LazyPRMstar", make<og::LazyPRMstar>},
-      {"LazyRRT", make<og::LazyRRT>},
-      {"PDST", make<og::PDST>},
-      {"PRM", make<og::PRM>},
-      {"PRMstar", make<og::PRMstar>},
-      {"ProjEST", make<og::ProjEST>},
-      {"RRT", make<og::RRT>},
-      {"RRTConnect", make<og::RRTConnect>},
-      {"RRTstar", make<og::RRTstar>},
-      {"SBL", make<og::SBL>},
-      {"SPARS", make<og::SPARS>},
-      {"SPARStwo", make<og::SPARStwo>},
-      {"STRIDE", make<og::STRIDE>},
-      {"TRRT", make<og::TRRT>},
+#include "planners.inc"
   };
   return known;
 }

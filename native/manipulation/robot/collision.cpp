@@ -34,19 +34,12 @@ class MujocoChecker final : public CollisionChecker {
   }
 
   std::optional<Touching> nearest(mjData& at, const Counts& counts, double most) const override {
-    std::optional<Touching> nearest;
-    double least = most;
-    for (const GeomPair& pair : pairs_) {
-      const auto& [first, second] = pair;
-      if (!within_reach(model_, at, pair, least) || !counts(first, second)) continue;
+    return nearest_of(model_, at, pairs_, counts, most, [&](int first, int second, double least) {
       std::array<mjtNum, 6> ends{};
       const double distance = mj_geomDistance(&model_, &at, first, second, least, ends.data());
-      if (distance >= least) continue;
-      least = distance;
-      nearest = Touching{first, second, distance,
-                         Eigen::Vector3d((ends[0] + ends[3]) / 2.0, (ends[1] + ends[4]) / 2.0, (ends[2] + ends[5]) / 2.0)};
-    }
-    return nearest;
+      return Touching{first, second, distance,
+                      Eigen::Vector3d((ends[0] + ends[3]) / 2.0, (ends[1] + ends[4]) / 2.0, (ends[2] + ends[5]) / 2.0)};
+    });
   }
 
  private:

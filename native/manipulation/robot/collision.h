@@ -53,4 +53,21 @@ using MakeChecker =
 // Whether the spheres around two geoms are nearer than `most`.
 [[nodiscard]] bool within_reach(const mjModel_& model, const mjData_& at, const GeomPair& pair, double most) noexcept;
 
+// The nearest of these pairs, if any is nearer than `most`: `between(first, second, least)` says how far two geoms are apart,
+// and may say `least` or more of those that are farther.
+template <typename Between>
+[[nodiscard]] std::optional<Touching> nearest_of(const mjModel_& model, const mjData_& at, std::span<const GeomPair> pairs,
+                                                 const CollisionChecker::Counts& counts, double most, Between between) {
+  std::optional<Touching> nearest;
+  double least = most;
+  for (const GeomPair& pair : pairs) {
+    if (!within_reach(model, at, pair, least) || !counts(pair.first, pair.second)) continue;
+    const Touching found = between(pair.first, pair.second, least);
+    if (found.distance >= least) continue;
+    least = found.distance;
+    nearest = found;
+  }
+  return nearest;
+}
+
 }  // namespace perflab::manipulation

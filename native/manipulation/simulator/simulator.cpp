@@ -76,6 +76,11 @@ Simulator::Simulator(program::Context& context)
     movable_.push_back(object.name);
     for (const std::string& link : model_->touch_links()) world_.allow(link, object.name);
   }
+  for (program::Options* const each : context.options().objects("may_touch")) {
+    const std::vector<std::string> pair = each->texts("pair");
+    if (pair.size() != 2) each->refuse("pair", "it has to be two names, of links or objects");
+    world_.allow(pair[0], pair[1]);
+  }
   context.thread(embedded ? "control" : "physics", [this](const program::Running& running) { run(running); });
 }
 

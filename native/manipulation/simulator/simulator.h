@@ -3,7 +3,8 @@
 // the graph, sends the commands through shared memory (hardware/link.h), as to a real robot's drives.
 //
 // Options: robot (a name of the catalog or a path), scene (likewise), state (a named state in which the arm begins), drive
-// (velocity: gz's servo; torque), controller (embedded, split), and with an embedded one those of Controllers.
+// (velocity: gz's servo; torque), controller (embedded, split), may_touch (a list of {pair: [NAME, NAME]}, of links or objects
+// whose contact is no collision), and with an embedded one those of Controllers.
 // Threads: clock, and physics (split) or control (embedded: physics and controllers) with those of Controllers:
 // joint_states, dynamic_states, arm_state, manager.
 // Topics: /world/clock (rosgraph_msgs/Clock, by node /simulator), one message a step, for the clock bridge.

@@ -494,5 +494,28 @@ INSTANTIATE_TEST_SUITE_P(, VirtualOption,
                                               {"ALossOfEveryNegative", "disturb.loss_every", "-1"}}),
                          rows::by_name);
 
+TEST(Loops, AreRefusedWhereNoMessageOfATimerComesBackToItsNode) {
+  const auto with = [](const char* reaction) {
+    return parse_graph({{"test.yaml", std::string(R"(
+name: loops
+nodes:
+  - name: ping
+    publishers: [{topic: ping, type: stamped10b, period: 10ms}]
+    subscriptions: [{topic: pong, type: stamped10b}]
+  - name: pong
+    subscriptions: [{topic: ping, type: stamped10b}]
+    publishers: [{topic: pong, type: stamped10b}]
+    reactions: [)") + reaction + "]\n", "test"}});
+  };
+  const auto measured = [](const Graph& graph) {
+    runtime::VirtualRuntime runtime({}, 1);
+    measure::MessageEventQueue events;
+    const LiveGraph live(graph, std::nullopt, runtime, events, {.duration_ns = kNanosecondsPerSecond, .measure_loops = true});
+    return live.loops().size();
+  };
+  EXPECT_EQ(measured(with("{kind: relay, on: ping, publish: pong}")), 1U);
+  EXPECT_THROW(measured(with("{kind: cyclic, on: ping, publish: pong, period: 10ms}")), BadInput);
+}
+
 }  // namespace
 }  // namespace perflab::graph

@@ -250,6 +250,49 @@ TEST(World, AGraspedBoxGoesAlong) {
   EXPECT_NEAR(simulation.world.object("workpiece").translation().z(), 0.24, 0.02);
 }
 
+TEST(World, AGraspedBoxMayTouchWhatItStoodOnUntilItIsLiftedAndNothingElse) {
+  Simulation simulation("pick_and_place");
+  const auto model = Model::load("panda", "pick_and_place");
+  State state(model);
+  const InverseKinematics ik(model, model->tip());
+  const auto at = [&](double x, double y, double z, const Positions& from) {
+    const auto found = ik.solve(state, pose_of({x, y, z}, 1.0, 0.0, 0.0, 0.0), from);
+    EXPECT_TRUE(found.has_value());
+    return found.value_or(from);
+  };
+  const Positions around = at(0.5, 0.2, 0.26, model->named_state("ready"));
+  simulation.reset(around);
+  for (const std::string& finger : model->touch_links()) simulation.world.allow(finger, "workpiece");
+  simulation.world.command_hand(0.02);
+  simulation.run_for(300 * kMs);
+  ASSERT_TRUE(simulation.world.holds("workpiece"));
+  simulation.world.grasp("workpiece");
+
+  // Runs the motion until something is touched that should not be.
+  const auto moved = [&](const Positions& from, const Positions& to) {
+    const auto goal = simulation.controller.accept(quintic(from, to, 0.3), simulation.controller.tolerances());
+    std::optional<World::Touch> touch;
+    for (int step = 0; step < 6000 && !goal->ended() && !touch; ++step) {
+      simulation.step();
+      touch = simulation.world.touch();
+    }
+    return touch;
+  };
+  const Positions above = at(0.5, 0.2, 0.40, around);
+  const auto lifting = moved(around, above);
+  EXPECT_FALSE(lifting.has_value()) << lifting->link << " " << lifting->other;
+  // Down beyond the table, which the box meets first.
+  const auto lowered = moved(above, at(0.5, 0.05, 0.23, above));
+  ASSERT_TRUE(lowered.has_value());
+  EXPECT_EQ(std::string(lowered->link), "workpiece");
+  EXPECT_EQ(std::string(lowered->other), "table");
+  simulation.world.release("workpiece");
+  simulation.world.command_hand(0.04);
+  simulation.reset(around);  // the box is where it was at first, on the table
+  simulation.run_for(300 * kMs);
+  EXPECT_FALSE(simulation.world.touch().has_value());
+}
+
 // ---- pace ------------------------------------------------------------------------------------------------------------
 
 struct TestTime {

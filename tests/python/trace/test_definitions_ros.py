@@ -385,6 +385,7 @@ def test_a_service_call_is_identified_by_its_client_and_number(tmp_path: Path) -
     assert rows(calls, "send_request_ns", "take_request_ns") == [(1_000, 3_000), (1_010, 2_000)]
     assert rows(calls, "send_response_ns", "take_response_ns") == [(3_050, 5_000), (2_050, 4_000)]
     assert column(calls, "callback_instance") == [1, 0]
+    assert column(calls, "request_in") == [None, None]
 
 
 # Executors ----------------------------------------------------------------------------------------------------------

@@ -117,6 +117,104 @@ class Chain(System):
 CHAIN = "/a timer 1 ms → /x → /b → /y → /c"
 
 
+# Services and actions -------------------------------------------------------------------------------------------------
+
+
+class Calling(System):
+    """/a asks /b for /add in its timer; /b publishes /x in the service's callback, and replies."""
+
+    def __init__(self) -> None:
+        super().__init__("kilted")
+        self.a_timer = self.timer("a")
+        self.client = self.nodes["a"][0].client(self.nodes["a"][1], "/add")
+        process, node = self.node("b")
+        self.service = process.service(node, "/add")
+        self.x, self.c_heard = self.publisher("b", "/x"), self.subscription("c", "/x")
+
+    def request(self, at: int, number: int) -> None:
+        thread = self.main("a")
+        thread.at(at).callback_start(callback=self.a_timer.callback, is_intra_process=0)
+        thread.at(at + 10).rmw_send_request(rmw_client_handle=self.client.rmw_handle, request=1, sequence_number=number)
+        thread.at(at + 100).callback_end(callback=self.a_timer.callback)
+
+    def serve(self, at: int, number: int, *publishers: Publisher) -> list[Any]:
+        thread = self.main("b")
+        thread.at(at - 5).rmw_take_request(
+            rmw_service_handle=self.service.rmw_handle, request=1, client_gid=self.client.gid,
+            sequence_number=number, taken=1,
+        )  # fmt: skip
+        return self._run("b", self.service, at, publishers, 100)
+
+    def reply(self, at: int, taken: int | None, number: int) -> None:
+        self.main("b").at(at).rmw_send_response(
+            rmw_service_handle=self.service.rmw_handle, response=1, client_gid=self.client.gid,
+            sequence_number=number, timestamp=0,
+        )  # fmt: skip
+        if taken is not None:
+            self.main("a").at(taken).rmw_take_response(
+                rmw_client_handle=self.client.rmw_handle,
+                response=1,
+                sequence_number=number,
+                source_timestamp=0,
+                taken=1,
+            )
+
+
+REQUEST = "/a timer 1 ms → /add request → /b service /add"
+
+
+def test_a_request_leads_to_the_callback_of_its_service_and_the_reply_back_whenever_it_is_sent(tmp_path: Path) -> None:
+    calling = Calling()
+    calling.request(1 * MS, 1)
+    calling.serve(1 * MS + 300, 1)
+    calling.request(2 * MS, 2)
+    calling.serve(2 * MS + 300, 2)
+    # Outside of the callback, and the second one first.
+    calling.reply(3 * MS, 3 * MS + 40, 2)
+    calling.reply(4 * MS, 4 * MS + 50, 1)
+    calling.end(500 * MS)
+    p = calling.paths(tmp_path)
+    assert told(p) == {f"{REQUEST} → /add reply → /a client /add": (2, 2, {})}
+    assert [hop.kind for hop in p.told[0].route.hops] == ["callback", "message", "callback", "message", "sink"]
+    assert [row[:4] for row in legs(p)] == [[10, 290, 3 * MS - 300, 50], [10, 290, MS - 300, 40]]
+
+
+def test_what_a_service_publishes_is_on_the_way_from_its_request(tmp_path: Path) -> None:
+    calling = Calling()
+    calling.request(1 * MS, 1)
+    (x,) = calling.serve(1 * MS + 300, 1, calling.x)
+    calling.hear("c", calling.c_heard, x, 1 * MS + 600)
+    calling.request(2 * MS, 2)  # nobody takes it
+    calling.end(500 * MS)
+    p = calling.paths(tmp_path)
+    assert told(p) == {f"{REQUEST} → /x → /c": (2, 1, {"not_taken": 1})}
+    assert legs(p) == [[10, 290, 10, 290, 100]]
+
+
+def test_an_action_is_followed_by_its_services_and_what_works_on_the_goal_by_inference_alone(tmp_path: Path) -> None:
+    """/b works on goals in code of its own, and sends one to /d."""
+    calling = Calling()
+    process, node = calling.node("d")
+    goal = "/drive/_action/send_goal"
+    driver, b_client = process.service(node, goal), calling.nodes["b"][0].client(calling.nodes["b"][1], goal)
+    calling.request(1 * MS, 1)
+    calling.serve(1 * MS + 300, 1)
+    calling.main("b").at(1 * MS + 700).rmw_send_request(
+        rmw_client_handle=b_client.rmw_handle, request=1, sequence_number=1
+    )
+    calling.main("d").at(1 * MS + 900).rmw_take_request(
+        rmw_service_handle=driver.rmw_handle, request=1, client_gid=b_client.gid, sequence_number=1, taken=1
+    )
+    calling._run("d", driver, 1 * MS + 910, (), 50)
+    calling.end(500 * MS)
+    work = f"/b (no callback) → {goal} request → /d service {goal}"
+    assert told(calling.paths(tmp_path / "plain")) == {REQUEST: (1, 1, {}), work: (1, 1, {})}
+    p = calling.paths(tmp_path / "guessed", inferred=True)
+    guessed = f"{REQUEST} → (inferred) {work}"
+    assert told(p)[guessed] == (1, 1, {})
+    assert next(t.route.link for t in p.told if t.route.name == guessed) == "inferred"
+
+
 # Causality ------------------------------------------------------------------------------------------------------------
 
 
