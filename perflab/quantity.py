@@ -108,6 +108,8 @@ DRIFT = Quantity("ns/s", lambda value: f"{'-' if value < 0 else ''}{format_time(
 GROWTH = Quantity("kB/s", lambda value: f"{value:.3g} kB/s")  # of the kernel's kilobytes
 BYTES = Quantity("B", format_bytes)
 FREQUENCY = Quantity("Hz", format_rate)
+_CLOCKS = {"Hz": 1.0, "kHz": 1e3, "MHz": 1e6, "GHz": 1e9}
+CLOCK = Quantity("Hz", lambda value: f"{value / 1e9:.3g} GHz", units=_CLOCKS, scales=tuple(_CLOCKS.items()))
 SHARE = Quantity("", lambda value: f"{100 * value:.1f} %")  # of 1
 FACTOR = Quantity("", _factor, scales=(("×", 1.0),), decimals=2)
 P = Quantity("", _p)  # of a test

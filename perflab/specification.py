@@ -35,6 +35,8 @@ def written(model: BaseModel) -> dict[str, Any]:
         value = getattr(model, key)
         if isinstance(value, BaseModel):
             document[key] = written(value)
+        elif isinstance(value, dict) and all(isinstance(one, BaseModel) for one in value.values()):
+            document[key] = {name: written(one) for name, one in value.items()}
         elif value is not None and DURATION in _formats((*field.metadata, field.annotation)):
             document[key] = duration_text(value)
     return document

@@ -44,6 +44,7 @@ std::string reason_of(int error) {
 
 const ProcessCounter::Event ProcessCounter::kCycles{PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES};
 const ProcessCounter::Event ProcessCounter::kInstructions{PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS};
+const ProcessCounter::Event ProcessCounter::kCacheMisses{PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES};
 
 ProcessCounter::ProcessCounter(Event event) : file_(open_counter(event, true)) {
   if (!file_.open() && (errno == EACCES || errno == EPERM)) {

@@ -1,4 +1,4 @@
-// What the processor counts for this process: cycles, instructions; by perf_event_open(2).
+// What the processor counts for this process: cycles, instructions, cache misses; by perf_event_open(2).
 //
 //   const ProcessCounter cycles(ProcessCounter::kCycles);   // before any other thread is started
 //   if (const auto count = cycles.read()) use(count->count);
@@ -25,6 +25,7 @@ class ProcessCounter {
   };
   static const Event kCycles;
   static const Event kInstructions;
+  static const Event kCacheMisses;  // of the last level of caches, as the processor defines it
 
   // Cumulative. Where the processor has fewer counters than are asked of it, it counted for `running_ns` of
   // the `enabled_ns` of CPU time that the threads had together.

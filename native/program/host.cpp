@@ -18,6 +18,27 @@ void Clock::sleep_until(Nanoseconds instant) noexcept { realtime::sleep_until(in
 
 void Times::record(Nanoseconds took_ns, Nanoseconds at_ns) noexcept { state_.record(took_ns, at_ns); }
 
+void Series::record(Nanoseconds at_ns, std::span<const double> row) noexcept { state_.record(at_ns, row); }
+
+json Series::State::take() {
+  const std::size_t until = written_.load(std::memory_order_acquire);
+  std::size_t next = taken_.load(std::memory_order_relaxed);
+  if (next == until) return nullptr;
+  json at_ns = json::array(), rows = json::array();
+  for (; next < until; ++next) {
+    const std::size_t place = next % kRoom;
+    json row = json::array();
+    // A micrometre, a microradian: nobody sees less, and most digits are saved.
+    const double* const values = values_.data() + place * columns_.size();
+    for (std::size_t i = 0; i < columns_.size(); ++i) row.push_back(std::round(values[i] * 1e6) / 1e6);
+    at_ns.push_back(at_ns_[place]);
+    rows.push_back(std::move(row));
+  }
+  taken_.store(until, std::memory_order_release);
+  return {{"name", name_}, {"columns", columns_}, {"at_ns", std::move(at_ns)}, {"rows", std::move(rows)},
+          {"left_out", left_out_.load(std::memory_order_relaxed)}};
+}
+
 namespace detail {
 
 void* message_of(PublisherEnd& end) noexcept { return end.message(); }
@@ -152,7 +173,23 @@ json Host::take_record(Nanoseconds at_ns, bool with_times) {
     record["times"] = json::object();
     for (const auto& [name, merged] : merged_) record["times"][name] = node::histogram_record(merged.histogram);
   }
+  json series = json::array();
+  for (const Film& film : series_) {
+    if (json rows = film.state->take(); !rows.is_null()) series.push_back(std::move(rows));
+  }
+  if (!series.empty()) {
+    record["series"] = std::move(series);
+    any = true;
+  }
   const std::lock_guard lock(said_mutex_);
+  if (!scene_.is_null()) {
+    record["scene"] = std::exchange(scene_, nullptr);
+    any = true;
+  }
+  if (!moments_.empty()) {
+    record["moments"] = std::exchange(moments_, json::array());
+    any = true;
+  }
   if (!figures_.empty()) {
     record["figures"] = std::exchange(figures_, {});
     any = true;
@@ -320,6 +357,28 @@ void Host::figure(const std::string& name, double value) {
     figures_[name].push_back(value);
   }
   news_.notify();
+}
+
+Series& Host::series(const std::string& name, const std::vector<std::string>& columns) {
+  require_making("a series");
+  Film& film = series_.emplace_back();
+  film.state = std::make_unique<Series::State>(name, columns);
+  film.series = std::make_unique<Series>(*film.state);
+  return *film.series;
+}
+
+void Host::moment(const std::string& words) {
+  {
+    const std::lock_guard lock(said_mutex_);
+    moments_.push_back({{"at_ns", clock().now()}, {"words", one_line(words)}});
+  }
+  news_.notify();
+}
+
+void Host::scene(const json& scene) {
+  require_making("a scene");
+  const std::lock_guard lock(said_mutex_);
+  scene_ = scene;
 }
 
 void Host::outcome(const std::string& name, const std::string& reason) {

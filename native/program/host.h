@@ -1,6 +1,7 @@
 // Implements program.h for one process, on a LiveGraph.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <condition_variable>
@@ -45,6 +46,37 @@ class Times::State {
   const Measured& measured_;
   measure::HistogramMemory memory_;
   measure::Histogram histogram_;
+};
+
+// A ring between the thread that records and the one that writes down.
+class Series::State {
+ public:
+  State(std::string name, std::vector<std::string> columns)
+      : name_(std::move(name)), columns_(std::move(columns)), at_ns_(kRoom), values_(kRoom * columns_.size()) {}
+
+  void record(Nanoseconds at_ns, std::span<const double> row) noexcept {
+    const std::size_t next = written_.load(std::memory_order_relaxed);
+    if (next >= kMost || next - taken_.load(std::memory_order_acquire) >= kRoom || row.size() != columns_.size()) {
+      left_out_.fetch_add(1, std::memory_order_relaxed);
+      return;
+    }
+    const std::size_t place = next % kRoom;
+    at_ns_[place] = at_ns;
+    std::copy(row.begin(), row.end(), values_.begin() + static_cast<std::ptrdiff_t>(place * columns_.size()));
+    written_.store(next + 1, std::memory_order_release);
+  }
+  // What was recorded since the last call; null if there is nothing.
+  [[nodiscard]] nlohmann::json take();
+
+ private:
+  static constexpr std::size_t kRoom = 4096, kMost = 100'000;  // rows
+
+  const std::string name_;
+  const std::vector<std::string> columns_;
+  std::vector<Nanoseconds> at_ns_;
+  std::vector<double> values_;
+  std::atomic<std::size_t> written_{0}, taken_{0};
+  std::atomic<std::uint64_t> left_out_{0};
 };
 
 class Host;
@@ -130,6 +162,9 @@ class Host final : public Context {
   [[nodiscard]] Span span(const std::string& node, const std::string& name, Nanoseconds period_ns) override;
   [[nodiscard]] Times& times(const std::string& name) override;
   void figure(const std::string& name, double value) override;
+  [[nodiscard]] Series& series(const std::string& name, const std::vector<std::string>& columns) override;
+  void moment(const std::string& words) override;
+  void scene(const nlohmann::json& scene) override;
   void outcome(const std::string& name, const std::string& reason) override;
   void end() override;
   void fail(const std::string& reason) noexcept override;
@@ -144,6 +179,10 @@ class Host final : public Context {
     std::string name;
     std::unique_ptr<Times::State> state;
     std::unique_ptr<Times> times;
+  };
+  struct Film {
+    std::unique_ptr<Series::State> state;
+    std::unique_ptr<Series> series;
   };
   struct Said {
     std::string name, reason;
@@ -189,6 +228,7 @@ class Host final : public Context {
   std::deque<detail::ClientEnd> clients_;
   std::deque<detail::ActionClientEnd> action_clients_;
   std::deque<Recorder> recorders_;
+  std::deque<Film> series_;
   struct Merged {
     measure::HistogramMemory memory{1};
     measure::Histogram histogram{memory};
@@ -205,6 +245,7 @@ class Host final : public Context {
   Event news_;
   mutable std::mutex said_mutex_;  // guards all below
   std::map<std::string, std::vector<double>> figures_;
+  nlohmann::json moments_ = nlohmann::json::array(), scene_;
   std::optional<Said> outcome_;
   bool outcome_written_ = false;
   std::optional<Nanoseconds> end_;

@@ -174,6 +174,23 @@ class Times {
   State& state_;
 };
 
+// Numbers over time, such as the positions of joints: rows of as many numbers as the series has columns. One thread records
+// into it.
+class Series {
+ public:
+  // Neither allocates nor locks nor calls the kernel. A row for which there is no room is left out and counted: rows are
+  // written down about once a second, 100,000 at most.
+  void record(Nanoseconds at_ns, std::span<const double> row) noexcept;
+
+  class State;
+  explicit Series(State& state) noexcept : state_(state) {}
+  Series(const Series&) = delete;
+  Series& operator=(const Series&) = delete;
+
+ private:
+  State& state_;
+};
+
 // ---- messages --------------------------------------------------------------------------------------------------------
 
 // When a received message passed which point; kUnknownTime if that is not known.
@@ -579,6 +596,17 @@ class Context {
   [[nodiscard]] virtual Times& times(const std::string& name) = 0;
   // At any time: reports one value of a figure that the workload declares. All values are kept. Takes a lock and allocates.
   virtual void figure(const std::string& name, double value) = 0;
+
+  // What a report shows as a film of the trial (docs/programs.md#a-film-of-a-trial).
+  //
+  // New numbers over time for the caller. The name says what they are, unique in the graph; a film knows `joints`, `planned`
+  // and others.
+  [[nodiscard]] virtual Series& series(const std::string& name, const std::vector<std::string>& columns) = 0;
+  // At any time: what begins now, in a few words. Takes a lock and allocates.
+  virtual void moment(const std::string& words) = 0;
+  // Bodies, what they look like and how they move, or marks among them. What several processes say is put together.
+  virtual void scene(const nlohmann::json& scene) = 0;
+
   // At any time: reports the outcome of the trial, one of those that the workload declares, and the reason in one line. The
   // first one counts.
   virtual void outcome(const std::string& name, const std::string& reason) = 0;

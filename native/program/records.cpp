@@ -188,7 +188,7 @@ json network_json(const measure::NetworkCounts& network) {
 }  // namespace
 
 json cost_record(const measure::CpuTimes& times, const measure::ProcessCounter& cycles,
-                 const measure::ProcessCounter& instructions) {
+                 const measure::ProcessCounter& instructions, const measure::ProcessCounter& cache_misses) {
   json threads = json::array();
   for (const measure::CpuTimes::Thread& thread : times.threads) {
     threads.push_back({{"tid", thread.tid}, {"name", thread.name}, {"cpu_ns", thread.cpu_ns}});
@@ -200,6 +200,7 @@ json cost_record(const measure::CpuTimes& times, const measure::ProcessCounter& 
           {"cpu_ns", times.cpu_ns},
           {"cycles", count_json(cycles)},
           {"instructions", count_json(instructions)},
+          {"cache_misses", count_json(cache_misses)},
           {"usage", std::move(usage)},
           {"network", network_json(measure::network_counts())},
           {"threads", std::move(threads)}};

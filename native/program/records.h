@@ -59,7 +59,8 @@ nlohmann::json histogram_record(const measure::Histogram& histogram);
 nlohmann::json resource_record(const measure::ResourceSample& sample);
 // The resources that the process used so far, without `when` and the roles of threads.
 nlohmann::json cost_record(const measure::CpuTimes& times, const measure::ProcessCounter& cycles,
-                           const measure::ProcessCounter& instructions);
+                           const measure::ProcessCounter& instructions,
+                           const measure::ProcessCounter& cache_misses);
 // Writes the checkpoint of everything that the graph has recorded. `hiccup` may be null.
 void write_checkpoint_record(RecordFile& file, const graph::LiveGraph& live, const Hiccup* hiccup,
                              Nanoseconds at_ns, bool final);

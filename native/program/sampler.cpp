@@ -109,7 +109,7 @@ void Sampler::add_roles(nlohmann::json& of_threads) const {
 
 void Sampler::write_cost(const char* when) {
   const measure::CpuTimes times = measure::cpu_times(clock_);
-  nlohmann::json record = cost_record(times, counters_.cycles, counters_.instructions);
+  nlohmann::json record = cost_record(times, counters_.cycles, counters_.instructions, counters_.cache_misses);
   record["when"] = when;
   add_roles(record["threads"]);
   record["allocations"] = workload_allocations(record["threads"]);

@@ -18,6 +18,7 @@ namespace perflab::node {
 struct Counters {
   measure::ProcessCounter cycles{measure::ProcessCounter::kCycles};
   measure::ProcessCounter instructions{measure::ProcessCounter::kInstructions};
+  measure::ProcessCounter cache_misses{measure::ProcessCounter::kCacheMisses};
 };
 
 class Sampler {

@@ -140,7 +140,7 @@ def experiment_of(
         return resumed(start.resume, earlier, native, host, command_line, said.until_decided, at_most_s)
     if behind is not None and not behind:
         raise BadInput(f"name a command after --, e.g. `perflab {verb} -- ros2 launch my_robot bringup.launch.py`")
-    if not workload and behind is None:
+    if not workload and behind is None and not values.get("command"):
         raise BadInput(f"name a workload or an experiment, e.g. `perflab {verb} sierra_nevada`, or a command after --")
     if start.output is not None:
         check_output(start.output)
@@ -171,6 +171,10 @@ def _with_command(written: Written | None, chosen: dict[str, Any], behind: Seque
     if "directory" in workload:
         workload["directory"] = str(Path(workload["directory"]).absolute())
     of_file = None if written is None else written.mapping.get("workload")
+    if behind is None and "commands" in workload:
+        if written is not None and written.file is None:
+            raise BadInput("a workload and --command: name one of them")
+        return {**chosen, "workload": {"directory": str(Path.cwd()), **workload}}
     if behind is None:
         if workload and not isinstance(of_file, Mapping):
             option = option_at(("workload", next(iter(workload))))

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -161,6 +161,25 @@ class Statistics(_Part):
     metrics: Annotated[
         Words, Option(Group.VERDICTS, "--metric", many=True), Form("METRIC", complete=one_of(choices.metrics))
     ] = Field([], description="A metric to compare, e.g. latency.p99. Default: the few that matter most.")
+
+
+class Claim(_Part):
+    """A claim that the experiment tests (docs/findings.md)."""
+
+    says: str = Field(min_length=1, description="The claim, a sentence.")
+    source: str | None = Field(None, min_length=1, description="Who claims it, and where.")
+    expects: str = Field(
+        description="When it holds: 'planning > baseline', 'execution >= 1.5x baseline', 'total == baseline within "
+        "5 %', 'spread of execution < baseline', 'success < 50 %'."
+    )
+    treatment: str | None = Field(
+        None, description="Name of the treatment that it is about. Default: the only one of the experiment."
+    )
+    at: dict[str, Scalar] = Field(
+        {},
+        description="Levels of factors that the baseline has too, and `middleware`, at which it is judged. Default: "
+        "everywhere.",
+    )
 
 
 class BreakingPoint(_Part):
@@ -392,6 +411,7 @@ class Document(_Part):
         [], description="What a trial must meet: 'lost == 0', 'latency.p99 <= 5ms'."
     )
     statistics: Statistics = Field(default_factory=lambda: Statistics.model_validate({}))
+    claims: list[Claim] = Field([], description="Claims that the experiment tests; the report has a verdict on each.")
 
     @property
     def command(self) -> CommandParameters | None:
@@ -569,14 +589,24 @@ def _with_prefixes(mapping: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     return {**mapping, key: absolute(mapping[key])} if key in mapping else dict(mapping)
 
 
+def _in_folder(command: Any, folder: Path) -> Any:
+    """A command with its directory as an absolute path."""
+    if not isinstance(command, dict) or not isinstance(command.get("directory"), str):
+        return command
+    return {**command, "directory": str((folder / command["directory"]).absolute())}
+
+
 def _beside(mapping: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Graph files, builds of middlewares and the folder of a command are named relative to the file that names them."""
     mapping = _with_prefixes(mapping, folder)
     words = mapping.get("workload")
     if generated.named(words) is not None:
         return mapping
-    if isinstance(words, dict) and isinstance(words.get("directory"), str):
-        return {**mapping, "workload": {**words, "directory": str((folder / words["directory"]).absolute())}}
+    if isinstance(words, dict):
+        command = _in_folder(words, folder)
+        if isinstance(commands := words.get("commands"), dict):
+            command = {**command, "commands": {name: _in_folder(one, folder) for name, one in commands.items()}}
+        return {**mapping, "workload": command}
     if not isinstance(words, str | list):
         return mapping
 
@@ -612,10 +642,21 @@ def _complaint(written: Written, error: ValidationError) -> BadInput:
 def _model_at(location: Location) -> type[BaseModel]:
     """The model whose keys stand at a place."""
     part: type[BaseModel] = Document
+    is_name = False  # of an entry of a mapping
     for key in location:
-        annotation = part.model_fields[str(key)].annotation
-        part = next(a for a in models_in(annotation))
+        if not is_name and isinstance(key, str):
+            annotation = part.model_fields[key].annotation
+            part, is_name = next(_models_within(annotation)), get_origin(annotation) is dict
+        else:
+            is_name = False
     return part
+
+
+def _models_within(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Also those of what is in lists and mappings."""
+    yield from models_in(annotation)
+    if get_origin(annotation) in (list, dict):
+        yield from (model for part in get_args(annotation) for model in _models_within(part))
 
 
 def _in_words(error: Any, text: Callable[[Any], str]) -> str:

@@ -471,7 +471,7 @@ def _check_of_command(path: str, levels: Sequence[Scalar], command: CommandParam
             f"factor {path}: of a command there are {ENVIRONMENT}NAME, the levels of a variable, and {ARGUMENT}NAME, "
             "what is put in the place of {NAME} in its words"
         )
-    if path.startswith(ARGUMENT) and not any(f"{{{name}}}" in word for word in command.command):
+    if path.startswith(ARGUMENT) and not any(f"{{{name}}}" in word for word in command.words):
         raise BadInput(f"factor {path}: {{{name}}} stands in no word of the command; write it where the level belongs")
     if "=" in name or "\0" in name:
         raise BadInput(f"factor {path}: {name!r} is no name of a variable")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from perflab import catalog
-from perflab.design import factors, scheduling
+from perflab.design import claims, factors, scheduling
 from perflab.design import treatments as design
 from perflab.design.document import FIGURES, BreakingPoint, Document, Scalar, Written, is_experiment, read, validate
 from perflab.design.family import planned_pairs
@@ -117,12 +117,7 @@ def build(
         observing = frozenset(observer.name for observer in design.observers(document) if not observer.extra)
     with written.at("workload"):
         figures = key_figures.kinds(key_figures.declared(loaded.graph.document))
-    for number, text in enumerate(document.success):
-        with written.at("success", number):
-            parse_criterion(text, figures=figures, observers=observing)
-    metrics = "--metric" if written.file is None or "statistics" in written.given else "metrics"
-    with written.at("statistics"):
-        chosen(document.statistics.metrics, metrics, figures)
+    _check_judged_by(written, document, figures, observing)
     variants = _variants(written, document, native, loaded)
     _check_variants(written, document, loaded, variants)
     runtimes = dict.fromkeys("command" if loaded.command is not None else v.runtime for v, _ in variants)
@@ -143,6 +138,8 @@ def build(
         ends = [search.at_level(goal.level(level)) for level in (goal.space.low, goal.space.high)]
         found += [t for end in ends for t in end]
         extra = []
+    with written.at("claims"):
+        claims.check(document, found, figures)
     _check_policies(found)
     _check_filters(found)
     experiment = Experiment(
@@ -162,6 +159,18 @@ def build(
     )
     _check_together(experiment, written)
     return experiment
+
+
+def _check_judged_by(
+    written: Written, document: Document, figures: Mapping[str, str], observing: frozenset[str]
+) -> None:
+    """Criteria of success, and the metrics that are compared. Raises BadInput."""
+    for number, text in enumerate(document.success):
+        with written.at("success", number):
+            parse_criterion(text, figures=figures, observers=observing)
+    metrics = "--metric" if written.file is None or "statistics" in written.given else "metrics"
+    with written.at("statistics"):
+        chosen(document.statistics.metrics, metrics, figures)
 
 
 def _threads(document: Document, loaded: Workload) -> tuple[scheduling.ThreadRequest, ...]:
@@ -481,7 +490,8 @@ def _check_of_command(written: Written, document: Document, command: CommandPara
     for key in _OF_GRAPHS:
         if key in written.mapping:
             raise written.refuse(key, ": is of graphs, whose nodes perflab runs itself; this workload is a command")
-    if DOMAIN in command.environment or f"{ENVIRONMENT}{DOMAIN}" in document.factors:
+    variables = [command.environment, *(one.environment for one in command.commands.values())]
+    if any(DOMAIN in own for own in variables) or f"{ENVIRONMENT}{DOMAIN}" in document.factors:
         where = written.where(("workload", "environment"))
         raise BadInput(f"{where}: {DOMAIN} is perflab's to set: each trial has a domain of its own")
     if "middlewares" in written.mapping and not design.adds_nodes(document):

@@ -1,6 +1,6 @@
-"""The command of one trial: started under perflab-guard, waited for, asked to end, ended.
+"""The command of one trial, or several with names: started under perflab-guard, waited for, asked to end, ended.
 
-It is a companion like any load is, so that it and all its descendants end with perflab whatever is killed. Unlike a
+Each is a companion like any load is, so that it and all its descendants end with perflab whatever is killed. Unlike a
 node it says nothing to perflab: whether it is ready is told by time or by its log. One that ends by itself is launched
 at the start, so that all of its life is under the conditions; any other one before, and asked to end after the measured
 part. Nodes that conditions added run beside it.
@@ -12,7 +12,8 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from perflab import models
@@ -158,23 +159,27 @@ class CommandRun(GuardedCompanion):
 
 
 class CommandSystem(System):
-    """A command, and the nodes of conditions beside it."""
+    """A command, or several with names, and the nodes of conditions beside them."""
 
     def __init__(self, trial: RunningTrial, command: Command) -> None:
         self._trial = trial
         self._command = command
-        self._name = trial.plan.names[command.name]  # of its files
-        self._launched: CommandRun | None = None
+        self._runs: dict[str, CommandRun] = {}  # those that were launched, by the names of their processes
         self._limits = trial.plan.settings.limits
-        self._parameters = command.parameters
         self._beside = Nodes(trial)
-        self._ended_ns: int | None = None  # when one had ended that ends by itself
+        self._ended_ns: int | None = None  # when all had ended that end by themselves
         self._measured: Window | None = None
 
+    def _file_name(self, member: Command) -> str:
+        return self._trial.plan.names[member.name]
+
+    def _members(self, *, ends_itself: bool) -> list[Command]:
+        return [member for member in self._command.members if member.parameters.ends_itself is ends_itself]
+
     @property
-    def _run(self) -> CommandRun:
-        assert self._launched is not None, "launch comes first"
-        return self._launched
+    def _some_end(self) -> bool:
+        """Whether any ends by itself, with which the measured part ends."""
+        return bool(self._members(ends_itself=True))
 
     @property
     def scheduled(self) -> Window:
@@ -194,31 +199,32 @@ class CommandSystem(System):
 
     def launch(self) -> None:
         self._beside.launch()
-        if not self._parameters.ends_itself:
-            self._launch()
+        for member in self._members(ends_itself=False):
+            self._launch(member)
 
     def ready(self) -> None:
         self._beside.ready()
-        if not self._parameters.ends_itself:
-            self._await_ready()
+        for member in self._members(ends_itself=False):
+            self._await_ready(member)
 
     def start(self) -> None:
         self._beside.start()
-        if self._parameters.ends_itself:
+        if self._some_end:
             self._trial.wait(((self._trial.start_at_ns or 0) - time.monotonic_ns()) / NS_PER_S)
-            self._launch()
+        for member in self._members(ends_itself=True):
+            self._launch(member)
 
     def progress(self) -> None:
-        """Until the end of the measured part, or of a command that ends by itself."""
+        """Until the end of the measured part, or until all have ended that end by themselves."""
         self._trial.supervisor.waiting = None
-        if not (self._trial.plan.settings.duration_ns or self._parameters.ends_itself):
+        if not (self._trial.plan.settings.duration_ns or self._some_end):
             self._until_stopped()
         planned_s = self.scheduled.end_ns / NS_PER_S
         while not self._is_over() and (now_s := time.monotonic()) < planned_s:
             self._look()
             self._trial.until(self._is_over, min(now_s + 1.0, planned_s))
-        if self._parameters.ends_itself:
-            self._note_end(self.scheduled)
+        if self._some_end:
+            self._note_ends(self.scheduled)
         self._measured = self.scheduled
         elapsed_ns = self.scheduled.end_ns - self.scheduled.begin_ns
         self._trial.report(LiveProgress("draining", elapsed_ns, None, None, None))
@@ -232,51 +238,67 @@ class CommandSystem(System):
         self._beside.end_at(time.monotonic_ns())
 
     def drain(self) -> None:
-        if self._parameters.ends_itself:
+        running = [self._runs[member.name] for member in self._members(ends_itself=False)]
+        if not running:
             return
         self._trial.waits_for("messages that are on their way")
-        self._run.note_libraries()
+        for run in running:
+            run.note_libraries()
         self._trial.wait(self._limits.drain_quiet_ns / NS_PER_S)
         if self._beside.exist:
             self._beside.rest(2 * self._limits.drain_limit_ns / NS_PER_S)
 
     def end(self) -> None:
-        """Asks it to end, as a user would. One that has to be made to is no success."""
-        if not self._run.has_ended():
-            self._stop()
+        """Asks each to end, as a user would, the last one first. One that has to be made to is no success."""
+        for member in reversed(self._command.members):
+            if not self._runs[member.name].has_ended():
+                self._stop(member)
         self._beside.end()
 
     def farewell(self) -> None:
-        """Lets a command that still runs write what it has, as long as it may take to end."""
-        run = self._launched
-        if run is not None and not run.has_ended():
-            if run.asked_to_end_ns is None:
-                run.ask_to_end()
-            self._trial.waits_for(lambda: f"{self._words} to end")
-            self._trial.outlast(lambda: not run.has_ended(), self._parameters.stop.grace / NS_PER_S)
+        """Lets commands that still run write what they have, as long as they may take to end."""
+        there = [member for member in self._command.members if member.name in self._runs]
+        running = [member for member in there if not self._runs[member.name].has_ended()]
+        for member in running:
+            if self._runs[member.name].asked_to_end_ns is None:
+                self._runs[member.name].ask_to_end()
+        if running:
+            self._trial.waits_for(lambda: f"{self._words(running[0])} to end")
+            longest_ns = max(member.parameters.stop.grace for member in running)
+            ended = (self._runs[member.name].has_ended for member in running)
+            self._trial.outlast(partial(_any_runs, [*ended]), longest_ns / NS_PER_S)
         self._beside.farewell()
 
     def close(self) -> list[str]:
-        if self._launched is None:
-            return []
-        self._trial.supervisor.forget(self._launched)
-        try:
-            self._launched.stop()
-        except (PerflabError, OSError) as error:
-            return [f"{self._words} could not be ended: {error}"]
-        return []
+        problems = []
+        for member in self._command.members:
+            if (run := self._runs.get(member.name)) is None:
+                continue
+            self._trial.supervisor.forget(run)
+            try:
+                run.stop()
+            except (PerflabError, OSError) as error:
+                problems.append(f"{self._words(member)} could not be ended: {error}")
+        return problems
 
     def records(self, artifacts: Sequence[Artifact]) -> None:
-        run, keeper = self._launched, self._trial.keeper
+        keeper = self._trial.keeper
         self._beside.records(artifacts)
-        self._trial.note_end(self._name, None if run is None else run.status, self._trial.files.log(self._name))
-        if run is not None and run.asked_to_end_ns is not None and (killed := run.killed):
-            count = f"{killed} process{'es' if killed > 1 else ''}"
-            keeper.add_note(f"{count} that {self._words} had started did not end before SIGKILL")
-        keeper.note(command=TrialCommand(words=tuple(self._parameters.command)) if run is None else run.told)
+        told: dict[str, TrialCommand] = {}
+        for member in self._command.members:
+            run, name = self._runs.get(member.name), self._file_name(member)
+            self._trial.note_end(name, None if run is None else run.status, self._trial.files.log(name))
+            if run is not None and run.asked_to_end_ns is not None and (killed := run.killed):
+                count = f"{killed} process{'es' if killed > 1 else ''}"
+                keeper.add_note(f"{count} that {self._words(member)} had started did not end before SIGKILL")
+            told[member.name] = TrialCommand(words=tuple(member.parameters.command)) if run is None else run.told
+        if self._command.parameters.commands:
+            keeper.note(commands=told)
+        else:
+            keeper.note(command=told[self._command.name])
         try:
-            line = None if run is None else run.ready_line
-            messages, notes = command_records.write(self._trial, self._name, line, self._measured, artifacts)
+            lines = {name: run.ready_line for name, run in self._runs.items()}
+            messages, notes = command_records.write(self._trial, lines, self._measured, artifacts)
         except OSError as problem:
             keeper.add_note(f"the records of the command could not be written: {problem.strerror}")
             return
@@ -284,98 +306,115 @@ class CommandSystem(System):
         keeper.add_note(*notes)
 
     def hear(self, event: Event) -> bool:
-        run = self._launched
-        if run is None or not isinstance(event, CompanionEnded) or event.companion is not run:
+        ended = event.companion if isinstance(event, CompanionEnded) else None
+        member = next((m for m in self._command.members if ended is not None and self._runs.get(m.name) is ended), None)
+        if member is None:
             return self._beside.hear(event)
-        if not self._parameters.ends_itself and run.asked_to_end_ns is None:
+        run = self._runs[member.name]
+        if not member.parameters.ends_itself and run.asked_to_end_ns is None:
             hint = "" if run.status else "; with `ends: itself` (--ends itself) that is no failure"
-            raise Failed(FAILED, f"{self._words} {run.how_it_ended()}{hint}")
+            raise Failed(FAILED, f"{self._words(member)} {run.how_it_ended()}{hint}")
         return True
 
     # -- how -----------------------------------------------------------------------------------------------------------
 
-    def _launch(self) -> None:
-        trial, plan, command = self._trial, self._trial.plan, self._command
-        trial.enter("starting", lambda: f"{self._words} to be started")
-        variables = environment(command, plan.domain, plan.settings.network, trial.directory)
+    def _launch(self, member: Command) -> None:
+        trial, plan, name = self._trial, self._trial.plan, self._file_name(member)
+        trial.enter("starting", lambda: f"{self._words(member)} to be started")
+        variables = environment(member, plan.domain, plan.settings.network, trial.directory)
         guard = plan.native.program("perflab-guard")
         try:
-            run = CommandRun(command, self._name, trial.files.log(self._name), trial.launch, variables, guard)
+            run = CommandRun(member, name, trial.files.log(name), trial.launch, variables, guard)
         except BadInput as error:
             raise Failed(HARNESS_ERROR, str(error), last=True, error=error) from error
-        self._launched = run
+        self._runs[member.name] = run
         trial.supervisor.watch(run)
         told = run.recorded
         assert told.pid is not None, "it was started"
-        trial.processes[command.name] = told.pid
-        self._watch_tree()
-        trial.keeper.note_process(self._name, **models.shared(Guarded, told))
+        trial.processes[member.name] = told.pid
+        self._watch_trees()
+        trial.keeper.note_process(name, **models.shared(Guarded, told))
         trial.keeper.write()
 
-    def _watch_tree(self) -> None:
-        """Lets the monitor watch the command, and what has left it meanwhile: that is then below the guard."""
-        for root in self._run.new_roots():
-            self._trial.watch(f"workload/{self._command.name}", root)
+    def _watch_trees(self) -> None:
+        """Lets the monitor watch the commands, and what has left them meanwhile: that is then below the guard."""
+        for name, run in self._runs.items():
+            for root in run.new_roots():
+                self._trial.watch(f"workload/{name}", root)
 
-    def _await_ready(self) -> None:
-        trial, run, when = self._trial, self._run, self._parameters.ready_when
+    def _await_ready(self, member: Command) -> None:
+        trial, run, when = self._trial, self._runs[member.name], member.parameters.ready_when
         wait_ns = when.within if when.after is None else when.after + self._limits.silence_ns
-        trial.waits_for(lambda: f"{self._words} to be ready: {run.not_ready()}", wait_ns / NS_PER_S)
+        trial.waits_for(lambda: f"{self._words(member)} to be ready: {run.not_ready()}", wait_ns / NS_PER_S)
 
         def ready() -> bool:
             if run.not_ready() is None:
                 return True
             trial.report(LiveProgress("waiting until it is ready", 0, 0, 0, 0))
-            self._watch_tree()
+            self._watch_trees()
             return False
 
         if not trial.until(ready, time.monotonic() + wait_ns / NS_PER_S, LOOK_INTERVAL_S):
             waited = format_duration(wait_ns / NS_PER_S)
             missing = run.not_ready()
-            raise Failed(FAILED, f"{self._words} was not ready within {waited}: {missing}{last_words(run.log)}")
+            words = self._words(member)
+            raise Failed(FAILED, f"{words} was not ready within {waited}: {missing}{last_words(run.log)}")
 
     def _is_over(self) -> bool:
-        """Whether it has ended by itself, as it should."""
-        return self._parameters.ends_itself and self._run.has_ended()
+        """Whether all have ended by themselves that should, or one of them failed."""
+        runs = [self._runs[member.name] for member in self._members(ends_itself=True)]
+        ended = [run for run in runs if run.has_ended()]
+        return bool(runs) and (len(ended) == len(runs) or any(run.status != 0 for run in ended))
 
     def _look(self) -> None:
-        """Notes who it is now, and what it has loaded."""
+        """Notes who they are now, and what those have loaded that may end at any time."""
         elapsed_ns = time.monotonic_ns() - self.scheduled.begin_ns
-        if self._parameters.ends_itself:
-            self._run.note_libraries()  # nobody knows when it will end
-        self._watch_tree()
+        for member in self._members(ends_itself=True):
+            if not self._runs[member.name].has_ended():
+                self._runs[member.name].note_libraries()
+        self._watch_trees()
         self._trial.report(LiveProgress("measuring" if elapsed_ns >= 0 else "warming up", elapsed_ns, None, None, None))
 
-    def _note_end(self, planned: Window) -> None:
-        """Of a command that had to end by itself."""
-        run = self._run
-        if run.ended_ns is None:
-            limit = format_duration((planned.end_ns - (run.started_ns or 0)) / NS_PER_S)
-            raise Failed(FAILED, f"{self._words} has not ended by itself within {limit}{last_words(run.log)}")
-        if run.status != 0:
-            raise Failed(FAILED, f"{self._words} {run.how_it_ended()}")
-        if run.ended_ns <= planned.begin_ns:
-            raise Failed(FAILED, f"{self._words} {run.how_it_ended()}: the warm-up was not over")
-        self._ended_ns = min(run.ended_ns, planned.end_ns)
+    def _note_ends(self, planned: Window) -> None:
+        """Of commands that had to end by themselves; with the last of them the measured part ends."""
+        runs = [(member, self._runs[member.name]) for member in self._members(ends_itself=True)]
+        for member, run in runs:
+            if run.ended_ns is not None and run.status != 0:
+                raise Failed(FAILED, f"{self._words(member)} {run.how_it_ended()}")
+        ended_ns = 0
+        for member, run in runs:
+            if run.ended_ns is None:
+                limit = format_duration((planned.end_ns - (run.started_ns or 0)) / NS_PER_S)
+                words = self._words(member)
+                raise Failed(FAILED, f"{words} has not ended by itself within {limit}{last_words(run.log)}")
+            if run.ended_ns <= planned.begin_ns:
+                raise Failed(FAILED, f"{self._words(member)} {run.how_it_ended()}: the warm-up was not over")
+            ended_ns = max(ended_ns, run.ended_ns)
+        self._ended_ns = min(ended_ns, planned.end_ns)
         if not self._trial.plan.settings.duration_ns:
             self._beside.end_at(self._ended_ns)
 
-    def _stop(self) -> None:
-        trial, run, stop = self._trial, self._run, self._parameters.stop
-        trial.enter("stopping", lambda: f"{self._words} to end")
+    def _stop(self, member: Command) -> None:
+        trial, run, stop = self._trial, self._runs[member.name], member.parameters.stop
+        trial.enter("stopping", lambda: f"{self._words(member)} to end")
         trial.wait(0.0)  # one that has ended already was not asked to
         run.ask_to_end()
         if trial.until(run.has_ended, time.monotonic() + stop.grace / NS_PER_S):
             return
+        words = self._words(member)
         for problem in self.close():
             raise Failed(HARNESS_ERROR, problem)
         grace = format_duration(stop.grace / NS_PER_S)
-        raise Failed(FAILED, f"{self._words} did not end within {grace} after {stop.signal}; it {run.how_it_ended()}")
+        raise Failed(FAILED, f"{words} did not end within {grace} after {stop.signal}; it {run.how_it_ended()}")
 
-    @property
-    def _words(self) -> str:
-        pid = "" if self._launched is None else f" (pid {self._launched.pid})"
-        return f"command {self._command.name!r}{pid}"
+    def _words(self, member: Command) -> str:
+        run = self._runs.get(member.name)
+        pid = "" if run is None else f" (pid {run.pid})"
+        return f"command {member.name!r}{pid}"
+
+
+def _any_runs(ended: Sequence[Callable[[], bool]]) -> bool:
+    return not all(has_ended() for has_ended in ended)
 
 
 def loaded_libraries(pids: Iterable[int]) -> list[str] | None:

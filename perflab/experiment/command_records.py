@@ -1,4 +1,4 @@
-"""What is known of a command after its trial, in the form of a node's records: the rest of perflab reads both alike.
+"""What is known of commands after their trial, in the form of nodes' records: the rest of perflab reads both alike.
 
 Resources come from what perflab-monitor saw of its processes, messages from its trace. Written once, at the end.
 """
@@ -28,12 +28,13 @@ _FOREVER = 2**62
 
 
 def write(
-    trial: RunningTrial, name: str, ready_line: str | None, window: Window | None, artifacts: Sequence[Artifact]
+    trial: RunningTrial, ready_lines: Mapping[str, str | None], window: Window | None, artifacts: Sequence[Artifact]
 ) -> tuple[Json, list[str]]:
-    """Writes the records of a trial's command. What trial.json says of its messages, and notes.
+    """Writes the records of a trial's command, or of several. What trial.json says of their messages, and notes.
 
-    `window` is the measured part, None where the trial did not come so far. Raises OSError where the file cannot be
-    written.
+    `ready_lines` are those of their logs that said they were ready, by the names of their processes. Messages of
+    several are all in the records of the first one: an edge may begin in one and end in another. `window` is the
+    measured part, None where the trial did not come so far. Raises OSError where a file cannot be written.
     """
     plan = trial.plan
     assert plan.command is not None
@@ -41,28 +42,45 @@ def write(
         return _unmeasured("the trial ended before it was measured"), []
     notes: list[str] = []
     monitor = _monitor(trial.directory / MONITOR_FILE, notes)
-    group = f"workload/{plan.command.name}"
-    messages, told = _messages(artifacts, window, _pids(monitor, group))
+    names = [member.name for member in plan.command.members]
+    messages, told = _messages(artifacts, window, _pids(monitor, names))
     notes += told if isinstance(messages, str) else messages.notes
+    found = None if isinstance(messages, str) else messages
+    for name in names:
+        first = name == names[0]
+        records = _records(trial, name, ready_lines.get(name), window, monitor, found if first else None, found)
+        with trial.files.records(plan.names[name]).open("w", encoding="utf-8") as file:
+            for record in records:
+                file.write(json.dumps(record, separators=(",", ":"), allow_nan=False, ensure_ascii=False) + "\n")
+    if isinstance(messages, str):
+        return _unmeasured(messages), notes
+    return {"source": TRACE, "reason": None, **messages.counts}, notes
+
+
+def _records(
+    trial: RunningTrial,
+    name: str,
+    ready_line: str | None,
+    window: Window,
+    monitor: MonitorReader,
+    messages: TracedMessages | None,
+    of_all: TracedMessages | None,
+) -> list[Json]:
+    """Those of one command."""
+    plan, group = trial.plan, f"workload/{name}"
     started_ns = trial.start_at_ns or window.begin_ns
-    records = [
-        {"type": "process", "pid": trial.processes.get(plan.command.name), "process": plan.command.name,
+    records: list[Json] = [
+        {"type": "process", "pid": trial.processes.get(name), "process": name,
          "started_ns": window.begin_ns, "executors": [], "intra_process": None, "clock_cost_ns": None,
          "middleware": {"name": plan.variant.middleware_name, "version": None, "effective": {}}},
         {"type": "start", "at_ns": window.begin_ns, "measured_from_ns": window.begin_ns,
          "measured_until_ns": window.end_ns, "matched": True},
         *_events(ready_line, window, started_ns),
         *_resources(monitor, group),
-        *(() if isinstance(messages, str) else messages.progress),
-        _checkpoint(window, None if isinstance(messages, str) else messages),
+        *(() if messages is None else messages.progress),
+        _checkpoint(window, messages, source=None if of_all is None else TRACE),
     ]  # fmt: skip
-    path = trial.files.records(name)
-    with path.open("w", encoding="utf-8") as file:
-        for record in records:
-            file.write(json.dumps(record, separators=(",", ":"), allow_nan=False, ensure_ascii=False) + "\n")
-    if isinstance(messages, str):
-        return _unmeasured(messages), notes
-    return {"source": TRACE, "reason": None, **messages.counts}, notes
+    return records
 
 
 def _unmeasured(reason: str) -> Json:
@@ -103,9 +121,9 @@ def _monitor(path: Path, notes: list[str]) -> MonitorReader:
     return reader
 
 
-def _pids(monitor: MonitorReader, group: str) -> set[int] | None:
-    """Of the processes of the command that the monitor saw; None where it saw none."""
-    return {seen.pid for seen in monitor.threads(group, 0, _FOREVER)} or None
+def _pids(monitor: MonitorReader, names: Iterable[str]) -> set[int] | None:
+    """Of the processes of the commands that the monitor saw; None where it saw none."""
+    return {seen.pid for name in names for seen in monitor.threads(f"workload/{name}", 0, _FOREVER)} or None
 
 
 def _events(ready_line: str | None, window: Window, started_ns: int) -> Iterator[Json]:
@@ -136,13 +154,13 @@ def _resources(monitor: MonitorReader, group: str) -> Iterable[Json]:
         before_ns = at_ns
 
 
-def _checkpoint(window: Window, messages: TracedMessages | None) -> Json:
+def _checkpoint(window: Window, messages: TracedMessages | None, source: str | None) -> Json:
     """The last one; without messages it has no owners of any, so that everything about them is null."""
     return {
         "type": "checkpoint",
         "at_ns": window.end_ns,
         "final": True,
-        "source": None if messages is None else TRACE,
+        "source": source,
         "publishers": [] if messages is None else list(messages.publishers),
         "edges": [] if messages is None else list(messages.edges),
         "services": [],

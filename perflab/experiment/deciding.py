@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from perflab.design import family
+from perflab.design.claims import metrics_asked
 from perflab.design.settings import Experiment
 from perflab.design.treatments import Course, Planned, planned_trials
 from perflab.design.until_decided import Judged, UntilDecided, look_in_words, looks_of
@@ -16,7 +17,6 @@ from perflab.results.files import Manifest, StoppingRule
 from perflab.runs.collect import metrics_of
 from perflab.runs.rundir import RunDirectory
 from perflab.statistics import key_figures
-from perflab.statistics.metrics import chosen
 from perflab.statistics.summary import TrialData, summarize
 from perflab.units import format_duration
 
@@ -84,7 +84,8 @@ def judged(experiment: Experiment, trials: Sequence[TrialData], looks: Looks) ->
 
     asked = experiment.document.statistics
     results = summarize("", sorted(trials, key=lambda t: t.order)).results
-    metrics = metrics_of(results, asked.metrics, key_figures.kinds(trials[0].key_figures if trials else ()))
+    figures = key_figures.kinds(trials[0].key_figures if trials else ())
+    metrics = metrics_of(results, experiment.document, figures)
     rules = {"alpha": asked.alpha, "margin": asked.margin / 100}
     found = findings.verdicts(results, metrics, **rules, seed=experiment.settings.seed, looks=looks)
     return [Judged(quick.verdict, quick.too_few, quick.decidable) for quick in found]
@@ -117,6 +118,6 @@ def _planned(experiment: Experiment) -> tuple[list[family.PlannedPair], int]:
     document, graph = experiment.document, experiment.workload.graph
     figures = key_figures.kinds(key_figures.declared(graph.document))
     there = {"round_trip": graph.services(), "latency": graph.edges(), "response": graph.edges()}
-    wanted = chosen(document.statistics.metrics, figures=figures)
+    wanted = metrics_asked(document, figures)
     metrics = sum(bool(there.get(metric.name.partition(".")[0], True)) for metric in wanted)
     return family.planned_pairs(experiment.order, experiment.workload.name), metrics

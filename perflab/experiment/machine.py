@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -32,6 +32,7 @@ from perflab.units import NS_PER_S
 KERNEL_THREAD = re.compile(r"ksoftirqd/\d+|ktimers/\d+|rcu\w*(?:/\d+)?|irq/.+")
 KERNEL_PARENT = 2  # kthreadd, whose children all threads of the kernel are
 TIMER_LINES = ("LOC", "arch_timer")
+FREQUENCY_INTERVAL_NS = NS_PER_S // 2  # between two readings of all CPUs
 POLICIES = {0: "OTHER", 1: "FIFO", 2: "RR", 3: "BATCH", 5: "IDLE", 6: "DEADLINE"}
 STATE, PARENT, PRIORITY, POLICY = 0, 1, 37, 38  # in `stat_fields`, which begin with the third of proc(5)
 _UDP = {
@@ -77,6 +78,7 @@ class MachineWatch:
         self._threads = kernel_threads(root)
         self._begin: _Reading | None = None
         self._end: _Reading | None = None
+        self._frequencies_khz: dict[int, list[int]] = {}
 
     def begin(self, processes: Iterable[int]) -> None:
         """`processes` are those of the workload: whose network it is."""
@@ -84,6 +86,26 @@ class MachineWatch:
 
     def end(self, processes: Iterable[int]) -> None:
         self._end = self._read(processes)
+
+    def follow(self, from_ns: int, call_at: Callable[[int, Callable[[], None]], None]) -> None:
+        """Reads the frequencies of the CPUs from that instant to `end`, where the machine tells them.
+
+        `call_at` calls something at an instant of CLOCK_MONOTONIC.
+        """
+        self._frequencies_khz = {cpu: [] for cpu in self._files.online() if self._khz(cpu) is not None}
+
+        def look() -> None:
+            if self._end is None:
+                for cpu, found in self._frequencies_khz.items():
+                    if (khz := self._khz(cpu)) is not None:
+                        found.append(khz)
+                call_at(time.monotonic_ns() + FREQUENCY_INTERVAL_NS, look)
+
+        if self._frequencies_khz:
+            call_at(from_ns, look)
+
+    def _khz(self, cpu: int) -> int | None:
+        return self._files.number(f"{CPU}/cpu{cpu}/cpufreq/scaling_cur_freq")
 
     def after(self) -> None:
         self._after = limits_seen(self._files.root)
@@ -113,6 +135,7 @@ class MachineWatch:
             from_ns=begin.at_ns,
             until_ns=end.at_ns,
             cpus=tuple(self._cpu(cpu, begin, end) for cpu in end.cpus if cpu in begin.cpus),
+            frequency_samples=max(map(len, self._frequencies_khz.values()), default=None),
             interrupts=_happened(begin.interrupts, end.interrupts),
             softirqs=_happened(begin.softirqs, end.softirqs),
             kernel_threads=tuple(_over(thread, begin, end) for thread in self._threads),
@@ -157,6 +180,7 @@ class MachineWatch:
             timer_interrupts=counted(begin.interrupts, end.interrupts, timers),
             softirqs=counted(begin.softirqs, end.softirqs, list(end.softirqs)),
             steal_ns=None if stolen is None else stolen * NS_PER_S // self._ticks_per_s,
+            frequency_hz=1000 * sum(khz) / len(khz) if (khz := self._frequencies_khz.get(cpu)) else None,
         )
 
     def _throttled(self) -> dict[str, int | None]:

@@ -279,7 +279,7 @@ def _admitted(treatment: Treatment, experiment: Experiment, host: Host) -> Admit
 def _check_processes(treatment: Treatment, graph: Graph, workload: Workload) -> None:
     first = treatment.variant.middlewares[0]
     hosted = graph.with_nodes.processes
-    if workload.command is not None and workload.name in hosted:
+    if workload.command is not None and not set(workload.command.drawn.processes).isdisjoint(hosted):
         raise BadInput(
             f"{treatment.label}: the workload is a command, into which perflab cannot put nodes; leave own_process "
             "on, with readers=external or readers=none"

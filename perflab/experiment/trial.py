@@ -55,6 +55,7 @@ def run_trial(
                 if machine is not None:
                     began = partial(machine.begin, trial.processes.values())
                     trial.call_at(system.scheduled.begin_ns - LOOK_BEFORE_NS, began)
+                    machine.follow(system.scheduled.begin_ns, trial.call_at)
                 system.progress()
                 if machine is not None:
                     machine.end(trial.processes.values())

@@ -24,7 +24,7 @@
       const text = part.outerHTML;
       if (shown.get(part.id) === text) continue;
       shown.set(part.id, text);
-      for (const place of part.querySelectorAll(".plot")) place.replaceWith(by(place.id) ?? place); // as it was drawn
+      for (const place of part.querySelectorAll(".plot, #film-figure, #film-words")) place.replaceWith(by(place.id) ?? place); // as it was drawn
       by(part.id).replaceWith(part);
     }
     const drawn = JSON.parse(figures.textContent);
@@ -38,6 +38,32 @@
     const place = by("elapsed"), { since, of } = place?.dataset ?? {};
     if (since) place.textContent = `${Math.min(of, Math.max(0, Date.now() / 1000 - since)).toFixed(0)} of ${Number(of)} s`;
   }
+
+  // ---- films: of the trial that was chosen, the newest one again and again
+
+  let wanted = null, film = null, filmed = null;
+  async function watch() {
+    const figure = by("film-figure");
+    if (!figure) return;
+    for (const button of document.querySelectorAll("[data-film]")) button.setAttribute("aria-pressed", String(button.dataset.film === wanted));
+    figure.hidden = wanted === null;
+    if (wanted === null || document.hidden) return;
+    const trial = wanted, answer = await fetch(`/film.json?run=${encodeURIComponent(number)}&trial=${trial}`, { cache: "no-store" });
+    if (answer.status !== 200 || trial !== wanted) return;
+    const found = await answer.json();
+    by("film-words").textContent = found.film === null ? "Nothing has been recorded of it yet that can be shown." : `Trial ${found.trial}`;
+    figure.hidden = found.film === null;
+    if (found.film === null) return;
+    if (filmed === found.trial) film.update(found.film);
+    else [film, filmed] = [perflabFilm(figure.querySelector(".film-player"), found.scene, found.film, found.about), found.trial];
+  }
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-film]");
+    if (!button) return;
+    wanted = button.dataset.film === "none" ? null : button.dataset.film;
+    filmed = null;
+    watch();
+  });
 
   // The server gives way to everything else on its machine: an answer may take long where all CPUs are loaded.
   async function ask() {
@@ -54,6 +80,7 @@
         [tag, known, lostAt] = [answer.headers.get("ETag"), root.dataset.run, null];
       } else if (answer.status !== 304) throw new Error(await answer.text());
       wait = Number(root.dataset.wait);
+      if (wanted === "") await watch();
       clock();
     } catch (error) {
       lostAt ??= new Date();

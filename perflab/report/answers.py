@@ -16,9 +16,11 @@ from rich.text import Text
 from perflab.columns import Column, Table
 from perflab.quantity import COUNT, PERCENT
 from perflab.report.label import labels
-from perflab.report.table import print_declared, print_rows
+from perflab.report.table import STYLES, print_declared, print_rows
+from perflab.report.tables import claims
 from perflab.report.tables import curves as tables
 from perflab.report.tables.results import Beside, Between, between, of_place
+from perflab.results.claim import VERDICT_WORDS
 from perflab.results.comparison import BETTER, CONDITION, FACTOR, VARIANT, WORSE, Finding, Findings, Remark
 from perflab.results.curve import BreakingPoint, Curve, CurveMetric
 from perflab.results.outcome import HARNESS_ERROR, INVALID
@@ -118,6 +120,22 @@ def _print_between(out: Console, findings: Findings, metrics: Sequence[Metric]) 
         print_declared(out, between("baselines against each other", besides, metrics))
 
 
+# -- claims ------------------------------------------------------------------------------------------------------------
+
+
+def print_claims(out: Console, summary: Summary, machine: str) -> None:
+    """Each claim with its verdict and what it rests on; nothing where the experiment tests none."""
+    if not summary.claims:
+        return
+    out.print(Text(f"Claims{f', on {machine}' if machine else ''}", "bold"))
+    for claim in summary.claims:
+        sign, tone = claims.SIGNS[claim.verdict]
+        out.print(Text(f"{sign} {VERDICT_WORDS[claim.verdict]}: {claim.says.removesuffix('.')}", STYLES[tone]))
+        for words, style in ((claim.words, ""), (claims.basis(claim), "dim")):
+            out.print(Padding(Text(words, style), (0, 0, 0, 2)))
+    out.print()
+
+
 # -- levels ------------------------------------------------------------------------------------------------------------
 
 
@@ -160,7 +178,7 @@ def _place(entry: Curve | BreakingPoint) -> str:
 def _of_curve(curve: Curve) -> list[str]:
     """All of the leading metric; of each other one line, with what is claimed of it; one of those that never vary."""
     metrics = tables.metrics_of(curve)
-    leading = tables.leading_of(metrics)
+    leading = tables.leading_of(curve, metrics)
     same = [m for m in metrics if m is not leading and curve.metrics[m.name].course == "same"]
     found: list[str] = []
     for metric in sorted(metrics, key=lambda m: m is not leading):

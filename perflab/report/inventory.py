@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from perflab.columns import Cell, Column, Table
+from perflab.errors import DAMAGE
 from perflab.results.files import Manifest
-from perflab.units import format_bytes
+from perflab.units import format_bytes, plural
 
 Json = Mapping[str, Any]
 
@@ -31,6 +32,25 @@ class Row:
 def inventory_of(manifest: Manifest) -> Json | None:
     """Of a run; of an older one what it knows of its host."""
     return manifest.inventory or manifest.host or None
+
+
+def in_words(inventory: Json) -> str:
+    """ "AMD EPYC, 2 CPUs, 23.5 GiB, Linux 6.18, KVM"; of what is known."""
+    try:
+        known = {row.label: row.value for row in rows(inventory)}
+    except DAMAGE:
+        return "a machine of which the record is damaged"
+    cpus = str(known.get("CPUs") or "").partition(" ")[0]
+    kernel = str(known.get("kernel") or "").partition("-")[0]
+    hypervisor = known.get("hypervisor")
+    parts = (
+        known.get("CPU"),
+        (plural(int(cpus), "CPU") if cpus.isdigit() else f"CPUs {cpus}") if cpus else None,
+        known.get("memory"),
+        f"Linux {kernel}" if kernel else None,
+        hypervisor if hypervisor not in (None, "none") else None,
+    )
+    return ", ".join(str(part) for part in parts if part)
 
 
 def table(inventory: Json) -> Table[Row]:

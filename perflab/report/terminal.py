@@ -18,6 +18,7 @@ from rich.text import Text
 
 from perflab.columns import Table
 from perflab.models import as_json
+from perflab.report import inventory
 from perflab.report.label import NO_MIDDLEWARE, labels, levels, observers
 from perflab.report.table import STYLES, print_declared, print_rows
 from perflab.report.tables import floors, key_figures, messages, objectives
@@ -138,6 +139,7 @@ def _print_answers(out: Console, summary: Summary, manifest: Manifest) -> None:
         _line(out, f"Left out: {level.factor} at {level.level}: {level.reason}", "yellow")
     answers.print_curves(out, summary)
     answers.print_findings(out, summary, with_tables=not swept)
+    answers.print_claims(out, summary, inventory.in_words({**manifest.host, **manifest.inventory}))
 
 
 def _print_search(out: Console, summary: Summary, manifest: Manifest) -> None:

@@ -300,12 +300,14 @@ class Spread:
     """On the scale of the comparison: where that is of ratios the standard deviation of logarithms, so that a change of
     all values by one factor is no difference of spread."""
     scaled_sd_treatment: float | None = None
+    scaled_ratio: Estimate = Estimate(None)
+    """The treatment's over the baseline's; its interval holds together with those of all other comparisons."""
     scaled_test: Test = Test("Brown-Forsythe", None)
-    """Brown and Forsythe's on that scale, which decides."""
+    """Brown and Forsythe's on that scale, which decides together with that interval."""
     p_adjusted: float | None = None
     """Of scaled_test, after Holm's correction for the family of all differences of spread."""
     verdict: Literal["more", "less", "not_shown", "too_few_trials"] = "too_few_trials"
-    """Whether the treatment scatters more or less, by p_adjusted."""
+    """Whether the treatment scatters more or less: by p_adjusted, and where there is an interval it excludes 1."""
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ class CostRow(Circumstances):
     phases: Phases | None
     phases_reason: str | None
     not_counted: Mapping[str, str] = field(default_factory=dict)
-    """Why a counter of the processor (cycles, instructions) counted in no trial."""
+    """Why a counter of the processor (cycles, instructions, cache misses) counted in no trial."""
     notes: tuple[str, ...] = ()
 
 

@@ -434,6 +434,8 @@ class TrialFile(Asked, TrialEnd):
     watchdog: Watchdog | None = None
     """Null where the trial had no real-time threads (docs/realtime.md)."""
     command: TrialCommand | None = None
+    commands: Mapping[str, TrialCommand] = field(default_factory=dict)
+    """Of several commands that are the workload together, by name; empty of one."""
     notes: tuple[str, ...] = ()
     """What was not whole."""
     tables: tuple[str, ...] = ()
@@ -442,6 +444,12 @@ class TrialFile(Asked, TrialEnd):
     @property
     def finished(self) -> bool:
         return self.status == FINISHED
+
+    @property
+    def run_s(self) -> float | None:
+        """How long its command ran, or that of several which ran longest, of those that end by themselves."""
+        commands = [*([self.command] if self.command else []), *self.commands.values()]
+        return max((command.run_s for command in commands if command.run_s is not None), default=None)
 
     @property
     def span(self) -> tuple[datetime, datetime] | None:

@@ -52,6 +52,8 @@ class CpuCounts:
     steal_ns: Count | None
     """Time in which the hypervisor ran something else, in ticks of 10 ms; null where it has never said so since
     boot."""
+    frequency_hz: float | None = None
+    """Mean of what cpufreq said of it in the measured part; null where the machine has no cpufreq."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +115,8 @@ class Machine:
     """The two readings, CLOCK_MONOTONIC: right before the measured part, and when everything was published."""
     until_ns: int | None = None
     cpus: tuple[CpuCounts, ...] = ()
+    frequency_samples: Count | None = None
+    """How often frequencies were read in the measured part; null where the machine has no cpufreq."""
     interrupts: Mapping[str, Count] = field(default_factory=dict)
     """Over all CPUs, by line of /proc/interrupts; those that did not happen are left out."""
     softirqs: Mapping[str, Count] = field(default_factory=dict)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from perflab import models
+from perflab.results.claim import Claim
 from perflab.results.comparison import Findings
 from perflab.results.costs import ExecutorCosts
 from perflab.results.curve import BreakingPoint, Curve
@@ -30,6 +31,8 @@ class Summary:
     """One per workload, variant (middleware, executor, ipc, pass_by), treatment, levels of factors and observers."""
     findings: Findings | None = None
     """Null where there is a single trial, and of a search."""
+    claims: tuple[Claim, ...] = ()
+    """What the trials say of the claims of the experiment, in their order (docs/findings.md)."""
     curves: tuple[Curve, ...] = ()
     """Of a run with factors whose levels are numbers: one per place (variant, conditions, levels of the other factors)
     and factor (docs/sweeps.md)."""

@@ -418,6 +418,9 @@ class Cost:
     cycles_reason: str | None = None
     instructions: Count | None = None
     instructions_reason: str | None = None
+    cache_misses: Count | None = None
+    """Of the last level of caches."""
+    cache_misses_reason: str | None = None
     notes: tuple[str, ...] = ()
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from perflab import models
+from perflab.design.claims import asked_of, metrics_asked
 from perflab.design.document import Document, Written, validate
 from perflab.design.treatments import timer_speed
 from perflab.design.until_decided import looks_of
@@ -46,11 +47,12 @@ from perflab.statistics.accounting import (
     account,
     missed_between,
 )
+from perflab.statistics.claims import judge
 from perflab.statistics.cost import ProcessCost, of_process, of_trial
 from perflab.statistics.executor_costs import families_of
 from perflab.statistics.histogram import Histogram, HistogramError
 from perflab.statistics.key_figures import KeyFigure
-from perflab.statistics.metrics import METRICS, Metric, chosen
+from perflab.statistics.metrics import METRICS, Metric
 from perflab.statistics.summary import TrialData, resources_of, summarize, threads_of
 from perflab.statistics.target import machine_cpus
 from perflab.units import NS_PER_S
@@ -186,7 +188,7 @@ def collect(
             "allocation_sites": sites,
             "key_figures": tuple(f.at_rate(timer_speed(trial.factors)) for f in figures),
             "why": traced.why(directory.path),
-            "run_s": None if trial.command is None else trial.command.run_s,
+            "run_s": trial.run_s,
             "cost": cost,
             "ticks_per_s": _ticks_per_s(directory, trial, accounts),
             "families": _families(directory, processes),
@@ -308,9 +310,12 @@ def with_answers(
         confidence = 1 - statistics.alpha
         results = tuple(key_figures.with_medians(result, figures, confidence) for result in summary.results)
         summary = replace(summary, results=results)
-    metrics = metrics_of(summary.results, statistics.metrics, kinds)
+    metrics = metrics_of(summary.results, document, kinds)
     margin = statistics.margin / 100
     summary = with_findings(summary, metrics, alpha=statistics.alpha, margin=margin, seed=seed, looks=looks)
+    if document.claims:
+        claims = judge(asked_of(document, kinds), summary.results, summary.findings, statistics.alpha)
+        summary = replace(summary, claims=claims)
     summary = replace(summary, executor_costs=executor_costs.of(summary.results, statistics.alpha))
     if not document.factors or summary.findings is None:
         return summary
@@ -345,13 +350,11 @@ def with_findings(
     return replace(summary, results=results, findings=found)
 
 
-def metrics_of(
-    results: Sequence[Result], asked: Sequence[str], figures: Mapping[str, str] | None
-) -> tuple[Metric, ...]:
+def metrics_of(results: Sequence[Result], document: Document, figures: Mapping[str, str] | None) -> tuple[Metric, ...]:
     """Those that were asked for; else the usual ones, with how long it ran of a command that ends by itself."""
     ends = any(t.run_s is not None for result in results for t in result.trials_detail)
-    found = chosen(asked, figures=figures)
-    return (METRICS["run_time"], *found) if ends and not asked else found
+    found = metrics_asked(document, figures)
+    return (METRICS["run_time"], *found) if ends and not document.statistics.metrics else found
 
 
 def _read(

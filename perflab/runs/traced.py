@@ -14,12 +14,13 @@ from perflab import catalog, models
 from perflab.errors import DAMAGE, BadInput, PerflabError
 from perflab.formats.json_file import read_json
 from perflab.formats.monitor import MONITOR_FILE, MonitorReader
-from perflab.formats.records import ProcessRecords, RecordError
+from perflab.formats.records import ProcessRecords, RecordError, lines
 from perflab.kernel import parse_cpu_list
 from perflab.results.files import read_trial
 from perflab.results.objective import PathResult
 from perflab.results.starvation import LongWait, Starvation, Stretch
 from perflab.results.trial import CpuHolder, LockWaiter, Phases, StarvedThread, Why
+from perflab.runs.film import PROCESSES, film
 from perflab.runs.rundir import TRIAL
 from perflab.statistics import histogram as hg
 from perflab.statistics.executor_costs import phases_of
@@ -40,9 +41,11 @@ FILE = "why.json"
 EXECUTOR = "executor.json"
 STARVATION = "starvation.json"
 STRETCH = "stretch.json"
+OCCUPANCY = "occupancy.json"
 PATHS = "paths.json"
 MONOTONIC = "monotonic"  # the clock of the records, as traces call it
 TOTALS_KEPT = 20  # causes that the summary has; the file has all
+BIN_NS = 20_000_000  # of who had the CPUs of loops
 AROUND = 0.03  # of a stretch, before and after it in its picture
 _ASKED = "asked"  # what was called late, and which processes are the trial's
 _LOCKS = "locks"  # whether waits for locks were recorded
@@ -76,6 +79,8 @@ def explain(
         ("what executors did", EXECUTOR, lambda trace: _executor(trace, mine)),
         ("who starved whom", STARVATION, lambda trace: _starvation(trace, mine)),
     )
+    if loops := _filmed_loops(directory):
+        questions += (("who had the CPUs of its loops", OCCUPANCY, lambda trace: _occupancy(trace, *loops)),)
     named = paths or next((entry.name for entry in catalog.paths() if entry.name == graph.name), None)
     if named is not None:
         questions += (("how long named paths took", PATHS, lambda trace: _paths(trace, str(named))),)
@@ -90,6 +95,34 @@ def explain(
     except (PerflabError, OSError, *DAMAGE) as error:
         return [f"{asked} cannot be told: {error}"]
     return []
+
+
+def _filmed_loops(directory: Path) -> tuple[int, int, tuple[int, ...]] | None:
+    """From when to when a film of the trial shows how late loops were, and which threads these are; None without."""
+    found = film(directory)
+    if found is None or found.lateness is None:
+        return None
+    process, named = found.lateness.process, set(found.lateness.columns)
+    tids: set[int] = set()
+    with contextlib.suppress(RecordError, OSError, *DAMAGE):
+        for record in lines(directory / PROCESSES / f"{process}.jsonl", "threads"):
+            tids |= {int(t["tid"]) for t in (record or {}).get("threads", ()) if t["name"] in named}
+    return (found.begin_ns, found.end_ns, tuple(sorted(tids))) if tids else None
+
+
+def _occupancy(trace: Source, begin_ns: int, end_ns: int, tids: Sequence[int]) -> Json:
+    from perflab.trace.occupancy import occupancy
+
+    shift_ns = _shift_ns(trace)
+    if shift_ns is None:
+        return {_SHIFT: None}
+    return {**occupancy(trace, begin_ns + shift_ns, end_ns + shift_ns, BIN_NS, tids), _SHIFT: shift_ns}
+
+
+def occupancy(directory: Path) -> Json | None:
+    """Who had the CPUs of the loops that a film of the trial shows, as perflab.trace.occupancy has it, from `begin_ns`
+    by the clock of the records; None where the trial was not traced, or its trace has another clock."""
+    return _kept(directory, OCCUPANCY, lambda kept: {**kept, "begin_ns": kept["begin_ns"] - kept[_SHIFT]})
 
 
 def _keep(path: Path, document: Json) -> None:
@@ -226,10 +259,14 @@ def _starvation(trace: Source, pids: AbstractSet[int]) -> Json:
     from perflab.trace.locks import recorded
     from perflab.trace.starvation import starvation as ask
 
-    clocks = [part for part in trace.facts["traces"] if (part.get("clock") or {}).get("name") == MONOTONIC]
-    shift_ns = int(clocks[0].get("shift_ns") or 0) if clocks else None
-    asked = {"pids": sorted(pids), _SHIFT: shift_ns, _LOCKS: recorded(trace)}
+    asked = {"pids": sorted(pids), _SHIFT: _shift_ns(trace), _LOCKS: recorded(trace)}
     return ask(trace, pids=pids).document() | {_ASKED: asked}
+
+
+def _shift_ns(trace: Source) -> int | None:
+    """From the clock of the records to the trace's time line; None where its clock is another one."""
+    clocks = [part for part in trace.facts["traces"] if (part.get("clock") or {}).get("name") == MONOTONIC]
+    return int(clocks[0].get("shift_ns") or 0) if clocks else None
 
 
 def starvation(directory: Path, processes: Sequence[ProcessRecords] = ()) -> Starvation | None:

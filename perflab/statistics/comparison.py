@@ -67,6 +67,7 @@ class Analysed(Comparison):
     plain: Judgement = dataclasses.field(repr=False, compare=False)
     of_logarithms: Judgement | None = dataclasses.field(repr=False, compare=False)  # None: not all are positive
     left_out: tuple[LeftOut, ...] = dataclasses.field(repr=False, default=())  # the comparison without each trial
+    seed: int = dataclasses.field(repr=False, default=0)  # of bootstraps
 
     @property
     def judged(self) -> Judgement:
@@ -158,6 +159,7 @@ def compare(
         plain=plain,
         of_logarithms=of_logarithms,
         left_out=_without_each(baseline, treatment, judged),
+        seed=seed,
     )
     return corrected([made])[0] if alone else made
 
@@ -235,7 +237,9 @@ def _of_family(
         more_trials=_more(judged, c.alpha * next_share / size),
         influence=_influence(c, judged, trials),
         left_out=trials,
-        spread=judged_spread(c.spread, of_spread, c.alpha),
+        spread=judged_spread(
+            c.spread, of_spread, c.alpha, (judged.design.a, judged.design.b), judged.rules.confidence, c.seed
+        ),
     )
 
 

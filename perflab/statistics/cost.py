@@ -13,7 +13,7 @@ Record = Mapping[str, Any]
 
 ROLES = ("executor", "middleware", "perflab", "tracer")  # of every process; a program has threads of its own beside
 ENDED = "ended"  # threads that ended within the measured part, where it is not known what they were
-COUNTERS = ("cycles", "instructions")
+COUNTERS = ("cycles", "instructions", "cache_misses")
 
 
 @dataclass(frozen=True)

@@ -190,12 +190,29 @@ def received_bytes(of: HasCounts) -> int | None:
 
 
 def _counter_per_message(trial: Trial, counter: str) -> Measured:
+    count = _counter(trial, counter)
+    return count if count is None or isinstance(count, str) else _per_message(count, received(trial))
+
+
+def _counter(trial: Trial, counter: str) -> Measured:
     if trial.cost is None:
         return None
-    count = getattr(trial.cost, counter)
-    if count is None:
-        return f"not counted: {getattr(trial.cost, f'{counter}_reason')}"
-    return _per_message(count, received(trial))
+    count: int | None = getattr(trial.cost, counter)
+    return f"not counted: {getattr(trial.cost, f'{counter}_reason')}" if count is None else count
+
+
+def _clock_rate(trial: Trial) -> Measured:
+    cycles = _counter(trial, "cycles")
+    if trial.cost is None or cycles is None or isinstance(cycles, str):
+        return cycles
+    return 1e9 * cycles / trial.cost.cpu_ns if trial.cost.cpu_ns else "the processes used no CPU time"
+
+
+def _cpu_frequency(trial: Trial) -> Measured:
+    if trial.machine is None:
+        return None
+    known = [cpu.frequency_hz for cpu in trial.machine.cpus if cpu.frequency_hz is not None]
+    return sum(known) / len(known) if known else "not told: this machine has no cpufreq, as most virtual ones"
 
 
 def _of_system(count: str, trial: Trial) -> Measured:
@@ -353,13 +370,29 @@ def _own() -> Iterator[Metric]:
         "cpu_per_message", "CPU per message", quantity.TIME, lambda t: _cpu_per_message([t]),
         "CPU time of all processes for each message received",
     )  # fmt: skip
+    uncounted = "not measured where it has no such counter or none is given to a virtual machine"
     for counter in COUNTERS:
+        words = counter.replace("_", " ")
         yield Metric(
-            f"{counter}_per_message", f"{counter} per message", quantity.PER_MESSAGE,
+            f"{counter}_per_message", f"{words} per message", quantity.PER_MESSAGE,
             partial(_counter_per_message, counter=counter),
-            "what the processor counted in all processes for each message received; not measured where it has no such "
-            "counter or none is given to a virtual machine",
+            f"what the processor counted in all processes for each message received; {uncounted}",
         )  # fmt: skip
+        yield Metric(
+            counter, words, quantity.COUNT, partial(_counter, counter=counter),
+            f"what the processor counted in all processes in the measured part; {uncounted}",
+        )  # fmt: skip
+    yield Metric(
+        "clock_rate", "clock rate", quantity.CLOCK, _clock_rate,
+        f"cycles of all processes for each second of their CPU time, as the processor counted them; {uncounted}",
+        HIGHER,
+    )  # fmt: skip
+    yield Metric(
+        "cpu_frequency", "CPU frequency", quantity.CLOCK, _cpu_frequency,
+        "mean of all CPUs over the measured part, read twice a second; not measured where the machine has no cpufreq, "
+        "as most virtual ones",
+        HIGHER,
+    )  # fmt: skip
     yield Metric(
         "rss_kb", "RSS", quantity.KILOBYTES, attrgetter("resources.rss_kb_max"),
         "resident memory of the largest process at most, in kB of 1024 bytes",
@@ -629,6 +662,13 @@ def parse_criterion(
         )
     if sign in ("=", "!="):
         raise BadInput(f"{where}: {text.strip()!r} has {sign}; use one of {' '.join(_OPERATORS)}")
+    bound = bound_of(metric, number, unit, f"{where}: {text.strip()!r}", f"{metric.name} {sign}", where)
+    return Criterion(f"{metric.name} {sign} {number}{unit}", metric, sign, bound)
+
+
+def bound_of(metric: Metric, number: str, unit: str, said: str, before: str, where: str) -> float:
+    """A number with its unit, in the unit of the metric. `said` is the whole as it was written, `before` what stands
+    before the number. Raises BadInput."""
     value, units = float(number), metric.quantity.units
     if unit and unit not in units:
         what = f"use one of {', '.join(units)}" if units else "it is a plain number"
@@ -637,8 +677,8 @@ def parse_criterion(
     is_share = metric.unit == PERCENT and metric.compared == DIFFERENCE
     if not unit and value and (metric.unit == NS or is_share):
         right = f"{number}ms" if metric.unit == NS else f"{number} %"
-        raise BadInput(f"{where}: {text.strip()!r} has no unit; write {metric.name} {sign} {right}, or what you mean")
+        raise BadInput(f"{said} has no unit; write {before} {right}, or what you mean")
     bound = value * units[unit] if unit else value
     if not math.isfinite(bound):
         raise BadInput(f"{where}: {number} is too large")
-    return Criterion(f"{metric.name} {sign} {number}{unit}", metric, sign, bound)
+    return bound

@@ -57,14 +57,24 @@ def compare_spread(
     )
 
 
-def judged_spread(spread: Spread, p_adjusted: float | None, alpha: float) -> Spread:
-    """With the verdict that this p, adjusted for its family, allows."""
+def judged_spread(
+    spread: Spread, p_adjusted: float | None, alpha: float, scaled: tuple[Floats, Floats], confidence: float, seed: int
+) -> Spread:
+    """With the ratio of the spreads on the scale of the comparison, and the verdict that both allow: p, adjusted for
+    its family, and the interval of the ratio at the confidence of the family, which must exclude 1.
+
+    Bootstrap intervals of few values are too narrow, so that none decides by itself; where there are too few values for
+    one, the test does.
+    """
     first, second = spread.scaled_sd_baseline, spread.scaled_sd_treatment
+    ratio = _ratio([first, second], lambda: bootstrap(scaled, _sd_ratio, confidence, seed))
+    judged = replace(spread, p_adjusted=p_adjusted, scaled_ratio=ratio)
     if p_adjusted is None or first is None or second is None:
-        return replace(spread, p_adjusted=p_adjusted, verdict="too_few_trials")
-    if p_adjusted > alpha or first == second:
-        return replace(spread, p_adjusted=p_adjusted, verdict="not_shown")
-    return replace(spread, p_adjusted=p_adjusted, verdict="more" if second > first else "less")
+        return replace(judged, verdict="too_few_trials")
+    between = ratio.interval
+    if p_adjusted > alpha or first == second or (between is not None and between.contains(1.0)):
+        return replace(judged, verdict="not_shown")
+    return replace(judged, verdict="more" if second > first else "less")
 
 
 def brown_forsythe(a: Floats, b: Floats) -> Test:

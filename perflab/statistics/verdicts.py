@@ -94,13 +94,19 @@ def spread_in_words(comparison: Comparison, form: Form = plain) -> str | None:
 
 def scatter_in_words(comparison: Comparison, form: Form = plain) -> str:
     """On a difference of spread that is shown within a family, on the scale of the comparison."""
+    return f"{_head(comparison)}{spread_change_in_words(comparison, form)}."
+
+
+def spread_change_in_words(comparison: Comparison, form: Form = plain) -> str:
+    """ "trials scatter less in proportion, SD 4 % against 20 %, 0.21x [0.1, 0.5] (Brown-Forsythe p = 0.01)"."""
     c, spread = comparison, comparison.spread
     how_much = "in proportion" if c.scale == "ratio" else "in all"
     sds = [sd for sd in (spread.scaled_sd_baseline, spread.scaled_sd_treatment) if sd is not None]
     shown = [f"{100 * sd:.2g} %" if c.scale == "ratio" else form(sd) for sd in sds]
     p = spread.p_adjusted if spread.p_adjusted is not None else 1.0
     tested = f"Brown-Forsythe {p_in_words(p)}{_after_holm(c.family_size, spread.scaled_test.p, p)}"
-    return f"{_head(c)}trials scatter {spread.verdict} {how_much}, SD {shown[1]} against {shown[0]} ({tested})."
+    ratio = size_in_words(spread.scaled_ratio, form, is_ratio=True)
+    return f"trials scatter {spread.verdict} {how_much}, SD {shown[1]} against {shown[0]}, {ratio} ({tested})"
 
 
 def lattice_in_words(found: Lattice, what: str, form: Form = plain) -> str:
@@ -365,7 +371,7 @@ def effect_words(metric: Metric, comparison: Comparison) -> str:
         return f"{'+' if x > 0 else '−' if x < 0 else ''}{metric.format(abs(x))}"
 
     if comparison.scale == "difference" and interval is not None and interval.low == interval.high == value:
-        return form(value)
+        return form(value) if value else f"±{metric.format(0.0)}"  # "0 %" alone would read as the share itself
     unit = "x" if comparison.scale == "ratio" else ""
     between = _interval(interval, form, nothing=1.0 if comparison.scale == "ratio" else 0.0)
     return f"{form(value)}{unit}{between}"

@@ -1,7 +1,8 @@
-"""The `command` workload: any command line is the system under test.
+"""The `command` workload: any command line is the system under test, or several with names.
 
 A ROS 2 launch file, a DDS program, a script: every trial starts it anew, unchanged, and measures it from outside. All
-that is known of it are its processes, its output, and its `ros2:*` tracepoints.
+that is known of it are its processes, its output, and its `ros2:*` tracepoints. Named commands are processes of the
+workload by these names, as those of a graph are.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ SIGNALS = ("SIGINT", "SIGTERM", "SIGQUIT", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGK
 # A launch file starts its nodes within about this time; who knows better says so.
 SETTLED_AFTER_NS = 2 * NS_PER_S
 MAX_SOURCE_BYTES = 1 << 20
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 # What only a shell understands.
 _SHELL = re.compile(r"\|\|?|&&?|;|\d?>>?|<|`.*`|\$\(.*\)")
@@ -146,19 +149,60 @@ def _stop_text(stop: Stop) -> str:
     return f"{stop.signal}:{duration_text(stop.grace)}"
 
 
-class CommandParameters(_Part):
-    """A command line as the workload."""
+_Ready = Annotated[Ready, BeforeValidator(_ready)]
+_Stop = Annotated[Stop, BeforeValidator(_stop), Form("SIGNAL[:GRACE]", _stop_text)]
+_Environment = Annotated[dict[str, str], BeforeValidator(_environment), WithJsonSchema(_ENVIRONMENT_SCHEMA)]
+_Words = Annotated[list[str], BeforeValidator(_words), WithJsonSchema(_WORDS_SCHEMA)]
 
-    command: Annotated[
-        list[str],
-        BeforeValidator(_words),
-        WithJsonSchema(_WORDS_SCHEMA),
-        Option(Group.COMMAND, "the command after --"),
-    ] = Field(description="The words of the command line, or all of them in one; no shell reads them.")
-    name: str | None = Field(None, min_length=1, description="Name of the workload. Default: that of the program.")
-    ready: Annotated[
-        Annotated[Ready, BeforeValidator(_ready)] | None, Option(Group.COMMAND), Form("AFTER|log:REGEX")
+
+class NamedCommand(_Part):
+    """One of several commands; what it does not say is as of all."""
+
+    command: _Words = Field(description="Its words, or all of them in one.")
+    ready: _Ready | None = Field(None, description="when measuring may begin, for it")
+    ends: Literal["stopped", "itself"] | None = Field(None, description="stopped or itself")
+    stop: _Stop | None = Field(None, description="how it is asked to end")
+    environment: _Environment = Field({}, description="variables beside those of all")
+    directory: str | None = Field(None, min_length=1, description="where it is started")
+
+
+def _named(value: Any) -> Any:
+    """A command line, or a mapping with the key command."""
+    return {"command": value} if isinstance(value, str | list | tuple) else value
+
+
+def _commands(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        raise ValueError("commands are a mapping of names and command lines")
+    if wrong := next((name for name in value if not isinstance(name, str) or not _NAME.fullmatch(name)), None):
+        raise ValueError(f"{wrong!r} is no name of a command; it has letters, digits, _ and -")
+    return value
+
+
+_Named = Annotated[
+    NamedCommand,
+    BeforeValidator(_named, json_schema_input_type=Annotated[list[str], WithJsonSchema(_WORDS_SCHEMA)] | NamedCommand),
+]
+
+
+class CommandParameters(_Part):
+    """A command line as the workload, or several with names."""
+
+    command: Annotated[_Words, Option(Group.COMMAND, "the command after --")] = Field(
+        [], description="The words of the command line, or all of them in one; no shell reads them."
+    )
+    commands: Annotated[
+        dict[str, _Named],
+        BeforeValidator(_commands),
+        Option(Group.COMMAND, "--command", many=True),
+        Form("NAME=COMMAND"),
     ] = Field(
+        {},
+        description="A command with a name, of several that are the workload together, in the place of one after --; "
+        "conditions name them as processes.",
+    )
+    name: str | None = Field(None, min_length=1, description="Name of the workload. Default: that of the program.")
+    ready: Annotated[_Ready | None, Option(Group.COMMAND), Form("AFTER|log:REGEX")] = Field(
         None,
         description="When measuring may begin: this long after its start, or when a line that it prints matches. "
         "Default: 2s, or at once if it ends by itself.",
@@ -168,17 +212,11 @@ class CommandParameters(_Part):
         description="stopped: runs until it is stopped; itself: ends with status 0 within the measured time, and how "
         "long it ran is a figure.",
     )
-    stop: Annotated[Stop, BeforeValidator(_stop), Option(Group.COMMAND), Form("SIGNAL[:GRACE]", _stop_text)] = Field(
+    stop: Annotated[_Stop, Option(Group.COMMAND)] = Field(
         default_factory=lambda: Stop.model_validate({}),
         description="How it is asked to end; what still runs after the grace gets SIGTERM, then SIGKILL.",
     )
-    environment: Annotated[
-        dict[str, str],
-        BeforeValidator(_environment),
-        WithJsonSchema(_ENVIRONMENT_SCHEMA),
-        Option(Group.COMMAND, many=True),
-        Form("NAME=VALUE"),
-    ] = Field(
+    environment: Annotated[_Environment, Option(Group.COMMAND, many=True), Form("NAME=VALUE")] = Field(
         {},
         description="Variable beside those that perflab has; the factor workload.environment.NAME varies one.",
     )
@@ -190,6 +228,39 @@ class CommandParameters(_Part):
         description="Record its ros2:* events in every trial, for messages and their latency; off: resources and "
         "outcomes alone.",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_written(cls, value: Any) -> Any:
+        """What was not given is written down as nothing."""
+        several = isinstance(value, Mapping) and value.get("command") == [] and value.get("commands")
+        return {key: of for key, of in value.items() if key != "command"} if several else value
+
+    @model_validator(mode="after")
+    def _one_or_several(self) -> CommandParameters:
+        if bool(self.command) == bool(self.commands):
+            raise ValueError("give exactly one of command and commands")
+        return self
+
+    @property
+    def words(self) -> list[str]:
+        """Of all of its commands."""
+        return [*self.command, *(word for one in self.commands.values() for word in one.command)]
+
+    def of(self, name: str) -> CommandParameters:
+        """One of its named commands, as if it were alone."""
+        own = self.commands[name]
+        return self.model_copy(
+            update={
+                "command": own.command,
+                "commands": {},
+                "ready": self.ready if own.ready is None else own.ready,
+                "ends": own.ends or self.ends,
+                "stop": own.stop or self.stop,
+                "environment": {**self.environment, **own.environment},
+                "directory": own.directory or self.directory,
+            }
+        )
 
     @property
     def ends_itself(self) -> bool:
@@ -209,7 +280,7 @@ class CommandParameters(_Part):
 
 @dataclass(frozen=True)
 class Command(Workload):
-    """A command line that can be started. Its graph is one process of which no node is known."""
+    """A command line that can be started, or several. Its graph is a process for each, of which no node is known."""
 
     name: str
     parameters: CommandParameters
@@ -220,41 +291,65 @@ class Command(Workload):
         return self
 
     @property
+    def members(self) -> tuple[Command, ...]:
+        """Each of its command lines as a command by itself, which is called like its process."""
+        several = self.parameters.commands
+        return tuple(Command(name, self.parameters.of(name)) for name in several) or (self,)
+
+    @property
     def drawn(self) -> Graph:
-        process = {
-            "name": self.name,
-            "executors": [],
-            "threads": {"executors": None, "middleware": None},
-            "lock_memory": False,
-            "nodes": [],
-        }
-        return Graph({"schema": 1, "name": self.name, "processes": [process]})
+        processes = [
+            {
+                "name": member.name,
+                "executors": [],
+                "threads": {"executors": None, "middleware": None},
+                "lock_memory": False,
+                "nodes": [],
+            }
+            for member in self.members
+        ]
+        return Graph({"schema": 1, "name": self.name, "processes": processes})
 
     def set_to(self, factors: Mapping[str, Any]) -> Command:
         """At these levels of factors, of which those of variables and of its words count, wherever it is started."""
         given = self.parameters
-        words, variables = list(given.command), dict(given.environment)
-        for path, level in factors.items():
-            if path.startswith(ARGUMENT):
-                words = [word.replace(f"{{{path.removeprefix(ARGUMENT)}}}", str(level)) for word in words]
-            elif path.startswith(ENVIRONMENT):
-                variables[path.removeprefix(ENVIRONMENT)] = str(level)
-        changed = {"command": words, "environment": variables, "directory": str(given.folder.absolute())}
-        return replace(self, parameters=given.model_copy(update=changed))
+        changed = {**_at_levels(given, factors), "directory": str(given.folder.absolute())}
+        commands = {name: one.model_copy(update=_at_levels(one, factors)) for name, one in given.commands.items()}
+        return replace(self, parameters=given.model_copy(update={**changed, "commands": commands}))
 
     def document(self) -> dict[str, Any]:
         return {**super().document(), "command": self.parameters.model_dump(mode="json")}
 
 
+def _at_levels(given: CommandParameters | NamedCommand, factors: Mapping[str, Any]) -> dict[str, Any]:
+    """Words and variables of a command at these levels."""
+    words, variables = list(given.command), dict(given.environment)
+    for path, level in factors.items():
+        if path.startswith(ARGUMENT):
+            words = [word.replace(f"{{{path.removeprefix(ARGUMENT)}}}", str(level)) for word in words]
+        elif path.startswith(ENVIRONMENT):
+            variables[path.removeprefix(ENVIRONMENT)] = str(level)
+    return {"command": words, "environment": variables}
+
+
 def load(parameters: CommandParameters) -> Command:
-    """Raises BadInput where the program or the folder is not there."""
-    folder = parameters.folder
-    if not folder.is_dir():
-        raise BadInput(f"directory {str(folder)!r} does not exist; name the folder in which the command is started")
-    program = parameters.command[0]
-    check_program(program, folder, parameters.environment.get("PATH"))
-    name = parameters.name or file_name(Path(program).name)
-    return Command(name, parameters, sources=tuple(_sources(parameters.command, folder)))
+    """Raises BadInput where a program or a folder is not there."""
+    name = parameters.name or "+".join(parameters.commands) or file_name(Path(parameters.command[0]).name)
+    command = Command(name, parameters)
+    sources: dict[str, Source] = {}
+    for member in command.members:
+        given, folder = member.parameters, member.parameters.folder
+        where = f"command {member.name}: " if parameters.commands else ""
+        if not folder.is_dir():
+            raise BadInput(
+                f"{where}directory {str(folder)!r} does not exist; name the folder in which the command is started"
+            )
+        try:
+            check_program(given.command[0], folder, given.environment.get("PATH"))
+        except BadInput as error:
+            raise BadInput(f"{where}{error}") from error
+        sources |= {source.path: source for source in _sources(given.command, folder)}
+    return replace(command, sources=tuple(sources.values()))
 
 
 def check_program(program: str, folder: Path, path: str | None = None) -> None:

@@ -233,6 +233,51 @@ def test_what_outlives_perflab_and_guard_is_cleaned_by_its_mark(run: Run, tmp_pa
     assert run("clean", out).stdout == "nothing to clean\n"
 
 
+SEVERAL = """
+workload:
+  commands:
+    planner: {command: sleep 600, ready: 0}
+    driver: {command: sleep 1, ends: itself}
+  tracing: off
+time: 30
+baseline: off
+conditions:
+  - cpu_pinning: {count: 1, processes: [planner]}
+cool_down: 0
+"""
+
+
+def test_named_commands_are_started_pinned_measured_and_ended_each(run: Run, tmp_path: Path) -> None:
+    file, out = tmp_path / "several.yaml", tmp_path / "run"
+    file.write_text(SEVERAL)
+    done = run("run", file, "-o", out, "-q")
+    assert (done.returncode, done.stderr) == (0, "")
+    trial = the_trial(out)
+    assert trial["outcome"] == "success"
+    planner, driver = (trial["commands"][name] for name in ("planner", "driver"))
+    assert (planner["stop_signal"], planner["run_s"], driver["stop_signal"]) == ("SIGINT", None, None)
+    assert driver["run_s"] >= 1.0
+    assert trial["command"] is None
+    assert {name: p["status"] for name, p in trial["processes"].items()} == {"planner": -signal.SIGINT, "driver": 0}
+    pinned = trial["evidence"]["cpu_pinning"]
+    assert pinned["in_effect"]
+    assert list(pinned["achieved"]["processes"]) == pinned["promised"]["processes"] == ["planner"]
+    (result,) = summary_of(out)["results"]
+    assert result["trials_detail"][0]["run_s"] == driver["run_s"]
+    used = {p["process"]: p for p in result["resources"]["processes"]}
+    assert set(used) == {"planner", "driver"}
+    assert all(p["rss_kb_max"] > 0 for p in used.values())
+
+
+def test_one_of_several_commands_that_ends_is_named(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    named = ("--command", "planner=sleep 600", "--command", "driver=sh -c 'exit 3'")
+    done = run("run", "-t", "1.5", "-o", out, *named, *UNTRACED)
+    assert done.returncode == 1
+    assert re.search(r"command 'driver' \(pid \d+\) exited with 3", the_trial(out)["reason"])
+    assert run("run", "sierra_nevada", *named, *UNTRACED).returncode == 2
+
+
 @pytest.fixture
 def lttng() -> None:
     """Skips where nothing can be traced."""

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from perflab.host import Host
+from perflab.report.film import document
+from perflab.runs.film import film
 
 from . import traces
 from .conftest import NATIVE, TIMEOUT_S, Run, kill, started
@@ -65,6 +67,24 @@ def test_it_reaches_its_goal_under_a_condition_with_its_control_thread_scheduled
     assert result["key_figures"]["control_period"]["of_ns"]["count"] > 500
     (control,) = [t for t in result["threads"] if t["process"] == "simulator" and t["name"] == "control"]
     assert (control["policy"], control["priority"]) == ("FIFO", 50)
+    the_film_ends_at_the_goal(*(out / "trials").iterdir())
+
+
+def the_film_ends_at_the_goal(trial: Path) -> None:
+    """Bodies are where the simulator had them, and the tip where it was to go."""
+    found = film(trial)
+    assert found is not None
+    assert found.tip is not None
+    by_physics = dict(zip(found.tip.at_ns, found.tip.rows, strict=True))
+    by_joints = dict(zip(found.joints.at_ns, document.tips(found), strict=True))
+    assert len(by_physics) > 50
+    # The simulator knows where bodies are at the beginning of its last step, 1 ms before.
+    assert max(math.dist(by_physics[at_ns], by_joints[at_ns]) for at_ns in by_physics) < 2e-3
+    assert math.dist(found.tip.rows[-1], document.tips(found)[-1]) < 1e-4
+    assert math.dist(document.tips(found)[-1], found.scene.marks[0].position) < 0.02
+    assert [moment.words for moment in found.moments][-1] == "goal: there"
+    assert max(math.dist(document.planned_tips(found)[-1][-1], tip) for tip in by_joints.values()) > 0.2
+    assert math.dist(document.planned_tips(found)[-1][-1], document.tips(found)[-1]) < 1e-3
 
 
 @pytest.mark.long

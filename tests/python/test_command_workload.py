@@ -26,6 +26,7 @@ from perflab.results.loops import Life, Loops
 from perflab.results.outcome import SUCCESS, BrokenOff, OwnOutcome
 from perflab.results.starvation import Starvation
 from perflab.results.trial import Trial
+from perflab.specification import written
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import counted
 from perflab.statistics.said import Said
@@ -120,6 +121,67 @@ def test_scripts_among_the_words_are_kept_as_they_are(tmp_path: Path) -> None:
     (tmp_path / "image").write_bytes(b"\xff\0\xfe")
     found = command.load(parameters(command="cat up.launch.py image up.launch.py", directory=str(tmp_path)))
     assert [(Path(s.path).name, s.text) for s in found.sources] == [("up.launch.py", "nodes\n")]
+
+
+SEVERAL = {
+    "commands": {
+        "planner": {"command": "sleep {how_long}", "ready": "log:up", "environment": {"A": "own"}},
+        "driver": ["sleep", 2],
+    },
+    "environment": {"A": "of all", "B": "of all"},
+    "stop": "SIGTERM:10s",
+}  # fmt: skip
+
+
+def test_named_commands_are_processes_that_have_what_is_said_of_all_and_of_each() -> None:
+    both = command.load(CommandParameters.model_validate(SEVERAL))
+    assert (both.name, both.graph.own_processes) == ("planner+driver", ["planner", "driver"])
+    planner, driver = both.members
+    assert (planner.name, planner.parameters.command, driver.parameters.command) == (
+        "planner", ["sleep", "{how_long}"], ["sleep", "2"],
+    )  # fmt: skip
+    assert (planner.parameters.ready_when.log, driver.parameters.ready_when.after) == ("up", 2 * S)
+    assert planner.parameters.environment == {"A": "own", "B": "of all"}
+    assert driver.parameters.stop.grace == 10 * S
+    (alone,) = command.load(parameters()).members
+    assert alone.graph.own_processes == ["sleep"]
+
+
+def test_levels_of_named_commands_are_set_in_each() -> None:
+    both = command.load(CommandParameters.model_validate(SEVERAL))
+    planner, driver = both.set_to({"workload.argument.how_long": 7, "workload.environment.B": "x"}).members
+    assert planner.parameters.command == ["sleep", "7"]
+    assert planner.parameters.environment == {"A": "own", "B": "x"}
+    assert driver.parameters.environment == {"A": "of all", "B": "x"}
+
+
+def test_named_commands_are_the_same_when_they_are_read_again() -> None:
+    both = CommandParameters.model_validate(SEVERAL)
+    assert CommandParameters.model_validate(written(both)) == both
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"commands": {"a b": "sleep 1"}}, "'a b' is no name of a command"),
+        ({"commands": "sleep 1"}, "commands are a mapping of names and command lines"),
+        ({"commands": {"a": "sleep 1 && true"}}, "'&&' is for a shell"),
+        ({"commands": {"a": {"command": "sleep 1", "redy": 1}}}, "no key"),
+        ({"command": "sleep 1", "commands": {"a": "sleep 1"}}, "give exactly one of command and commands"),
+        ({"commands": {}}, "give exactly one of command and commands"),
+    ],
+)
+def test_what_is_wrong_with_named_commands_is_said_in_one_line(keys: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadInput) as error:
+        validate(Written({"workload": keys}, given=frozenset({"workload"})))
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_the_program_of_a_named_command_must_be_there() -> None:
+    with pytest.raises(BadInput) as error:
+        command.load(CommandParameters.model_validate({"commands": {"a": "sleep 1", "b": "/no/such"}}))
+    assert str(error.value) == "command b: the program '/no/such' does not exist"
 
 
 def test_its_graph_is_one_process_without_nodes() -> None:

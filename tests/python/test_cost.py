@@ -29,6 +29,7 @@ def record(when: str, at_ns: int, cpu_ns: int, threads: list[tuple[int, str, str
         "cpu_ns": cpu_ns,
         "cycles": NO_COUNTER,
         "instructions": NO_COUNTER,
+        "cache_misses": NO_COUNTER,
         "threads": [{"tid": t, "name": name, "role": role, "cpu_ns": ns} for t, name, role, ns in threads],
         **changes,
     }
@@ -88,6 +89,15 @@ def test_what_is_not_counted_is_null_with_the_reason() -> None:
     reading = METRICS["cycles_per_message"].read(of)
     assert reading.value is None
     assert reading.reason == "not counted: this machine has no such counter"
+
+
+def test_clock_rate_and_counts_of_a_trial_are_metrics() -> None:
+    begin = {"cycles": count(0, 0), "cache_misses": count(10, 0)}
+    ends = begin, {"cycles": count(1800, 600), "cache_misses": count(40, 600)}
+    of = Trial(trial=1, order=1, outcome=SUCCESS, cost=cost.of_trial([cost.of_process("p", both(*ends))]))
+    assert METRICS["clock_rate"].read(of).value == 3e9  # 1800 cycles in 600 ns of CPU time
+    assert METRICS["cache_misses"].read(of).value == 30
+    assert "no such counter" in (METRICS["instructions"].read(of).reason or "")
 
 
 def test_a_counter_that_stands_still_has_counted_nothing_rather_than_0() -> None:

@@ -441,12 +441,16 @@ EXAMPLES: dict[str, tuple[list[str], int]] = {
     "manipulation_disturbed": (
         ["baseline", "load", "flood without readers", "flood read by move_group"] * 2, 84,
     ),
-    "manipulation_cpu_budget": (["baseline", *(f"cpu_pinning count={n}" for n in (1, 2, 4, 8))], 30),
-    "manipulation_flood_dose": (["baseline", *(f"message_flood rate={n}" for n in (250, 500, 1000, 2000))], 45),
+    "manipulation_cpu_budget": (["baseline", *(f"cpu_pinning count={n}" for n in (1, 2, 4, 8))], 50),
+    "manipulation_cpu_load": (["baseline", "load"], 30),
+    "manipulation_flood_dose": (
+        ["baseline", *(f"message_flood rate={n}" for n in (250, 500, 1000, 2000, 4000))], 66,
+    ),
     "manipulation_headline": (
         ["baseline", "flood without readers", "flood read by move_group", "second action server"], 42,
     ),
     "manipulation_load": (["baseline", "busy"] * 2, 48),
+    "manipulation_message_flood": (["baseline", "flood"], 24),
     "manipulation_pinning_and_load": (["baseline", "on one CPU", "CPU 0 loaded", "on the loaded CPU"], 42),
     "matching_time": (["baseline"] * 15, 75),
     "message_flood": (

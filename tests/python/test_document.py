@@ -95,6 +95,13 @@ KEYS: dict[str, list[tuple[Any, Any]]] = {
     "domain": [(42, 42), (None, None)],
     "sampling": [("100ms", 100 * MS)],
     "measure": [("work,dispatch", ["work", "dispatch"])],
+    "claims": [
+        (
+            [{"says": "So it is.", "expects": "lost > baseline", "at": {"workload.depth": 1}}],
+            [{"says": "So it is.", "source": None, "expects": "lost > baseline", "treatment": None,
+              "at": {"workload.depth": 1}}],
+        )
+    ],
     "thresholds": [
         (
             {"late_percentage": "30 %", "late_absolute": "1ms", "too_late_percentage": 90, "too_late_absolute": 0.02},
@@ -208,7 +215,7 @@ def test_what_has_no_option_is_said_to_have_none() -> None:
     """What a verb says by itself, and what files alone have."""
     set_by_options = {o.path for o in options()}
     without = [key for key in Document.model_fields if not any(path[0] == key for path in set_by_options)]
-    assert without == ["assignments", "sweep"]
+    assert without == ["assignments", "sweep", "claims"]
     assert all(str(o.field.description).endswith(".") for o in options()), "help is sentences"
     assert len({o.name for o in options()}) == len(options()) - 1, "--factor is also that of a search"
 

@@ -402,6 +402,12 @@ def test_a_treatment_whose_trials_scatter_more_is_a_finding_and_one_that_multipl
     spreads = {c.treatment.name: c.spread for c in found.comparisons}
     assert {name: spread.verdict for name, spread in spreads.items()} == {"cpu_load": "more", "io_load": "not_shown"}
     assert spreads["cpu_load"].p_adjusted == pytest.approx(2 * (spreads["cpu_load"].scaled_test.p or 0) / Looks().share)
+    between = spreads["cpu_load"].scaled_ratio
+    assert between.low is not None
+    assert between.low > 1
+    assert between.value == pytest.approx(20, rel=0.5)
+    assert between.interval is not None
+    assert between.interval.confidence == pytest.approx(1 - 0.05 * Looks().share / 2), "as that of the family"
     assert spreads["io_load"].sd_ratio.value == pytest.approx(3, rel=0.5), "the standard deviations themselves differ"
     (remark,) = [r for r in found.remarks if r.kind == "spread"]
     assert "cpu_load against baseline: trials scatter more in proportion, SD " in remark.words

@@ -36,7 +36,7 @@ cyclonedds
                         latency p99          response p99           lost
 ────────────────────────────────────────────────────────────────────────
 baseline                     502 µs                897 µs              0
-cpu_load       1.78x [1.68, 1.86] *  1.81x [1.75, 1.87] *              0
+cpu_load       1.78x [1.68, 1.86] *  1.81x [1.75, 1.87] *             ±0
 message_flood  1.00x [0.98, 1.03] =  1.00x [0.96, 1.03] =  +6 [+5, +7] *
 Left out at 80 columns: n, success, latency p50, CPU
 
@@ -44,14 +44,14 @@ fastdds
                         latency p99          response p99              lost
 ───────────────────────────────────────────────────────────────────────────
 baseline                     652 µs               1.17 ms                 0
-cpu_load       1.79x [1.74, 1.83] *  1.79x [1.72, 1.88] *                 0
+cpu_load       1.79x [1.74, 1.83] *  1.79x [1.72, 1.88] *                ±0
 message_flood  1.00x [0.97, 1.03] =    1.03x [0.97, 1.07]  +6.75 [+5, +7] *
 Left out at 80 columns: n, success, latency p50, CPU
 
 baselines against each other
                                      latency p99          response p99  lost
 ────────────────────────────────────────────────────────────────────────────
-fastdds against cyclonedds  1.30x [1.28, 1.33] *  1.30x [1.27, 1.32] *     0
+fastdds against cyclonedds  1.30x [1.28, 1.33] *  1.30x [1.27, 1.32] *    ±0
 Left out at 80 columns: latency p50, CPU
 
 Against the baseline, one value per trial; [intervals: 95 % for all 25

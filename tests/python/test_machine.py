@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -16,7 +17,9 @@ from perflab.experiment.machine import MachineWatch
 from perflab.report.tables.machine import in_words, limit_in_words, of_results
 from perflab.report.tables.messages import Of
 from perflab.results.machine import CpuCounts, KernelThread, LimitsOverTrial, LimitsSeen, Machine, NetworkCounts
-from perflab.results.trial import Result, SystemCounts
+from perflab.results.outcome import SUCCESS
+from perflab.results.trial import Result, SystemCounts, Trial
+from perflab.statistics.metrics import METRICS
 
 INTERRUPTS = """           CPU0       CPU2
  36:          {0}      10    PCI-MSIX-0000:00:02.0   1-edge      virtio1-req.0
@@ -123,6 +126,39 @@ def test_counts_are_those_between_the_readings(root: Path) -> None:
     assert (found.quota.cpus, found.quota.periods, found.quota.throttled) == (0.5, 30, 0)
     assert found.quota.throttled_ns == 600_000
     assert found.network == NetworkCounts(loopback_packets=30, udp_received=30, udp_sent=0, udp_errors=0, udp_no_room=0)
+
+
+def test_frequencies_are_read_again_and_again_until_the_end(root: Path) -> None:
+    state_of(root, n=10, usec=100)
+    frequency = root / "sys/devices/system/cpu/cpu2/cpufreq/scaling_cur_freq"
+    write(root, **{"sys__devices__system__cpu__online": "0,2\n"})
+    frequency.parent.mkdir(parents=True)
+    frequency.write_text("2000000\n")
+    calls: list[tuple[int, Callable[[], None]]] = []
+    watch = MachineWatch(root)
+    watch.begin([7])
+    watch.follow(5, lambda at_ns, call: calls.append((at_ns, call)))
+    assert [at_ns for at_ns, _ in calls] == [5]
+    for khz in (1_000_000, 3_000_000):
+        frequency.write_text(f"{khz}\n")
+        calls.pop()[1]()
+    watch.end([7])
+    calls.pop()[1]()  # after the measured part
+    assert calls == []
+    found = watch.record
+    assert ([cpu.frequency_hz for cpu in found.cpus], found.frequency_samples) == ([None, 2e9], 2)
+    trial = Trial(trial=1, order=1, outcome=SUCCESS, machine=found)
+    assert METRICS["cpu_frequency"].read(trial).value == 2e9
+    assert METRICS["cpu_frequency"].format(2e9) == "2 GHz"
+
+
+def test_a_machine_without_cpufreq_is_not_asked_again(tmp_path: Path) -> None:
+    watch = MachineWatch(tmp_path)
+    calls: list[int] = []
+    watch.follow(5, lambda at_ns, call: calls.append(at_ns))
+    assert calls == []
+    trial = Trial(trial=1, order=1, outcome=SUCCESS, machine=watch.record)
+    assert "no cpufreq" in (METRICS["cpu_frequency"].read(trial).reason or "")
 
 
 def test_limits_that_changed_meanwhile_are_seen(root: Path) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import made_film
 import pytest
 from made_live import LiveRun, Recorder, trial
 from support import SOURCE
@@ -138,6 +139,20 @@ def test_an_unchanged_state_costs_nothing(served: Served, run: LiveRun) -> None:
     assert status == 200 and headers["etag"] != tag
     version = json.loads(body)["run_version"]
     assert json.loads(served.ask(f"/state.json?known={version}")[2])["run"] is None
+
+
+def test_a_film_is_answered_as_far_as_it_is(served: Served, run: LiveRun) -> None:
+    assert json.loads(served.ask("/film.json")[2]) == {"trial": 1, "film": None}
+    folder = run.begin(2)
+    assert json.loads(served.ask("/film.json")[2]) == {"trial": 2, "film": None}
+    made_film.write(folder)
+    found = json.loads(served.ask("/film.json")[2])
+    assert (found["trial"], found["film"]["s"]) == (2, 1.0)
+    assert found["scene"]["tip"] == "tip"
+    assert json.loads(served.ask("/film.json?trial=1")[2])["film"] is None
+    assert json.loads(served.ask("/film.json?trial=7")[2]) == {"trial": None, "film": None}
+    assert served.ask("/film.json?trial=../1")[0] == 404
+    assert served.ask("/film.json?run=2")[0] == 404
 
 
 def test_several_runs_have_a_state_each(tmp_path: Path) -> None:

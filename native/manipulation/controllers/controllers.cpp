@@ -131,6 +131,8 @@ Controllers::Controllers(program::Context& context, std::shared_ptr<const Model>
       control_period_(context.times("control_period")),
       control_lateness_(context.times("control_lateness")),
       control_execution_(context.times("control_execution")),
+      desired_(context.series("desired", model_->joints())),
+      lateness_(context.series("lateness", {"control"})),
       measured_until_ns_(std::numeric_limits<Nanoseconds>::max()),
       log_(context, arm_node_),
       manager_(context, set_, hardware_of(*model_), statistics_.names(),
@@ -262,6 +264,12 @@ void Controllers::written() noexcept {
   last_woken_ns_ = woken_ns_;
   control_lateness_.record(woken_ns_ - due_ns_, woken_ns_);
   control_execution_.record(done_ns - woken_ns_, woken_ns_);
+  latest_ns_ = std::max(latest_ns_, static_cast<double>(woken_ns_ - due_ns_));
+  if (++cycles_ % (kFilmPeriod / kPeriod) == 0) {
+    desired_.record(due_ns_, snapshot_.state.desired.positions);
+    lateness_.record(due_ns_, {&latest_ns_, 1});
+    latest_ns_ = 0.0;
+  }
   const bool measures = due_ns_ > measured_from_ns_ && due_ns_ <= measured_until_ns_.load(std::memory_order_relaxed);
   if (measures && done_ns - due_ns_ >= kPeriod) overruns_.fetch_add(1, std::memory_order_relaxed);
 }

@@ -10,6 +10,9 @@
 // The robot's group gives the arm's controller its name. A controller that was deactivated publishes nothing and rejects
 // goals; the arm then holds where it is.
 //
+// A film of the trial: the series desired (where the joints were to be) and lateness (ns: the latest cycle since the row
+// before), 50 times a second.
+//
 // Figures for each executed goal: execution_controller (from start to end in the robot's time), tracking_rms, tracking_max,
 // settling, path_length, path_ratio; for a goal that was cancelled or aborted in motion stop_latency and stopping_distance (in
 // the robot's time, from the cycle in which it began to stop).
@@ -52,6 +55,7 @@ struct Measured {
 class Controllers {
  public:
   static constexpr Nanoseconds kPeriod = 2'000'000;  // update_rate 500
+  static constexpr Nanoseconds kFilmPeriod = 20'000'000;
 
   // Reads options: path_tolerance and goal_tolerance (rad, 0: none), goal_time, on_cancel (hold or decelerate),
   // unmeasured (named states: motions that end there are left out of all figures).
@@ -125,6 +129,10 @@ class Controllers {
   program::Times& control_period_;
   program::Times& control_lateness_;
   program::Times& control_execution_;
+  program::Series& desired_;
+  program::Series& lateness_;
+  std::uint64_t cycles_ = 0;
+  double latest_ns_ = 0.0;
   Nanoseconds last_woken_ns_ = kUnknownTime;
   Nanoseconds measured_from_ns_ = 0;
   std::atomic<Nanoseconds> measured_until_ns_;

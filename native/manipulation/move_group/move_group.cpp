@@ -144,7 +144,9 @@ class MoveGroup final : public program::Application {
         plan_(context.span(kNode, "plan")),
         planning_times_(context.times("planning_times")),
         execution_times_(context.times("execution_times")),
-        collision_check_(context.times("collision_check")) {
+        collision_check_(context.times("collision_check")),
+        planned_path_(context.series("planned", columns_of(*model_))),
+        considered_path_(context.series("considered", columns_of(*model_))) {
     context.reentrant();
     if (settings_.sim_time) {
       context.on_message<Clock>(kClockNode, "/clock", [this](const Clock& clock, const program::Received& how) {
@@ -403,9 +405,13 @@ class MoveGroup final : public program::Application {
       if (planned.result.succeeded()) {
         write(planned, result);
         show(result);
-        if (options.plan_only) return ending;
+        if (options.plan_only) {
+          if (!std::exchange(has_considered_, true)) film(considered_path_, planned.result.trajectory, context_.clock().now());
+          return ending;
+        }
         const Nanoseconds monitor_ns = context_.clock().now();
         say(goal, "MONITOR");
+        film(planned_path_, planned.result.trajectory, monitor_ns);
         if (measured) planning_times_.record(monitor_ns - planning_from_ns_, monitor_ns);
         figure(measured, "planning", monitor_ns - planning_from_ns_);
         works_on(name_of(*goal), std::max<Nanoseconds>(1, std::llround(planned.result.trajectory.duration() * 1e9)));
@@ -519,6 +525,22 @@ class MoveGroup final : public program::Application {
     display_.publish();
   }
 
+  static std::vector<std::string> columns_of(const Model& model) {
+    std::vector<std::string> columns{"s"};
+    columns.insert(columns.end(), model.joints().begin(), model.joints().end());
+    return columns;
+  }
+
+  // A plan for a film of the trial: its points, all at the time at which it was ready.
+  static void film(program::Series& series, const planning::Trajectory& trajectory, Nanoseconds ready_ns) {
+    std::vector<double> row;
+    for (const planning::TrajectoryPoint& point : trajectory.points) {
+      row.assign(1, point.time);
+      row.insert(row.end(), point.position.begin(), point.position.end());
+      series.record(ready_ns, row);
+    }
+  }
+
   Ending execute(const Plan& plan, const PlanningScene& planned_in, bool measured) {
     const planning::Trajectory& trajectory = plan.result.trajectory;
     std::uint64_t looked_at = scene_.version();
@@ -572,6 +594,9 @@ class MoveGroup final : public program::Application {
   program::Times& planning_times_;  // by the thread of the goal
   program::Times& execution_times_;
   program::Times& collision_check_;  // by the one thread that works on a goal
+  program::Series& planned_path_;    // likewise, and those below
+  program::Series& considered_path_;
+  bool has_considered_ = false;
   Nanoseconds planning_from_ns_ = 0;
   planning::Times planning_;  // of the plans of the present goal together
   int plans_ = 0;

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <memory>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -201,6 +202,7 @@ class MoveRunner final : public program::Application {
     if (any<Attach>(steps_) || any<Detach>(steps_) || any<MayTouch>(steps_)) {
       scene_ = context.client<ApplyPlanningScene>(kNode, "/apply_planning_scene");
     }
+    context.scene({{"marks", marks()}});
     context.reentrant();
     context.on_message<JointState>(kNode, "/joint_states",
                                    [this](const JointState& state, const program::Received& how) {
@@ -222,6 +224,31 @@ class MoveRunner final : public program::Application {
   }
 
  private:
+  // Where the tip is to go, for a film of the trial. A goal of another link than the flange is marked there.
+  [[nodiscard]] nlohmann::json marks() const {
+    State state(model_);
+    const Pose to_tip = state.pose(model_->flange()).inverse() * state.pose(model_->tip());
+    nlohmann::json all = nlohmann::json::array();
+    for (const Step& step : steps_) {
+      const Move* const move = std::get_if<Move>(&step);
+      if (move == nullptr) continue;
+      Pose at = Pose::Identity();
+      double radius = 0.01;
+      if (const auto* const pose = std::get_if<planning::PoseGoal>(&move->goal)) {
+        at.linear() = pose->orientation.toRotationMatrix();
+        at.translation() = pose->position;
+        if (pose->link.id == model_->flange().id) at = at * to_tip;
+        radius = pose->radius;
+      } else if (const auto* const joints = std::get_if<planning::JointGoal>(&move->goal)) {
+        state.set(joints->positions);
+        at = state.pose(model_->tip());
+      }
+      const auto place = at.translation();
+      all.push_back({{"name", move->name}, {"position", {place.x(), place.y(), place.z()}}, {"radius", radius}});
+    }
+    return all;
+  }
+
   void run(const program::Running& running) {
     program::Clock::sleep_until(running.start().measured_from_ns);
     try {
@@ -530,12 +557,15 @@ class MoveRunner final : public program::Application {
       exchange->ended_ns = context_.clock().now();
       changed_.notify_all();
     };
-    handlers.on_feedback = [this, exchange](const MoveGroupAction::Feedback& feedback) {
+    handlers.on_feedback = [this, exchange, name](const MoveGroupAction::Feedback& feedback) {
       const Nanoseconds now = context_.clock().now();
       const std::scoped_lock lock(mutex_);
       // A goal may be planned several times: the first plan counts, and the last execution.
       if (feedback.state == "PLANNING" && exchange->planning_ns == kUnknownTime) exchange->planning_ns = now;
-      if (feedback.state == "MONITOR") exchange->monitor_ns = now;
+      if (feedback.state == "MONITOR") {
+        exchange->monitor_ns = now;
+        context_.moment(name + ": moves");
+      }
       changed_.notify_all();
     };
     handlers.on_result = [this, exchange](program::GoalStatus, const MoveGroupAction::Result& result) {
@@ -553,6 +583,7 @@ class MoveRunner final : public program::Application {
       asked_for_ = exchange;
       goal_name_ = name;
     }
+    if (!plan_only) context_.moment(name + ": asked for");
     const std::optional<program::GoalId> id = client_.send(message, std::move(handlers));
     if (!id) throw Failure{"server_not_ready", "the goal could not be sent to move_group"};
 
@@ -573,6 +604,10 @@ class MoveRunner final : public program::Application {
       lock.unlock();
       client_.cancel(*id);
       throw Failure{"no_result", "move_group gave no result within " + std::to_string(seconds(timeout_)) + " s"};
+    }
+    if (!plan_only) {
+      const std::optional<Failure> failure = failure_of(*exchange);
+      context_.moment(name + (failure ? ": " + failure->reason : was_stopped(*exchange) ? ": stopped" : ": there"));
     }
     return *exchange;
   }

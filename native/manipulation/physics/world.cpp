@@ -236,6 +236,10 @@ Pose World::pose(Link link) const {
   return pose_of({at[0], at[1], at[2]}, turned[1], turned[2], turned[3], turned[0]);
 }
 
+std::span<const double> World::everything() const noexcept {
+  return {parts_->data->qpos, static_cast<std::size_t>(parts_->model->nq)};
+}
+
 Pose World::object(const std::string& name) const { return pose(Link{parts_->body(name)}); }
 
 bool World::holds(const std::string& object) const noexcept {

@@ -63,6 +63,8 @@ class World {
   [[nodiscard]] double hand_velocity() const noexcept;
   [[nodiscard]] Pose pose(Link link) const;      // as of the last step
   [[nodiscard]] Pose object(const std::string& name) const;
+  // The positions of all joints, of fingers and movable objects too, as Stage::columns names them.
+  [[nodiscard]] std::span<const double> everything() const noexcept;
 
   // Gains of a torque drive by joint: N m/rad and N m s/rad.
   [[nodiscard]] const std::vector<double>& stiffness() const noexcept;

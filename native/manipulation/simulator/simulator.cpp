@@ -3,12 +3,14 @@
 #include <algorithm>
 
 #include "manipulation/controllers/messages.h"
+#include "manipulation/robot/stage.h"
 
 namespace perflab::manipulation {
 namespace {
 
 constexpr Nanoseconds kStep = 1'000'000;
 constexpr std::uint64_t kStepsPerCycle = Controllers::kPeriod / kStep;
+constexpr std::uint64_t kStepsPerPicture = Controllers::kFilmPeriod / kStep;
 // The largest delay of the world that is made up for.
 constexpr Nanoseconds kMostBehind = 100'000'000;
 // The hand releases its object when told to open by more than this, m.
@@ -52,9 +54,12 @@ Simulator::Simulator(program::Context& context)
       drives_(drive_, world_, *model_),
       step_execution_(context.times("step_execution")),
       stepped_(context.span("/simulator", "step", kStep)),
+      joints_(context.series("joints", stage_of(*model_).columns)),
+      tip_(context.series("tip", {"x", "y", "z"})),
       clock_(context.publisher<messages::rosgraph_msgs::msg::Clock>("/simulator", "/world/clock")),
       clock_publisher_(context, "clock", [this](const Tick& tick) { publish_clock(tick); }) {
   context.reentrant();
+  context.scene(stage_of(*model_).scene);
   const Positions& begin = model_->named_state(context.options().text("state", "home"));
   world_.reset(begin);
   const bool embedded = context.options().word("controller", {"embedded", "split"}, "embedded") == "embedded";
@@ -98,6 +103,11 @@ void Simulator::step(Nanoseconds due_ns, Nanoseconds woken_ns) noexcept {
   world_.step();
   step_execution_.record(context_.clock().now() - from_ns, woken_ns);
   look_for_collisions();
+  if (steps_ % kStepsPerPicture == 0) {
+    joints_.record(due_ns, world_.everything());
+    const Eigen::Vector3d tip = world_.pose(model_->tip()).translation();
+    tip_.record(due_ns, {tip.data(), 3});
+  }
   clock_publisher_.offer({world_.now_ns(), due_ns});
 }
 

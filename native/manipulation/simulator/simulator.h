@@ -8,6 +8,7 @@
 // Threads: clock, and physics (split) or control (embedded: physics and controllers) with those of Controllers:
 // joint_states, dynamic_states, arm_state, manager.
 // Topics: /world/clock (rosgraph_msgs/Clock, by node /simulator), one message a step, for the clock bridge.
+// A film of the trial: the scene, and its series joints and tip, 50 times a second.
 // Figures: real_time_factor, late_steps. Times: step_execution. Outcome: collision.
 #pragma once
 
@@ -77,6 +78,8 @@ class Simulator final : public program::Application {
 
   program::Times& step_execution_;
   program::Span stepped_;  // in traces
+  program::Series& joints_;
+  program::Series& tip_;
   std::optional<PacedLoop> loop_;
   std::uint64_t steps_ = 0;
   struct Collision {

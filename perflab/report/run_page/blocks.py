@@ -139,6 +139,36 @@ class Flame:
 
 
 @dataclass(frozen=True)
+class Still:
+    """A picture of a film, and of what it is."""
+
+    source: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Movie:
+    """A film of a trial: how it ended, some pictures of it, and what the page's player shows (packed)."""
+
+    key: str
+    title: str
+    why: str
+    sign: str
+    tone: str
+    ended: str
+    stills: Sequence[Still]
+    notes: Sequence[str]
+    data: str
+
+
+@dataclass(frozen=True)
+class Scenes:
+    """What the films of a page have in common, packed."""
+
+    data: str
+
+
+@dataclass(frozen=True)
 class Picture:
     """A figure that is written already."""
 
@@ -147,7 +177,7 @@ class Picture:
 
 Block = (
     Heading | Text | Items | Known | Statements | Box | Sheet | Effects | Judgement | Source | Fold | Group | Flame
-    | Picture
+    | Movie | Scenes | Picture
 )  # fmt: skip
 
 

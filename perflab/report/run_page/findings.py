@@ -19,8 +19,10 @@ from perflab.report.run_page.effects import (
     sentence,
     size,
 )
-from perflab.report.run_page.overview import VERDICTS, against, key, key_of
+from perflab.report.run_page.overview import VERDICTS, against, key, key_of, machine
 from perflab.report.runs import ReportRun
+from perflab.report.tables import claims as tables
+from perflab.results.claim import VERDICT_WORDS, Claim
 from perflab.results.comparison import (
     BETTER,
     CONDITION,
@@ -119,7 +121,8 @@ def verdict(runs: Sequence[ReportRun]) -> str:
     trials = plural(total, "trial")
     head = f"{trials}, all successful" if outcomes.success == total > 1 else f"{trials}: {outcomes.words}"
     curves = [curve for run in runs for curve in run.summary.curves]
-    said = [head, *_courses(curves), *(words for run in runs for words in _searched(run))]
+    claims = tables.in_words([claim for run in runs for claim in run.summary.claims])
+    said = [head, *filter(None, [claims]), *_courses(curves), *(words for run in runs for words in _searched(run))]
     if len(runs) > 1:
         return ". ".join([*said, *(_beside(runs[0], run) for run in runs[1:])]) + "."
     if comparisons := [c for run in runs for c in run.comparisons if c.kind != OBSERVER]:
@@ -174,6 +177,25 @@ def _courses(curves: Sequence[Curve]) -> list[str]:
         parts = [f"{kind}: {', '.join(names)}" for kind, names in by_kind.items() if names]
         said.append(f"Over `{factor}` {'; '.join(parts) or 'no change is shown'}")
     return said
+
+
+# ---- what is claimed
+
+
+def claimed(runs: Sequence[ReportRun]) -> Iterator[Block]:
+    """The claims that each run tests: whether they hold, and what that rests on."""
+    for run in runs:
+        if run.summary.claims:
+            yield Text(f"{f'{run.name}, on' if len(runs) > 1 else 'On'} {machine(run)}.", "faint")
+            yield Statements([_verdict_on(run, number, claim) for number, claim in enumerate(run.summary.claims)])
+
+
+def _verdict_on(run: ReportRun, number: int, claim: Claim) -> Statement:
+    sign, tone = tables.SIGNS[claim.verdict]
+    detail = f"{sentence(_with_times(claim.words))} {sentence(tables.basis(claim))}"
+    return Statement(
+        sign, VERDICT_WORDS[claim.verdict], tone, sentence(claim.says), detail, key(run.name, "claim", str(number))
+    )
 
 
 # ---- what was found
@@ -327,8 +349,7 @@ def _of_curves(run: ReportRun) -> list[Statement]:
     several = len({c.variant for c in curves}) > 1
     for curve in curves:
         for name, of_metric in curve.metrics.items():
-            # "2.1x [1.8, 2.5]" as the rest of the page writes it.
-            if words := [re.sub(r"(?<=\d)x(?=[ ,;.)]|$)", "×", text) for text in of_metric.words]:
+            if words := list(map(_with_times, of_metric.words)):
                 metric = find(name)
                 kind = _course(metric, of_metric)
                 head = f"{_over(curve, several)}, {_sentence_within(words[0])}"
@@ -338,6 +359,11 @@ def _of_curves(run: ReportRun) -> list[Statement]:
     order = list(_KINDS)
     found.sort(key=lambda entry: order.index(entry[0]))
     return [*(said for curve in curves for said in _successes(run, curve, several)), *(one for _, one in found)]
+
+
+def _with_times(text: str) -> str:
+    """ "2.1x [1.8, 2.5]" as the rest of the page writes it."""
+    return re.sub(r"(?<=\d)x(?=[ ,;.)]|$)", "×", text)
 
 
 def _key(run: ReportRun, part: Curve | BreakingPoint, about: str) -> str:

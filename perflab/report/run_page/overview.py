@@ -11,7 +11,6 @@ from functools import cache
 from typing import Any
 
 from perflab.columns import Cell, Column, Drawn, Table, Tone
-from perflab.errors import DAMAGE
 from perflab.quantity import COUNT, NUMBER
 from perflab.report import axes, inventory
 from perflab.report.axes import Ticks
@@ -19,7 +18,7 @@ from perflab.report.run_page.blocks import Block, Effects, Fold, Group, Heading,
 from perflab.report.run_page.effects import certainty, from_to, in_words, numbers, size
 from perflab.report.run_page.setup import size_of, versions_of
 from perflab.report.runs import ReportRun
-from perflab.report.tables import plain
+from perflab.report.tables import claims, plain
 from perflab.report.tables.results import median_of
 from perflab.results.comparison import ALPHA, BETTER, CONDITION, DIFFERENCES, OBSERVER, WORSE, Comparison, Finding
 from perflab.results.figure import Median
@@ -89,7 +88,7 @@ def _sentence_on(run: ReportRun, *, named: bool) -> str:
     lasting = run.data.lasted_s
     head = f"{what}{size_of(run.manifest.workload)}{on}{_disturbed(run)}: {trials}"
     told = [f"{head}{f', {format_duration(lasting)} in all' if lasting is not None else ''}"]
-    if where := _machine(run, named=named):
+    if where := machine(run, named=named):
         told.append(f"on {where}")
     return f"{', '.join(told)}."
 
@@ -109,26 +108,12 @@ def _disturbed(run: ReportRun) -> str:
     return f",{before} under {listed(list(words.values()))}"
 
 
-def _machine(run: ReportRun, *, named: bool) -> str:
+def machine(run: ReportRun, *, named: bool = False) -> str:
     """ "AMD EPYC, 2 CPUs, 23.5 GiB, Linux 6.18, KVM"."""
     if run.results and run.data.is_virtual:
         return "simulated time"
     host = {**run.manifest.host, **run.manifest.inventory}
-    try:
-        known = {row.label: row.value for row in inventory.rows(host)}
-    except DAMAGE:
-        return "a machine of which the record is damaged"
-    cpus = str(known.get("CPUs") or "").partition(" ")[0]
-    kernel = str(known.get("kernel") or "").partition("-")[0]
-    hypervisor = known.get("hypervisor")
-    parts = (
-        known.get("CPU"),
-        (plural(int(cpus), "CPU") if cpus.isdigit() else f"CPUs {cpus}") if cpus else None,
-        known.get("memory"),
-        f"Linux {kernel}" if kernel else None,
-        hypervisor if hypervisor not in (None, "none") else None,
-    )
-    words = ", ".join(str(part) for part in parts if part)
+    words = inventory.in_words(host)
     name = host.get("hostname") if named else None
     return f"{name}: {words}" if name and words else str(name or words)
 
@@ -502,6 +487,10 @@ def markdown(runs: Sequence[ReportRun], judged: Sequence[Trust], title: str, ver
             lines += [f"{plural(rest, 'more comparison')} without a difference that is shown.", ""]
     elif not several and (measured := _measured(runs)) is not None:
         lines += [plain.markdown_table(measured), ""]
+    for run in runs:
+        if run.summary.claims:
+            lines += [f"**Claims{f' ({run.name})' if several else ''}, on {machine(run)}**", ""]
+            lines += [plain.markdown_table(claims.table(run.summary.claims)), ""]
     for run, trust in zip(runs, judged, strict=True):
         lines += [f"**{trust.sign} {trust.words}{f' ({run.name})' if len(runs) > 1 else ''}**", ""]
         for reason in trust.reasons:

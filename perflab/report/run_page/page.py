@@ -18,7 +18,7 @@ from perflab.report import draw_html, late_message, multiples, pictures
 from perflab.report.draw_html import Choice
 from perflab.report.figures import Figure
 from perflab.report.places import without_folders
-from perflab.report.run_page import advice, evidence, findings, overview, profiles, quality, setup, tables
+from perflab.report.run_page import advice, evidence, films, findings, overview, profiles, quality, setup, tables
 from perflab.report.run_page.blocks import Block, Box, Fold, Group, Heading, Picture
 from perflab.report.runs import ReportRun
 from perflab.runs.traced import slowest
@@ -51,9 +51,11 @@ Make = Callable[[Sequence[ReportRun]], Iterable[Block]]
 
 # Name, title, what it holds (said where it cannot be shown), and what makes it.
 SECTIONS: tuple[tuple[str, str, str, Make], ...] = (
+    ("claims", "Claims", "the claims", findings.claimed),
     ("outcomes", "Outcomes", "the outcomes", tables.became),
     ("advice", "Which priorities avoid failures", "the advice", advice.section),
     ("findings", "Findings", "the findings", findings.section),
+    ("films", "Watching trials", "the films of trials", films.section),
     ("tables", "Tables", "the tables", tables.section),
     ("objectives", "Objectives", "the objectives", tables.weighed),
     ("pictures", "Pictures", "the pictures", lambda _: ()),
@@ -129,6 +131,7 @@ def report(
         markdown=overview.markdown(runs, judged, head, said),
         sections=shown,
         plots=plots,
+        has_films=any('class="film"' in section["content"] for section in shown),
         has_flames=any('class="flame"' in section["content"] for section in shown),
     )
     return Report(page, tuple(notes))

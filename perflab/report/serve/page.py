@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 HEIGHT_PX = 220  # of a picture: several of them are seen at once
 MAX_ROWS = 100  # of the table of trials
+MOST_FILMS = 24  # trials that can be chosen to be watched
 MOST_SIGNED = 40  # points of a line, each with a sign
 
 Json = dict[str, Any]
@@ -76,8 +77,8 @@ LOOKS: Mapping[str, Look] = {
 def assets(names: Sequence[str]) -> Mapping[str, Asset]:
     """By path. `names` are those of the runs, in the order of the `run` of a query."""
     text = page.render("live.html", title=", ".join(names), runs=names)
-    style = "".join([draw_html.page_style(), *map(page.asset, ("report.css", "live.css"))])
-    script = "\n".join(map(page.asset, ("pictures.js", "live.js")))
+    style = "".join([draw_html.page_style(), *map(page.asset, ("report.css", "film.css", "live.css"))])
+    script = "\n".join(map(page.asset, ("pictures.js", "film.js", "live.js")))
     return {
         "/": Asset("text/html; charset=utf-8", text.encode(errors="replace")),
         "/live.css": Asset("text/css; charset=utf-8", style.encode()),
@@ -161,7 +162,16 @@ def _slow(run: SoFar) -> list[_Part]:
     ]
     plan = _written("plan", facts, strip, counts, document["planned"], sum(not t.trial.interrupted for t in run.trials))
     notes = [Items(document["notes"])] if document["notes"] else []
-    return [_Part(plan), _results(run), _trials(run), _section("notes", notes)]
+    return [_Part(plan), _films(run), _results(run), _trials(run), _section("notes", notes)]
+
+
+def _films(run: SoFar) -> _Part:
+    """What can be watched: the newest trial, and those before it, the last one first."""
+    if not run.document.get("films"):
+        return _section("films")
+    begun = [(row, *_look(row)) for row in run.document["trials"] if row["number"] is not None]
+    newest = sorted(begun, key=lambda one: -one[0]["number"])[:MOST_FILMS]
+    return _Part(_written("films", [(row["number"], sign, words) for row, sign, _, words in newest]))
 
 
 def _confidence(run: SoFar) -> float:

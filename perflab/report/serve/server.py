@@ -8,6 +8,7 @@ and a time limit for everything; where there are too many, the one that has been
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
 import sys
 import threading
@@ -188,6 +189,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._state(path, query)
         elif path == "/vega.js":
             self._send(HTTPStatus.OK, page.library())
+        elif path == "/film.json":
+            self._film(query)
         elif path == "/report.html":
             self._report()
         elif (asset := self.server.assets.get(path)) is not None:
@@ -196,18 +199,36 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_error(HTTPStatus.NOT_FOUND, "there is no such page")
         self.server.answered(self.connection)
 
-    def _state(self, path: str, query: Mapping[str, str]) -> None:
+    def _watch(self, query: Mapping[str, str]) -> Watch | None:
+        """The run that is asked for; without it the answer is given."""
         watches = self.server.watches
         number = query.get("run", "1")
         if not number.isascii() or not number.isdigit() or not 1 <= int(number) <= len(watches):
             self.send_error(HTTPStatus.NOT_FOUND, f"run is within 1..{len(watches)}")
+            return None
+        return watches[int(number) - 1]
+
+    def _film(self, query: Mapping[str, str]) -> None:
+        """Of a trial by its number, or of the newest one."""
+        if (watch := self._watch(query)) is None:
             return
-        state = watches[int(number) - 1].state()
+        number = query.get("trial", "")
+        if number and not (number.isascii() and number.isdigit()):
+            self.send_error(HTTPStatus.NOT_FOUND, "trial is the number of one")
+            return
+        watch.state()
+        told = json.dumps(watch.film(int(number) if number else None), allow_nan=False, separators=(",", ":"))
+        self._send(HTTPStatus.OK, Asset("application/json", told.encode()))
+
+    def _state(self, path: str, query: Mapping[str, str]) -> None:
+        if (watch := self._watch(query)) is None:
+            return
+        state = watch.state()
         tag = f'"{state.version}"'
         if self.headers.get("If-None-Match") == tag:
             self._send(HTTPStatus.NOT_MODIFIED, None, {"ETag": tag})
             return
-        cost = {**self.server.cost(), "runs": [watch.name for watch in watches]}
+        cost = {**self.server.cost(), "runs": [each.name for each in self.server.watches]}
         kind, written = _STATES[path]
         self._send(HTTPStatus.OK, Asset(kind, written(state, cost, query.get("known"))), {"ETag": tag})
 

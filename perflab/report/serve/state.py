@@ -33,6 +33,7 @@ from perflab.results.trial import Result, least_lost, owners, received
 from perflab.runs import rundir
 from perflab.runs.controller import ELSEWHERE, GONE, RUNNING, controller_state
 from perflab.runs.display import PlannedTrial, RunPlan
+from perflab.runs.film import films_may_be
 from perflab.runs.rundir import RunDirectory, TrialDirectory
 from perflab.statistics import key_figures
 from perflab.statistics.metrics import METRICS, chosen
@@ -171,6 +172,12 @@ class Watch:
                 self._state = self._look()
                 self._looked_s = time.monotonic()
             return self._state
+
+    def film(self, number: int | None) -> Json:
+        """The film of a trial, of the newest one without a number; its files are read each time."""
+        from perflab.report.serve.film import film_document
+
+        return film_document([] if self._followed is None else self._followed.run.trials(), number)
 
     def _look(self) -> State:
         if self._followed is not None and not self._followed.run.manifest.exists():
@@ -347,6 +354,7 @@ class _Followed:
             "levels": _levels(curves, results),
             "unavailable_levels": as_json(manifest.unavailable_levels),
             "left_out": as_json(manifest.left_out),
+            "films": films_may_be(manifest),
             "notes": notes,
         }  # fmt: skip
         return SoFar(document, results, trials, [curve for curve, _ in curves], points)

@@ -25,8 +25,8 @@ _RANKS = {
     "latency.p99": 1, "round_trip.p99": 2, "run_time": 2, "lost": 3,
     "response.p99": 5, "latency.p50": 6, "cpu_percent": 7,
 }  # fmt: skip
-_SUCCESS_RANK, _LEFT_OUT_RANK, _BAR_RANK, _N_RANK, _OTHER_RANK = 2, 3, 4, 8, 9
-# Of which there are a bar and all sentences: the first of these that the curve has.
+_SUCCESS_RANK, _LEFT_OUT_RANK, _BAR_RANK, _N_RANK, _FIRST_OTHER_RANK = 2, 3, 4, 8, 9
+# Of which there are a bar and all sentences: the first of these that the curve has, else its first.
 _LEADING = ("latency.p99", "round_trip.p99", "run_time")
 
 
@@ -41,15 +41,16 @@ class Level:
 def curve(of: Curve, title: str) -> Table[Level]:
     """One row per level."""
     metrics = metrics_of(of)
-    leading = leading_of(metrics)
+    leading = leading_of(of, metrics)
     columns: list[Column[Level]] = [
         Column("level", of.factor.rpartition(".")[2], lambda row: level_cell(of.factor, row.record), PLAIN, rank=0),
         Column("n", "n", lambda row: row.record.n, PLAIN, rank=_N_RANK, help="trials that enter"),
         Column("success", "success", lambda row: _success(row.record), PLAIN, rank=_SUCCESS_RANK),
         Column("left_out", "left out", lambda row: left_out(row.record.left_out), PLAIN, rank=_LEFT_OUT_RANK),
     ]
-    for metric in metrics:
-        columns.append(_metric(metric))
+    for place, metric in enumerate(metrics):
+        # Others than those of `_RANKS` go one by one, the last of them first.
+        columns.append(_metric(metric, _RANKS.get(metric.name, _FIRST_OTHER_RANK + place)))
         if metric is leading:
             largest = max((p.value for p in of.metrics[metric.name].points if p and p.value is not None), default=0.0)
             columns.append(_bars(metric, largest))
@@ -64,20 +65,20 @@ def metrics_of(of: Curve) -> list[Metric]:
     return [named(name) for name in of.metrics if find(name) is not None]
 
 
-def leading_of(metrics: Sequence[Metric]) -> Metric | None:
-    found = [m for name in _LEADING for m in metrics if m.name == name]
-    return found[0] if found else metrics[0] if metrics else None
+def leading_of(of: Curve, metrics: Sequence[Metric]) -> Metric | None:
+    """Of `metrics`, which are those of the curve: one that varies, if any does."""
+    known = [m for name in _LEADING for m in metrics if m.name == name]
+    varying = [m for m in metrics if of.metrics[m.name].course != "same"]
+    return next(iter((*known, *varying, *metrics)), None)
 
 
-def _metric(metric: Metric) -> Column[Level]:
+def _metric(metric: Metric, rank: int) -> Column[Level]:
     def read(row: Level) -> Read:
         point = row.points[metric.name]
         same = point is not None and point.low == point.high == point.value
         return replace(point, low=None, high=None) if point is not None and same else point
 
-    return Column(
-        metric.name, metric.words, read, metric.quantity, rank=_RANKS.get(metric.name, _OTHER_RANK), beside=True
-    )
+    return Column(metric.name, metric.words, read, metric.quantity, rank=rank, beside=True)
 
 
 def _bars(metric: Metric, largest: float) -> Column[Level]:

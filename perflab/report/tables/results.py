@@ -27,7 +27,7 @@ from perflab.results.comparison import (
     FACTOR as OF_FACTOR,
 )
 from perflab.results.figure import Median
-from perflab.results.outcome import Outcomes
+from perflab.results.outcome import FAILED, Outcomes
 from perflab.results.summary import Summary
 from perflab.results.trial import BASELINE, Result
 from perflab.statistics.metrics import DEFAULT, RATIO, Metric, find, named
@@ -73,7 +73,8 @@ def _successes(row: Beside) -> Cell:
     more = ", ".join(f"+{n} {words}" for _, n, words, _ in outcomes.left_out.counts)
     tone: Tone = "bad" if outcomes.failed else "warn" if more else ""
     text = f"{outcomes.success}/{n}{f' ({more})' if more else ''}"
-    return Cell(text, outcomes.success / n if n else None, tone, sign={"bad": "✖", "warn": "!"}.get(tone, ""))
+    how = tuple(f"{own.trials} {own.words}" for own in outcomes.own if own.of == FAILED)
+    return Cell(text, outcomes.success / n if n else None, tone, how, sign={"bad": "✖", "warn": "!"}.get(tone, ""))
 
 
 SUCCESS: Column[Beside] = Column("success", "success", _successes, PLAIN, rank=_SUCCESS_RANK)

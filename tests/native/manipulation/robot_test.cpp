@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <numbers>
 #include <thread>
 
 #include "base/error.h"
+#include "manipulation/robot/stage.h"
 
 namespace perflab::manipulation {
 namespace {
@@ -241,6 +243,29 @@ TEST(Robot, EachThreadHasItsState) {
   second.join();
   EXPECT_EQ(alone[0], together[0]);
   EXPECT_EQ(alone[1], together[1]);
+}
+
+// What a film of a trial is made of: the same bodies, and a column for each number of MuJoCo's positions.
+TEST(Stage, HasEachLinkWithItsMeshAndEachObject) {
+  const auto model = panda("pick_and_place");
+  const Stage stage = stage_of(*model);
+  EXPECT_EQ(stage.columns.size(), 7U + 2U + 7U);  // joints, fingers, and the workpiece, which moves freely
+  EXPECT_EQ(stage.columns.front(), "panda_joint1");
+  EXPECT_EQ(stage.columns[9], "workpiece.x");
+  EXPECT_EQ(stage.scene["tip"], "panda_hand_tcp");
+  std::map<std::string, nlohmann::json> bodies;
+  for (const auto& body : stage.scene["bodies"]) {
+    EXPECT_TRUE(!body.contains("parent") || bodies.contains(body["parent"])) << "a child comes before " << body["parent"];
+    bodies[body["name"]] = body;
+  }
+  EXPECT_EQ(bodies.at("panda_link1")["joint"]["kind"], "turn");
+  EXPECT_EQ(bodies.at("panda_leftfinger")["joint"]["kind"], "slide");
+  EXPECT_EQ(bodies.at("workpiece")["joint"]["kind"], "free");
+  EXPECT_EQ(bodies.at("workpiece")["shapes"][0]["box"], (nlohmann::json{0.05, 0.05, 0.08}));
+  const nlohmann::json& mesh = bodies.at("panda_link1")["shapes"][0]["mesh"];
+  const auto corners = static_cast<int>(mesh["points"].size() / 3);
+  EXPECT_GT(corners, 50);
+  for (const int corner : mesh["faces"]) EXPECT_TRUE(0 <= corner && corner < corners);
 }
 
 }  // namespace

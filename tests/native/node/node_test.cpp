@@ -483,7 +483,7 @@ TEST(Node, WritesWhatItCostAtBothEndsOfTheMeasuredPart) {
   EXPECT_GT(by_role["executor"], 0);
   EXPECT_GT(by_role["perflab"], 0);
   for (const json& end : ends) {
-    for (const char* counter : {"cycles", "instructions"}) {
+    for (const char* counter : {"cycles", "instructions", "cache_misses"}) {
       const json& counted = end.at(counter);
       if (counted.at("count").is_null()) {
         EXPECT_FALSE(counted.at("reason").get<std::string>().empty());

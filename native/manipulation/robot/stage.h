@@ -1,0 +1,19 @@
+// A robot and its surroundings as a film of a trial shows them (docs/programs.md#a-film-of-a-trial).
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "manipulation/robot/robot.h"
+
+namespace perflab::manipulation {
+
+struct Stage {
+  nlohmann::json scene;
+  std::vector<std::string> columns;  // of the positions of all joints, in MuJoCo's order (qpos)
+};
+
+[[nodiscard]] Stage stage_of(const Model& model);
+
+}  // namespace perflab::manipulation
