@@ -222,7 +222,7 @@ def _way(graph: Graph, path: Any, label: str) -> list[str]:
             continue
         between = _shortest(successors, way[-1], set(fitting))
         if between is None:
-            gap = f"no message goes from {way[-1]} to {pattern} by the graph's topics"
+            gap = f"no message goes from {way[-1]} to {pattern} by the graph's topics and services"
             raise BadInput(f"{path.where('nodes', place)}: {label}: {gap}")
         way += between
     return way
@@ -243,8 +243,9 @@ def _along(graph: Graph, topics: Sequence[str], path: Any, label: str) -> list[s
 
 
 def _edges(graph: Graph) -> list[tuple[str, str, str]]:
-    """(publisher, topic, subscription) by the names of nodes."""
-    return [(a, topic, b.partition("#")[0]) for a, topic, b in graph.edges()]
+    """(publisher, topic, subscription) by the names of nodes, and (client, "SERVICE request", server), as in traces."""
+    messages = [(a, topic, b.partition("#")[0]) for a, topic, b in graph.edges()]
+    return messages + [(client, f"{service} request", server) for client, service, server in graph.services()]
 
 
 def _successors(graph: Graph, topics: Sequence[str] | None = None) -> dict[str, list[str]]:
