@@ -101,15 +101,16 @@ void refuse_inline_loops(const Process& process, const std::map<int, runtime::Ex
 }  // namespace
 
 GraphIndex::GraphIndex(const Graph& graph, std::optional<std::size_t> process) {
-  for_each_node(graph, [&](const Node& node, const Item& /*item*/) {
+  for_each_node(graph, [&](const Node& node, const Item& item) {
     for (const Publisher& publisher : node.publishers) {
-      topics[publisher.topic].publishers.push_back({&node, &publisher});
+      topics[publisher.topic].publishers.push_back({&node, &publisher, graph.processes[item.process].outside()});
       const bool says = graph.messages->find(publisher.type)->stamp == message::Stamp::kHeader;
       if (!says) scheduled.emplace(&publisher, scheduled.size());
     }
     for (const Subscription& subscription : node.subscriptions) {
       TopicEnds& ends = topics[subscription.topic];
       ++ends.subscriptions;
+      if (graph.processes[item.process].outside()) continue;
       TopicEnds::Receivers& receivers = ends.by_filter[subscription.filter];
       ++receivers.all;
       if (node.condition.empty()) ++receivers.own;

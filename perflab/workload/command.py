@@ -108,11 +108,11 @@ def _pattern(value: Any) -> Any:
     return value
 
 
-class _Part(BaseModel):
+class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", defer_build=True)
 
 
-class Ready(_Part):
+class Ready(Part):
     """When measuring may begin: after or log."""
 
     after: DurationNs | None = Field(None, description="so long after its start, e.g. 2s")
@@ -128,7 +128,7 @@ class Ready(_Part):
         return self
 
 
-class Stop(_Part):
+class Stop(Part):
     """How it is asked to end; what then still runs of it gets SIGTERM, and after that SIGKILL."""
 
     signal: Literal[SIGNALS] = Field("SIGINT", description="what Ctrl-C sends")  # type: ignore[valid-type]
@@ -146,7 +146,13 @@ def _stop_text(stop: Stop) -> str:
     return f"{stop.signal}:{duration_text(stop.grace)}"
 
 
-class CommandParameters(_Part):
+# A line, or its words; variables by name; how something is asked to end.
+Words = Annotated[list[str], BeforeValidator(_words), WithJsonSchema(_WORDS_SCHEMA)]
+Environment = Annotated[dict[str, str], BeforeValidator(_environment), WithJsonSchema(_ENVIRONMENT_SCHEMA)]
+AskedToStop = Annotated[Stop, BeforeValidator(_stop)]
+
+
+class CommandParameters(Part):
     """A command line as the workload."""
 
     command: Annotated[

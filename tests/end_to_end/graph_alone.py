@@ -1,7 +1,8 @@
 """Runs a graph on perflab-node as any other system would run: until SIGINT, knowing nothing of perflab.
 
 graph_alone.py PERFLAB_NODE CONFIGURATION: the configuration of one process (docs/formats.md, section 2), whose graph,
-runtime and middleware are those of all of them. Domain and folder are those that a trial gives a command.
+runtime and middleware are those of all of them; programs lie beside perflab-node, and what is outside is left to
+others. Domain and folder are those that a trial gives a command.
 """
 
 from __future__ import annotations
@@ -39,15 +40,18 @@ def main() -> int:
     folder = Path(os.environ["PERFLAB_TRIAL"]) / "own"
     folder.mkdir()
     running: list[tuple[subprocess.Popen[bytes], IO[str]]] = []
-    for name in (process["name"] for process in template["graph"]["processes"]):
+    for process in template["graph"]["processes"]:
+        name, program = process["name"], process.get("program") or Path(node).name
+        if program == "outside":
+            continue
         middleware = {**template["middleware"], "domain": int(os.environ["ROS_DOMAIN_ID"])}
         own = {"process": name, "records": str(folder / f"{name}.jsonl"), "middleware": middleware}
         config = folder / f"{name}.config.json"
         config.write_text(json.dumps({**template, **own}))
         ours, theirs = socket.socketpair()
-        command = [node, "--config", str(config), "--control-fd", str(theirs.fileno())]
-        process = subprocess.Popen(command, pass_fds=[theirs.fileno()], start_new_session=True)
-        running.append((process, ours.makefile("rw", encoding="utf-8")))
+        command = [Path(node).parent / program, "--config", str(config), "--control-fd", str(theirs.fileno())]
+        popen = subprocess.Popen(command, pass_fds=[theirs.fileno()], start_new_session=True)
+        running.append((popen, ours.makefile("rw", encoding="utf-8")))
         theirs.close()
 
     def tell(body: dict[str, Any]) -> None:
