@@ -54,9 +54,9 @@ class TrialPlan:
 
     @property
     def discovery_timeout_ns(self) -> int:
-        """What is none of perflab's may take longer to come up."""
+        """What is none of perflab's has a limit of its own, as it may take longer to come up."""
         asked_ns = self.settings.discovery_timeout_ns
-        return max(asked_ns, outside.wait_ns(self.graph)) if asked_ns > 0 else asked_ns
+        return outside.wait_ns(self.graph) or asked_ns if asked_ns > 0 else asked_ns
 
     @property
     def names(self) -> dict[str | None, str]:

@@ -39,18 +39,19 @@ def main() -> int:
     node, template = sys.argv[1], json.loads(Path(sys.argv[2]).read_text())
     folder = Path(os.environ["PERFLAB_TRIAL"]) / "own"
     folder.mkdir()
+    schedule = os.memfd_create("perflab_schedule")
     running: list[tuple[subprocess.Popen[bytes], IO[str]]] = []
     for process in template["graph"]["processes"]:
         name, program = process["name"], process.get("program") or Path(node).name
         if program == "outside":
             continue
         middleware = {**template["middleware"], "domain": int(os.environ["ROS_DOMAIN_ID"])}
-        own = {"process": name, "records": str(folder / f"{name}.jsonl"), "middleware": middleware}
+        own = {"process": name, "records": str(folder / f"{name}.jsonl"), "schedule_fd": schedule}
         config = folder / f"{name}.config.json"
-        config.write_text(json.dumps({**template, **own}))
+        config.write_text(json.dumps({**template, **own, "middleware": middleware}))
         ours, theirs = socket.socketpair()
         command = [Path(node).parent / program, "--config", str(config), "--control-fd", str(theirs.fileno())]
-        popen = subprocess.Popen(command, pass_fds=[theirs.fileno()], start_new_session=True)
+        popen = subprocess.Popen(command, pass_fds=[theirs.fileno(), schedule], start_new_session=True)
         running.append((popen, ours.makefile("rw", encoding="utf-8")))
         theirs.close()
 
