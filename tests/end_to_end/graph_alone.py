@@ -50,7 +50,7 @@ def main() -> int:
         config = folder / f"{name}.config.json"
         config.write_text(json.dumps({**template, **own, "middleware": middleware}))
         ours, theirs = socket.socketpair()
-        command = [Path(node).parent / program, "--config", str(config), "--control-fd", str(theirs.fileno())]
+        command = [str(Path(node).parent / program), "--config", str(config), "--control-fd", str(theirs.fileno())]
         popen = subprocess.Popen(command, pass_fds=[theirs.fileno(), schedule], start_new_session=True)
         running.append((popen, ours.makefile("rw", encoding="utf-8")))
         theirs.close()

@@ -32,8 +32,8 @@ pytestmark = [
 
 def double(folder: Path) -> list[str]:
     """The command line of the double, which expects the runner of a trial."""
-    made = manipulation.document(ManipulationParameters())
-    attached = manipulation.document(ManipulationParameters(stack="attached", sim_time=True))
+    made = manipulation.document(ManipulationParameters.model_validate({}))
+    attached = manipulation.document(ManipulationParameters.model_validate({"stack": "attached", "sim_time": True}))
     (runner,) = (p for p in attached["processes"] if p["name"] == "benchmark_runner")
     others = [p for p in made["processes"] if p["name"] != "benchmark_runner"]
     outside = {"name": "benchmark_runner", "program": "outside", "nodes": runner["nodes"]}
