@@ -76,8 +76,11 @@ def _workloads() -> list[dict[str, Any]]:
 
     from perflab.workload.generated import REGISTRY
 
-    needs = (need for kind in REGISTRY.values() for need in kind.needs())
-    return [{**asdict(need), "text": need.summary if need.available else need.install} for need in needs]
+    needs = [(kind, need) for kind in REGISTRY.values() for need in kind.needs()]
+    return [
+        {**asdict(need), "name": f"{kind.name}:{need.name}", "text": None if need.available else need.install}
+        for kind, need in needs
+    ]
 
 
 def _print(out: Console, document: dict[str, Any]) -> None:
@@ -102,7 +105,7 @@ def _print(out: Console, document: dict[str, Any]) -> None:
 
     _print_part(out, "program or middleware", able((*document["programs"], *document["middlewares"]), "version"))
     _print_part(out, "tracing and profiling", able(document["tracing"], "text"))
-    _print_part(out, "of workloads on ROS 2", able(document["workloads"], "summary"))
+    _print_part(out, "workloads beyond perflab", able(document["workloads"], "summary"))
     disturbing = [(c["name"], c["status"], c["value"] or "", c["advice"]) for c in document["preflight"]]
     _print_part(out, "what may disturb", disturbing)
 

@@ -124,7 +124,7 @@ def _workloads() -> list[Row]:
 
 def _workload(kind: WorkloadKind) -> Row:
     row = _kind(kind)
-    missing = dict.fromkeys(need.part for need in kind.needs() if not need.available)
+    missing = [need.name for need in kind.needs() if not need.available]
     if missing:
         lacking = f"{', '.join(missing)} unavailable; `perflab doctor` says what to install"
         row["summary"] = f"{row['summary']} ({lacking})"

@@ -332,11 +332,10 @@ def _nothing(_: Ended) -> Judgement:
 
 @dataclass(frozen=True)
 class Need:
-    """What a workload, or one of its parameters, needs beside perflab."""
+    """What a part of a workload needs beside perflab."""
 
-    name: str
-    part: str  # of the workload, e.g. stack=ros2
-    summary: str  # for what
+    name: str  # of the part, as one writes it: stack=ros2
+    summary: str  # what that is
     available: bool
     install: str  # how to get it
 

@@ -631,35 +631,25 @@ def _declared_outcomes() -> dict[str, Any]:
 
 def needs() -> list[Need]:
     """What stack=ros2 takes beside perflab."""
-    return [
-        Need(
-            name=package,
-            part=part,
-            summary=f"{NAME}, {part}: {what}",
-            available=outside.has_package(package),
-            install=f"sudo apt install {outside.apt_name(package)}",
-        )
-        for part, packages in _PACKAGES.items()
-        for package, what in packages.items()
-    ]
+    found = []
+    for part, (summary, packages) in _PACKAGES.items():
+        missing = [package for package in packages if not outside.has_package(package)]
+        install = f"sudo apt install {' '.join(map(outside.apt_name, missing))}"
+        found.append(Need(part, summary, available=not missing, install=install))
+    return found
 
 
 _PACKAGES = {
-    "stack=ros2": {
-        "moveit_ros_move_group": "plans and executes",
-        "moveit_planners_ompl": "its planners",
-        "controller_manager": "ros2_control, with its mock hardware",
-        "joint_trajectory_controller": "the arm's controller",
-        "joint_state_broadcaster": "/joint_states",
-        "gripper_controllers": "the hand's controller",
-        "moveit_resources_panda_moveit_config": "the Panda and its launch file",
-    },
-    "stack=ros2 with Gazebo": {
-        "ros_gz_sim": "the simulator",
-        "ros_gz_bridge": "its /clock",
-        "gz_ros2_control": "ros2_control in it",
-    },
-}
+    "stack=ros2": (
+        "MoveIt and ros2_control, with mock hardware",
+        (
+            "moveit_ros_move_group", "moveit_planners_ompl", "moveit_simple_controller_manager",
+            "moveit_resources_panda_moveit_config", "controller_manager", "joint_trajectory_controller",
+            "joint_state_broadcaster", "gripper_controllers",
+        ),
+    ),
+    "stack=ros2 in Gazebo": ("Gazebo and ros2_control in it", ("ros_gz_sim", "ros_gz_bridge", "gz_ros2_control")),
+}  # fmt: skip
 
 KIND = WorkloadKind(
     NAME,

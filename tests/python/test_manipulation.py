@@ -132,10 +132,16 @@ def test_a_stack_outside_is_what_the_runner_meets_once_and_no_process_of_perflab
     assert (list(attached.outside), attached.started_outside) == (["stack"], ())
 
 
-def test_what_stack_ros2_needs_is_said_with_how_to_install_it() -> None:
-    needs = {need.name: need for need in manipulation.needs()}
-    assert "moveit_ros_move_group" in needs and "joint_trajectory_controller" in needs
-    assert needs["ros_gz_sim"].install.endswith("-ros-gz-sim")
+def test_what_stack_ros2_lacks_is_one_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROS_DISTRO", "jazzy")
+    monkeypatch.setattr(outside, "has_package", lambda name: name in ("controller_manager", "ros_gz_sim"))
+    ros2, gazebo = manipulation.needs()
+    assert (
+        not ros2.available
+        and "-moveit-ros-move-group" in ros2.install
+        and "ros-jazzy-controller-manager" not in ros2.install
+    )
+    assert gazebo.install.endswith("-ros-gz-bridge ros-jazzy-gz-ros2-control")
 
 
 def test_a_package_is_found_in_the_sourced_ros2_alone(tmp_path: Path) -> None:
