@@ -603,8 +603,14 @@ def _check_programs(experiment: Experiment) -> None:
 
 
 def _check_outside(experiment: Experiment) -> None:
-    """What is none of perflab's speaks DDS, as ROS 2 does."""
+    """What is none of perflab's speaks DDS, as ROS 2 does; what runs already does so in a domain that is known."""
     for treatment in experiment.treatments:
+        there = [name for name in treatment.graph.outside if name not in treatment.graph.started_outside]
+        if there and experiment.document.domain is None:
+            raise BadInput(
+                f"{there[0]} of {experiment.workload.name} runs already, and each trial would have a domain of its "
+                "own; name its domain with --domain"
+            )
         for middleware in treatment.variant.middlewares:
             if treatment.graph.outside and middleware.wire != cyclonedds.KIND.wire:
                 raise BadInput(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -53,6 +54,12 @@ def double(folder: Path) -> list[str]:
     return [sys.executable, str(SOURCE / "tests/end_to_end/graph_alone.py"), f"{NATIVE}/perflab-node", str(path)]
 
 
+def free_domain() -> str:
+    """One that no run holds now, nor soon: runs take the lowest ones first."""
+    with domain.hold(random.choice(domain.DOMAINS[len(domain.DOMAINS) // 2 :])) as number:
+        return str(number)
+
+
 def the_result(out: Path) -> Any:
     (result,) = json.loads((out / "summary.json").read_text())["results"]
     return result
@@ -86,15 +93,14 @@ def test_a_stack_that_a_command_line_starts_is_discovered_moves_and_is_ended(run
 
 @pytest.mark.long
 def test_a_stack_that_runs_already_is_used_and_left_alone(run: Run, tmp_path: Path) -> None:
-    with domain.hold() as number:
-        pass
+    number = free_domain()
     (tmp_path / "theirs").mkdir()
-    variables = environment(ROS_DOMAIN_ID=str(number), PERFLAB_TRIAL=str(tmp_path / "theirs"))
+    variables = environment(ROS_DOMAIN_ID=number, PERFLAB_TRIAL=str(tmp_path / "theirs"))
     with subprocess.Popen(double(tmp_path), env=variables, stdout=subprocess.DEVNULL) as stack:
         try:
             out = tmp_path / "run"
             workload = "manipulation:stack=attached,sim_time=on,warm_plans=0"
-            done = run("run", workload, "--domain", str(number), "--trials", "1", "-o", out, *QUIETLY)
+            done = run("run", workload, "--domain", number, "--trials", "1", "-o", out, *QUIETLY)
             assert done.returncode == 0, done.stdout + done.stderr
             check(the_result(out))
             assert stack.poll() is None
@@ -106,6 +112,10 @@ def test_a_stack_that_is_not_there_is_one_line(run: Run, tmp_path: Path) -> None
     out = tmp_path / "run"
     workload = "manipulation:stack=attached,ready_within=1s"
     done = run("run", workload, "--trials", "1", "-o", out, *QUIETLY)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "name its domain with --domain" in done.stderr
+    number = free_domain()
+    done = run("run", workload, "--domain", number, "--trials", "1", "-o", out, *QUIETLY)
     assert done.returncode == 1, done.stdout + done.stderr
     (trial,) = the_result(out)["trials_detail"]
     assert trial["outcome"] == "failed"
