@@ -117,8 +117,8 @@ TEST(Requests, WhatCannotBeTakenHasMoveItsLabel) {
   EXPECT_EQ(label_of(message, *model), "INVALID_ROBOT_STATE");
 }
 
-// Messages as rosidl's C++ generator and rmw_cyclonedds_cpp of ROS 2 Jazzy encoded them, from moveit_msgs' own definitions:
-// what a client of MoveIt sends, and what MoveIt answers.
+// Messages as the Python library rosbags encoded them from moveit_msgs' own definitions (branch ros2): what a client of MoveIt
+// sends, and what MoveIt answers.
 struct Recorded {
   message::Library library{message::brought()};
   message::Types types{library};
