@@ -442,16 +442,20 @@ def test_clients_of_perflabs_count_what_a_server_of_rclcpp_action_does(
     }
     clients = [client("planner", "100ms"), client("operator", "150ms", cancel_after="20ms")]
     (tmp_path / "arm.json").write_text(json.dumps({"name": "arm", "processes": [*clients, server]}))
-    both = f"{OWN[rmw]},rclcpp/{rmw}"
-    for result in results(run, "arm.json", "-t", str(SECONDS), "--warmup", "0", "--middleware", both):
+    both, out = f"{OWN[rmw]},rclcpp/{rmw}", tmp_path / "run"
+    found = results(run, "arm.json", "-t", str(SECONDS), "--warmup", "0", "--middleware", both, "-o", out)
+    trials = {
+        json.loads(path.read_text())["middleware"]["name"]: path.parent for path in out.glob("trials/*/trial.json")
+    }
+    assert len(found) == len(trials) == 2
+    for result in found:
         told: dict[str, int] = {}
         for service in result["services"]:
             assert service["sent"] == service["received"] == sum(service["answers"].values()) > 0, service
-            part = service["service"].rpartition("/")[2]
-            for answer, count in service["answers"].items():
-                if part != "cancel_goal":
+            if not service["service"].endswith("cancel_goal"):
+                for answer, count in service["answers"].items():
                     told[answer] = told.get(answer, 0) + count
-        (log,) = (tmp_path / "runs").glob(f"*/trials/*{result['middleware'].replace('/', '_')}*/companions/server.log")
+        log = trials[result["middleware"]] / "companions/server.log"
         words = log.read_text().splitlines()[-1].split()
         counted = dict(zip(words[::2], map(int, words[1::2]), strict=True))
         assert counted.pop("feedback") > 0
