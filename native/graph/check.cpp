@@ -397,7 +397,7 @@ void check_program(const Process& process, const Item& here, const Reporter& rep
     reporter.require_none(here, thread_name_problem(name));
     reporter.require_none(here, thread_problem(settings));
   }
-  if (process.ends && process.program.empty())
+  if (process.ends && (process.program.empty() || process.outside()))
     reporter.fail(here, "process {} shall end the measured part, and has no program that could", process.name);
 }
 

@@ -135,9 +135,9 @@ void refuse_inline_loops(const Process& process, const std::map<int, runtime::Ex
 }  // namespace
 
 GraphIndex::GraphIndex(const Graph& graph, std::optional<std::size_t> process) {
-  for_each_node(graph, [&](const Node& node, const Item& /*item*/) {
+  for_each_node(graph, [&](const Node& node, const Item& item) {
     for (const Publisher& publisher : node.publishers) {
-      topics[publisher.topic].publishers.push_back({&node, &publisher});
+      topics[publisher.topic].publishers.push_back({&node, &publisher, graph.processes[item.process].outside()});
       const bool says = graph.messages->find(publisher.type)->stamp == message::Stamp::kHeader;
       if (!says) scheduled.emplace(&publisher, scheduled.size());
     }
@@ -145,6 +145,7 @@ GraphIndex::GraphIndex(const Graph& graph, std::optional<std::size_t> process) {
       for (const Acknowledgement& one : subscription.acknowledge) acknowledging.emplace(one.node, one.topic);
       TopicEnds& ends = topics[subscription.topic];
       ++ends.subscriptions;
+      if (graph.processes[item.process].outside()) continue;
       TopicEnds::Receivers& receivers = ends.by_filter[subscription.filter];
       ++receivers.all;
       if (node.condition.empty()) ++receivers.own;

@@ -40,8 +40,9 @@ struct TopicEnds {
   struct End {
     const Node* node;
     const Publisher* publisher;
+    bool outside = false;  // of a process that is none of perflab's
   };
-  // Subscriptions, and how many of them are the workload's.
+  // Subscriptions that count what they receive, and how many of them are the workload's.
   struct Receivers {
     std::size_t all = 0;
     std::size_t own = 0;
@@ -750,6 +751,7 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler, public
           measure::EdgeRecorder(shared.memory, shared.events, number, settings.thresholds, end.publisher->frequency_hz,
                                 figures_of(settings, *end.node, node, true)),
           end.node->qualified_name()}));
+      if (end.outside && from_outside_ == nullptr) from_outside_ = edges_.back().get();
     }
     if (shared.structs) object_.emplace(*format_.type);
   }
@@ -815,6 +817,7 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler, public
   [[nodiscard]] std::uint64_t completed() const noexcept { return measure::detail::load(completed_); }
   void append_views(std::vector<EdgeView>& views) const {
     for (const auto& edge : edges_) {
+      if (edge->end.outside) continue;
       views.push_back({edge->end.node, &node_, edge->end.publisher, &subscription_, &edge->recorder});
     }
   }
@@ -825,6 +828,10 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler, public
     Edge* const edge = find(delivery.writer, header);
     if (edge == nullptr) {
       shared_.foreign.fetch_add(1, std::memory_order_relaxed);
+      return;
+    }
+    if (edge->end.outside) {
+      take_from_outside(*edge, delivery, callback_ns);
       return;
     }
     if (!shared_.look_up(format_, shared_.schedule, edge->scheduled, delivery.source_timestamp_ns, edge->cursor, header)) {
@@ -895,6 +902,17 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler, public
     if (handler_) handler_(delivery.object, how);
   }
 
+  // Of a process that is none of perflab's: nothing is counted, as nobody knows what was sent.
+  void take_from_outside(const Edge& edge, const runtime::Delivery& delivery, Nanoseconds callback_ns) const noexcept {
+    message::Header header;
+    header.published_ns = kUnknownTime;
+    if (delivery.source_timestamp_ns > 0)
+      header.published_ns = callback_ns - (read_clock(CLOCK_REALTIME) - delivery.source_timestamp_ns);
+    header.intended_ns = header.published_ns;
+    for (const Input& input : reactions_) input.reaction->on_input(input.index, header, delivery);
+    hand_over(edge, &header, delivery, callback_ns);
+  }
+
   // Puts the number of the message among those that the filter wants. False, and counted, where it has none: the filter does
   // not want it, or its publisher has sent too many others meanwhile.
   bool find_wanted(const Edge& edge, Nanoseconds intended_ns, const runtime::Delivery& delivery,
@@ -931,7 +949,7 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler, public
     if (last_ != nullptr && middleware::same(last_->writer, writer)) return last_->edge;
     const auto found =
         std::ranges::lower_bound(by_writer_, writer, middleware::IdentityLess{}, &Known::writer);
-    if (found == by_writer_.end() || !middleware::same(found->writer, writer)) return nullptr;
+    if (found == by_writer_.end() || !middleware::same(found->writer, writer)) return from_outside_;
     last_ = &*found;
     return found->edge;
   }
@@ -947,6 +965,7 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler, public
   std::vector<std::unique_ptr<Edge>> edges_;
   std::vector<Known> by_writer_;
   const Known* last_ = nullptr;
+  Edge* from_outside_ = nullptr;  // of a writer that no process of perflab has; null: no such publisher is declared
   std::vector<Input> reactions_;
   std::vector<measure::LoopRecorder*> loops_;  // that end here
   std::vector<std::function<void(const Received&)>> listeners_;

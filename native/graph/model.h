@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "message/format.h"
@@ -269,6 +270,11 @@ struct Process {
   std::string program{};          // what runs in the place of perflab-node, and may drive its nodes; empty: perflab-node does
   std::string options = "{}";   // of the program: an object as JSON
   bool ends = false;            // it says when the measured part ends
+
+  // `program` of a process that is none of perflab's: a command line starts it (`options`), or it runs already. It is expected
+  // to have the ends that its nodes declare, and says nothing of its messages.
+  static constexpr std::string_view kOutside = "outside";
+  [[nodiscard]] bool outside() const noexcept { return program == kOutside; }
 };
 
 // How often a message is encoded.

@@ -324,6 +324,7 @@ void require_schedule(const Config& config) {
   for (std::size_t from = 0; from < processes.size(); ++from) {
     for (std::size_t to = 0; to < processes.size(); ++to) {
       if (from == to || (from != *config.process && to != *config.process)) continue;
+      if (processes[from].outside() || processes[to].outside()) continue;  // nothing of them is counted
       for (const graph::Node& node : processes[from].nodes) {
         for (const graph::Publisher& publisher : node.publishers) {
           const bool says = config.graph.messages->find(publisher.type)->stamp == message::Stamp::kHeader;

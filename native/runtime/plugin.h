@@ -56,7 +56,7 @@ class Plugin {
   // Of the runtimes on ROS 2.
   static constexpr Capabilities kCapabilities{
       .own_tracepoints = true, .structs = true, .structs_unless_asked = true, .times_encoding = false,
-      .source_timestamps = false, .tells_writers = false, .request_numbers = false, .loaded = true};
+      .source_timestamps = false, .tells_writers = false, .loaded = true};
 
   // Throws Error (kUnsupported) with one line that names the file and what is wrong with it. The library stays
   // in memory until the process ends.

@@ -29,6 +29,7 @@ def doctor(
             "programs": _programs(),
             "middlewares": _middlewares(),
             "tracing": _tracing(),
+            "workloads": _workloads(),
             "preflight": [check.document() for check in Host().preflight()],
         }
     if as_json:
@@ -70,6 +71,18 @@ def _tracing() -> list[dict[str, Any]]:
     return [asdict(ability) for ability in abilities(native_programs.find())]
 
 
+def _workloads() -> list[dict[str, Any]]:
+    from dataclasses import asdict
+
+    from perflab.workload.generated import REGISTRY
+
+    needs = [(kind, need) for kind in REGISTRY.values() for need in kind.needs()]
+    return [
+        {**asdict(need), "name": f"{kind.name}:{need.name}", "text": None if need.available else need.install}
+        for kind, need in needs
+    ]
+
+
 def _print(out: Console, document: dict[str, Any]) -> None:
     from rich.text import Text
 
@@ -92,6 +105,7 @@ def _print(out: Console, document: dict[str, Any]) -> None:
 
     _print_part(out, "program or middleware", able((*document["programs"], *document["middlewares"]), "version"))
     _print_part(out, "tracing and profiling", able(document["tracing"], "text"))
+    _print_part(out, "workloads beyond perflab", able(document["workloads"], "summary"))
     disturbing = [(c["name"], c["status"], c["value"] or "", c["advice"]) for c in document["preflight"]]
     _print_part(out, "what may disturb", disturbing)
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from perflab.catalog import Entry
     from perflab.middleware.kind import Availability, MiddlewareKind
     from perflab.registry import Kind
+    from perflab.workload import WorkloadKind
 
 Row = dict[str, Any]
 Rows = Callable[[], list[Row]]  # where other programs are being asked meanwhile
@@ -115,9 +116,19 @@ def _policies(policies: Mapping[str, Mapping[str, str | None]]) -> str:
 
 def _workloads() -> list[Row]:
     from perflab.workload import PLAIN_KINDS
+    from perflab.workload.generated import REGISTRY
 
     plain = [{"name": name, "summary": summary} for name, summary in PLAIN_KINDS.items()]
-    return [*plain, *_kinds("perflab.workload.generated")]
+    return [*plain, *(_workload(kind) for kind in REGISTRY.values())]
+
+
+def _workload(kind: WorkloadKind) -> Row:
+    row = _kind(kind)
+    missing = [need.name for need in kind.needs() if not need.available]
+    if missing:
+        lacking = f"{', '.join(missing)} unavailable; `perflab doctor` says what to install"
+        row["summary"] = f"{row['summary']} ({lacking})"
+    return row
 
 
 def _topologies() -> Rows:

@@ -120,9 +120,10 @@ class CpuPinning(Condition):
     def check(self, host: Host, graph: Graph, runtime: str) -> None:
         require_processes(self.label, runtime)
         chosen = self.choose(allowed_cpus())
+        there = (*graph.own_processes, *graph.started_outside)
         for name in self.processes:
-            if name not in graph.own_processes:
-                known = ", ".join(graph.own_processes)
+            if name not in there:
+                known = ", ".join(there)
                 raise BadInput(f"{self.label}: the workload has no process {name!r}; there are: {known}")
         for process in graph.document["processes"]:
             if process["name"] in self.pinned(graph):
@@ -136,7 +137,7 @@ class CpuPinning(Condition):
 
     def pinned(self, graph: Graph) -> tuple[str, ...]:
         """The processes of the workload that it concerns."""
-        return self.processes or tuple(graph.own_processes)
+        return self.processes or (*graph.own_processes, *graph.started_outside)
 
     def choose(self, allowed: tuple[int, ...]) -> tuple[int, ...]:
         """The CPUs that the workload may use, of those that perflab may. Raises BadInput."""

@@ -35,11 +35,11 @@ from perflab.design.variant import (
 )
 from perflab.errors import DAMAGE, BadInput, Unavailable
 from perflab.experiment import clean
-from perflab.experiment.command import DOMAIN
+from perflab.experiment.outside import DOMAIN
 from perflab.experiment.run import Earlier, finished_trials, take_over
 from perflab.host import Host
 from perflab.middleware import REGISTRY as MIDDLEWARES
-from perflab.middleware import Middleware, disturbance, select
+from perflab.middleware import Middleware, cyclonedds, disturbance, select
 from perflab.middleware.rclcpp import RUNTIME as ROS
 from perflab.native import Native
 from perflab.results.files import Manifest, StoppingRule, UsedMiddleware
@@ -613,6 +613,24 @@ def _check_programs(experiment: Experiment) -> None:
                 )
 
 
+def _check_outside(experiment: Experiment) -> None:
+    """What is none of perflab's speaks DDS, as ROS 2 does; what runs already does so in a domain that is known."""
+    for treatment in experiment.treatments:
+        there = [name for name in treatment.graph.outside if name not in treatment.graph.started_outside]
+        if there and experiment.document.domain is None:
+            raise BadInput(
+                f"{there[0]} of {experiment.workload.name} runs already, and each trial would have a domain of its "
+                "own; name its domain with --domain"
+            )
+        for middleware in treatment.variant.middlewares:
+            if treatment.graph.outside and middleware.wire != cyclonedds.KIND.wire:
+                raise BadInput(
+                    f"--middleware {middleware.name} does not meet {next(iter(treatment.graph.outside))} of "
+                    f"{experiment.workload.name}, which is none of perflab's; right would be cyclonedds, fastdds or "
+                    "rclcpp"
+                )
+
+
 def _check_effect(experiment: Experiment, written: Written) -> None:
     """Delivery within a process, and ways to pass messages there, must change something in at least one trial. Beside
     loans any other way is what they are compared with: copies."""
@@ -688,6 +706,7 @@ def _check_together(experiment: Experiment, written: Written) -> None:
         )
     _check_activations(experiment, written)
     _check_programs(experiment)
+    _check_outside(experiment)
     _check_effect(experiment, written)
     processes = len(graph.processes)
     for variant in experiment.variants:

@@ -9,7 +9,6 @@ part. Nodes that conditions added run beside it.
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,6 +21,7 @@ from perflab.errors import BadInput, PerflabError, Unavailable
 from perflab.experiment import command_records
 from perflab.experiment.companion import GuardedCompanion
 from perflab.experiment.nodes import Nodes
+from perflab.experiment.outside import ros_environment
 from perflab.experiment.running import RunningTrial
 from perflab.experiment.supervisor import CompanionEnded, Event
 from perflab.experiment.system import LOOK_INTERVAL_S, Failed, System
@@ -33,28 +33,13 @@ from perflab.runs.display import LiveProgress
 from perflab.units import NS_PER_S, format_duration
 from perflab.workload.command import Command
 
-DOMAIN = "ROS_DOMAIN_ID"
-FOLDER = "PERFLAB_TRIAL"
-LOOPBACK = "lo"
-DISTROS_WITHOUT_RANGE = "h"  # of ROS_DISTRO: Humble and before have ROS_LOCALHOST_ONLY alone
-
 # What a program that speaks ROS 2 or DDS has loaded, with what carries its messages first.
 _LIBRARIES = re.compile(r"/(librmw_\w+_cpp|librmw_zenoh\w*|libddsc|libfastdds|libfastrtps|libnddsc|libzenohc?)\.so")
 
 
 def environment(command: Command, domain: int | None, network: str, folder: Path) -> dict[str, str]:
-    """The variables of a trial: its own domain, on the interface that was asked for, and what the user says."""
-    own = command.parameters.environment
-    return {DOMAIN: str(domain), **_discovery(network), FOLDER: str(folder.absolute()), **own}
-
-
-def _discovery(network: str) -> dict[str, str]:
-    on_host = network == LOOPBACK
-    found = {"ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST" if on_host else "SUBNET"}
-    # Later ones still obey it, with a warning.
-    if os.environ.get("ROS_DISTRO", "")[:1] <= DISTROS_WITHOUT_RANGE:
-        found["ROS_LOCALHOST_ONLY"] = "1" if on_host else "0"
-    return found
+    """The variables of a trial, and what the user says."""
+    return {**ros_environment(domain, network, folder), **command.parameters.environment}
 
 
 class CommandRun(GuardedCompanion):

@@ -22,6 +22,7 @@ from perflab.design import scheduling
 from perflab.errors import BadInput, ProtocolError, Unavailable, one_line
 from perflab.experiment import protocol
 from perflab.experiment.drain import Drain
+from perflab.experiment.outside import Outside
 from perflab.experiment.running import RunningTrial
 from perflab.experiment.starved import starved
 from perflab.experiment.supervisor import CompanionEnded, Ended, Event, NodeProcess, Tick
@@ -104,7 +105,7 @@ def node_configuration(
         "warmup_ns": settings.warmup_ns,
         "sampling_ns": settings.sampling_ns,
         "checkpoint_ns": settings.checkpoint_ns,
-        "discovery_timeout_ns": settings.discovery_timeout_ns,
+        "discovery_timeout_ns": plan.discovery_timeout_ns,
         "thresholds": dict(settings.thresholds),
         "measure": list(settings.measure),
         "seed": plan.seed,
@@ -147,6 +148,7 @@ class Nodes(System):
         self._gone: set[str] = set()  # names of processes that were killed on purpose
         self._back: dict[str, Interruption] = {}  # names of those that came in their place
         self._unmatched = ""  # of which discovery is waited for, in words
+        self._outside = Outside(trial)
 
     @property
     def exist(self) -> bool:
@@ -178,6 +180,7 @@ class Nodes(System):
 
     def launch(self) -> None:
         self._start_daemons()
+        self._outside.launch()
         # Memory without a name: the kernel frees it when its processes end, killed or not.
         if len(self._plan.node_names) > 1:
             self._schedule = os.memfd_create("perflab_schedule")
@@ -221,7 +224,7 @@ class Nodes(System):
         trial.watch(f"condition/{foreign}" if foreign else f"workload/{known}", node.pid)
 
     def ready(self) -> None:
-        trial, timeout_ns = self._trial, self._plan.settings.discovery_timeout_ns
+        trial, timeout_ns = self._trial, self._plan.discovery_timeout_ns
         trial.enter("starting", lambda: f"{self._names(self._created)} to create endpoints")
         self._await_all(self._created, self._limits.created_ns, "create its endpoints")
         self._check_libraries()
@@ -235,7 +238,8 @@ class Nodes(System):
             more = f" and {len(unmatched) - UNMATCHED_SHOWN} more" if len(unmatched) > UNMATCHED_SHOWN else ""
             timeout = format_duration(timeout_ns / NS_PER_S)
             count = "1 endpoint" if len(unmatched) == 1 else f"{len(unmatched)} endpoints"
-            raise self._stuck(HARNESS_ERROR, f"{count} not matched within {timeout}: {shown}{more}")
+            outcome = FAILED if self._outside.declared else HARNESS_ERROR
+            raise self._stuck(outcome, f"{count} not matched within {timeout}: {shown}{more}{self._outside.words()}")
 
     def _middleware_of(self, process: str | None) -> Middleware:
         index = 0 if process is None else self._plan.hosted.processes.index(process)
@@ -417,6 +421,7 @@ class Nodes(System):
             waited = format_duration(self._limits.done_ns / NS_PER_S)
             text = f"process {node.name!r} (pid {node.pid}) did not end within {waited} after stop"
             raise self._stuck(FAILED, text, self._broken_off("stuck", node.name))
+        self._outside.end()
 
     def farewell(self) -> None:
         if self._trial.start_at_ns is None:
@@ -430,10 +435,12 @@ class Nodes(System):
         if self._schedule is not None:
             os.close(self._schedule)
             self._schedule = None
-        return []  # they end with the supervisor: that a condition is taken away is no failure of theirs
+        # The nodes end with the supervisor: that a condition is taken away is no failure of theirs.
+        return self._outside.close()
 
     def records(self, artifacts: Sequence[Artifact]) -> None:
         del artifacts
+        self._trial.keeper.add_note(*self._outside.notes)
         for name, node in self._supervisor.nodes.items():
             self._trial.note_end(name, node.status, node.log)
 
@@ -441,7 +448,7 @@ class Nodes(System):
 
     def hear(self, event: Event) -> bool:
         if isinstance(event, CompanionEnded | Tick):
-            return False
+            return self._outside.hear(event)
         if isinstance(event, Ended):
             self._hear_end(event)
             return True

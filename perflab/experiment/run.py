@@ -79,7 +79,7 @@ from perflab.statistics.target import machine_cpus
 from perflab.units import NS_PER_S, format_duration
 from perflab.version import __version__
 from perflab.waiting import Wait
-from perflab.workload import Graph, Workload
+from perflab.workload import Graph, Workload, outside
 
 CHECK_TIMEOUT_S = 60.0
 RECORDED_FROM_OUTSIDE = "recorded by the trace in which perflab ran: the figures contain what that costs"
@@ -316,6 +316,7 @@ def _check_treatments(context: _Context) -> None:
             contextlib.ExitStack() as beside,
         ):
             plan = _plan(context, Planned(1, 1, treatment), held)
+            outside.check(plan.graph)
             node_programs = {process: program_of(plan, process) for process in plan.node_names}
             beside.enter_context(_daemons(plan, Path(folder)))
             credentials = Path(folder) / security.OPTION

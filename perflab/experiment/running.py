@@ -18,7 +18,7 @@ from perflab.experiment.trial_plan import TrialPlan
 from perflab.formats.monitor import MONITOR_FILE, MonitorReader
 from perflab.middleware import security
 from perflab.native import Native
-from perflab.processes import describe_status, last_words, log_tail
+from perflab.processes import describe_status, last_words, log_tail, on_cpus
 from perflab.results.files import TrialFile, TrialProcess
 from perflab.runs.display import LiveProgress
 from perflab.runs.rundir import TrialDirectory
@@ -148,6 +148,19 @@ class RunningTrial:
             self.watch(name, companion.pid)
         return companion
 
+    def start_outside(
+        self, name: str, command: Sequence[str | Path], *, environment: Mapping[str, str], directory: Path | None
+    ) -> GuardedCompanion:
+        """A process of the graph that is none of perflab's, as conditions and observers want it."""
+        launch = self.launch
+        words = [*launch.prefix, *command]
+        with on_cpus(launch.cpus_of.get(name, launch.cpus)):
+            companion = self._start(name, words, environment={**environment, **launch.environment}, directory=directory)
+        assert companion.pid is not None, "it was started"
+        self.processes[name] = companion.pid
+        self.watch(f"workload/{name}", companion.pid)
+        return companion
+
     def counts(self, condition: str) -> Counts | None:
         return self.latest_counts.get(condition)
 
@@ -270,14 +283,15 @@ class RunningTrial:
     def _note_companions(self) -> None:
         self.keeper.note(companions=tuple(companion.recorded for companion in self._companions))
 
-    def _start(self, name: str, command: Sequence[str | Path], *, control: bool = False) -> GuardedCompanion:
+    def _start(
+        self, name: str, command: Sequence[str | Path], *, control: bool = False, **how: Any
+    ) -> GuardedCompanion:
         folder = self.directory / COMPANIONS
         folder.mkdir(exist_ok=True)
         number = sum(c.name == name for c in self._companions)
         stem = f"{name}_{number + 1}" if number else name
-        companion = GuardedCompanion(
-            name, command, guard=self.native.program("perflab-guard"), log=folder / f"{stem}.log", control=control
-        )
+        guard, log = self.native.program("perflab-guard"), folder / f"{stem}.log"
+        companion = GuardedCompanion(name, command, guard=guard, log=log, control=control, **how)
         self._companions.append(companion)
         self.supervisor.watch(companion)
         self._note_companions()

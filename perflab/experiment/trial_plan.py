@@ -27,7 +27,7 @@ from perflab.results.files import TrialFile, TrialMiddleware, TrialProcess, utc_
 from perflab.runs.rundir import TrialDirectory
 from perflab.specification import written
 from perflab.units import NS_PER_S
-from perflab.workload import Graph, file_name
+from perflab.workload import Graph, file_name, outside
 from perflab.workload.command import Command, CommandParameters
 
 SCHEMA = 1
@@ -54,12 +54,21 @@ class TrialPlan:
         return self.graph.with_nodes
 
     @property
+    def discovery_timeout_ns(self) -> int:
+        """What is none of perflab's has a limit of its own, as it may take longer to come up."""
+        asked_ns = self.settings.discovery_timeout_ns
+        return outside.wait_ns(self.graph) or asked_ns if asked_ns > 0 else asked_ns
+
+    @property
     def names(self) -> dict[str | None, str]:
-        """For every process of the graph, a command too (None: all in one), the name of its files, each once."""
+        """For every process of perflab's in the graph, a command too (None: all in one), the name of its files, each
+        once."""
         if self.variant.runtime == "virtual":
             return {None: file_name(self.graph.name)}
         names: dict[str | None, str] = {}
         for process in self.graph.processes:
+            if process in self.graph.outside:
+                continue
             stem = name = file_name(process)
             number = 2
             while name in names.values():

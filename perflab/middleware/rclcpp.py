@@ -21,6 +21,7 @@ FASTRTPS = ("rmw_fastrtps_cpp", "rmw_fastrtps_dynamic_cpp")
 CYCLONEDDS = "rmw_cyclonedds_cpp"
 OVER_RTPS = (*FASTRTPS, CYCLONEDDS, "rmw_connextdds")
 _KNOWN = (CYCLONEDDS, DEFAULT_RMW)
+OF_FRAMING = {"rmw_cyclonedds": CYCLONEDDS, "rmw_fastrtps": DEFAULT_RMW}  # who frames services so
 _DDS = {CYCLONEDDS: cyclonedds.KIND, **dict.fromkeys(FASTRTPS, fastdds.KIND)}
 _INDEX = Path("share/ament_index/resource_index/rmw_typesupport")  # where an RMW registers
 _NO_RMW = ("rmw_implementation",)

@@ -29,6 +29,8 @@ FACTOR = "workload."  # factors of a workload begin so
 
 THREAD_ROLES = ("executors", "middleware")  # of the threads of a process; others are those of its program
 
+OUTSIDE = "outside"  # the program of a process that is none of perflab's (native/graph/model.h)
+
 PERIODIC = "periodic"  # arrivals of a timer that says nothing of them
 
 
@@ -58,8 +60,29 @@ class Graph:
 
     @property
     def programs(self) -> dict[str, str]:
-        """The processes that run a program instead of perflab-node, with its name or path."""
-        return {p["name"]: p["program"] for p in self.document["processes"] if p.get("program")}
+        """The processes that run a program of perflab's interface instead of perflab-node, with its name or path."""
+        programs = {p["name"]: p["program"] for p in self.document["processes"] if p.get("program")}
+        return {name: program for name, program in programs.items() if program != OUTSIDE}
+
+    @property
+    def outside(self) -> dict[str, dict[str, Any]]:
+        """The processes that are none of perflab's, with what is said of each (workload/outside.py)."""
+        known = [p for p in self.document["processes"] if p.get("program") == OUTSIDE]
+        return {p["name"]: p.get("options") or {} for p in known}
+
+    @property
+    def started_outside(self) -> tuple[str, ...]:
+        """Those of them that perflab starts; others run already."""
+        return tuple(name for name, said in self.outside.items() if said.get("command"))
+
+    @property
+    def _outside_nodes(self) -> frozenset[str]:
+        return frozenset(
+            qualified_name(node)
+            for process in self.document["processes"]
+            if process.get("program") == OUTSIDE
+            for node in process["nodes"]
+        )
 
     def threads_of_program(self, process: str) -> tuple[str, ...]:
         """The names of the threads of a process's program."""
@@ -78,8 +101,9 @@ class Graph:
 
     @property
     def own_processes(self) -> list[str]:
-        """The names of the OS processes that hold a node of the workload."""
-        return [p["name"] for p in self.document["processes"] if not _condition_of(p)]
+        """The names of perflab's OS processes that hold a node of the workload."""
+        outside = self.outside
+        return [p["name"] for p in self.document["processes"] if not _condition_of(p) and p["name"] not in outside]
 
     @property
     def condition_processes(self) -> dict[str, str]:
@@ -162,11 +186,15 @@ class Graph:
         return found
 
     def edges(self) -> list[tuple[str, str, str]]:
-        """(publisher, topic, subscription) of every edge; the feedback of an action goes to each of its clients."""
+        """(publisher, topic, subscription) of every edge with both ends in perflab's processes; the feedback of an
+        action goes to each of its clients."""
         readers: dict[str, list[str]] = {}
+        outside = self._outside_nodes
         for to, topic in self.subscriptions():
-            readers.setdefault(topic, []).append(to)
-        of_topics = [(node, topic, to) for node, topic in self.publishers() for to in readers.get(topic, ())]
+            if to.partition("#")[0] not in outside:
+                readers.setdefault(topic, []).append(to)
+        writers = [(node, topic) for node, topic in self.publishers() if node not in outside]
+        of_topics = [(node, topic, to) for node, topic in writers for to in readers.get(topic, ())]
         servers = {s["action"]: node for node, s in self._action_ends(None, "action_servers") if s["feedback"]}
         return of_topics + [
             (servers[c["action"]], _part(c["action"], "feedback"), node)
@@ -190,19 +218,21 @@ class Graph:
         )
 
     def services(self) -> list[tuple[str, str, str]]:
-        """(client, service, server) of every client whose service has a server; an action has several services."""
+        """(client, service, server) of every client of perflab's whose service has a server; an action has several
+        services."""
         servers = {s["service"]: node for node, entry in self.nodes_of(None) for s in entry.get("servers", ())}
+        outside = self._outside_nodes
         of_services = [
             (node, c["service"], servers[c["service"]])
             for node, entry in self.nodes_of(None)
             for c in entry.get("clients", ())
-            if c["service"] in servers
+            if c["service"] in servers and node not in outside
         ]
         acting = {s["action"]: node for node, s in self._action_ends(None, "action_servers")}
         return of_services + [
             (node, _part(c["action"], part), acting[c["action"]])
             for node, c in self._action_ends(None, "action_clients")
-            if c["action"] in acting
+            if c["action"] in acting and node not in outside
             for part in ("send_goal", "get_result", *(("cancel_goal",) if c.get("cancel_after_ns") else ()))
         ]
 
@@ -312,6 +342,20 @@ def _nothing(_: Ended) -> Judgement:
 
 
 @dataclass(frozen=True)
+class Need:
+    """What a part of a workload needs beside perflab."""
+
+    name: str  # of the part, as one writes it: stack=ros2
+    summary: str  # what that is
+    available: bool
+    install: str  # how to get it
+
+
+def _needs_nothing() -> Sequence[Need]:
+    return ()
+
+
+@dataclass(frozen=True)
 class WorkloadKind(Kind["Workload"]):
     """Makes a workload from its parameters. `judge` gives a trial's outcome, and its values of the figures declared by
     the kind and, for programs, by its graph."""
@@ -325,6 +369,8 @@ class WorkloadKind(Kind["Workload"]):
     """Replaces `create` if parameters name message types; also gets the folders of the user's own types."""
     tried: bool = False
     """Whether the smoke test runs it, because it needs parts that others do not."""
+    needs: Callable[[], Sequence[Need]] = _needs_nothing
+    """For `perflab doctor`."""
 
     def workload(self, given: Mapping[str, Any], message_path: Sequence[str] = ()) -> Workload:
         """The workload with these parameters. Raises BadInput for an unknown or wrong one."""

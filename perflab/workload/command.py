@@ -111,11 +111,11 @@ def _pattern(value: Any) -> Any:
     return value
 
 
-class _Part(BaseModel):
+class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", defer_build=True)
 
 
-class Ready(_Part):
+class Ready(Part):
     """When measuring may begin: after or log."""
 
     after: DurationNs | None = Field(None, description="so long after its start, e.g. 2s")
@@ -131,7 +131,7 @@ class Ready(_Part):
         return self
 
 
-class Stop(_Part):
+class Stop(Part):
     """How it is asked to end; what then still runs of it gets SIGTERM, and after that SIGKILL."""
 
     signal: Literal[SIGNALS] = Field("SIGINT", description="what Ctrl-C sends")  # type: ignore[valid-type]
@@ -149,20 +149,21 @@ def _stop_text(stop: Stop) -> str:
     return f"{stop.signal}:{duration_text(stop.grace)}"
 
 
+# A line, or its words; variables by name; how something is asked to end.
+Words = Annotated[list[str], BeforeValidator(_words), WithJsonSchema(_WORDS_SCHEMA)]
+Environment = Annotated[dict[str, str], BeforeValidator(_environment), WithJsonSchema(_ENVIRONMENT_SCHEMA)]
+AskedToStop = Annotated[Stop, BeforeValidator(_stop), Form("SIGNAL[:GRACE]", _stop_text)]
 _Ready = Annotated[Ready, BeforeValidator(_ready)]
-_Stop = Annotated[Stop, BeforeValidator(_stop), Form("SIGNAL[:GRACE]", _stop_text)]
-_Environment = Annotated[dict[str, str], BeforeValidator(_environment), WithJsonSchema(_ENVIRONMENT_SCHEMA)]
-_Words = Annotated[list[str], BeforeValidator(_words), WithJsonSchema(_WORDS_SCHEMA)]
 
 
-class NamedCommand(_Part):
+class NamedCommand(Part):
     """One of several commands; what it does not say is as of all."""
 
-    command: _Words = Field(description="Its words, or all of them in one.")
+    command: Words = Field(description="Its words, or all of them in one.")
     ready: _Ready | None = Field(None, description="when measuring may begin, for it")
     ends: Literal["stopped", "itself"] | None = Field(None, description="stopped or itself")
-    stop: _Stop | None = Field(None, description="how it is asked to end")
-    environment: _Environment = Field({}, description="variables beside those of all")
+    stop: AskedToStop | None = Field(None, description="how it is asked to end")
+    environment: Environment = Field({}, description="variables beside those of all")
     directory: str | None = Field(None, min_length=1, description="where it is started")
 
 
@@ -185,10 +186,10 @@ _Named = Annotated[
 ]
 
 
-class CommandParameters(_Part):
+class CommandParameters(Part):
     """A command line as the workload, or several with names."""
 
-    command: Annotated[_Words, Option(Group.COMMAND, "the command after --")] = Field(
+    command: Annotated[Words, Option(Group.COMMAND, "the command after --")] = Field(
         [], description="The words of the command line, or all of them in one; no shell reads them."
     )
     commands: Annotated[
@@ -212,11 +213,11 @@ class CommandParameters(_Part):
         description="stopped: runs until it is stopped; itself: ends with status 0 within the measured time, and how "
         "long it ran is a figure.",
     )
-    stop: Annotated[_Stop, Option(Group.COMMAND)] = Field(
+    stop: Annotated[AskedToStop, Option(Group.COMMAND)] = Field(
         default_factory=lambda: Stop.model_validate({}),
         description="How it is asked to end; what still runs after the grace gets SIGTERM, then SIGKILL.",
     )
-    environment: Annotated[_Environment, Option(Group.COMMAND, many=True), Form("NAME=VALUE")] = Field(
+    environment: Annotated[Environment, Option(Group.COMMAND, many=True), Form("NAME=VALUE")] = Field(
         {},
         description="Variable beside those that perflab has; the factor workload.environment.NAME varies one.",
     )

@@ -7,7 +7,7 @@ motion is a task of the catalog: a scene, and one goal or several steps.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -19,13 +19,15 @@ from perflab.parameters import DurationNs, Parameters, Switch
 from perflab.results.figure import OwnFigure, OwnTimes
 from perflab.results.outcome import SUCCESS, BrokenOff
 from perflab.units import NS_PER_S
-from perflab.workload import Ended, Judgement, Made, WorkloadKind, topology
+from perflab.workload import OUTSIDE, Ended, Judgement, Made, Need, WorkloadKind, outside, topology
+from perflab.workload.command import Words
 
 if TYPE_CHECKING:
     from perflab.statistics.said import SaidOutcome
 
 NAME = "manipulation"
 EMBEDDED, SPLIT = "embedded", "split"
+ROS2, ATTACHED = "ros2", "attached"  # stacks beside the embedded one
 ARM, HAND = "/panda_arm_controller", "/panda_hand_controller"
 TRAJECTORIES, GRIPPER, MOVES = f"{ARM}/follow_joint_trajectory", f"{HAND}/gripper_cmd", "/move_action"
 SUCCEEDED = "succeeded"
@@ -97,10 +99,39 @@ def _planner(value: Any) -> Any:
     return name
 
 
+def _moveits_name(planner: str) -> str:
+    """The name of its configuration in MoveIt's ompl_planning.yaml."""
+    return "APSConfigDefault" if planner == "AnytimePathShortening" else f"{planner}kConfigDefault"
+
+
 Planner = Annotated[str, BeforeValidator(_planner), WithJsonSchema({"type": "string", "examples": list(PLANNERS)})]
 
 
+# MoveIt's demo of the Panda: move_group and ros2_control with its mock hardware.
+DEMO = ("ros2", "launch", "moveit_resources_panda_moveit_config", "demo.launch.py")
+
+
+# Parameters of the embedded stack alone, and of the others.
+_OF_EMBEDDED = ("collision", "controller", "drive", "path_tolerance", "goal_tolerance", "joint_states")
+_OF_OTHERS = ("launch", "simulator_launch", "sim_time", "ready_within")
+
+
 class ManipulationParameters(Parameters):
+    stack: Literal["embedded", "ros2", "attached"] = Field(
+        "embedded",
+        description="what plans and moves: embedded, perflab's own programs; ros2, MoveIt and ros2_control as `launch` "
+        "starts them; attached, a robot or stack that runs already (in the domain of --domain)",
+    )
+    launch: Words = Field(list(DEMO), description=f"stack=ros2: the command line that starts it ({' '.join(DEMO)})")
+    simulator_launch: Words | None = Field(
+        None, description="stack=ros2: a second command line, of the simulator, where `launch` does not start it"
+    )
+    sim_time: Switch = Field(False, description="stack=ros2, attached: it has a simulator, which publishes /clock")
+    ready_within: DurationNs = Field(
+        "120s",  # type: ignore[assignment]
+        gt=0,
+        description="stack=ros2, attached: longest wait until it is discovered",
+    )
     task: str = Field("reach", description="task of the catalog, see `perflab list tasks`")
     scene: str | None = Field(None, description="scene instead of the task's: a name of the catalog, or a path")
     goal: Point | None = Field(None, description="goal of the flange instead of the task's: x,y,z in m")
@@ -151,6 +182,18 @@ class ManipulationParameters(Parameters):
     limit: DurationNs = Field("120s", gt=0, description="a trial that takes longer fails")  # type: ignore[assignment]
 
     @model_validator(mode="after")
+    def _of_the_stack(self) -> ManipulationParameters:
+        given = self.model_fields_set
+        for name in _OF_EMBEDDED if self.stack != EMBEDDED else ():
+            if name in given:
+                raise ValueError(f"{name}: stack={self.stack} has no such parameter; right would be none")
+        # At a level of a factor the stack is given.
+        for name in _OF_OTHERS if "stack" not in given else ():
+            if name in given:
+                raise ValueError(f"{name}: the embedded stack has no such parameter; add stack=ros2")
+        return self
+
+    @model_validator(mode="after")
     def _known(self) -> ManipulationParameters:
         known = tasks()
         if self.task not in known:
@@ -189,15 +232,11 @@ def document(p: ManipulationParameters) -> dict[str, Any]:
     task = {key: value for key, value in described.items() if key not in _OF_TASK}
     grips = any("grip" in step for step in task.get("steps", ()))
     changes = any(_OF_SCENE.intersection(step) for step in task.get("steps", ()))
-    processes = [
-        _simulator(p, scene, grips, _may_touch(task)),
-        *([_controller_manager(p, scene, grips)] if p.controller == SPLIT else ()),
-        _clock_bridge(),
-        _state_publisher(),
-        _move_group(p, scene),
-        _runner(p, task, grips, changes),
-    ]
-    for node in (node for process in processes for node in process["nodes"] if _is_of_ros(node)):
+    embedded = p.stack == EMBEDDED
+    stack = [*_embedded(p, scene, task, grips)] if embedded else [*_outside(p, grips)]
+    processes = [*stack, _runner(p, task, scene, grips, changes)]
+    # What is none of perflab's has a log of its own, of which nothing is declared.
+    for node in (node for process in processes if embedded for node in process["nodes"] if _is_of_ros(node)):
         node["publishers"] = [*node.get("publishers", ()), _publisher("/rosout", "rcl_interfaces/msg/Log", _LOG)]
     return {
         "name": NAME,
@@ -211,6 +250,42 @@ def document(p: ManipulationParameters) -> dict[str, Any]:
 def _is_of_ros(node: Mapping[str, Any]) -> bool:
     """Gazebo is none, and the thread in which a node hears /clock is a part of that node."""
     return node["name"] != "simulator" and not node["name"].endswith("_clock")
+
+
+def _embedded(p: ManipulationParameters, scene: str, task: Mapping[str, Any], grips: bool) -> Iterator[dict[str, Any]]:
+    yield _simulator(p, scene, grips, _may_touch(task))
+    if p.controller == SPLIT:
+        yield _controller_manager(p, scene, grips)
+    yield _clock_bridge()
+    yield _state_publisher()
+    yield _move_group(p, scene)
+
+
+def _outside(p: ManipulationParameters, grips: bool) -> Iterator[dict[str, Any]]:
+    """MoveIt, ros2_control and what simulates the robot, as the runner finds them: one server of each action and one
+    publisher of each topic. More of them are those of another stack."""
+    broadcaster = {"publishers": [_publisher("/joint_states", "sensor_msgs/msg/JointState", _LAST)]}
+    clock = {"publishers": [_publisher("/clock", "rosgraph_msgs/msg/Clock", {"depth": 10})]}
+    hand = {"action_servers": [{"action": GRIPPER, "type": "control_msgs/action/GripperCommand"}]}
+    nodes = [
+        {"name": "joint_state_broadcaster", **broadcaster},
+        {"name": ARM.removeprefix("/"), "action_servers": [_TRAJECTORY_END]},
+        *([{"name": HAND.removeprefix("/"), **hand}] if grips else ()),
+        {"name": "move_group", "servers": [_scene_service()], "action_servers": [_MOVE_END]},
+    ]
+    simulator = [{"name": "clock_bridge", **clock}] if p.sim_time else []
+    apart = p.stack == ROS2 and p.simulator_launch is not None
+    if apart:
+        shown = simulator or [{"name": "simulator"}]
+        yield _started("simulator", p, p.simulator_launch, shown)
+    yield _started("stack", p, p.launch if p.stack == ROS2 else None, nodes if apart else [*nodes, *simulator])
+
+
+def _started(
+    name: str, p: ManipulationParameters, command: Sequence[str] | None, nodes: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    options = {"within": f"{p.ready_within}ns", **({} if command is None else {"command": list(command)})}
+    return {"name": name, "program": OUTSIDE, "options": options, "nodes": list(nodes)}
 
 
 # SystemDefaults of a writer: reliable, with a history of 1.
@@ -319,6 +394,8 @@ def _controllers(grips: bool) -> list[dict[str, Any]]:
     return [broadcaster, arm, *([hand] if grips else ()), _manager()]
 
 
+_MOVE_END = {"action": MOVES, "type": "moveit_msgs/action/MoveGroup"}
+_TRAJECTORY_END = {"action": TRAJECTORIES, "type": "control_msgs/action/FollowJointTrajectory"}
 _MANAGER_SERVICES = {
     "list_controllers": "ListControllers",
     "list_controller_types": "ListControllerTypes",
@@ -420,27 +497,37 @@ def _with_common(task: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in task.items() if key not in common} | {"steps": steps}
 
 
-def _runner(p: ManipulationParameters, task: Mapping[str, Any], grips: bool, scene: bool) -> dict[str, Any]:
+def _runner(
+    p: ManipulationParameters, task: Mapping[str, Any], scene: str, grips: bool, changes: bool
+) -> dict[str, Any]:
+    outside = p.stack != EMBEDDED
     node: dict[str, Any] = {
         "name": "benchmark_runner",
         "subscriptions": [_subscription("/joint_states", "sensor_msgs/msg/JointState", _CLOCK)],
         "action_clients": [
-            {"action": MOVES, "type": "moveit_msgs/action/MoveGroup"},
+            _MOVE_END,
             *([{"action": GRIPPER, "type": "control_msgs/action/GripperCommand"}] if grips else ()),
         ],
     }
-    if scene:
+    if outside:
+        # Ends that only show whether the stack is there, and once: a controller of an earlier run would answer, too.
+        node["action_clients"] += [_TRAJECTORY_END]
+        if p.sim_time:
+            node["subscriptions"] += [_subscription("/clock", "rosgraph_msgs/msg/Clock", _CLOCK)]
+    if changes or outside:
         node["clients"] = [_scene_service()]
     asked = {
         "home": p.home,
         "motions": p.motions,
-        "planner": p.planner,
+        "planner": _moveits_name(p.planner) if outside else p.planner,
         "attempts": p.attempts,
         "planning_time": p.planning_time,
         "warm_plans": p.warm_plans,
         "velocity_scaling": p.velocity_scaling,
         "acceleration_scaling": p.acceleration_scaling,
     }
+    if outside:
+        asked["scene"] = scene  # which the stack does not know
     if p.cancel_after is not None:
         asked["cancel_after"] = f"{p.cancel_after}ns"
     where = _with_common(task)
@@ -517,6 +604,7 @@ _FIGURES: Mapping[str, OwnFigure] = {
     "tip_error": OwnFigure(words="tip error", unit="mm", scale="difference"),
     "planning_seen": _time("planning as the client sees it, by feedback"),
     "execution_seen": _time("execution as the client sees it"),
+    "execution_overhead_seen": _time("the same beyond nominal", "difference"),
     "execution_failed": _time("execution until it failed"),
     "planning_cold": _time("first plan of a fresh move_group"),
     "planning_warm": _time("the same plan again"),
@@ -628,6 +716,28 @@ def _declared_outcomes(processes: Sequence[str]) -> dict[str, Any]:
     return succeeded | {name: {"words": words} for name, words in (OUTCOMES | of_processes).items()}
 
 
+def needs() -> list[Need]:
+    """What stack=ros2 takes beside perflab."""
+    found = []
+    for part, (summary, packages) in _PACKAGES.items():
+        missing = [package for package in packages if not outside.has_package(package)]
+        install = f"sudo apt install {' '.join(map(outside.apt_name, missing))}"
+        found.append(Need(part, summary, available=not missing, install=install))
+    return found
+
+
+_PACKAGES = {
+    "stack=ros2": (
+        "MoveIt and ros2_control, with mock hardware",
+        (
+            "moveit_ros_move_group", "moveit_planners_ompl", "moveit_simple_controller_manager",
+            "moveit_resources_panda_moveit_config", "controller_manager", "joint_trajectory_controller",
+            "joint_state_broadcaster", "gripper_controllers",
+        ),
+    ),
+    "stack=ros2 in Gazebo": ("Gazebo and ros2_control in it", ("ros_gz_sim", "ros_gz_bridge", "gz_ros2_control")),
+}  # fmt: skip
+
 KIND = WorkloadKind(
     NAME,
     "a simulated Panda that plans and moves, with the nodes of MoveIt and ros2_control",
@@ -636,4 +746,5 @@ KIND = WorkloadKind(
     judge=judge,
     create_with=make,
     tried=True,
+    needs=needs,
 )

@@ -1,7 +1,8 @@
 """Runs a graph on perflab-node as any other system would run: until SIGINT, knowing nothing of perflab.
 
 graph_alone.py PERFLAB_NODE CONFIGURATION: the configuration of one process (docs/formats.md, section 2), whose graph,
-runtime and middleware are those of all of them. Domain and folder are those that a trial gives a command.
+runtime and middleware are those of all of them; programs lie beside perflab-node, and what is outside is left to
+others. Domain and folder are those that a trial gives a command.
 """
 
 from __future__ import annotations
@@ -38,16 +39,20 @@ def main() -> int:
     node, template = sys.argv[1], json.loads(Path(sys.argv[2]).read_text())
     folder = Path(os.environ["PERFLAB_TRIAL"]) / "own"
     folder.mkdir()
+    schedule = os.memfd_create("perflab_schedule")
     running: list[tuple[subprocess.Popen[bytes], IO[str]]] = []
-    for name in (process["name"] for process in template["graph"]["processes"]):
+    for process in template["graph"]["processes"]:
+        name, program = process["name"], process.get("program") or Path(node).name
+        if program == "outside":
+            continue
         middleware = {**template["middleware"], "domain": int(os.environ["ROS_DOMAIN_ID"])}
-        own = {"process": name, "records": str(folder / f"{name}.jsonl"), "middleware": middleware}
+        own = {"process": name, "records": str(folder / f"{name}.jsonl"), "schedule_fd": schedule}
         config = folder / f"{name}.config.json"
-        config.write_text(json.dumps({**template, **own}))
+        config.write_text(json.dumps({**template, **own, "middleware": middleware}))
         ours, theirs = socket.socketpair()
-        command = [node, "--config", str(config), "--control-fd", str(theirs.fileno())]
-        process = subprocess.Popen(command, pass_fds=[theirs.fileno()], start_new_session=True)
-        running.append((process, ours.makefile("rw", encoding="utf-8")))
+        command = [str(Path(node).parent / program), "--config", str(config), "--control-fd", str(theirs.fileno())]
+        popen = subprocess.Popen(command, pass_fds=[theirs.fileno(), schedule], start_new_session=True)
+        running.append((popen, ours.makefile("rw", encoding="utf-8")))
         theirs.close()
 
     def tell(body: dict[str, Any]) -> None:

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from perflab.workload.outside import has_package
+
 from .conftest import PINGPONG, Json, Perflab, Run, environment, started
 from .ros2 import MAY_LACK, RMWS, lacking, missing, need
 from .test_combinations import LISTENER, ROUND_TRIPS, SERVICES, TALKER, results, sierra_nevada
@@ -413,3 +415,49 @@ def test_an_unknown_rmw_is_one_line(run: Run, tmp_path: Path) -> None:
     assert "rmw_nothing" in done.stderr
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("type_", ["stamped", "control_msgs/action/FollowJointTrajectory"])
+def test_clients_of_perflabs_count_what_a_server_of_rclcpp_action_does(
+    run: Run, tmp_path: Path, rmw: str, type_: str
+) -> None:
+    """Goals accepted, rejected, succeeded, aborted and cancelled: by perflab's client on DDS and on rclcpp, and by the
+    server, which knows nothing of perflab."""
+    tool = Path(os.environ.get("PERFLAB_TEST_TOOLS", "")) / "ros2_action_server_tool"
+    if not os.access(tool, os.X_OK):
+        pytest.skip("no ros2_action_server_tool in PERFLAB_TEST_TOOLS; build it with `make test-ros2`")
+    full = "perflab_msgs/action/Stamped" if type_ == "stamped" else type_
+    if type_ != "stamped" and not has_package(full.partition("/")[0]):
+        pytest.skip(f"this ROS 2 has no {full}")
+
+    def client(name: str, period: str, **more: str) -> Json:
+        ends = {"action": "/arm/move", "type": type_, "period": period, **more}
+        return {"name": name, "nodes": [{"name": name, "action_clients": [ends]}]}
+
+    server = {
+        "name": "server",
+        "program": "outside",
+        "options": {"command": f"{tool} /arm/move {full}", "within": "30s"},
+        "nodes": [{"name": "action_server", "action_servers": [{"action": "/arm/move", "type": type_}]}],
+    }
+    clients = [client("planner", "100ms"), client("operator", "150ms", cancel_after="20ms")]
+    (tmp_path / "arm.json").write_text(json.dumps({"name": "arm", "processes": [*clients, server]}))
+    both, out = f"{OWN[rmw]},rclcpp/{rmw}", tmp_path / "run"
+    found = results(run, "arm.json", "-t", str(SECONDS), "--warmup", "0", "--middleware", both, "-o", out)
+    trials = {
+        json.loads(path.read_text())["middleware"]["name"]: path.parent for path in out.glob("trials/*/trial.json")
+    }
+    assert len(found) == len(trials) == 2
+    for result in found:
+        told: dict[str, int] = {}
+        for service in result["services"]:
+            assert service["sent"] == service["received"] == sum(service["answers"].values()) > 0, service
+            if not service["service"].endswith("cancel_goal"):
+                for answer, count in service["answers"].items():
+                    told[answer] = told.get(answer, 0) + count
+        log = trials[result["middleware"]] / "companions/server.log"
+        words = log.read_text().splitlines()[-1].split()
+        counted = dict(zip(words[::2], map(int, words[1::2]), strict=True))
+        assert counted.pop("feedback") > 0
+        assert {name: count for name, count in counted.items() if count} == told
+        assert {"accepted", "rejected", "succeeded", "aborted", "canceled"} <= told.keys()

@@ -196,7 +196,7 @@ def test_every_trial_has_a_domain_and_what_the_user_says(monkeypatch: pytest.Mon
     found = environment(robot.set_to({"workload.environment.B": "level"}), 17, "lo", tmp_path)
     assert found == {
         "ROS_DOMAIN_ID": "17", "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST", "ROS_LOCALHOST_ONLY": "1",
-        "PERFLAB_TRIAL": str(tmp_path), "A": "1", "B": "level",
+        "GZ_PARTITION": "perflab_17", "PERFLAB_TRIAL": str(tmp_path), "A": "1", "B": "level",
     }  # fmt: skip
     monkeypatch.setenv("ROS_DISTRO", "jazzy")
     found = environment(robot, 17, "eth0", tmp_path)

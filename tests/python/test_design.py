@@ -464,6 +464,7 @@ EXAMPLES: dict[str, tuple[list[str], int]] = {
     "message_flood": (
         ["baseline", "flood without readers", "flood read by another process", "flood read by the robot"], 35,
     ),
+    "manipulation_stacks": (["baseline"] * 2, 10),
     "message_sizes": (["baseline"] * 12, 96),
     "network_rate": (["baseline", "network_shaping"], 9),
     "observers": (["baseline"], 16),

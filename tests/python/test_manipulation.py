@@ -14,7 +14,7 @@ from perflab import catalog
 from perflab.errors import BadInput
 from perflab.results.outcome import FAILED, SUCCESS, BrokenOff
 from perflab.statistics.said import Said, SaidOutcome
-from perflab.workload import Graph, Judgement, Made, Origin, manipulation
+from perflab.workload import Graph, Judgement, Made, Origin, manipulation, outside
 from perflab.workload.manipulation import FIGURES, KIND, TIMES, ManipulationParameters
 
 
@@ -222,12 +222,61 @@ def test_every_parameter_changes_the_graph() -> None:
         "home": "off", "motions": 2, "planner": "PRM", "collision": "fcl", "attempts": 1, "replan": 0,
         "planning_time": 1.0, "warm_plans": 0, "velocity_scaling": 0.1, "acceleration_scaling": 0.1,
         "controller": "split", "drive": "torque", "path_tolerance": 0.1, "goal_tolerance": 0.1,
-        "cancel_after": "1s", "joint_states": "reliable", "limit": "5s",
+        "cancel_after": "1s", "joint_states": "reliable", "limit": "5s", "stack": "attached",
     }  # fmt: skip
-    assert set(others) == set(ManipulationParameters.model_fields)
-    usual = document()
+    elsewhere = {
+        "launch": "ros2 launch my_robot all.launch.py", "simulator_launch": "gz sim", "sim_time": "on",
+        "ready_within": "5s",
+    }  # fmt: skip
+    assert {*others, *elsewhere} == set(ManipulationParameters.model_fields)
+    usual, on_ros2 = document(), document(stack="ros2")
     for name, value in others.items():
         assert document(**{name: value}) != usual, name
+    for name, value in elsewhere.items():
+        assert document(stack="ros2", **{name: value}) != on_ros2, name
+
+
+def test_a_stack_outside_is_what_the_runner_meets_once_and_no_process_of_perflabs() -> None:
+    graph = Graph(document(stack="ros2", sim_time="on", simulator_launch="gz sim", launch="ros2 launch a b.py"))
+    assert (graph.own_processes, list(graph.programs)) == (["benchmark_runner"], ["benchmark_runner"])
+    assert {name: said["command"] for name, said in graph.outside.items()} == {
+        "simulator": ["gz", "sim"], "stack": ["ros2", "launch", "a", "b.py"],
+    }  # fmt: skip
+    assert graph.started_outside == ("simulator", "stack")
+    servers = {
+        s["action"] for p in graph.document["processes"] for n in p["nodes"] for s in n.get("action_servers", ())
+    }
+    assert servers == {"/move_action", "/panda_arm_controller/follow_joint_trajectory"}
+    (runner,) = process(graph.document, "benchmark_runner")["nodes"]
+    assert {client["action"] for client in runner["action_clients"]} == servers
+    assert {s["topic"] for s in runner["subscriptions"]} == {"/joint_states", "/clock"}
+    options = process(graph.document, "benchmark_runner")["options"]
+    assert (options["planner"], options["scene"]) == ("RRTConnectkConfigDefault", "table")
+    attached = Graph(document(stack="attached"))
+    assert (list(attached.outside), attached.started_outside) == (["stack"], ())
+
+
+def test_what_stack_ros2_lacks_is_one_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROS_DISTRO", "jazzy")
+    monkeypatch.setattr(outside, "has_package", lambda name: name in ("controller_manager", "ros_gz_sim"))
+    ros2, gazebo = manipulation.needs()
+    assert (
+        not ros2.available
+        and "-moveit-ros-move-group" in ros2.install
+        and "ros-jazzy-controller-manager" not in ros2.install
+    )
+    assert gazebo.install.endswith("-ros-gz-bridge ros-jazzy-gz-ros2-control")
+
+
+def test_a_package_is_found_in_the_sourced_ros2_alone(tmp_path: Path) -> None:
+    index = tmp_path / "share/ament_index/resource_index/packages"
+    index.mkdir(parents=True)
+    (index / "here").touch()
+    assert outside.has_package("here", {"AMENT_PREFIX_PATH": f"/nowhere:{tmp_path}"})
+    assert not outside.has_package("here", {})
+    assert outside.package_of(["ros2", "launch", "here", "a.launch.py"]) == "here"
+    assert outside.package_of(["ros2", "launch", "./a.launch.py"]) is None
+    assert outside.apt_name("ros_gz_sim", {"ROS_DISTRO": "kilted"}) == "ros-kilted-ros-gz-sim"
 
 
 @pytest.mark.parametrize(

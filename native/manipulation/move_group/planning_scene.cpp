@@ -277,6 +277,15 @@ void PlanningScene::write(msg::PlanningScene& message, bool diff) const {
   }
 }
 
+msg::PlanningScene PlanningScene::adding(const Scene& scene, const std::string& frame) {
+  msg::PlanningScene message;
+  message.is_diff = true;
+  message.robot_state.is_diff = true;
+  for (const SceneObject& object : scene.objects)
+    message.world.collision_objects.push_back(message_of(object, object.pose, frame));
+  return message;
+}
+
 bool PlanningScene::empty(const msg::PlanningScene& message) {
   return message.is_diff && message.name.empty() && message.fixed_frame_transforms.empty() &&
          message.allowed_collision_matrix.entry_names.empty() && message.link_padding.empty() &&

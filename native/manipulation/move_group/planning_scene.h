@@ -43,6 +43,9 @@ class PlanningScene {
   // All of it, or (`diff`) only the robot's state and what is attached.
   void write(messages::moveit_msgs::msg::PlanningScene& message, bool diff) const;
 
+  // A change by which a scene without these objects has them; poses are said in `frame`. MoveIt knows no weights.
+  [[nodiscard]] static messages::moveit_msgs::msg::PlanningScene adding(const Scene& scene, const std::string& frame);
+
   // Where the message says nothing that would change a scene (moveit::core::isEmpty).
   [[nodiscard]] static bool empty(const messages::moveit_msgs::msg::PlanningScene& message);
 

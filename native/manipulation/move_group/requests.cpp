@@ -200,6 +200,32 @@ msg::Constraints message_of(const planning::Goal& goal, const Model& model) {
   return message;
 }
 
+messages::moveit_msgs::action::MoveGroup::Goal message_of(const planning::Goal& goal, const std::string& name,
+                                                          const Asked& asked, const Model& model) {
+  messages::moveit_msgs::action::MoveGroup::Goal message;
+  msg::MotionPlanRequest& request = message.request;
+  request.group_name = model.group();
+  request.pipeline_id = "ompl";
+  request.planner_id = asked.planner;
+  request.num_planning_attempts = asked.attempts;
+  request.allowed_planning_time = asked.planning_time;
+  request.max_velocity_scaling_factor = asked.velocity_scaling;
+  request.max_acceleration_scaling_factor = asked.acceleration_scaling;
+  request.start_state.is_diff = true;
+  request.workspace_parameters.header.frame_id = model.name_of(model.base());
+  auto& low = request.workspace_parameters.min_corner;
+  auto& high = request.workspace_parameters.max_corner;
+  low.x = low.y = low.z = -asked.workspace;
+  high.x = high.y = high.z = asked.workspace;
+  request.goal_constraints.push_back(message_of(goal, model));
+  request.goal_constraints.back().name = name;
+  message.planning_options.replan = asked.replan_attempts > 0;
+  message.planning_options.replan_attempts = asked.replan_attempts;
+  // Not a diff, hence not "empty": an arm that is at the goal already plans and moves all the same, as for rclpy's default.
+  message.planning_options.planning_scene_diff.is_diff = true;
+  return message;
+}
+
 messages::trajectory_msgs::msg::JointTrajectory message_of(const planning::Trajectory& trajectory, const Model& model) {
   messages::trajectory_msgs::msg::JointTrajectory message;
   message.header.frame_id = model.name_of(model.base());

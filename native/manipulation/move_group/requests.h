@@ -1,10 +1,11 @@
-// MoveIt's messages as requests to the planner, and trajectories as its messages.
+// MoveIt's messages as requests to the planner, and what is asked of a move_group, perflab's or MoveIt's, as its messages.
 #pragma once
 
 #include <string>
 
 #include "manipulation/planning/planner.h"
 #include "manipulation/robot/robot.h"
+#include "messages/moveit_msgs/action/move_group.h"
 #include "messages/moveit_msgs/msg/constraints.h"
 #include "messages/moveit_msgs/msg/motion_plan_request.h"
 #include "messages/moveit_msgs/msg/robot_state.h"
@@ -26,6 +27,20 @@ struct RefusedRequest {
 
 // A goal as constraints, which request_of() reads as the same goal.
 [[nodiscard]] messages::moveit_msgs::msg::Constraints message_of(const planning::Goal& goal, const Model& model);
+
+// What a client asks of each motion.
+struct Asked {
+  double velocity_scaling, acceleration_scaling;
+  int attempts;
+  std::string planner;
+  double planning_time;
+  double workspace;  // m each way from the base; 0: none
+  int replan_attempts;
+};
+
+// A goal of /move_action, named `name`, from where the arm is.
+[[nodiscard]] messages::moveit_msgs::action::MoveGroup::Goal message_of(const planning::Goal& goal, const std::string& name,
+                                                                        const Asked& asked, const Model& model);
 
 // Of the arm's joints, its positions, velocities and accelerations.
 [[nodiscard]] messages::trajectory_msgs::msg::JointTrajectory message_of(const planning::Trajectory& trajectory,

@@ -21,6 +21,7 @@
 #include "base/proc.h"
 #include "base/words.h"
 #include "manipulation/move_group/move_group.h"
+#include "manipulation/move_group/planning_scene.h"
 #include "manipulation/move_group/requests.h"
 #include "manipulation/move_group/sim_clock.h"
 #include "manipulation/move_group/state_monitor.h"
@@ -138,16 +139,6 @@ std::string planner_of(program::Options& options) {
   return name;
 }
 
-// What a motion request asks for.
-struct Asked {
-  double velocity_scaling, acceleration_scaling;
-  int attempts;
-  std::string planner;
-  double planning_time;
-  double workspace;  // m each way from the base; 0: none
-  int replan_attempts;
-};
-
 // The course of a goal; instants are ns of CLOCK_MONOTONIC.
 struct Exchange {
   Nanoseconds sent_ns = kUnknownTime;
@@ -199,7 +190,8 @@ class MoveRunner final : public program::Application {
     if (any<Grip>(steps_)) {
       gripper_ = context.action_client<GripperCommand>(kNode, "/panda_hand_controller/gripper_cmd");
     }
-    if (any<Attach>(steps_) || any<Detach>(steps_) || any<MayTouch>(steps_)) {
+    if (options.has("scene")) unknown_scene_ = Scene::load(options.text("scene"));
+    if (unknown_scene_ || any<Attach>(steps_) || any<Detach>(steps_) || any<MayTouch>(steps_)) {
       scene_ = context.client<ApplyPlanningScene>(kNode, "/apply_planning_scene");
     }
     context.scene({{"marks", marks()}});
@@ -343,6 +335,7 @@ class MoveRunner final : public program::Application {
     if (!fresh) throw Failure{"no_state", "no fresh state of the joints came within " + std::to_string(seconds(ready_limit_)) + " s"};
     check_writers();
     lock.unlock();
+    if (unknown_scene_) change(PlanningScene::adding(*unknown_scene_, model_->name_of(model_->base())));
     return first_plans();
   }
 
@@ -521,31 +514,6 @@ class MoveRunner final : public program::Application {
     if (!**success) throw Failure{"scene_rejected", "move_group refused the change of the scene"};
   }
 
-  [[nodiscard]] MoveGroupAction::Goal message_for(const planning::Goal& goal, const std::string& name) const {
-    MoveGroupAction::Goal message;
-    auto& request = message.request;
-    request.group_name = model_->group();
-    request.pipeline_id = "ompl";
-    request.planner_id = asked_.planner;
-    request.num_planning_attempts = asked_.attempts;
-    request.allowed_planning_time = asked_.planning_time;
-    request.max_velocity_scaling_factor = asked_.velocity_scaling;
-    request.max_acceleration_scaling_factor = asked_.acceleration_scaling;
-    request.start_state.is_diff = true;
-    request.workspace_parameters.header.frame_id = model_->name_of(model_->base());
-    auto& low = request.workspace_parameters.min_corner;
-    auto& high = request.workspace_parameters.max_corner;
-    low.x = low.y = low.z = -asked_.workspace;
-    high.x = high.y = high.z = asked_.workspace;
-    request.goal_constraints.push_back(message_of(goal, *model_));
-    request.goal_constraints.back().name = name;
-    message.planning_options.replan = asked_.replan_attempts > 0;
-    message.planning_options.replan_attempts = asked_.replan_attempts;
-    // Not a diff, hence not "empty": an arm that is at the goal already plans and moves all the same, as for rclpy's default.
-    message.planning_options.planning_scene_diff.is_diff = true;
-    return message;
-  }
-
   // Sends a goal and waits until it ends.
   Exchange ask(const planning::Goal& goal, const std::string& name, bool may_cancel, bool plan_only = false) {
     const auto exchange = std::make_shared<Exchange>();
@@ -575,7 +543,7 @@ class MoveRunner final : public program::Application {
       exchange->ended_ns = now;
       changed_.notify_all();
     };
-    MoveGroupAction::Goal message = message_for(goal, name);
+    MoveGroupAction::Goal message = message_of(goal, name, asked_, *model_);
     message.planning_options.plan_only = plan_only;
     exchange->sent_ns = context_.clock().now();
     {
@@ -628,8 +596,7 @@ class MoveRunner final : public program::Application {
         "planning_timeout", "preempted",     "goal_canceled",     "goal_aborted"};
     const auto branch = branches.find(code.source.view());
     if (branch != branches.end()) return Failure{*branch, reason};
-    if (exchange.monitor_ns == kUnknownTime) return Failure{label == "TIMED_OUT" ? "planning_timeout" : "planning_failed", reason};
-    return Failure{label == "TIMED_OUT" ? "execution_timeout" : "goal_aborted", reason};
+    return Failure{std::string(planning::outcome_of(code.val, exchange.monitor_ns != kUnknownTime)), reason};
   }
 
   // Reports times as the client sees them, which are late if the client is starved. move_group reports its own.
@@ -639,9 +606,21 @@ class MoveRunner final : public program::Application {
       context_.figure("planning_seen", seconds(exchange.monitor_ns - exchange.planning_ns));
     }
     if (failure_of(exchange) || cancel_after_ > 0) return;
-    if (executed) context_.figure("execution_seen", seconds(exchange.ended_ns - exchange.monitor_ns));
+    if (executed) {
+      const double execution = seconds(exchange.ended_ns - exchange.monitor_ns);
+      context_.figure("execution_seen", execution);
+      if (const auto duration = nominal(exchange)) context_.figure("execution_overhead_seen", execution - *duration);
+    }
     context_.figure("total", seconds(exchange.ended_ns - exchange.sent_ns));
     total_times_.record(exchange.ended_ns - exchange.sent_ns, exchange.ended_ns);
+  }
+
+  // How long the trajectory takes that was executed last; nothing where move_group does not return it.
+  static std::optional<double> nominal(const Exchange& exchange) {
+    const auto& points = exchange.result.planned_trajectory.joint_trajectory.points;
+    if (points.empty()) return std::nullopt;
+    const auto& end = points.back().time_from_start;
+    return static_cast<double>(end.sec) + 1e-9 * static_cast<double>(end.nanosec);
   }
 
   static bool was_stopped(const Exchange& exchange) {
@@ -696,6 +675,7 @@ class MoveRunner final : public program::Application {
   program::Times& total_times_;
 
   std::vector<Step> steps_;
+  std::optional<Scene> unknown_scene_;  // that move_group does not have yet
   bool home_ = true;
   planning::JointGoal home_goal_;
   std::int64_t motions_ = 1;

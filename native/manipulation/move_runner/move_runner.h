@@ -5,8 +5,8 @@
 // Node /benchmark_runner:
 //   action client  /move_action        moveit_msgs/action/MoveGroup
 //   subscription   /joint_states       sensor_msgs/msg/JointState
-//   where steps say so: action client /panda_hand_controller/gripper_cmd (control_msgs/action/GripperCommand), client
-//   /apply_planning_scene (moveit_msgs/srv/ApplyPlanningScene)
+//   where steps say so: action client /panda_hand_controller/gripper_cmd (control_msgs/action/GripperCommand); where they or
+//   `scene` do: client /apply_planning_scene (moveit_msgs/srv/ApplyPlanningScene)
 // Thread: `runner`.
 //
 // Options, beside `robot`:
@@ -16,11 +16,13 @@
 //   home, home_state, motions, warm_ups     `home: false` with two warm-ups is the procedure of the original benchmark
 //   warm_plans       how often the first plan, which nobody executes, is repeated
 //   velocity_scaling, acceleration_scaling, attempts, planner, planning_time, workspace, replan
+//   scene            objects that the move_group does not have yet: it is told of them first
 //   cancel_after     cancels the motion this long after its execution began; a motion that ends cancelled is then a success
 //   timeout, ready_limit
 //
-// Figures of each motion except those home and of the warm-up: planning_seen and execution_seen (T1 and T2 as a client sees
-// them, by the arrival of feedback and result; move_group reports its own), total (T4, from sending the goal to its result),
+// Figures of each motion except those home and of the warm-up: planning_seen, execution_seen and execution_overhead_seen (T1, T2
+// and T2 without the trajectory's duration as a client sees them, by the arrival of feedback and result; perflab's move_group
+// reports its own), total (T4, from sending the goal to its result),
 // tip_error (distance from the end of the plan), success; of a cancelled motion stop_seen and stopping_distance_seen (from
 // sending the cancel until /joint_states shows a standstill); once bring_up (from the start of this process to the first goal
 // that move_group works on).

@@ -403,6 +403,7 @@ class AnyClient final : public RosClient {
     serialize_ns = kUnknownTime;
     return send([&] { return AnyMessage::view(codec.type(), const_cast<void*>(object)); });
   }
+  [[nodiscard]] std::int64_t next_number() const noexcept override { return next_; }
   [[nodiscard]] perflab_identity identity() const noexcept override { return {}; }
   [[nodiscard]] std::vector<const void*> executables() const override {
     return {static_cast<const rclcpp::ClientBase*>(made_.get())};
@@ -439,16 +440,19 @@ class AnyClient final : public RosClient {
     const Inline::Later later(inline_);
     try {
       made_->async_send_request(std::make_shared<AnyMessage>(message()),
-                                [this](Base::SharedFuture future) { deliver(*future.get()); });
+                                [this, number = next_](Base::SharedFuture future) { deliver(*future.get(), number); });
+      ++next_;
       return true;
     } catch (const std::exception& error) {
       shared_.sink.on_write_failed(shared_.clock.now(), error.what());
       return false;
     }
   }
-  void deliver(const AnyMessage& response) {
+  void deliver(const AnyMessage& response, std::int64_t number) {
     std::vector<std::uint8_t> bytes;
-    handler_.on_message(response_.delivery_of(response, shared_.structs, bytes));
+    Delivery delivery = response_.delivery_of(response, shared_.structs, bytes);
+    delivery.related.sequence = number;
+    handler_.on_message(delivery);
   }
   void listen() override { made_->set_on_new_response_callback(on_ready()); }
   void ignore() override { made_->clear_on_new_response_callback(); }
@@ -465,6 +469,7 @@ class AnyClient final : public RosClient {
   const ServiceMessage request_;
   const ServiceMessage response_;
   std::shared_ptr<Made> made_;
+  std::int64_t next_ = 1;  // rclcpp ties replies to requests; which one it was says a number of our own
 };
 
 class AnyServer final : public RosServer {

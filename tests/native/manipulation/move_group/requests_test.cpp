@@ -3,6 +3,18 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <fstream>
+#include <iterator>
+
+#include "manipulation/move_group/planning_scene.h"
+#include "manipulation/planning/error_codes.h"
+#include "message/codec.h"
+#include "message/definitions.h"
+#include "message/library.h"
+#include "message/object.h"
+#include "message/type.h"
+#include "messages/moveit_msgs/srv/apply_planning_scene.h"
 #include "support.h"
 
 namespace perflab::manipulation {
@@ -103,6 +115,71 @@ TEST(Requests, WhatCannotBeTakenHasMoveItsLabel) {
   message = right;
   message.start_state.joint_state.name = {"panda_joint1"};
   EXPECT_EQ(label_of(message, *model), "INVALID_ROBOT_STATE");
+}
+
+// Messages as the Python library rosbags encoded them from moveit_msgs' own definitions (branch ros2): what a client of MoveIt
+// sends, and what MoveIt answers.
+struct Recorded {
+  message::Library library{message::brought()};
+  message::Types types{library};
+
+  [[nodiscard]] message::Object read(const std::string& type, const std::string& name) {
+    std::ifstream file(std::string(PERFLAB_RECORDED) + "/" + name, std::ios::binary);
+    const std::vector<char> text{std::istreambuf_iterator<char>(file), {}};
+    const std::vector<std::uint8_t> bytes(text.begin(), text.end());
+    message::Object object(types.find(type));
+    EXPECT_FALSE(bytes.empty()) << name;
+    EXPECT_TRUE(message::Codec(object.type()).decode(bytes, object.data())) << name;
+    return object;
+  }
+};
+
+TEST(Requests, AGoalIsWhatAClientOfMoveItSends) {
+  const auto model = panda();
+  planning::PoseGoal reach;
+  reach.link = model->flange();
+  reach.position = {0.4, 0.2, 0.5};
+  reach.orientation = Eigen::Quaterniond(0.0, std::sqrt(0.5), std::sqrt(0.5), 0.0);
+  reach.radius = 0.01;
+  reach.tolerance = Eigen::Vector3d::Constant(0.1);
+  const Asked asked{0.5, 0.5, 3, "RRTConnectkConfigDefault", 5.0, 1.0, 5};
+  const auto ours = message_of(planning::Goal(reach), "goal", asked, *model);
+  Recorded recorded;
+  const message::Object theirs = recorded.read("moveit_msgs/action/MoveGroup_Goal", "reach.goal.cdr");
+  EXPECT_TRUE(message::Object(theirs.type(), &ours) == theirs);
+}
+
+TEST(Requests, TheObjectsOfASceneAreWhatAClientOfMoveItSends) {
+  Scene scene = Scene::load("table");
+  scene.objects.resize(1);
+  messages::moveit_msgs::srv::ApplyPlanningScene::Request ours;
+  ours.scene = PlanningScene::adding(scene, "panda_link0");
+  Recorded recorded;
+  const message::Object theirs = recorded.read("moveit_msgs/srv/ApplyPlanningScene_Request", "table.scene.cdr");
+  EXPECT_TRUE(message::Object(theirs.type(), &ours) == theirs);
+}
+
+TEST(Requests, AResultOfMoveItIsReadWithItsCodeAndTrajectory) {
+  using messages::moveit_msgs::action::MoveGroup;
+  Recorded recorded;
+  const message::Object object = recorded.read("moveit_msgs/action/MoveGroup_Result", "control_failed.result.cdr");
+  const auto& result = *static_cast<const MoveGroup::Result*>(object.data());
+  EXPECT_EQ(planning::label_of(result.error_code.val), "CONTROL_FAILED");
+  const auto& points = result.planned_trajectory.joint_trajectory.points;
+  ASSERT_EQ(points.size(), 2U);
+  EXPECT_EQ(points[1].positions[0], 0.5);
+  EXPECT_EQ(points[1].time_from_start.nanosec, 250'000'000U);
+}
+
+TEST(Requests, ACodeAloneNamesAnOutcome) {
+  const auto outcome = [](const char* label, bool executing) { return planning::outcome_of(planning::code_of(label), executing); };
+  EXPECT_EQ(outcome("CONTROL_FAILED", true), "goal_aborted");
+  EXPECT_EQ(outcome("TIMED_OUT", true), "execution_timeout");
+  EXPECT_EQ(outcome("TIMED_OUT", false), "planning_timeout");
+  EXPECT_EQ(outcome("START_STATE_INVALID", false), "planning_failed");
+  EXPECT_EQ(outcome("GOAL_IN_COLLISION", false), "would_collide");
+  EXPECT_EQ(outcome("MOTION_PLAN_INVALIDATED_BY_ENVIRONMENT_CHANGE", true), "would_collide");
+  EXPECT_EQ(outcome("PREEMPTED", true), "preempted");
 }
 
 TEST(Requests, ATrajectoryIsOneOfTheArmsJoints) {
