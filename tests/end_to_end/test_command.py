@@ -256,7 +256,7 @@ def test_named_commands_are_started_pinned_measured_and_ended_each(run: Run, tmp
     assert trial["outcome"] == "success"
     planner, driver = (trial["commands"][name] for name in ("planner", "driver"))
     assert (planner["stop_signal"], planner["run_s"], driver["stop_signal"]) == ("SIGINT", None, None)
-    assert driver["run_s"] >= 1.0
+    assert driver["run_s"] >= 0.9  # its sleep of 1 s began before it was known to run
     assert trial["command"] is None
     assert {name: p["status"] for name, p in trial["processes"].items()} == {"planner": -signal.SIGINT, "driver": 0}
     pinned = trial["evidence"]["cpu_pinning"]
