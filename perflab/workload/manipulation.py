@@ -232,11 +232,11 @@ def document(p: ManipulationParameters) -> dict[str, Any]:
     task = {key: value for key, value in described.items() if key not in _OF_TASK}
     grips = any("grip" in step for step in task.get("steps", ()))
     changes = any(_OF_SCENE.intersection(step) for step in task.get("steps", ()))
-    embedded = p.stack == EMBEDDED
-    stack = [*_embedded(p, scene, task, grips)] if embedded else [*_outside(p, grips)]
+    stack = [*_embedded(p, scene, task, grips)] if p.stack == EMBEDDED else [*_outside(p, grips)]
     processes = [*stack, _runner(p, task, scene, grips, changes)]
-    # What is none of perflab's has a log of its own, of which nothing is declared.
-    for node in (node for process in processes if embedded for node in process["nodes"] if _is_of_ros(node)):
+    # Processes that are none of perflab's log by themselves, and nobody here waits for that.
+    own = [process for process in processes if process.get("program") != OUTSIDE]
+    for node in (node for process in own for node in process["nodes"] if _is_of_ros(node)):
         node["publishers"] = [*node.get("publishers", ()), _publisher("/rosout", "rcl_interfaces/msg/Log", _LOG)]
     return {
         "name": NAME,
