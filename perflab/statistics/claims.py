@@ -132,7 +132,12 @@ def _of_value(made: Expectation, rest: str, said: str, where: str) -> Expectatio
 def _of_baseline(made: Expectation, relative: re.Match[str], said: str, where: str) -> Expectation:
     factor, within, unit = relative.groups()
     name = made.metric.name
-    if factor is not None and (not made.by_factor or not float(factor)):
+    for number in filter(None, (factor, within)):
+        if not math.isfinite(float(number)):
+            raise BadInput(f"{said}: {number} is too large")
+    if factor is not None and made.by_factor and not float(factor):
+        raise BadInput(f"{said}: a factor is above 0")
+    if factor is not None and not made.by_factor:
         raise BadInput(f"{said}: {name} is compared by differences, so there is no factor; leave {factor}x out")
     if (within is None) == (made.sign == "=="):
         right = f"{name} == baseline within 5 %"

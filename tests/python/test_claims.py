@@ -189,6 +189,8 @@ def test_a_claim_is_judged_at_each_place_or_where_it_says() -> None:
         ("latency.p99 > baseline within 5 %", "a margin (within ...) goes with =="),
         ("latency.p99 == baseline within 5ms", "compared by factors, so its margin is one in per cent, as 5 %"),
         ("latency.p99 == baseline within 0 %", "a margin is above 0"),
+        ("latency.p99 == baseline within 1e999 %", "1e999 is too large"),
+        ("latency.p99 > 0x baseline", "a factor is above 0"),
         ("latency.p99 > 5", "has no unit; write latency.p99 > 5ms"),
         ("latency.p99 == 5ms", "no trials show that a value is exactly one"),
         ("latency.p99 > twice", "after > stands `baseline` or a value"),
