@@ -612,7 +612,9 @@ class Nodes(System):
         raise Failed(FAILED, text, broken_off=self._broken_off("ended", event.process))
 
     def _broken_off(self, why: Literal["ended", "failed", "silent", "stuck"], name: str) -> BrokenOff:
-        """By the process with files of this name."""
+        """By the process with files of this name; that of a condition is none that the workload could name."""
+        if name in self._of_conditions:
+            return BrokenOff(why=why, at_ns=time.monotonic_ns())
         of_graph = next((process for process, files in self._plan.node_names.items() if files == name), None)
         known = self._trial.keeper.file.processes.get(name)
         process = of_graph or (None if known is None else known.process)

@@ -62,7 +62,7 @@ class BrokenOff:
     """A process ended, said that it failed, said nothing any more, or did not end when it should; or the time was up in
     which a process was to end the measured part."""
     process: str | None = None
-    """As the graph names it; null: of the limit, or a graph of one process."""
+    """As the graph names it; null: of the limit, a graph of one process, or a process of a condition."""
     at_ns: int
     """CLOCK_MONOTONIC."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import groupby
@@ -59,7 +60,8 @@ def film(directory: Path) -> Film | None:
 
 def _film(said: Iterable[tuple[str, Json]]) -> Film | None:
     """Raises one of DAMAGE."""
-    bodies: list[Json] = []
+    # A process that runs twice, or anew after a crash, says the same again.
+    bodies: dict[str, Json] = {}
     marks: list[Json] = []
     tip: str | None = None
     series: dict[str, Series] = {}
@@ -68,8 +70,9 @@ def _film(said: Iterable[tuple[str, Json]]) -> Film | None:
         if record.get("type") != "program":
             continue
         scene = record.get("scene") or {}
-        bodies += scene.get("bodies", ())
-        marks += scene.get("marks", ())
+        for body in scene.get("bodies", ()):
+            bodies.setdefault(body["name"], body)
+        marks += [mark for mark in scene.get("marks", ()) if mark not in marks]
         tip = scene.get("tip", tip)
         for found in record.get("series", ()):
             if found["name"] in _KNOWN:
@@ -85,8 +88,12 @@ def _film(said: Iterable[tuple[str, Json]]) -> Film | None:
     if moments and (begin_ns := moments[0].at_ns - BEFORE_NS) < joints.at_ns[-2]:
         series = {name: _since(of, begin_ns) for name, of in series.items()}
     planned = series.get("planned")
+    made = Scene(tuple(map(_body, bodies.values())), tip, tuple(map(_mark, marks)))
+    if tip is not None and tip not in bodies:
+        raise ValueError(f"the tip {tip!r} is no body")
+    made.poses({})  # whether each parent is there, and before its children
     return Film(
-        Scene(tuple(map(_body, bodies)), tip, tuple(map(_mark, marks))),
+        made,
         series["joints"],
         series.get("desired"),
         series.get("tip"),
@@ -105,6 +112,9 @@ def _longer(known: Series | None, found: Json, process: str) -> Series:
     if any(len(row) != len(columns) for row in rows):
         raise ValueError(f"a row of {found['name']} has not {len(columns)} numbers")
     at_ns = tuple(map(int, found["at_ns"]))
+    if known.process != process and known.at_ns:  # one that runs twice is seen once, one that came anew goes on
+        first = bisect.bisect_right(at_ns, known.at_ns[-1])
+        at_ns, rows = at_ns[first:], rows[first:]
     return replace(known, at_ns=known.at_ns + at_ns, rows=known.rows + rows, left_out=int(found.get("left_out", 0)))
 
 

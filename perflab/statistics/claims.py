@@ -79,6 +79,14 @@ class Expectation:
         """Whether a comparison of the findings decides it."""
         return self.of_baseline and self.metric is not SUCCESS
 
+    @property
+    def of_difference(self) -> bool:
+        """Whether it says that the treatment is on one side of the baseline."""
+        if self.sign == "==":
+            return False
+        beyond = self.bound - (1.0 if self.by_factor else 0.0)
+        return (beyond > 0 if self.sign.startswith(">") else beyond < 0) or (beyond == 0 and len(self.sign) == 1)
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -124,7 +132,12 @@ def _of_value(made: Expectation, rest: str, said: str, where: str) -> Expectatio
 def _of_baseline(made: Expectation, relative: re.Match[str], said: str, where: str) -> Expectation:
     factor, within, unit = relative.groups()
     name = made.metric.name
-    if factor is not None and (not made.by_factor or not float(factor)):
+    for number in filter(None, (factor, within)):
+        if not math.isfinite(float(number)):
+            raise BadInput(f"{said}: {number} is too large")
+    if factor is not None and made.by_factor and not float(factor):
+        raise BadInput(f"{said}: a factor is above 0")
+    if factor is not None and not made.by_factor:
         raise BadInput(f"{said}: {name} is compared by differences, so there is no factor; leave {factor}x out")
     if (within is None) == (made.sign == "=="):
         right = f"{name} == baseline within 5 %"
@@ -246,6 +259,9 @@ def _compared(at: _At, findings: Findings | None, margin: float) -> _Found:
         reason = "a value is 0, so there is no factor"
         return _Found(NOT_DECIDED, replace(estimate, reason=reason), f"{said}, {numbers}: {reason}")
     verdict = _decided(expects, estimate.interval, margin)
+    if verdict == HOLDS and expects.of_difference and c.verdict == "below_noise_floor":
+        verdict = NOT_DECIDED
+        numbers += "; no more than baselines differ among themselves"
     more = f"{more_trials_words([c])}{too_few_words([c])}" if verdict == NOT_DECIDED else ""
     return _Found(verdict, estimate, f"{said}, {numbers}{caveats_in_words(c)}{more}")
 
@@ -347,7 +363,8 @@ def _decided(expects: Expectation, interval: Interval | None, margin: float) -> 
     if expects.sign.startswith("<"):  # the same, seen from the other end
         turned, bound = _turned(interval, expects.by_factor), 1 / bound if expects.by_factor else -bound
     strict = len(expects.sign) == 1
-    same = expects.by_factor and expects.bound == 1.0
+    # At most (or at least) as much as the baseline also holds where there is no difference.
+    same = expects.by_factor and expects.bound == 1.0 and strict
     if same and turned.high < 1 + margin:
         return DOES_NOT_HOLD  # at most by what counts as no difference
     if turned.high < bound or (turned.high == bound and (strict or turned.high_open)):

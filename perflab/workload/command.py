@@ -315,11 +315,18 @@ class Command(Workload):
         """At these levels of factors, of which those of variables and of its words count, wherever it is started."""
         given = self.parameters
         changed = {**_at_levels(given, factors), "directory": str(given.folder.absolute())}
-        commands = {name: one.model_copy(update=_at_levels(one, factors)) for name, one in given.commands.items()}
+        commands = {
+            name: one.model_copy(update={**_at_levels(one, factors), "directory": _absolute(one.directory)})
+            for name, one in given.commands.items()
+        }
         return replace(self, parameters=given.model_copy(update={**changed, "commands": commands}))
 
     def document(self) -> dict[str, Any]:
         return {**super().document(), "command": self.parameters.model_dump(mode="json")}
+
+
+def _absolute(directory: str | None) -> str | None:
+    return None if directory is None else str(Path(directory).absolute())
 
 
 def _at_levels(given: CommandParameters | NamedCommand, factors: Mapping[str, Any]) -> dict[str, Any]:

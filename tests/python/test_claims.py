@@ -58,8 +58,27 @@ def test_that_nothing_changes_is_decided_by_the_margin() -> None:
     assert verdicts(nothing, same, "latency.p99 < 1.05x baseline") == ["holds"] * 2
     # Shown to be no more than what counts as no difference.
     assert verdicts(nothing, "latency.p99 > baseline", "latency.p99 < baseline") == ["does_not_hold"] * 2
+    # At most as much as the baseline is what is equal, too.
+    a_little_less = Made({"flood": Effect(latency=0.97)}, spread=0.002)
+    assert verdicts(a_little_less, "latency.p99 <= baseline", "latency.p99 >= baseline", "latency.p99 < baseline") == [
+        "holds", "does_not_hold", "does_not_hold",
+    ]  # fmt: skip
     scattered = Made({"flood": Effect()}, spread=0.4, seed=2)
     assert verdicts(scattered, same, "latency.p99 > baseline") == ["not_decided"] * 2
+
+
+def test_what_is_within_the_noise_of_the_baseline_is_no_difference() -> None:
+    made = read_results(Made({"cpu_load": Effect(latency=1.8)}).summary()["results"])
+    wanted = [
+        Asked(text, parse_expectation(text))
+        for text in ("latency.p99 > baseline", "latency.p99 < 3x baseline", "latency.p99 < baseline")
+    ]
+    found = findings.find(made, metrics=P99)
+    assert [claim.verdict for claim in claims.judge(wanted, made, found)] == ["holds", "holds", "does_not_hold"]
+    noisy = replace(found, comparisons=tuple(replace(c, verdict="below_noise_floor") for c in found.comparisons))
+    more, bounded, less = claims.judge(wanted, made, noisy)
+    assert (more.verdict, bounded.verdict, less.verdict) == ("not_decided", "holds", "does_not_hold")
+    assert "baselines differ among themselves" in more.words
 
 
 def test_few_trials_decide_nothing_and_say_how_many_could() -> None:
@@ -170,6 +189,8 @@ def test_a_claim_is_judged_at_each_place_or_where_it_says() -> None:
         ("latency.p99 > baseline within 5 %", "a margin (within ...) goes with =="),
         ("latency.p99 == baseline within 5ms", "compared by factors, so its margin is one in per cent, as 5 %"),
         ("latency.p99 == baseline within 0 %", "a margin is above 0"),
+        ("latency.p99 == baseline within 1e999 %", "1e999 is too large"),
+        ("latency.p99 > 0x baseline", "a factor is above 0"),
         ("latency.p99 > 5", "has no unit; write latency.p99 > 5ms"),
         ("latency.p99 == 5ms", "no trials show that a value is exactly one"),
         ("latency.p99 > twice", "after > stands `baseline` or a value"),

@@ -155,6 +155,16 @@ def test_levels_of_named_commands_are_set_in_each() -> None:
     assert driver.parameters.environment == {"A": "of all", "B": "x"}
 
 
+def test_named_commands_are_started_in_their_folders_wherever_perflab_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sub").mkdir()
+    monkeypatch.chdir(tmp_path)
+    commands = {"a": {"command": "sleep 1", "directory": "sub"}, "b": "sleep 1"}
+    made = command.load(CommandParameters.model_validate({"commands": commands})).set_to({})
+    assert [member.parameters.directory for member in made.members] == [str(tmp_path / "sub"), str(tmp_path)]
+
+
 def test_named_commands_are_the_same_when_they_are_read_again() -> None:
     both = CommandParameters.model_validate(SEVERAL)
     assert CommandParameters.model_validate(written(both)) == both

@@ -58,6 +58,15 @@ def test_a_film_is_put_together_from_what_several_processes_say(turning: Film) -
     assert turning.lateness.process == "world"
 
 
+def test_a_process_that_runs_twice_is_seen_once(tmp_path: Path) -> None:
+    path = made_film.write(tmp_path) / "processes" / "world.jsonl"
+    path.with_name("world_2.jsonl").write_text(path.read_text())
+    found = film(tmp_path)
+    assert found is not None
+    assert [body.name for body in found.scene.bodies] == ["base", "upper", "lower", "tip", "ball"]
+    assert (found.end_ns, len(found.joints.rows)) == (BEGIN_NS + 1000 * MS, 51)
+
+
 def test_an_outcome_is_the_moment_of_a_failure(failed: Film) -> None:
     assert failed.failure is not None
     assert (failed.failure.at_ns, failed.failure.words) == (BEGIN_NS + 500 * MS, f"goal_rejected: {GONE}")
@@ -84,8 +93,13 @@ def test_a_film_begins_shortly_before_its_first_moment(tmp_path: Path) -> None:
           "series": [made_film.series("joints", ["a"], [1, 2], [[0.0], [1.0]])]}],
         [{"type": "program", "scene": made_film.SCENE,
           "series": [made_film.series("joints", ["a"], [1, 2], [[0.0], [1.0, 2.0]])]}],
+        [{"type": "program", "scene": {"bodies": [{"name": "hand", "parent": "arm"}]},
+          "series": [made_film.series("joints", ["a"], [1, 2], [[0.0], [1.0]])]}],
+        [{"type": "program", "scene": {"bodies": [{"name": "hand"}], "tip": "finger"},
+          "series": [made_film.series("joints", ["a"], [1, 2], [[0.0], [1.0]])]}],
     ],
-    ids=["nothing", "no joints", "no scene", "a damaged series", "a damaged scene", "a row too long"],
+    ids=["nothing", "no joints", "no scene", "a damaged series", "a damaged scene", "a row too long",
+         "a parent that is not there", "a tip that is not there"],
 )  # fmt: skip
 def test_what_cannot_be_shown_has_no_film(tmp_path: Path, records: list[object]) -> None:
     (tmp_path / "processes").mkdir()

@@ -368,6 +368,7 @@ MEANWHILE = (
         (BrokenOff(why="limit", at_ns=5), (says("preempted", 5), MEANWHILE[1]), "unended_execution",
          "move_group: 60 %"),
         (BrokenOff(why="limit", at_ns=5), (), "unended", None),
+        (BrokenOff(why="silent", at_ns=5), (), "unended", None),  # a process of a condition
         # What failed before it broke off is what became of it.
         (BrokenOff(why="ended", process="move_group", at_ns=5), (says("collision", 4), *MEANWHILE), "collision",
          "why; benchmark_runner: planning for 0.2 s; move_group: 60 %"),

@@ -18,6 +18,7 @@ from support import two_processes
 from perflab.design.settings import Limits, Settings
 from perflab.design.variant import Variant
 from perflab.errors import BadInput, Interrupted, Unavailable
+from perflab.experiment.nodes import Nodes
 from perflab.experiment.running import Ended, Keeper
 from perflab.experiment.trial import run_trial
 from perflab.experiment.trial_plan import TrialPlan
@@ -144,6 +145,13 @@ def test_a_node_that_hangs_is_named_and_killed(
     assert re.search(expected, outcome.file.reason or ""), outcome.file.reason
     broken, why = outcome.file.broken_off, {"hang": "silent", "linger": "stuck"}
     assert (broken and broken.why) == why.get(fault.removesuffix(":pong"))
+
+
+def test_the_workload_has_no_name_for_a_process_of_a_condition() -> None:
+    nodes = Nodes.__new__(Nodes)
+    nodes._of_conditions = {"flood": "message_flood"}
+    broken = nodes._broken_off("silent", "flood")
+    assert (broken.why, broken.process) == ("silent", None)
 
 
 def test_discovery_that_never_ends(native_folder: Path, directory: TrialDirectory, signals: Signals) -> None:

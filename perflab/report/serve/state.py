@@ -177,7 +177,8 @@ class Watch:
         """The film of a trial, of the newest one without a number; its files are read each time."""
         from perflab.report.serve.film import film_document
 
-        return film_document([] if self._followed is None else self._followed.run.trials(), number)
+        followed = self._followed  # another thread may let go of it meanwhile
+        return film_document([] if followed is None else followed.run.trials(), number)
 
     def _look(self) -> State:
         if self._followed is not None and not self._followed.run.manifest.exists():
