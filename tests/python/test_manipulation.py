@@ -276,6 +276,8 @@ def test_a_package_is_found_in_the_sourced_ros2_alone(tmp_path: Path) -> None:
     assert not outside.has_package("here", {})
     assert outside.package_of(["ros2", "launch", "here", "a.launch.py"]) == "here"
     assert outside.package_of(["ros2", "launch", "./a.launch.py"]) is None
+    assert outside.package_of(["ros2", "launch", "a.launch.py", "world:=empty"]) is None
+    assert outside.package_of(["ros2", "run", "--prefix", "gdb", "here", "node"]) is None
     assert outside.apt_name("ros_gz_sim", {"ROS_DISTRO": "kilted"}) == "ros-kilted-ros-gz-sim"
 
 
