@@ -22,6 +22,7 @@ from perflab.workload.command import AskedToStop, Environment, Part, Stop, Words
 
 _PACKAGES = Path("share/ament_index/resource_index/packages")
 _PACKAGE = re.compile(r"[A-Za-z][\w-]*")
+DOMAIN = "ROS_DOMAIN_ID"
 USUAL_WAIT_NS = 120 * NS_PER_S
 
 
@@ -38,7 +39,14 @@ class OutsideParameters(Part):
 def parts(graph: Graph) -> dict[str, OutsideParameters]:
     """Those of a graph by name. Raises BadInput."""
     kind: Kind[OutsideParameters] = Kind(OUTSIDE, "", OutsideParameters)
-    return {name: kind.make(said, f"process {name} of {graph.name}") for name, said in graph.outside.items()}
+    found = {name: kind.make(said, f"process {name} of {graph.name}") for name, said in graph.outside.items()}
+    for name, part in found.items():
+        if DOMAIN in part.environment:
+            raise BadInput(
+                f"process {name} of {graph.name}: environment: {DOMAIN} is perflab's to set: each trial has a domain "
+                "of its own, or that of --domain"
+            )
+    return found
 
 
 def wait_ns(graph: Graph) -> int:

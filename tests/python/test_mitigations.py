@@ -107,7 +107,9 @@ def test_every_treatment_runs_with_and_without_each_mitigation() -> None:
 
 
 def test_a_condition_and_a_mitigation_of_one_name_are_refused() -> None:
-    with pytest.raises(BadInput, match=r"^mitigations: 'x' would be the name of two treatments, dds_tuning and cpu_load"):
+    with pytest.raises(
+        BadInput, match=r"^mitigations: 'x' would be the name of two treatments, dds_tuning and cpu_load"
+    ):
         treatments(conditions=[{"name": "x", "cpu_load": {}}], mitigations=[{"name": "x", "dds_tuning": {"depth": 20}}])
 
 
