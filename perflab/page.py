@@ -81,7 +81,9 @@ def _compiled() -> BytecodeCache:
 
         def load_bytecode(self, bucket: Bucket) -> None:
             with contextlib.suppress(OSError, EOFError, ValueError, TypeError):
-                bucket.code = marshal.loads(self.place(bucket).read_bytes())
+                place = self.place(bucket)
+                if place.stat().st_uid == os.geteuid():  # in a folder that many share, nobody else's code
+                    bucket.code = marshal.loads(place.read_bytes())
 
         def dump_bytecode(self, bucket: Bucket) -> None:
             place = self.place(bucket)
@@ -96,7 +98,13 @@ def _compiled() -> BytecodeCache:
 
 def user_cache() -> Path:
     """Where what takes long to make is kept for this user's next time."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "perflab"
+    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if named.is_absolute():  # others are to be ignored (XDG Base Directory Specification)
+        return named / "perflab"
+    try:
+        return Path.home() / ".cache/perflab"
+    except RuntimeError:  # a user without a home, as in containers: nothing can be read or written below this
+        return Path(os.devnull) / "perflab"
 
 
 def _straight(value: Any) -> Any:

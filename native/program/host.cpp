@@ -23,7 +23,9 @@ void Series::record(Nanoseconds at_ns, std::span<const double> row) noexcept { s
 json Series::State::take() {
   const std::size_t until = written_.load(std::memory_order_acquire);
   std::size_t next = taken_.load(std::memory_order_relaxed);
-  if (next == until) return nullptr;
+  const std::uint64_t left_out = left_out_.load(std::memory_order_relaxed);
+  if (next == until && left_out == left_out_taken_) return nullptr;
+  left_out_taken_ = left_out;
   json at_ns = json::array(), rows = json::array();
   for (; next < until; ++next) {
     const std::size_t place = next % kRoom;
@@ -36,7 +38,7 @@ json Series::State::take() {
   }
   taken_.store(until, std::memory_order_release);
   return {{"name", name_}, {"columns", columns_}, {"at_ns", std::move(at_ns)}, {"rows", std::move(rows)},
-          {"left_out", left_out_.load(std::memory_order_relaxed)}};
+          {"left_out", left_out}};
 }
 
 namespace detail {

@@ -65,7 +65,7 @@ class Series::State {
     std::copy(row.begin(), row.end(), values_.begin() + static_cast<std::ptrdiff_t>(place * columns_.size()));
     written_.store(next + 1, std::memory_order_release);
   }
-  // What was recorded since the last call; null if there is nothing.
+  // What was recorded or left out since the last call; null if there is nothing. One thread calls it.
   [[nodiscard]] nlohmann::json take();
 
  private:
@@ -77,6 +77,7 @@ class Series::State {
   std::vector<double> values_;
   std::atomic<std::size_t> written_{0}, taken_{0};
   std::atomic<std::uint64_t> left_out_{0};
+  std::uint64_t left_out_taken_ = 0;  // as of the last take()
 };
 
 class Host;

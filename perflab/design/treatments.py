@@ -225,6 +225,7 @@ def treatments(
         raise BadInput(f"{named} is the baseline, which is off; leave out that level, or turn baseline on")
     # Every one with and without each mitigation: what it buys, and what it costs alone.
     settings = [each for setting in settings for each in (setting, *(_helped(setting, h) for h in helping))]
+    _check_labels(settings)
     observed = observers(document)
     always = tuple(o for o in observed if not o.extra)
     measuring = tuple(o for o in always if o.name == TRACING) if workload.command is not None else ()
@@ -260,6 +261,16 @@ def _helped(setting: _Setting, by: _Setting) -> _Setting:
     label, conditions, levels, required = setting
     name = by[0] if not conditions else f"{label} + {by[0]}"
     return name, (*conditions, *by[1]), {**levels, **by[2]}, required and by[3]
+
+
+def _check_labels(settings: Sequence[_Setting]) -> None:
+    """A mitigation alone has its own name, so a condition may not have it as well. Raises BadInput."""
+    known: dict[str, list[str]] = {}
+    for label, conditions, _, _ in settings:
+        names = [condition.name for condition in conditions]
+        if known.setdefault(label, names) != names:
+            both = f"{' + '.join(known[label])} and {' + '.join(names)}"
+            raise BadInput(f"mitigations: {label!r} would be the name of two treatments, {both}; change a `name`")
 
 
 def extras(document: Document, measured: Iterable[Treatment]) -> list[Treatment]:

@@ -35,7 +35,6 @@ from perflab.design.variant import (
 )
 from perflab.errors import DAMAGE, BadInput, Unavailable
 from perflab.experiment import clean
-from perflab.experiment.outside import DOMAIN
 from perflab.experiment.run import Earlier, finished_trials, take_over
 from perflab.host import Host
 from perflab.middleware import REGISTRY as MIDDLEWARES
@@ -53,6 +52,7 @@ from perflab.workload import Graph, Made, Workload, generated
 from perflab.workload.command import ENVIRONMENT, Command, CommandParameters
 from perflab.workload.command import load as load_command
 from perflab.workload.generated import GeneratedParameters
+from perflab.workload.outside import DOMAIN
 from perflab.workload.topology import find, load
 
 RMW = "RMW_IMPLEMENTATION"

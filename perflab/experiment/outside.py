@@ -20,8 +20,8 @@ from perflab.processes import describe_status, last_words
 from perflab.results.outcome import FAILED
 from perflab.units import NS_PER_S
 from perflab.workload import outside
+from perflab.workload.outside import DOMAIN
 
-DOMAIN = "ROS_DOMAIN_ID"
 PARTITION = "GZ_PARTITION"  # whom a simulator of Gazebo hears
 FOLDER = "PERFLAB_TRIAL"
 LOOPBACK = "lo"

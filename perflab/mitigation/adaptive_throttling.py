@@ -349,8 +349,8 @@ def judge(
             withheld=withheld,
             withheld_percent=rounded(100 * withheld / due, 2) if due else None,
             lowest_rate_hz=rounded(min((step.rate_hz for step in every), default=None), 1),
-            decreases=sum(_decreases(record.full_hz, within[name]) for name, record in known.items()),
-            acknowledged=heard,
+            decreases=sum(_decreases(record, window) for record in known.values()),
+            acknowledged=heard if every else None,
             worst_age_ms=rounded(max(ages) / 1e6, 3) if ages else None,
             rate_in_second=_by_second(list(within.values()), window),
         )
@@ -366,9 +366,13 @@ def judge(
     return ThrottlingEvidence(promised=promised, achieved=achieved, reason=reason, notes=notes)
 
 
-def _decreases(full_hz: float, steps: list[Step]) -> int:
-    rates = [full_hz, *(step.rate_hz for step in steps)]
-    return sum(after < before for before, after in itertools.pairwise(rates))
+def _decreases(record: Record, window: Window) -> int:
+    """In the window, which may begin with a rate that was lowered before."""
+    rates = [(window.begin_ns, record.full_hz), *((step.at_ns, step.rate_hz) for step in record.steps)]
+    return sum(
+        after < before and window.begin_ns < at_ns <= window.end_ns
+        for (_, before), (at_ns, after) in itertools.pairwise(rates)
+    )
 
 
 def _by_second(throttles: list[list[Step]], window: Window) -> tuple[float | None, ...]:

@@ -212,34 +212,40 @@ def _way(graph: Graph, path: Any, label: str) -> list[str]:
     successors = _successors(graph, asked.topics if asked.nodes else None)
     if asked.nodes is None:
         return _along(graph, asked.topics or [], path, label)
-    way: list[str] = []
+    ways: dict[str, list[str]] = {}  # by the node to which each leads
     for place, pattern in enumerate(asked.nodes):
         fitting = [name for name in nodes if fnmatchcase(name, pattern)]
         if not fitting:
             raise BadInput(f"{path.where('nodes', place)}: {label}: no node {pattern!r}; {instead(pattern, nodes)}")
-        if not way:
-            way = [fitting[0]]
+        if not place:
+            ways = {node: [node] for node in fitting}
             continue
-        between = _shortest(successors, way[-1], set(fitting))
-        if between is None:
-            gap = f"no message goes from {way[-1]} to {pattern} by the graph's topics and services"
+        before, ways = ways, {}
+        for last, way in before.items():
+            if (between := _shortest(successors, last, set(fitting))) is not None:
+                ways.setdefault(between[-1], [*way, *between])
+        if not ways:
+            gap = f"no message goes from {asked.nodes[place - 1]} to {pattern} by the graph's topics and services"
             raise BadInput(f"{path.where('nodes', place)}: {label}: {gap}")
-        way += between
-    return way
+    return next(iter(ways.values()), [])
 
 
 def _along(graph: Graph, topics: Sequence[str], path: Any, label: str) -> list[str]:
     """From who publishes the first topic to who takes the last one."""
-    way: list[str] = []
+    ways: dict[str, list[str]] = {}  # by the node to which each leads
     for place, pattern in enumerate(topics):
         edges = [(a, b) for a, topic, b in _edges(graph) if fnmatchcase(topic, pattern)]
-        fitting = [edge for edge in edges if not way or edge[0] == way[-1]]
-        if not fitting:
-            after = f" from {way[-1]}" if way else ""
+        before = ways if place else {a: [a] for a, _ in edges}
+        ways = {}
+        for last, way in before.items():
+            for a, b in edges:
+                if a == last:
+                    ways.setdefault(b, [*way, b])
+        if not ways:
+            after = f" from {' or '.join(before)}" if place else ""
             gap = f"nobody sends {pattern!r}{after} to a node of the graph"
             raise BadInput(f"{path.where('topics', place)}: {label}: {gap}")
-        way = [*(way or [fitting[0][0]]), fitting[0][1]]
-    return way
+    return next(iter(ways.values()), [])
 
 
 def _edges(graph: Graph) -> list[tuple[str, str, str]]:

@@ -113,6 +113,8 @@ class DdsTuning(Mitigation):
             raise BadInput(f"{self.label}: the middleware of a command is set by the command; name a graph")
         if self.of_middlewares:
             require_processes(self.label, runtime)
+        if self.receive_buffer or self.send_buffer:
+            buffers_of(())  # whether the kernel will say what it granted
         if self.depth is not None and not self.changed(graph):
             raise BadInput(f"{self.label}: depth: every queue of the workload has a depth of {self.depth} already")
 
@@ -208,10 +210,11 @@ class Tuned(Applied):
         for what, key in (("receive", "receive_buffer_bytes"), ("send", "send_buffer_bytes")):
             wanted, got = getattr(promised, key), getattr(achieved, key)
             if wanted is not None and (got is None or got < wanted):
-                had = "none has a UDP socket" if got is None else f"one has {format_bytes(got)} at most"
+                if got is None:
+                    return f"a process has no UDP socket that could have a {what} buffer of {format_bytes(wanted)}"
                 return (
-                    f"the kernel gave a {what} buffer of {format_bytes(wanted)} to not every process: {had}; "
-                    f"net.core.{what[0] if what == 'receive' else 'w'}mem_max limits it"
+                    f"a process has {what} buffers of {format_bytes(got)} at most, and {format_bytes(wanted)} were "
+                    f"promised; net.core.{what[0] if what == 'receive' else 'w'}mem_max limits them"
                 )
         wanted, got = promised.shared_memory_processes, achieved.shared_memory_processes
         if wanted is not None and got != wanted:

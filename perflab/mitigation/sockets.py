@@ -22,6 +22,7 @@ _REQUEST = struct.Struct("=BBBBI48s")  # inet_diag_req_v2
 _MESSAGE = struct.Struct("=BBBB48sIIIII")  # inet_diag_msg; the last one is the inode
 _ATTRIBUTE = struct.Struct("=HH")
 LIMIT_S = 5.0
+_NOT_OF_MIDDLEWARES = ("perflab", "lttng-ust-", "shm-ust-consumer-")
 
 
 def buffers_of(pids: Iterable[int]) -> dict[int, list[tuple[int, int]]]:
@@ -89,10 +90,11 @@ def _socket(body: memoryview) -> tuple[int, tuple[int, int]] | None:
 
 
 def shared_files_of(pid: int) -> set[str]:
-    """The files in shared memory that a process has mapped, but for perflab's own; none of one that has ended."""
+    """The files in shared memory that a process has mapped, but for perflab's own and LTTng's, which come with a trace;
+    none of one that has ended."""
     try:
         text = (PROC / str(pid) / "maps").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return set()
     found = {line.split(maxsplit=5)[5] for line in text.splitlines() if "/dev/shm/" in line}
-    return {path for path in found if not Path(path).name.startswith("perflab")}
+    return {path for path in found if not Path(path).name.startswith(_NOT_OF_MIDDLEWARES)}

@@ -7,6 +7,7 @@ below. It says nothing to perflab: it is ready when each end of perflab's has ex
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from perflab.workload import OUTSIDE, Graph
 from perflab.workload.command import AskedToStop, Environment, Part, Stop, Words, check_program
 
 _PACKAGES = Path("share/ament_index/resource_index/packages")
+_PACKAGE = re.compile(r"[A-Za-z][\w-]*")
+DOMAIN = "ROS_DOMAIN_ID"
 USUAL_WAIT_NS = 120 * NS_PER_S
 
 
@@ -36,7 +39,14 @@ class OutsideParameters(Part):
 def parts(graph: Graph) -> dict[str, OutsideParameters]:
     """Those of a graph by name. Raises BadInput."""
     kind: Kind[OutsideParameters] = Kind(OUTSIDE, "", OutsideParameters)
-    return {name: kind.make(said, f"process {name} of {graph.name}") for name, said in graph.outside.items()}
+    found = {name: kind.make(said, f"process {name} of {graph.name}") for name, said in graph.outside.items()}
+    for name, part in found.items():
+        if DOMAIN in part.environment:
+            raise BadInput(
+                f"process {name} of {graph.name}: environment: {DOMAIN} is perflab's to set: each trial has a domain "
+                "of its own, or that of --domain"
+            )
+    return found
 
 
 def wait_ns(graph: Graph) -> int:
@@ -55,17 +65,18 @@ def check(graph: Graph) -> None:
         except BadInput as error:
             what = f"unavailable: {name} of {graph.name}: {error}"
             raise Unavailable(f"{what}; `perflab doctor` says what to install") from error
-        if (package := package_of(part.command)) is not None and not has_package(package):
+        environment = {**os.environ, **part.environment}
+        if (package := package_of(part.command)) is not None and not has_package(package, environment):
             raise Unavailable(
                 f"unavailable: {name} of {graph.name}: the sourced ROS 2 has no package {package}; "
-                f"`sudo apt install {apt_name(package)}` installs a released one"
+                f"`sudo apt install {apt_name(package, environment)}` installs a released one"
             )
 
 
 def package_of(words: Sequence[str]) -> str | None:
-    """The package of `ros2 launch PACKAGE FILE` and `ros2 run PACKAGE PROGRAM`."""
+    """The package of `ros2 launch PACKAGE FILE` and `ros2 run PACKAGE PROGRAM`; None behind options, and of a file."""
     launches = len(words) > 3 and Path(words[0]).name == "ros2" and words[1] in ("launch", "run")
-    return words[2] if launches and "/" not in words[2] else None
+    return words[2] if launches and _PACKAGE.fullmatch(words[2]) else None
 
 
 def has_package(name: str, environment: Mapping[str, str] = os.environ) -> bool:

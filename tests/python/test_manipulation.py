@@ -256,6 +256,14 @@ def test_a_stack_outside_is_what_the_runner_meets_once_and_no_process_of_perflab
     assert (list(attached.outside), attached.started_outside) == (["stack"], ())
 
 
+def test_the_domain_of_a_stack_outside_is_not_its_own() -> None:
+    attached = document(stack="attached")
+    stack = process(attached, "stack")
+    stack["options"] = {"command": "ros2 run a b", "environment": {"ROS_DOMAIN_ID": "3"}}
+    with pytest.raises(BadInput, match=r"^process stack of .*: environment: ROS_DOMAIN_ID is perflab's to set"):
+        outside.parts(Graph(attached))
+
+
 def test_what_stack_ros2_lacks_is_one_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROS_DISTRO", "jazzy")
     monkeypatch.setattr(outside, "has_package", lambda name: name in ("controller_manager", "ros_gz_sim"))
@@ -276,6 +284,8 @@ def test_a_package_is_found_in_the_sourced_ros2_alone(tmp_path: Path) -> None:
     assert not outside.has_package("here", {})
     assert outside.package_of(["ros2", "launch", "here", "a.launch.py"]) == "here"
     assert outside.package_of(["ros2", "launch", "./a.launch.py"]) is None
+    assert outside.package_of(["ros2", "launch", "a.launch.py", "world:=empty"]) is None
+    assert outside.package_of(["ros2", "run", "--prefix", "gdb", "here", "node"]) is None
     assert outside.apt_name("ros_gz_sim", {"ROS_DISTRO": "kilted"}) == "ros-kilted-ros-gz-sim"
 
 

@@ -106,6 +106,13 @@ def test_every_treatment_runs_with_and_without_each_mitigation() -> None:
     assert len({t.place for t in found}) == 1
 
 
+def test_a_condition_and_a_mitigation_of_one_name_are_refused() -> None:
+    with pytest.raises(
+        BadInput, match=r"^mitigations: 'x' would be the name of two treatments, dds_tuning and cpu_load"
+    ):
+        treatments(conditions=[{"name": "x", "cpu_load": {}}], mitigations=[{"name": "x", "dds_tuning": {"depth": 20}}])
+
+
 def test_without_a_baseline_a_mitigation_does_not_stand_alone() -> None:
     found = treatments(conditions="cpu_load", mitigations="dds_tuning:depth=20", baseline="off")
     assert [t.label for t in found] == ["cpu_load", "cpu_load + dds_tuning"]
@@ -258,6 +265,19 @@ def test_paths_go_by_weight_then_by_deadline(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("way", ["topics: [/objects, /plan]", "nodes: ['/[dl]*', /driver]"])
+def test_a_path_goes_by_the_readers_that_lead_on(tmp_path: Path, way: str) -> None:
+    before = json.loads(json.dumps(CHAIN.document))
+    driving = before["processes"][1]["nodes"]
+    driving.reverse()  # /log, which sends nothing to anybody, reads /objects before /planner does
+    driving[1]["publishers"] = [{**image, "topic": "/plan"}]
+    before["processes"].append(graph({"acting": [node("driver", {}, ["/plan"])]})["processes"][0])
+    (chain,) = by(paths(tmp_path, f"  - {{name: plan, {way}, deadline: 1s}}\n")).chains(Graph(before))
+    assert [thread.words for thread in chain.threads] == [
+        "driving executor 0", "driving executor 1", "acting executor 0",
+    ]  # fmt: skip
+
+
 def test_threads_of_programs_stand_for_the_executor_of_the_first_node(tmp_path: Path) -> None:
     before = json.loads(json.dumps(CHAIN.document))
     before["processes"][0] |= {"program": "camera", "threads": {"executors": None, "middleware": None, "grab": None}}
@@ -379,6 +399,12 @@ def test_evidence_says_what_was_withheld_and_how_the_rate_went() -> None:
     assert (achieved.withheld, achieved.withheld_percent, achieved.decreases) == (900, 45.0, 2)
     assert (achieved.lowest_rate_hz, achieved.rate_in_second) == (250.0, (375.0, 325.0))
     assert (achieved.acknowledged, achieved.worst_age_ms) == (200, 2.0)
+
+
+def test_a_rate_that_was_lowered_before_the_measured_part_is_no_decrease_in_it() -> None:
+    found = {PUBLISHER: Record(1000.0, 900, steps(500, 250, 300, 350, 300, 350))}
+    achieved = judge(made("adaptive_throttling"), THROTTLED, found, Window(S, 3 * S)).achieved
+    assert (achieved.decreases, achieved.lowest_rate_hz) == (1, 300.0)
 
 
 @pytest.mark.parametrize(

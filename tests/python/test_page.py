@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import marshal
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,6 +43,24 @@ def test_a_template_is_compiled_once_and_again_where_what_was_kept_is_damaged(
     (kept,) = cache.iterdir()
     kept.write_bytes(b"")
     assert (written(), len(compiled)) == (first, 2)
+
+
+def test_what_another_user_kept_is_not_run(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = written()
+    (kept,) = cache.iterdir()
+    kept.write_bytes(marshal.dumps(compile("raise SystemExit(9)", "theirs", "exec")))
+    owner = kept.stat().st_uid
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    assert written() == first
+
+
+def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    monkeypatch.setattr(Path, "home", no_home)
+    assert "messages" in written()
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(cache: Path) -> None:

@@ -38,6 +38,9 @@ TEST(Series, LeavesOutARowOfAnotherLength) {
   Series::State state("joints", {"a", "b"});
   Series series(state);
   series.record(1, std::vector<double>{1.0});
+  const json taken = state.take();
+  EXPECT_EQ(taken["rows"], json::array());
+  EXPECT_EQ(taken["left_out"], 1);
   EXPECT_TRUE(state.take().is_null());
 }
 
