@@ -296,7 +296,9 @@ class CommandSystem(System):
         if member is None:
             return self._beside.hear(event)
         run = self._runs[member.name]
-        if not member.parameters.ends_itself and run.asked_to_end_ns is None:
+        # One whose peers are asked to end already may follow them by itself.
+        follows = run.status == 0 and any(other.asked_to_end_ns is not None for other in self._runs.values())
+        if not member.parameters.ends_itself and run.asked_to_end_ns is None and not follows:
             hint = "" if run.status else "; with `ends: itself` (--ends itself) that is no failure"
             raise Failed(FAILED, f"{self._words(member)} {run.how_it_ended()}{hint}")
         return True
