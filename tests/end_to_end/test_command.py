@@ -328,3 +328,27 @@ def test_figures_from_the_trace_are_those_of_the_same_graph(
             mine, theirs = hg.from_record(edge["latency"]), hg.from_record(other["latency"])
             # Between the two readings of the clock at either end lies a tracepoint or a preemption.
             assert hg.value_at_percentile(theirs, 50) == pytest.approx(hg.value_at_percentile(mine, 50), abs=50_000)
+
+
+FOLLOWING = """
+workload:
+  commands:
+    reader: {command: "sh -c 'while [ ! -e gone ]; do sleep 0.05; done'", ready: 0}
+    writer: {command: "sh -c 'trap \\"touch gone; sleep 1; exit 0\\" INT; while :; do sleep 0.05; done'", ready: 0}
+  directory: DIRECTORY
+  tracing: off
+time: 0.5
+cool_down: 0
+"""
+
+
+@pytest.mark.long
+def test_a_command_may_end_because_its_peer_was_asked_to(run: Run, tmp_path: Path) -> None:
+    file, out = tmp_path / "following.yaml", tmp_path / "run"
+    file.write_text(FOLLOWING.replace("DIRECTORY", str(tmp_path)))
+    done = run("run", file, "-o", out, "-q")
+    assert (done.returncode, done.stderr) == (0, "")
+    trial = the_trial(out)
+    assert trial["outcome"] == "success"
+    assert trial["commands"]["writer"]["stop_signal"] == "SIGINT"
+    assert trial["commands"]["reader"]["stop_signal"] is None
