@@ -452,12 +452,12 @@ EXAMPLES: dict[str, tuple[list[str], int]] = {
     ),
     "manipulation_load": (["baseline", "busy"] * 2, 48),
     "manipulation_message_flood": (["baseline", "flood"], 24),
-    "manipulation_mitigation_priorities": (["baseline", "chains", "busy", "busy + chains"], 48),
+    "manipulation_mitigation_priorities": (["baseline", "chains", "busy", "busy + chains"], 60),
     "manipulation_mitigation_throttling": (
-        ["baseline", "throttle", "flood", "flood + throttle", "gentle", "gentle + throttle"], 80,
+        ["baseline", "throttle", "flood", "flood + throttle", "gentle", "gentle + throttle"], 110,
     ),
     "manipulation_mitigation_tuning": (
-        ["baseline", "deep", "shared memory", "flood", "flood + deep", "flood + shared memory"], 72,
+        ["baseline", "deep", "shared memory", "flood", "flood + deep", "flood + shared memory"], 99,
     ),
     "manipulation_pinning_and_load": (["baseline", "on one CPU", "CPU 0 loaded", "on the loaded CPU"], 42),
     "matching_time": (["baseline"] * 15, 75),
