@@ -30,7 +30,7 @@ json Series::State::take() {
   for (; next < until; ++next) {
     const std::size_t place = next % kRoom;
     json row = json::array();
-    // A micrometre, a microradian: nobody sees less, and most digits are saved.
+    // To a micrometre or a microradian: finer digits cannot be seen, and cost most of the space.
     const double* const values = values_.data() + place * columns_.size();
     for (std::size_t i = 0; i < columns_.size(); ++i) row.push_back(std::round(values[i] * 1e6) / 1e6);
     at_ns.push_back(at_ns_[place]);

@@ -178,7 +178,7 @@ class Times {
 // into it.
 class Series {
  public:
-  // Neither allocates nor locks nor calls the kernel. A row for which there is no room is left out and counted: rows are
+  // Neither allocates nor locks nor calls the kernel. A row without room is dropped and counted: rows are
   // written down about once a second, 100,000 at most.
   void record(Nanoseconds at_ns, std::span<const double> row) noexcept;
 

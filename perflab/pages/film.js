@@ -292,7 +292,7 @@ window.perflabFilm = (() => {
       context.setLineDash([]);
     }
 
-    // A ring around a place, of the size of a ball there but never so small that nobody sees it, and a word beside it.
+    // A ring around a place, as large as a ball there but always large enough to see, and a word beside it.
     ring(point, radius, color, words, cross) {
       const at = this.shown(point), { context, scale } = this;
       if (!at) return;

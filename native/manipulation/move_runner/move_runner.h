@@ -16,7 +16,7 @@
 //   home, home_state, motions, warm_ups     `home: false` with two warm-ups is the procedure of the original benchmark
 //   warm_plans       how often the first plan, which nobody executes, is repeated
 //   velocity_scaling, acceleration_scaling, attempts, planner, planning_time, workspace, replan
-//   scene            objects that the move_group does not have yet: it is told of them first
+//   scene            objects that move_group does not know yet: they are added to its scene first
 //   cancel_after     cancels the motion this long after its execution began; a motion that ends cancelled is then a success
 //   timeout, ready_limit
 //

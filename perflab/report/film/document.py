@@ -153,7 +153,7 @@ def frame(film: Film, at_ns: int) -> Json:
 
 
 def _apart(points: Sequence[Vector]) -> list[Vector]:
-    """Without points that are so near to the one before that nobody sees a line."""
+    """Without points too near to the one before to show as a line."""
     kept: list[Vector] = []
     for point in points:
         if not kept or math.dist(kept[-1], point) > 0.004:
