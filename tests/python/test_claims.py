@@ -1,4 +1,4 @@
-"""Claims of an experiment: what may be expected, what trials with known effects say of it, and how it is told."""
+"""Claims of an experiment: what they may expect, the verdict on trials with known effects, and its words."""
 
 from __future__ import annotations
 
