@@ -111,9 +111,10 @@ Planner = Annotated[str, BeforeValidator(_planner), WithJsonSchema({"type": "str
 DEMO = ("ros2", "launch", "moveit_resources_panda_moveit_config", "demo.launch.py")
 
 
-# Parameters of the embedded stack alone, and of the others.
-_OF_EMBEDDED = ("collision", "controller", "drive", "path_tolerance", "goal_tolerance", "joint_states")
-_OF_OTHERS = ("launch", "simulator_launch", "sim_time", "ready_within")
+# Parameters of perflab's move_group, of its controllers and simulator, and of stacks that are none of perflab's.
+_OF_MOVE_GROUP = ("collision", "joint_states")
+_OF_CONTROLLERS = ("controller", "drive", "path_tolerance", "goal_tolerance")
+_OF_OTHERS = ("launch", "simulator_launch", "sim_time", "plans", "statistics", "ready_within")
 
 
 class ManipulationParameters(Parameters):
@@ -127,6 +128,16 @@ class ManipulationParameters(Parameters):
         None, description="stack=ros2: a second command line, of the simulator, where `launch` does not start it"
     )
     sim_time: Switch = Field(False, description="stack=ros2, attached: it has a simulator, which publishes /clock")
+    plans: Literal["stack", "perflab"] = Field(
+        "stack",
+        description="stack=ros2, attached: whose move_group plans: the stack's; perflab's, and ros2_control drives the "
+        "arm",
+    )
+    statistics: Switch = Field(
+        True,
+        description="stack=ros2, attached: the loop's period and execution (T3) from /controller_manager/statistics, "
+        "which ros2_control has in Jazzy; off where the stack has none",
+    )
     ready_within: DurationNs = Field(
         "120s",  # type: ignore[assignment]
         gt=0,
@@ -181,10 +192,16 @@ class ManipulationParameters(Parameters):
     )
     limit: DurationNs = Field("120s", gt=0, description="a trial that takes longer fails")  # type: ignore[assignment]
 
+    @property
+    def own_planner(self) -> bool:
+        """Whether perflab's move_group plans."""
+        return self.stack == EMBEDDED or self.plans == "perflab"
+
     @model_validator(mode="after")
     def _of_the_stack(self) -> ManipulationParameters:
         given = self.model_fields_set
-        for name in _OF_EMBEDDED if self.stack != EMBEDDED else ():
+        of_planner, of_controllers = not self.own_planner, self.stack != EMBEDDED
+        for name in (*(_OF_MOVE_GROUP if of_planner else ()), *(_OF_CONTROLLERS if of_controllers else ())):
             if name in given:
                 raise ValueError(f"{name}: stack={self.stack} has no such parameter; right would be none")
         # At a level of a factor the stack is given.
@@ -233,7 +250,8 @@ def document(p: ManipulationParameters) -> dict[str, Any]:
     grips = any("grip" in step for step in task.get("steps", ()))
     changes = any(_OF_SCENE.intersection(step) for step in task.get("steps", ()))
     stack = [*_embedded(p, scene, task, grips)] if p.stack == EMBEDDED else [*_outside(p, grips)]
-    processes = [*stack, _runner(p, task, scene, grips, changes)]
+    planner = [_move_group(p, scene)] if p.own_planner else []
+    processes = [*stack, *planner, _runner(p, task, scene, grips, changes)]
     # Processes that are none of perflab's log by themselves, and nobody here waits for that.
     own = [process for process in processes if process.get("program") != OUTSIDE]
     for node in (node for process in own for node in process["nodes"] if _is_of_ros(node)):
@@ -258,21 +276,23 @@ def _embedded(p: ManipulationParameters, scene: str, task: Mapping[str, Any], gr
         yield _controller_manager(p, scene, grips)
     yield _clock_bridge()
     yield _state_publisher()
-    yield _move_group(p, scene)
 
 
 def _outside(p: ManipulationParameters, grips: bool) -> Iterator[dict[str, Any]]:
-    """MoveIt, ros2_control and what simulates the robot, as the runner finds them: one server of each action and one
-    publisher of each topic. More of them are those of another stack."""
+    """MoveIt, ros2_control and what simulates the robot, as perflab's processes find them: one server of each action
+    and one publisher of each topic. More of them are those of another stack."""
     broadcaster = {"publishers": [_publisher("/joint_states", "sensor_msgs/msg/JointState", _LAST)]}
     clock = {"publishers": [_publisher("/clock", "rosgraph_msgs/msg/Clock", {"depth": 10})]}
     hand = {"action_servers": [{"action": GRIPPER, "type": "control_msgs/action/GripperCommand"}]}
-    nodes = [
+    nodes: list[dict[str, Any]] = [
         {"name": "joint_state_broadcaster", **broadcaster},
         {"name": ARM.removeprefix("/"), "action_servers": [_TRAJECTORY_END]},
         *([{"name": HAND.removeprefix("/"), **hand}] if grips else ()),
-        {"name": "move_group", "servers": [_scene_service()], "action_servers": [_MOVE_END]},
     ]
+    if p.statistics:
+        nodes.append({"name": "controller_manager", "publishers": _loop_figures("~/statistics", _ALL)})
+    if not p.own_planner:
+        nodes.append({"name": "move_group", "servers": [_scene_service()], "action_servers": [_MOVE_END]})
     simulator = [{"name": "clock_bridge", **clock}] if p.sim_time else []
     apart = p.stack == ROS2 and p.simulator_launch is not None
     if apart:
@@ -404,24 +424,31 @@ _MANAGER_SERVICES = {
     "switch_controller": "SwitchController",
 }
 _ALL: Mapping[str, Any] = {"history": "keep_all"}
+# Who listens to a robot's control loop never makes it wait.
+_BEST_EFFORT: Mapping[str, Any] = {"depth": 100, "reliability": "best_effort"}
+
+
+def _statistics(topic: str) -> list[dict[str, Any]]:
+    """pal_statistics' topics of a registry."""
+    return [*_loop_figures(topic, _ALL), _publisher(f"{topic}/full", "pal_statistics_msgs/msg/Statistics", _ALL)]
+
+
+def _loop_figures(topic: str, qos: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The names of its figures, sent once, and their values, sent each cycle."""
+    return [
+        _publisher(f"{topic}/names", "pal_statistics_msgs/msg/StatisticsNames", _LATCHED),
+        _publisher(f"{topic}/values", "pal_statistics_msgs/msg/StatisticsValues", qos),
+    ]
 
 
 def _manager() -> dict[str, Any]:
     """ros2_control's node of its name, with pal_statistics' topics of the loop's figures and of all interfaces."""
-    statistics = [
-        publisher
-        for topic in ("~/statistics", "~/introspection_data")
-        for publisher in (
-            _publisher(f"{topic}/names", "pal_statistics_msgs/msg/StatisticsNames", _LATCHED),  # sent once
-            _publisher(f"{topic}/values", "pal_statistics_msgs/msg/StatisticsValues", _ALL),
-            _publisher(f"{topic}/full", "pal_statistics_msgs/msg/Statistics", _ALL),
-        )
-    ]
     return {
         "name": "controller_manager",
         "publishers": [
             _publisher("~/activity", "controller_manager_msgs/msg/ControllerManagerActivity", _LATCHED),
-            *statistics,
+            *_statistics("~/statistics"),
+            *_statistics("~/introspection_data"),
         ],
         "servers": [
             {"service": f"~/{name}", "type": f"controller_manager_msgs/srv/{type_}"}
@@ -467,25 +494,30 @@ def _move_group(p: ManipulationParameters, scene: str) -> dict[str, Any]:
         "action_servers": [{"action": MOVES, "type": "moveit_msgs/action/MoveGroup"}],
         "action_clients": [{"action": TRAJECTORIES, "type": "control_msgs/action/FollowJointTrajectory"}],
     }
+    # It takes them in as MoveIt does, and reads the arm from /joint_states. Not every stack has them.
+    frames = [
+        _subscription("/tf", "tf2_msgs/msg/TFMessage", _DEEP),
+        _subscription("/tf_static", "tf2_msgs/msg/TFMessage", _LATCHED),
+    ]
+    sim_time = p.stack == EMBEDDED or p.sim_time
     private = {
         "name": "move_group_private",
         "executor": 1,
         "subscriptions": [
             _subscription("/joint_states", "sensor_msgs/msg/JointState", {"depth": 1, "reliability": p.joint_states}),
-            _subscription("/tf", "tf2_msgs/msg/TFMessage", _DEEP),
-            _subscription("/tf_static", "tf2_msgs/msg/TFMessage", _LATCHED),
+            *(frames if p.stack == EMBEDDED else ()),
         ],
         "publishers": [_publisher("/monitored_planning_scene", "moveit_msgs/msg/PlanningScene", _DEEP)],
     }
     process = {
         "name": "move_group",
         "program": "perflab-move-group",
-        "options": {"scene": scene, "collision": p.collision},
+        "options": {"scene": scene, "collision": p.collision} | ({} if sim_time else {"sim_time": False}),
         "threads": {name: {} for name in ("move_action", "planner", "execution", "scene_publisher")},
         "executors": [_PER_CPU, {"id": 1, "kind": "single_threaded"}],
         "nodes": [node, private],
     }
-    return _on_sim_time(process, "move_group", "move_group_private")
+    return _on_sim_time(process, "move_group", "move_group_private") if sim_time else process
 
 
 def _with_common(task: Mapping[str, Any]) -> dict[str, Any]:
@@ -501,9 +533,14 @@ def _runner(
     p: ManipulationParameters, task: Mapping[str, Any], scene: str, grips: bool, changes: bool
 ) -> dict[str, Any]:
     outside = p.stack != EMBEDDED
+    known = p.own_planner  # whether move_group has perflab's names and scenes
+    statistics = outside and p.statistics
     node: dict[str, Any] = {
         "name": "benchmark_runner",
-        "subscriptions": [_subscription("/joint_states", "sensor_msgs/msg/JointState", _CLOCK)],
+        "subscriptions": [
+            _subscription("/joint_states", "sensor_msgs/msg/JointState", _CLOCK),
+            *(_loop_figures("/controller_manager/statistics", _BEST_EFFORT) if statistics else ()),
+        ],
         "action_clients": [
             _MOVE_END,
             *([{"action": GRIPPER, "type": "control_msgs/action/GripperCommand"}] if grips else ()),
@@ -511,25 +548,40 @@ def _runner(
     }
     if outside:
         # Ends that only show whether the stack is there, and once: a controller of an earlier run would answer, too.
-        node["action_clients"] += [_TRAJECTORY_END]
+        if not known:
+            node["action_clients"] += [_TRAJECTORY_END]
         if p.sim_time:
             node["subscriptions"] += [_subscription("/clock", "rosgraph_msgs/msg/Clock", _CLOCK)]
-    if changes or outside:
+    if changes or not known:
         node["clients"] = [_scene_service()]
     asked = {
         "home": p.home,
         "motions": p.motions,
-        "planner": _moveits_name(p.planner) if outside else p.planner,
+        "planner": p.planner if known else _moveits_name(p.planner),
         "attempts": p.attempts,
         "planning_time": p.planning_time,
         "warm_plans": p.warm_plans,
         "velocity_scaling": p.velocity_scaling,
         "acceleration_scaling": p.acceleration_scaling,
     }
-    if outside:
-        asked["scene"] = scene  # which the stack does not know
+    if not known:
+        asked["scene"] = scene
+    if statistics:
+        asked["statistics"] = True
     if p.cancel_after is not None:
         asked["cancel_after"] = f"{p.cancel_after}ns"
+    return {
+        "name": "benchmark_runner",
+        "program": "perflab-move-runner",
+        "ends": True,
+        "options": asked | _where(p, task),
+        "threads": {"runner": {}},
+        "nodes": [node],
+    }
+
+
+def _where(p: ManipulationParameters, task: Mapping[str, Any]) -> dict[str, Any]:
+    """The goal or the steps, and what parameters say of them."""
     where = _with_common(task)
     if p.replan is not None:
         where["replan"] = p.replan
@@ -544,14 +596,7 @@ def _runner(
             }
             if p.orientation is not None:
                 goal["orientation"] = list(p.orientation)
-    return {
-        "name": "benchmark_runner",
-        "program": "perflab-move-runner",
-        "ends": True,
-        "options": asked | where,
-        "threads": {"runner": {}},
-        "nodes": [node],
-    }
+    return where
 
 
 # ---- what a trial reports --------------------------------------------------------------------------------------------
@@ -634,6 +679,12 @@ _FIGURES: Mapping[str, OwnFigure] = {
     "stopping_distance_seen": OwnFigure(words="stopping distance from the client's cancel", unit="mm"),
     "real_time_factor": OwnFigure(words="real-time factor (T5)", unit="", better="higher", scale="difference"),
     "late_steps": OwnFigure(words="steps of the simulation that began late (T5)", unit="", scale="difference"),
+    "control_seen": OwnFigure(
+        words="cycles of the control loop that its statistics tell of (T3)",
+        unit="%",
+        better="higher",
+        scale="difference",
+    ),
     "overruns": OwnFigure(words="overruns of the control loop (T3)", unit="", scale="difference"),
     "joint_state_age": _time("age of the joint states at move_group"),
     "clock_age": _time("age of /clock at move_group"),

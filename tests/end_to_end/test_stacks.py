@@ -31,14 +31,15 @@ pytestmark = [
 ]
 
 
-def double(folder: Path) -> list[str]:
-    """The command line of the double, which expects the runner of a trial."""
+def double(folder: Path, plans: str = "stack") -> list[str]:
+    """The command line of the double, which expects the processes that are perflab's in a trial."""
     made = manipulation.document(ManipulationParameters.model_validate({}))
-    attached = manipulation.document(ManipulationParameters.model_validate({"stack": "attached", "sim_time": True}))
-    (runner,) = (p for p in attached["processes"] if p["name"] == "benchmark_runner")
-    others = [p for p in made["processes"] if p["name"] != "benchmark_runner"]
-    outside = {"name": "benchmark_runner", "program": "outside", "nodes": runner["nodes"]}
-    graph = {**made, "processes": [*others, outside]}
+    attached = {"stack": "attached", "sim_time": True, "plans": plans}
+    met = manipulation.document(ManipulationParameters.model_validate(attached))["processes"]
+    expected = {p["name"]: {"name": p["name"], "program": "outside", "nodes": p["nodes"]} for p in met}
+    expected.pop("stack")
+    others = [p for p in made["processes"] if p["name"] not in expected]
+    graph = {**made, "processes": [*others, *expected.values()]}
     del graph["limit"]
     programs = native.find()
     template = {
@@ -65,7 +66,7 @@ def the_result(out: Path) -> Any:
     return result
 
 
-def check(result: Any) -> None:
+def check(result: Any, own_planner: bool = False) -> None:
     """It came to its goal, with the figures that a client can tell, and no others."""
     (trial,) = result["trials_detail"]
     assert (trial["outcome"], trial["own_outcome"]["name"]) == ("success", "succeeded"), trial["reason"]
@@ -73,7 +74,14 @@ def check(result: Any) -> None:
     assert figures["success"] == 100 and figures["tip_error"] < 1
     assert 0 < figures["planning_seen"] < figures["total"]
     assert figures["execution_seen"] > figures["execution_overhead_seen"] > 0
-    assert {figures.get(name) for name in ("planning", "execution", "real_time_factor")} == {None}
+    assert {figures.get(name) is not None for name in ("planning", "execution")} == {own_planner}
+    assert figures.get("real_time_factor") is None
+    # The loop's 2 ms, as its statistics say it.
+    assert figures["control_seen"] > 50
+    loop = {name: result["key_figures"][name]["of_ns"] for name in ("control_period", "control_execution")}
+    assert loop["control_period"]["p50"] == pytest.approx(2e6, rel=0.2)
+    assert 0 < loop["control_execution"]["p50"] < 2e6
+    assert result["key_figures"]["control_lateness"]["of_ns"] is None
 
 
 def test_a_stack_that_a_command_line_starts_is_discovered_moves_and_is_ended(run: Run, tmp_path: Path) -> None:
@@ -89,6 +97,16 @@ def test_a_stack_that_a_command_line_starts_is_discovered_moves_and_is_ended(run
     assert len(records) == 4
     alive = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if os.access(path, os.R_OK)]
     assert not [line for line in alive if str(trial.parent / "own").encode() in line]
+
+
+@pytest.mark.long
+def test_perflabs_move_group_plans_for_controllers_that_a_command_line_starts(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    stack = " ".join(double(tmp_path, "perflab"))
+    workload = f"manipulation:stack=ros2,plans=perflab,sim_time=on,warm_plans=0,launch={stack}"
+    done = run("run", workload, "--trials", "1", "-o", out, *QUIETLY)
+    assert done.returncode == 0, done.stdout + done.stderr
+    check(the_result(out), own_planner=True)
 
 
 @pytest.mark.long

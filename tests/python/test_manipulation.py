@@ -226,7 +226,7 @@ def test_every_parameter_changes_the_graph() -> None:
     }  # fmt: skip
     elsewhere = {
         "launch": "ros2 launch my_robot all.launch.py", "simulator_launch": "gz sim", "sim_time": "on",
-        "ready_within": "5s",
+        "ready_within": "5s", "plans": "perflab", "statistics": "off",
     }  # fmt: skip
     assert {*others, *elsewhere} == set(ManipulationParameters.model_fields)
     usual, on_ros2 = document(), document(stack="ros2")
@@ -249,11 +249,28 @@ def test_a_stack_outside_is_what_the_runner_meets_once_and_no_process_of_perflab
     assert servers == {"/move_action", "/panda_arm_controller/follow_joint_trajectory"}
     (runner,) = process(graph.document, "benchmark_runner")["nodes"]
     assert {client["action"] for client in runner["action_clients"]} == servers
-    assert {s["topic"] for s in runner["subscriptions"]} == {"/joint_states", "/clock"}
+    figures = {f"/controller_manager/statistics/{which}" for which in ("names", "values")}
+    assert {s["topic"] for s in runner["subscriptions"]} == {"/joint_states", "/clock", *figures}
     options = process(graph.document, "benchmark_runner")["options"]
     assert (options["planner"], options["scene"]) == ("RRTConnectkConfigDefault", "table")
     attached = Graph(document(stack="attached"))
     assert (list(attached.outside), attached.started_outside) == (["stack"], ())
+
+
+@pytest.mark.parametrize("sim_time", ["off", "on"])
+def test_perflabs_move_group_plans_for_controllers_that_are_none_of_perflabs(sim_time: str) -> None:
+    graph = Graph(document(stack="attached", plans="perflab", collision="fcl", statistics="off", sim_time=sim_time))
+    assert (graph.own_processes, list(graph.outside)) == (["move_group", "benchmark_runner"], ["stack"])
+    (stack, planner, runner) = (process(graph.document, name) for name in ("stack", *graph.own_processes))
+    servers = [server["action"] for node in stack["nodes"] for server in node.get("action_servers", ())]
+    assert servers == ["/panda_arm_controller/follow_joint_trajectory"]
+    assert planner["options"] == {"scene": "table", "collision": "fcl"} | (
+        {"sim_time": False} if sim_time == "off" else {}
+    )
+    heard = {topic["topic"] for node in planner["nodes"] for topic in node.get("subscriptions", ())}
+    assert heard == {"/joint_states", *(["/clock"] if sim_time == "on" else [])}
+    assert [client["action"] for client in runner["nodes"][0]["action_clients"]] == ["/move_action"]
+    assert (runner["options"]["planner"], "scene" in runner["options"]) == ("RRTConnect", False)
 
 
 def test_the_domain_of_a_stack_outside_is_not_its_own() -> None:

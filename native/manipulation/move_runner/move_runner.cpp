@@ -25,6 +25,7 @@
 #include "manipulation/move_group/requests.h"
 #include "manipulation/move_group/sim_clock.h"
 #include "manipulation/move_group/state_monitor.h"
+#include "manipulation/move_runner/control_statistics.h"
 #include "manipulation/planning/error_codes.h"
 #include "manipulation/planning/goal.h"
 #include "manipulation/planning/planners.h"
@@ -194,6 +195,7 @@ class MoveRunner final : public program::Application {
     if (unknown_scene_ || any<Attach>(steps_) || any<Detach>(steps_) || any<MayTouch>(steps_)) {
       scene_ = context.client<ApplyPlanningScene>(kNode, "/apply_planning_scene");
     }
+    if (options.flag("statistics", false)) loop_.emplace(context, kNode, "panda_arm_controller");
     context.scene({{"marks", marks()}});
     context.reentrant();
     context.on_message<JointState>(kNode, "/joint_states",
@@ -243,6 +245,7 @@ class MoveRunner final : public program::Application {
 
   void run(const program::Running& running) {
     program::Clock::sleep_until(running.start().measured_from_ns);
+    if (loop_) loop_->measure_from(running.start().measured_from_ns);
     try {
       at(kBringUp, "until the stack is ready");
       const Nanoseconds ready_ns = wait_until_ready();
@@ -279,6 +282,7 @@ class MoveRunner final : public program::Application {
       const std::scoped_lock lock(mutex_);
       at_.reset();
     }
+    if (loop_) loop_->finish();
     context_.end();
   }
 
@@ -673,6 +677,7 @@ class MoveRunner final : public program::Application {
   program::ActionClient<GripperCommand> gripper_;
   program::Client<ApplyPlanningScene> scene_;
   program::Times& total_times_;
+  std::optional<ControlStatistics> loop_;
 
   std::vector<Step> steps_;
   std::optional<Scene> unknown_scene_;  // that move_group does not have yet

@@ -17,6 +17,7 @@
 //   warm_plans       how often the first plan, which nobody executes, is repeated
 //   velocity_scaling, acceleration_scaling, attempts, planner, planning_time, workspace, replan
 //   scene            objects that move_group does not know yet: they are added to its scene first
+//   statistics       reads the control loop's figures, of a stack that is none of perflab's (control_statistics.h)
 //   cancel_after     cancels the motion this long after its execution began; a motion that ends cancelled is then a success
 //   timeout, ready_limit
 //
