@@ -1,5 +1,7 @@
 #include "message/object.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -332,17 +334,16 @@ class Filler {
 
 bool resize_text(Sequence& text, std::size_t count, Primitive primitive) noexcept {
   const std::size_t width = character_size(primitive);
-  if (text.capacity <= count) {
+  if (malloc_usable_size(text.data) / width <= count) {
     if (count >= SIZE_MAX / width - 1) return false;
     // Most texts are short: they need not be moved as soon as something is written into them.
-    const std::size_t capacity = std::max<std::size_t>(count + 1, 16);
-    void* const memory = std::malloc(capacity * width);
+    void* const memory = std::malloc(std::max<std::size_t>(count + 1, 16) * width);
     if (memory == nullptr) return false;
     std::free(text.data);
     text.data = memory;
-    text.capacity = capacity;
   }
   text.size = count;
+  text.capacity = count + 1;
   std::memset(at(text.data, count * width), 0, width);
   return true;
 }

@@ -22,8 +22,8 @@
 
 namespace perflab::message {
 
-// A text or sequence in memory, as rosidl_runtime_c has it. A text has a zero behind its `size` characters, and so
-// more capacity than size. All `capacity` elements of a sequence are initialised.
+// A text or sequence in memory, as rosidl_runtime_c has it. A text has a zero behind its `size` characters, and a capacity of
+// exactly that many: an RMW that was built for debugging insists on it. All `capacity` elements of a sequence are initialised.
 struct Sequence {
   void* data;
   std::size_t size;

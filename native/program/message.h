@@ -8,6 +8,8 @@
 //   state.header.frame_id = "world";
 #pragma once
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -72,6 +74,7 @@ class BasicText {
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
   void clear() noexcept {
     size_ = 0;
+    capacity_ = 1;
     data_[0] = 0;
   }
   friend bool operator==(const BasicText& one, const BasicText& other) noexcept { return one.view() == other.view(); }
@@ -84,14 +87,14 @@ class BasicText {
     std::swap(size_, other.size_);
     std::swap(capacity_, other.capacity_);
   }
-  // Makes room for `size` characters and the zero; the contents are lost if the memory moves.
+  // Makes room for `size` characters and the zero; the contents are lost if the memory moves. The capacity is what rosidl says
+  // (message/type.h), not what there is room for.
   void reserve(std::size_t size) {
-    if (size < capacity_) return;
+    if (size < malloc_usable_size(data_) / sizeof(Character)) return;
     auto* const memory = static_cast<Character*>(std::malloc((size + 1) * sizeof(Character)));
     if (memory == nullptr) throw std::bad_alloc();
     std::free(data_);
     data_ = memory;
-    capacity_ = size + 1;
     clear();
   }
   void assign(View text) {
@@ -100,6 +103,7 @@ class BasicText {
     std::copy(text.begin(), text.end(), data_);
     data_[text.size()] = 0;
     size_ = text.size();
+    capacity_ = size_ + 1;
   }
 
   Character* data_ = nullptr;

@@ -204,6 +204,10 @@ class ManipulationParameters(Parameters):
         for name in (*(_OF_MOVE_GROUP if of_planner else ()), *(_OF_CONTROLLERS if of_controllers else ())):
             if name in given:
                 raise ValueError(f"{name}: stack={self.stack} has no such parameter; right would be none")
+        if self.stack == ROS2 and self.own_planner and "launch" not in given:
+            raise ValueError(
+                "launch: the usual one starts a move_group as well; right would be what starts ros2_control alone"
+            )
         # At a level of a factor the stack is given.
         for name in _OF_OTHERS if "stack" not in given else ():
             if name in given:
@@ -785,6 +789,10 @@ _PACKAGES = {
             "moveit_resources_panda_moveit_config", "controller_manager", "joint_trajectory_controller",
             "joint_state_broadcaster", "gripper_controllers",
         ),
+    ),
+    "stack=ros2,plans=perflab": (
+        "ros2_control, with mock hardware",
+        ("controller_manager", "joint_trajectory_controller", "joint_state_broadcaster"),
     ),
     "stack=ros2 in Gazebo": ("Gazebo and ros2_control in it", ("ros_gz_sim", "ros_gz_bridge", "gz_ros2_control")),
 }  # fmt: skip

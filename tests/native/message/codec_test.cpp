@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <random>
 
 #include "message/definitions.h"
@@ -56,6 +57,16 @@ void check(const Type& type, std::size_t size, std::uint64_t seed) {
     ASSERT_TRUE(copy == object) << (little_endian ? "little endian" : "big endian");
     ASSERT_EQ(encode(codec, copy), bytes);
   }
+}
+
+TEST(ResizedTexts, HaveTheCapacityThatRosidlGivesThem) {
+  Sequence text{};
+  for (const std::size_t count : {0U, 40U, 3U, 41U, 0U}) {
+    ASSERT_TRUE(resize_text(text, count, Primitive::kWstring));
+    EXPECT_EQ(text.size, count);
+    EXPECT_EQ(text.capacity, count + 1);
+  }
+  std::free(text.data);
 }
 
 // ---- golden bytes, written out by hand ----

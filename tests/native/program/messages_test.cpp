@@ -118,6 +118,13 @@ TEST(Messages, TextsAndSequencesAreThoseOfObjects) {
   text.clear();
   EXPECT_TRUE(text.empty());
   EXPECT_STREQ(Text<>().c_str(), "");
+  // Also where its memory is used again.
+  for (const char* const value : {"abc", "a", "", "ab"}) {
+    text = value;
+    EXPECT_EQ(reinterpret_cast<const message::Sequence&>(text).capacity, text.size() + 1);
+  }
+  text.clear();
+  EXPECT_EQ(reinterpret_cast<const message::Sequence&>(text).capacity, 1U);
 
   Sequence<Text<>, 3> names{"a", "b"};
   names.push_back("c");
