@@ -145,7 +145,10 @@ GraphIndex::GraphIndex(const Graph& graph, std::optional<std::size_t> process) {
       for (const Acknowledgement& one : subscription.acknowledge) acknowledging.emplace(one.node, one.topic);
       TopicEnds& ends = topics[subscription.topic];
       ++ends.subscriptions;
-      if (graph.processes[item.process].outside()) continue;
+      if (graph.processes[item.process].outside()) {
+        ends.read_outside = true;
+        continue;
+      }
       TopicEnds::Receivers& receivers = ends.by_filter[subscription.filter];
       ++receivers.all;
       if (node.condition.empty()) ++receivers.own;

@@ -49,6 +49,7 @@ struct TopicEnds {
   };
   std::vector<End> publishers;
   std::size_t subscriptions = 0;
+  bool read_outside = false;  // by a process that is none of perflab's
   std::map<std::string, Receivers> by_filter;  // "": those without one
 
   // The publisher's number among those of its topic, which its messages carry.

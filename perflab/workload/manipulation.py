@@ -114,7 +114,8 @@ DEMO = ("ros2", "launch", "moveit_resources_panda_moveit_config", "demo.launch.p
 # Parameters of perflab's move_group, of its controllers and simulator, and of stacks that are none of perflab's.
 _OF_MOVE_GROUP = ("collision", "joint_states")
 _OF_CONTROLLERS = ("controller", "drive", "path_tolerance", "goal_tolerance")
-_OF_OTHERS = ("launch", "simulator_launch", "sim_time", "plans", "statistics", "ready_within")
+_OF_SIMULATORS = ("simulator_launch", "sim_time", "statistics")  # of a stack whose controllers execute
+_OF_OTHERS = ("launch", "simulator_launch", "sim_time", "plans", "executes", "statistics", "ready_within")
 
 
 class ManipulationParameters(Parameters):
@@ -132,6 +133,11 @@ class ManipulationParameters(Parameters):
         "stack",
         description="stack=ros2, attached: whose move_group plans: the stack's; perflab's, and ros2_control drives the "
         "arm",
+    )
+    executes: Literal["stack", "perflab"] = Field(
+        "stack",
+        description="stack=ros2, attached: whose controllers execute: the stack's; perflab's, in its simulator, and "
+        "the stack plans, on sim time",
     )
     statistics: Switch = Field(
         True,
@@ -197,17 +203,28 @@ class ManipulationParameters(Parameters):
         """Whether perflab's move_group plans."""
         return self.stack == EMBEDDED or self.plans == "perflab"
 
+    @property
+    def own_controllers(self) -> bool:
+        """Whether perflab's controllers execute, in its simulator."""
+        return self.stack == EMBEDDED or self.executes == "perflab"
+
     @model_validator(mode="after")
     def _of_the_stack(self) -> ManipulationParameters:
         given = self.model_fields_set
-        of_planner, of_controllers = not self.own_planner, self.stack != EMBEDDED
-        for name in (*(_OF_MOVE_GROUP if of_planner else ()), *(_OF_CONTROLLERS if of_controllers else ())):
+        strange = (
+            *(() if self.own_planner else _OF_MOVE_GROUP),
+            *(_OF_SIMULATORS if self.own_controllers else _OF_CONTROLLERS),
+        )
+        for name in strange if self.stack != EMBEDDED else ():
             if name in given:
                 raise ValueError(f"{name}: stack={self.stack} has no such parameter; right would be none")
-        if self.stack == ROS2 and self.own_planner and "launch" not in given:
+        if self.stack != EMBEDDED and self.own_planner and self.own_controllers:
             raise ValueError(
-                "launch: the usual one starts a move_group as well; right would be what starts ros2_control alone"
+                "executes: where perflab plans as well, nothing is the stack's; right would be stack=embedded"
             )
+        if self.stack == ROS2 and (self.own_planner or self.own_controllers) and "launch" not in given:
+            part = "ros2_control" if self.own_planner else "move_group"
+            raise ValueError(f"launch: the usual one starts more than the stack's part; right would be {part} alone")
         # At a level of a factor the stack is given.
         for name in _OF_OTHERS if "stack" not in given else ():
             if name in given:
@@ -253,9 +270,12 @@ def document(p: ManipulationParameters) -> dict[str, Any]:
     task = {key: value for key, value in described.items() if key not in _OF_TASK}
     grips = any("grip" in step for step in task.get("steps", ()))
     changes = any(_OF_SCENE.intersection(step) for step in task.get("steps", ()))
-    stack = [*_embedded(p, scene, task, grips)] if p.stack == EMBEDDED else [*_outside(p, grips)]
-    planner = [_move_group(p, scene)] if p.own_planner else []
-    processes = [*stack, *planner, _runner(p, task, scene, grips, changes)]
+    processes = [
+        *(_simulation(p, scene, task, grips) if p.own_controllers else ()),
+        *([_state_publisher()] if p.stack == EMBEDDED else _outside(p, grips)),
+        *([_move_group(p, scene)] if p.own_planner else ()),
+        _runner(p, task, scene, grips, changes),
+    ]
     # Processes that are none of perflab's log by themselves, and nobody here waits for that.
     own = [process for process in processes if process.get("program") != OUTSIDE]
     for node in (node for process in own for node in process["nodes"] if _is_of_ros(node)):
@@ -274,35 +294,50 @@ def _is_of_ros(node: Mapping[str, Any]) -> bool:
     return node["name"] != "simulator" and not node["name"].endswith("_clock")
 
 
-def _embedded(p: ManipulationParameters, scene: str, task: Mapping[str, Any], grips: bool) -> Iterator[dict[str, Any]]:
+def _simulation(
+    p: ManipulationParameters, scene: str, task: Mapping[str, Any], grips: bool
+) -> Iterator[dict[str, Any]]:
     yield _simulator(p, scene, grips, _may_touch(task))
     if p.controller == SPLIT:
         yield _controller_manager(p, scene, grips)
     yield _clock_bridge()
-    yield _state_publisher()
 
 
 def _outside(p: ManipulationParameters, grips: bool) -> Iterator[dict[str, Any]]:
     """MoveIt, ros2_control and what simulates the robot, as perflab's processes find them: one server of each action
     and one publisher of each topic. More of them are those of another stack."""
-    broadcaster = {"publishers": [_publisher("/joint_states", "sensor_msgs/msg/JointState", _LAST)]}
-    clock = {"publishers": [_publisher("/clock", "rosgraph_msgs/msg/Clock", {"depth": 10})]}
-    hand = {"action_servers": [{"action": GRIPPER, "type": "control_msgs/action/GripperCommand"}]}
-    nodes: list[dict[str, Any]] = [
-        {"name": "joint_state_broadcaster", **broadcaster},
-        {"name": ARM.removeprefix("/"), "action_servers": [_TRAJECTORY_END]},
-        *([{"name": HAND.removeprefix("/"), **hand}] if grips else ()),
-    ]
-    if p.statistics:
-        nodes.append({"name": "controller_manager", "publishers": _loop_figures("~/statistics", _ALL)})
+    nodes = [*(() if p.own_controllers else _controllers_outside(p, grips))]
     if not p.own_planner:
-        nodes.append({"name": "move_group", "servers": [_scene_service()], "action_servers": [_MOVE_END]})
+        nodes.append(_planner_outside(p, grips))
+    clock = {"publishers": [_publisher("/clock", "rosgraph_msgs/msg/Clock", {"depth": 10})]}
     simulator = [{"name": "clock_bridge", **clock}] if p.sim_time else []
     apart = p.stack == ROS2 and p.simulator_launch is not None
     if apart:
         shown = simulator or [{"name": "simulator"}]
         yield _started("simulator", p, p.simulator_launch, shown)
     yield _started("stack", p, p.launch if p.stack == ROS2 else None, nodes if apart else [*nodes, *simulator])
+
+
+def _controllers_outside(p: ManipulationParameters, grips: bool) -> Iterator[dict[str, Any]]:
+    broadcaster = {"publishers": [_publisher("/joint_states", "sensor_msgs/msg/JointState", _LAST)]}
+    yield {"name": "joint_state_broadcaster", **broadcaster}
+    yield {"name": ARM.removeprefix("/"), "action_servers": [_TRAJECTORY_END]}
+    if grips:
+        yield {"name": HAND.removeprefix("/"), "action_servers": [_GRIPPER_END]}
+    if p.statistics:
+        yield {"name": "controller_manager", "publishers": _loop_figures("~/statistics", _ALL)}
+
+
+def _planner_outside(p: ManipulationParameters, grips: bool) -> dict[str, Any]:
+    node = {"name": "move_group", "servers": [_scene_service()], "action_servers": [_MOVE_END]}
+    if not p.own_controllers:
+        return node
+    clients = [_TRAJECTORY_END, *([_GRIPPER_END] if grips else ())]
+    heard = [
+        _subscription("/joint_states", "sensor_msgs/msg/JointState"),
+        _subscription("/clock", "rosgraph_msgs/msg/Clock", _CLOCK),
+    ]
+    return node | {"action_clients": clients, "subscriptions": heard}
 
 
 def _started(
@@ -409,17 +444,18 @@ def _controllers(grips: bool) -> list[dict[str, Any]]:
     arm = {
         "name": ARM.removeprefix("/"),
         "publishers": [_publisher(f"{ARM}/controller_state", state, _LAST)],
-        "action_servers": [{"action": TRAJECTORIES, "type": "control_msgs/action/FollowJointTrajectory"}],
+        "action_servers": [_TRAJECTORY_END],
     }
     hand = {
         "name": HAND.removeprefix("/"),
-        "action_servers": [{"action": GRIPPER, "type": "control_msgs/action/GripperCommand"}],
+        "action_servers": [_GRIPPER_END],
     }
     return [broadcaster, arm, *([hand] if grips else ()), _manager()]
 
 
 _MOVE_END = {"action": MOVES, "type": "moveit_msgs/action/MoveGroup"}
 _TRAJECTORY_END = {"action": TRAJECTORIES, "type": "control_msgs/action/FollowJointTrajectory"}
+_GRIPPER_END = {"action": GRIPPER, "type": "control_msgs/action/GripperCommand"}
 _MANAGER_SERVICES = {
     "list_controllers": "ListControllers",
     "list_controller_types": "ListControllerTypes",
@@ -495,8 +531,8 @@ def _move_group(p: ManipulationParameters, scene: str) -> dict[str, Any]:
             _publisher("/robot_description_semantic", "std_msgs/msg/String", _LATCHED),
         ],
         "servers": [_scene_service()],
-        "action_servers": [{"action": MOVES, "type": "moveit_msgs/action/MoveGroup"}],
-        "action_clients": [{"action": TRAJECTORIES, "type": "control_msgs/action/FollowJointTrajectory"}],
+        "action_servers": [_MOVE_END],
+        "action_clients": [_TRAJECTORY_END],
     }
     # It takes them in as MoveIt does, and reads the arm from /joint_states. Not every stack has them.
     frames = [
@@ -536,9 +572,8 @@ def _with_common(task: Mapping[str, Any]) -> dict[str, Any]:
 def _runner(
     p: ManipulationParameters, task: Mapping[str, Any], scene: str, grips: bool, changes: bool
 ) -> dict[str, Any]:
-    outside = p.stack != EMBEDDED
     known = p.own_planner  # whether move_group has perflab's names and scenes
-    statistics = outside and p.statistics
+    statistics = not p.own_controllers and p.statistics
     node: dict[str, Any] = {
         "name": "benchmark_runner",
         "subscriptions": [
@@ -547,15 +582,14 @@ def _runner(
         ],
         "action_clients": [
             _MOVE_END,
-            *([{"action": GRIPPER, "type": "control_msgs/action/GripperCommand"}] if grips else ()),
+            *([_GRIPPER_END] if grips else ()),
         ],
     }
-    if outside:
-        # Ends that only show whether the stack is there, and once: a controller of an earlier run would answer, too.
-        if not known:
-            node["action_clients"] += [_TRAJECTORY_END]
-        if p.sim_time:
-            node["subscriptions"] += [_subscription("/clock", "rosgraph_msgs/msg/Clock", _CLOCK)]
+    # Ends that only show whether the stack is there, and once: a controller of an earlier run would answer, too.
+    if not known and not p.own_controllers:
+        node["action_clients"] += [_TRAJECTORY_END]
+    if p.stack != EMBEDDED and p.sim_time:
+        node["subscriptions"] += [_subscription("/clock", "rosgraph_msgs/msg/Clock", _CLOCK)]
     if changes or not known:
         node["clients"] = [_scene_service()]
     asked = {

@@ -31,10 +31,10 @@ pytestmark = [
 ]
 
 
-def double(folder: Path, plans: str = "stack") -> list[str]:
+def double(folder: Path, **parameters: Any) -> list[str]:
     """The command line of the double, which expects the processes that are perflab's in a trial."""
     made = manipulation.document(ManipulationParameters.model_validate({}))
-    attached = {"stack": "attached", "sim_time": True, "plans": plans}
+    attached = {"stack": "attached", **(parameters or {"sim_time": True})}
     met = manipulation.document(ManipulationParameters.model_validate(attached))["processes"]
     expected = {p["name"]: {"name": p["name"], "program": "outside", "nodes": p["nodes"]} for p in met}
     expected.pop("stack")
@@ -102,11 +102,28 @@ def test_a_stack_that_a_command_line_starts_is_discovered_moves_and_is_ended(run
 @pytest.mark.long
 def test_perflabs_move_group_plans_for_controllers_that_a_command_line_starts(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    stack = " ".join(double(tmp_path, "perflab"))
+    stack = " ".join(double(tmp_path, plans="perflab", sim_time=True))
     workload = f"manipulation:stack=ros2,plans=perflab,sim_time=on,warm_plans=0,launch={stack}"
     done = run("run", workload, "--trials", "1", "-o", out, *QUIETLY)
     assert done.returncode == 0, done.stdout + done.stderr
     check(the_result(out), own_planner=True)
+
+
+@pytest.mark.long
+def test_perflabs_controllers_execute_what_a_command_line_plans(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    stack = " ".join(double(tmp_path, executes="perflab"))
+    workload = f"manipulation:stack=ros2,executes=perflab,warm_plans=0,launch={stack}"
+    done = run("run", workload, "--trials", "1", "-o", out, *QUIETLY)
+    assert done.returncode == 0, done.stdout + done.stderr
+    result = the_result(out)
+    (trial,) = result["trials_detail"]
+    assert (trial["outcome"], trial["own_outcome"]["name"]) == ("success", "succeeded"), trial["reason"]
+    figures = {name: figure["value"] for name, figure in result["key_figures"].items() if "value" in figure}
+    assert figures["success"] == 100
+    assert figures["planning"] is None
+    assert figures["real_time_factor"] == pytest.approx(1, abs=0.2)
+    assert result["key_figures"]["control_lateness"]["of_ns"]["p50"] > 0
 
 
 @pytest.mark.long

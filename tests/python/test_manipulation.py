@@ -226,14 +226,14 @@ def test_every_parameter_changes_the_graph() -> None:
     }  # fmt: skip
     elsewhere = {
         "launch": "ros2 launch my_robot all.launch.py", "simulator_launch": "gz sim", "sim_time": "on",
-        "ready_within": "5s", "plans": "perflab", "statistics": "off",
+        "ready_within": "5s", "plans": "perflab", "executes": "perflab", "statistics": "off",
     }  # fmt: skip
     assert {*others, *elsewhere} == set(ManipulationParameters.model_fields)
     usual, on_ros2 = document(), document(stack="ros2")
     for name, value in others.items():
         assert document(**{name: value}) != usual, name
     for name, value in elsewhere.items():
-        launch = {"launch": " ".join(manipulation.DEMO)} if name == "plans" else {}
+        launch = {"launch": " ".join(manipulation.DEMO)} if name in ("plans", "executes") else {}
         assert document(stack="ros2", **{name: value}, **launch) != on_ros2, name
 
 
@@ -274,6 +274,17 @@ def test_perflabs_move_group_plans_for_controllers_that_are_none_of_perflabs(sim
     assert (runner["options"]["planner"], "scene" in runner["options"]) == ("RRTConnect", False)
 
 
+def test_perflabs_controllers_execute_what_a_move_group_plans_that_is_none_of_perflabs() -> None:
+    graph = Graph(document(stack="attached", executes="perflab", controller="split", drive="torque"))
+    assert graph.own_processes == ["simulator", "controller_manager", "clock_bridge", "benchmark_runner"]
+    (stack, runner) = (process(graph.document, name) for name in ("stack", "benchmark_runner"))
+    (planner,) = stack["nodes"]
+    assert [client["action"] for client in planner["action_clients"]] == [manipulation.TRAJECTORIES]
+    assert {topic["topic"] for topic in planner["subscriptions"]} == {"/joint_states", "/clock"}
+    assert [client["action"] for client in runner["nodes"][0]["action_clients"]] == [manipulation.MOVES]
+    assert {"statistics", "scene"} & runner["options"].keys() == {"scene"}
+
+
 def test_the_domain_of_a_stack_outside_is_not_its_own() -> None:
     attached = document(stack="attached")
     stack = process(attached, "stack")
@@ -312,7 +323,13 @@ def test_a_package_is_found_in_the_sourced_ros2_alone(tmp_path: Path) -> None:
     ("given", "complaint"),
     [
         ({"task": "reech"}, "no task 'reech'; there are pick_and_place, reach"),
-        ({"stack": "ros2", "plans": "perflab"}, "launch: the usual one starts a move_group as well; right would be"),
+        ({"stack": "ros2", "plans": "perflab"}, "launch: the usual one starts more than the stack's part"),
+        ({"stack": "ros2", "executes": "perflab"}, "right would be move_group alone"),
+        ({"stack": "attached", "plans": "perflab", "executes": "perflab"}, "right would be stack=embedded"),
+        (
+            {"stack": "attached", "executes": "perflab", "sim_time": "on"},
+            "sim_time: stack=attached has no such parameter",
+        ),
         ({"stack": "attached", "collision": "fcl"}, "collision: stack=attached has no such parameter"),
         ({"stack": "attached", "plans": "perflab", "drive": "torque"}, "drive: stack=attached has no such parameter"),
         ({"goal": "0.4,0.2"}, "goal: '0.4,0.2' is not three numbers x,y,z"),
