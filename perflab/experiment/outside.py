@@ -123,7 +123,8 @@ class Outside:
         said = [f"{name} runs{last_words(companion.log)}" for name, companion in self._running.items()]
         already = [name for name in self._parts if name not in self._running]
         told = [*said, *(f"{name} was to run already in domain {self._trial.plan.domain}" for name in already)]
-        return "".join(f"; {text}" for text in told)
+        hints = [part.hint for part in self._parts.values() if part.hint]
+        return "".join(f"; {text}" for text in (*told, *hints))
 
     def end(self) -> None:
         """Asks them to end, as a user would; what still runs of one after its grace is killed, which is noted."""

@@ -344,6 +344,8 @@ def _started(
     name: str, p: ManipulationParameters, command: Sequence[str] | None, nodes: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
     options = {"within": f"{p.ready_within}ns", **({} if command is None else {"command": list(command)})}
+    if any(node["name"] == "controller_manager" for node in nodes):
+        options["hint"] = "one without /controller_manager/statistics needs statistics=off"
     return {"name": name, "program": OUTSIDE, "options": options, "nodes": list(nodes)}
 
 

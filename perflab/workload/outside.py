@@ -34,6 +34,7 @@ class OutsideParameters(Part):
     directory: str | None = Field(None, description="where it is started (where perflab was)")
     stop: AskedToStop = Field(default_factory=lambda: Stop.model_validate({}), description="how it is asked to end")
     within: DurationNs = Field(USUAL_WAIT_NS, gt=0, description="longest wait until its ends are discovered")
+    hint: str | None = Field(None, description="what is said beside who is missing where they are not")
 
 
 def parts(graph: Graph) -> dict[str, OutsideParameters]:

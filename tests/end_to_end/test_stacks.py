@@ -156,6 +156,7 @@ def test_a_stack_that_is_not_there_is_one_line(run: Run, tmp_path: Path) -> None
     assert trial["outcome"] == "failed"
     assert "not matched within 1 s: /benchmark_runner" in trial["reason"]
     assert "stack was to run already in domain" in trial["reason"]
+    assert "needs statistics=off" in trial["reason"]
 
 
 def test_a_stack_that_ends_while_it_should_run_is_a_failure(run: Run, tmp_path: Path) -> None:
