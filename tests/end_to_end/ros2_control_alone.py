@@ -1,6 +1,6 @@
 """Starts ros2_control with the Panda of the catalog on mock hardware, as a launch file does, until SIGINT.
 
-ros2_control_alone.py TOOL FOLDER: ros2_controllers_tool, and where its files go.
+ros2_control_alone.py TOOL FOLDER [hand]: ros2_controllers_tool, where its files go, whether the hand is controlled.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from perflab import catalog
 RATE = 500  # Hz, as of the embedded controllers
 ARM = "panda_arm_controller"
 BROADCASTER = "joint_state_broadcaster"
+HAND = "panda_hand_controller"
+FINGER = "panda_finger_joint1"
 
 stopping = False
 
@@ -43,7 +45,7 @@ def description(robot: Path) -> tuple[str, list[str]]:
     hardware = ElementTree.SubElement(system, "hardware")
     ElementTree.SubElement(hardware, "plugin").text = "mock_components/GenericSystem"
     ElementTree.SubElement(hardware, "param", name="calculate_dynamics").text = "true"
-    for name, position in state.items():
+    for name, position in {**state, FINGER: "0.035"}.items():
         joint = ElementTree.SubElement(system, "joint", name=name)
         ElementTree.SubElement(joint, "command_interface", name="position")
         for interface, value in (("position", position), ("velocity", "0")):
@@ -52,14 +54,17 @@ def description(robot: Path) -> tuple[str, list[str]]:
     return ElementTree.tostring(urdf, encoding="unicode"), list(state)
 
 
-def parameters(joints: list[str]) -> Mapping[str, Any]:
-    manager = {
-        "update_rate": RATE,
-        ARM: {"type": "joint_trajectory_controller/JointTrajectoryController"},
-        BROADCASTER: {"type": "joint_state_broadcaster/JointStateBroadcaster"},
+def parameters(joints: list[str], said: Path) -> Mapping[str, Any]:
+    types = {
+        ARM: "joint_trajectory_controller/JointTrajectoryController",
+        BROADCASTER: "joint_state_broadcaster/JointStateBroadcaster",
+        HAND: "position_controllers/GripperActionController",
     }
+    known = {name: {"type": type_, "params_file": str(said)} for name, type_ in types.items()}
+    manager = {"update_rate": RATE, **known}
     arm = {"joints": joints, "command_interfaces": ["position"], "state_interfaces": ["position", "velocity"]}
-    return {"controller_manager": {"ros__parameters": manager}, ARM: {"ros__parameters": arm}}
+    of_each = {"controller_manager": manager, ARM: arm, HAND: {"joint": FINGER}}
+    return {name: {"ros__parameters": parameters} for name, parameters in of_each.items()}
 
 
 def node() -> Path:
@@ -75,13 +80,11 @@ def main() -> int:
     urdf, joints = description(catalog.folder() / "robots/panda")
     (folder / "panda.urdf").write_text(urdf)
     said = folder / "controllers.yaml"  # JSON is YAML
-    content = parameters(joints)
-    for controller in (ARM, BROADCASTER):
-        content["controller_manager"]["ros__parameters"][controller]["params_file"] = str(said)
-    said.write_text(json.dumps(content))
+    said.write_text(json.dumps(parameters(joints, said)))
+    hand = [HAND] if "hand" in sys.argv[3:] else []
     running = [
         subprocess.Popen([node(), "--ros-args", "--params-file", said]),
-        subprocess.Popen([tool, folder / "panda.urdf", BROADCASTER, ARM]),
+        subprocess.Popen([tool, folder / "panda.urdf", BROADCASTER, ARM, *hand]),
     ]
     while not stopping and not (ended := [each for each in running if each.poll() is not None]):
         time.sleep(0.02)

@@ -38,10 +38,10 @@ def stack(tmp_path: Path) -> str:
     return f"{sys.executable} {SOURCE}/tests/end_to_end/ros2_control_alone.py {TOOL} {tmp_path}"
 
 
-def arm(run: Run, out: Path, stack: str, *more: str, parameters: str = "") -> Any:
+def arm(run: Run, out: Path, stack: str, *more: str, parameters: str = "", status: int = 0) -> Any:
     workload = f"manipulation:stack=ros2,plans=perflab,warm_plans=0{parameters},launch={stack}"
     done = run("run", workload, "--trials", "1", "-o", out, "--cool-down", "0", "-q", *more)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == status, done.stdout + done.stderr
     (result,) = json.loads((out / "summary.json").read_text())["results"]
     return result
 
@@ -75,3 +75,12 @@ def test_a_cancelled_motion_stops_there(run: Run, tmp_path: Path, stack: str) ->
     assert (trial["outcome"], trial["own_outcome"]["name"]) == ("success", "succeeded"), trial["reason"]
     assert 0 < result["key_figures"]["stop_seen"]["value"] < 1e9
     assert result["key_figures"]["control_period"]["of_ns"] is None
+
+
+@pytest.mark.skipif(not has_package("gripper_controllers"), reason="this ROS 2 has no gripper_controllers")
+def test_the_hand_of_mock_hardware_closes_on_nothing(run: Run, tmp_path: Path, stack: str) -> None:
+    """Its controller's action is driven: the hand opened, and what closed said that it did not stall."""
+    task = ",task=pick_and_place,statistics=off"
+    result = arm(run, tmp_path / "run", f"{stack} hand", "--middleware", "cyclonedds", parameters=task, status=1)
+    (trial,) = result["trials_detail"]
+    assert trial["own_outcome"]["name"] == "grasp_failed", trial["reason"]
