@@ -213,7 +213,7 @@ class LiveGraph {
   void set_writers(std::span<const WriterName> writers);
 
   // Endpoints that communicate with fewer peers than the graph says, or with more, one line each; empty once
-  // all are matched.
+  // all are matched. What a process that is none of perflab's subscribes may have more readers.
   [[nodiscard]] std::vector<std::string> unmatched();
   // Of these, those with more.
   [[nodiscard]] std::vector<std::string> strangers();

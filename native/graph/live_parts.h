@@ -49,7 +49,8 @@ struct TopicEnds {
   };
   std::vector<End> publishers;
   std::size_t subscriptions = 0;
-  bool read_outside = false;  // by a process that is none of perflab's
+  // A process that is none of perflab's subscribes it; how many nodes of its own do is its affair (each of MoveIt's hears /clock).
+  bool read_outside = false;
   std::map<std::string, Receivers> by_filter;  // "": those without one
 
   // The publisher's number among those of its topic, which its messages carry.
@@ -638,6 +639,7 @@ class LiveGraph::LivePublisher final : public PublisherEnd {
   [[nodiscard]] const Node& node() const noexcept { return node_; }
   [[nodiscard]] const TopicEnds& ends() const { return shared_.index.topics.at(publisher_.topic); }
   [[nodiscard]] std::size_t expected() const { return ends().subscriptions; }
+  [[nodiscard]] bool may_have_more() const { return ends().read_outside; }
   [[nodiscard]] std::size_t matched() noexcept override { return endpoint_.matched(); }
   // Deliveries of what was sent so far: to those without a filter all, to the others what they want.
   [[nodiscard]] std::uint64_t deliveries(std::size_t TopicEnds::Receivers::* receivers) const noexcept {

@@ -300,5 +300,22 @@ nodes:
                 "/listener server /add: 3 of 1 clients: somebody else uses domain 17"}));
 }
 
+TEST(Unmatched, AProcessFromOutsideReadsAtLeastAsOftenAsTheGraphSays) {
+  const Graph graph = parse_graph({{"test.yaml", R"(
+name: pair
+processes:
+  - {name: clock, nodes: [{name: talker, publishers: [{topic: chatter, type: stamped1kb, period: 10ms}]}]}
+  - {name: theirs, program: outside, nodes: [{name: listener, subscriptions: [{topic: chatter, type: stamped1kb}]}]}
+)",
+                                    "test"}});
+  CountingRuntime runtime;
+  measure::MessageEventQueue events;
+  LiveGraph live(graph, 0, runtime, events, {.duration_ns = kNanosecondsPerSecond, .domain = 17});
+  EXPECT_EQ(live.unmatched(), std::vector<std::string>{"/talker publisher /chatter: 0 of 1 readers"});
+  runtime.publisher.peers = 5;
+  EXPECT_TRUE(live.unmatched().empty());
+  EXPECT_TRUE(live.strangers().empty());
+}
+
 }  // namespace
 }  // namespace perflab::graph
