@@ -34,7 +34,8 @@ void ControlStatistics::measure_from(Nanoseconds from_ns) {
 
 void ControlStatistics::take(const StatisticsNames& names) {
   const auto place = [&names](const std::string& name) -> std::optional<std::size_t> {
-    const auto found = std::find_if(names.names.begin(), names.names.end(), [&](const auto& each) { return each.view() == name; });
+    const auto found =
+        std::find_if(names.names.begin(), names.names.end(), [&](const auto& each) { return each.view() == name; });
     if (found == names.names.end()) return std::nullopt;
     return static_cast<std::size_t>(found - names.names.begin());
   };
