@@ -34,7 +34,8 @@ SUCCEEDED = "succeeded"
 UNENDED = "unended"  # how the outcomes begin that name a step which had not ended
 
 # The keys of a task, which are options of the runner; parameters of the same name override them.
-_OF_SCENE = frozenset({"attach", "detach", "allow", "forbid"})  # steps that change the planning scene
+_OF_CONTACT = frozenset({"allow", "forbid"})  # steps that say what may touch
+_OF_SCENE = _OF_CONTACT | {"attach", "detach"}  # steps that change the planning scene
 _NO_GOAL = _OF_SCENE | {"grip", "wait"}  # steps that are no motion
 _NEEDED = frozenset({"description", "scene"})
 _OF_GOAL = (
@@ -269,12 +270,11 @@ def document(p: ManipulationParameters) -> dict[str, Any]:
     scene = p.scene or described["scene"]
     task = {key: value for key, value in described.items() if key not in _OF_TASK}
     grips = any("grip" in step for step in task.get("steps", ()))
-    changes = any(_OF_SCENE.intersection(step) for step in task.get("steps", ()))
     processes = [
         *(_simulation(p, scene, task, grips) if p.own_controllers else ()),
         *([_state_publisher()] if p.stack == EMBEDDED else _outside(p, grips)),
         *([_move_group(p, scene)] if p.own_planner else ()),
-        _runner(p, task, scene, grips, changes),
+        _runner(p, task, scene, grips),
     ]
     # Processes that are none of perflab's log by themselves, and nobody here waits for that.
     own = [process for process in processes if process.get("program") != OUTSIDE]
@@ -329,7 +329,7 @@ def _controllers_outside(p: ManipulationParameters, grips: bool) -> Iterator[dic
 
 
 def _planner_outside(p: ManipulationParameters, grips: bool) -> dict[str, Any]:
-    node = {"name": "move_group", "servers": [_scene_service()], "action_servers": [_MOVE_END]}
+    node = {"name": "move_group", "servers": [*_SCENE_SERVICES], "action_servers": [_MOVE_END]}
     if not p.own_controllers:
         return node
     clients = [_TRAJECTORY_END, *([_GRIPPER_END] if grips else ())]
@@ -382,8 +382,9 @@ def _on_sim_time(process: dict[str, Any], *nodes: str) -> dict[str, Any]:
     return {**process, "executors": [*executors, *own], "nodes": [*with_executor, *clocks]}
 
 
-def _scene_service() -> dict[str, Any]:
-    return {"service": "/apply_planning_scene", "type": "moveit_msgs/srv/ApplyPlanningScene"}
+_CHANGES = {"service": "/apply_planning_scene", "type": "moveit_msgs/srv/ApplyPlanningScene"}
+_KNOWS = {"service": "/get_planning_scene", "type": "moveit_msgs/srv/GetPlanningScene"}
+_SCENE_SERVICES = (_CHANGES, _KNOWS)
 
 
 def _may_touch(task: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -532,7 +533,7 @@ def _move_group(p: ManipulationParameters, scene: str) -> dict[str, Any]:
             _publisher("/display_planned_path", "moveit_msgs/msg/DisplayTrajectory"),
             _publisher("/robot_description_semantic", "std_msgs/msg/String", _LATCHED),
         ],
-        "servers": [_scene_service()],
+        "servers": [*_SCENE_SERVICES],
         "action_servers": [_MOVE_END],
         "action_clients": [_TRAJECTORY_END],
     }
@@ -571,11 +572,10 @@ def _with_common(task: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in task.items() if key not in common} | {"steps": steps}
 
 
-def _runner(
-    p: ManipulationParameters, task: Mapping[str, Any], scene: str, grips: bool, changes: bool
-) -> dict[str, Any]:
+def _runner(p: ManipulationParameters, task: Mapping[str, Any], scene: str, grips: bool) -> dict[str, Any]:
     known = p.own_planner  # whether move_group has perflab's names and scenes
     statistics = not p.own_controllers and p.statistics
+    keys = {key for step in task.get("steps", ()) for key in step}
     node: dict[str, Any] = {
         "name": "benchmark_runner",
         "subscriptions": [
@@ -592,8 +592,9 @@ def _runner(
         node["action_clients"] += [_TRAJECTORY_END]
     if p.stack != EMBEDDED and p.sim_time:
         node["subscriptions"] += [_subscription("/clock", "rosgraph_msgs/msg/Clock", _CLOCK)]
-    if changes or not known:
-        node["clients"] = [_scene_service()]
+    asks = bool(keys & _OF_CONTACT)  # what may touch already
+    if keys & _OF_SCENE or not known:
+        node["clients"] = [_CHANGES, *([_KNOWS] if asks else ())]
     asked = {
         "home": p.home,
         "motions": p.motions,

@@ -193,6 +193,16 @@ def test_the_hand_is_there_where_a_step_needs_it() -> None:
     assert servers("pick_and_place") == [manipulation.TRAJECTORIES, manipulation.GRIPPER]
 
 
+def test_the_runner_asks_what_may_touch_where_its_steps_change_that() -> None:
+    def asked(**given: Any) -> list[str]:
+        (runner,) = process(document(**given), "benchmark_runner")["nodes"]
+        return [client["service"] for client in runner.get("clients", ())]
+
+    assert asked(task="pick_and_place") == ["/apply_planning_scene", "/get_planning_scene"]
+    assert asked(task="reach") == []
+    assert asked(task="reach", stack="ros2") == ["/apply_planning_scene"]
+
+
 def test_a_goal_takes_the_place_of_the_tasks_own() -> None:
     options = process(document(task="sequence", goal=(0.3, 0.1, 0.6), radius=0.02), "benchmark_runner")["options"]
     assert options["goal"] == [0.3, 0.1, 0.6]

@@ -29,6 +29,7 @@
 #include "messages/moveit_msgs/msg/display_trajectory.h"
 #include "messages/moveit_msgs/msg/planning_scene.h"
 #include "messages/moveit_msgs/srv/apply_planning_scene.h"
+#include "messages/moveit_msgs/srv/get_planning_scene.h"
 #include "messages/rosgraph_msgs/msg/clock.h"
 #include "messages/sensor_msgs/msg/joint_state.h"
 #include "messages/std_msgs/msg/string.h"
@@ -44,6 +45,7 @@ using messages::sensor_msgs::msg::JointState;
 using MoveGroupAction = messages::moveit_msgs::action::MoveGroup;
 using SceneMessage = messages::moveit_msgs::msg::PlanningScene;
 using messages::moveit_msgs::srv::ApplyPlanningScene;
+using messages::moveit_msgs::srv::GetPlanningScene;
 
 constexpr const char* kNode = "/move_group";
 constexpr const char* kMonitorNode = "/move_group_private";
@@ -168,6 +170,14 @@ class MoveGroup final : public program::Application {
           response.success = apply(request.scene);
           open.reply(response);
         });
+    context.on_request<GetPlanningScene>(
+        kNode, "/get_planning_scene",
+        [this](const GetPlanningScene::Request& request, program::Request<GetPlanningScene> open) {
+          GetPlanningScene::Response response;
+          scene_.write(response.scene, false);
+          keep(response.scene, request.components.components);
+          open.reply(response);
+        });
     context.timer(kMonitorNode, "state_update", settings_.state_update_ns, [this](Nanoseconds) {
       if (state_pending_.load()) update_state();
     }, true);
@@ -225,6 +235,17 @@ class MoveGroup final : public program::Application {
       context_.outcome("scene_rejected", error.what());
       return false;
     }
+  }
+
+  // What was asked for, of a whole scene; all of it if that is nothing, as in MoveIt.
+  static void keep(SceneMessage& scene, std::uint32_t components) {
+    using Asked = messages::moveit_msgs::msg::PlanningSceneComponents;
+    if (components == 0) return;
+    const auto lacks = [components](std::uint32_t each) { return (components & each) == 0; };
+    if (lacks(Asked::ROBOT_STATE_ATTACHED_OBJECTS)) scene.robot_state.attached_collision_objects.clear();
+    if (lacks(Asked::ROBOT_STATE)) scene.robot_state.joint_state = {};
+    if (lacks(Asked::WORLD_OBJECT_NAMES | Asked::WORLD_OBJECT_GEOMETRY)) scene.world.collision_objects.clear();
+    if (lacks(Asked::ALLOWED_COLLISION_MATRIX)) scene.allowed_collision_matrix = {};
   }
 
   // On a change, not more often than once an interval: all of it once objects changed, else where the robot is.

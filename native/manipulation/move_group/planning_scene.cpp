@@ -134,17 +134,32 @@ void PlanningScene::rebuild(Parts& parts) const {
            std::find(parts.model->links().begin(), parts.model->links().end(), name) != parts.model->links().end();
   };
   std::erase_if(parts.attached, [&](const auto& each) { return !exists(each.first); });
-  std::erase_if(parts.may_touch, [&](const auto& each) { return !exists(each.first.first) || !exists(each.first.second); });
-  for (const auto& [object, link] : parts.attached) state->attach(object, parts.model->link(link));
-  for (const auto& [pair, allowed] : parts.may_touch) {
-    if (allowed) state->allow(pair.first, pair.second);
+  std::erase_if(parts.may_touch, [&](const auto& each) { return !exists(each.first) || !exists(each.second); });
+  for (const auto& [object, held] : parts.attached) {
+    state->attach(object, parts.model->link(held.link));
+    for (const std::string& link : held.touch_links) state->allow(object, link);
   }
+  for (const auto& [first, second] : parts.may_touch) state->allow(first, second);
   parts.state = std::move(state);
 }
 
 std::shared_ptr<const Model> PlanningScene::model() const {
   const std::scoped_lock lock(mutex_);
   return parts_.model;
+}
+
+// The object stays where it is.
+void PlanningScene::release(Parts& parts, const std::string& object) {
+  parts.state->detach(object);
+  const auto held = parts.attached.find(object);
+  if (held == parts.attached.end()) return;
+  const auto touching = [&](const std::string& link) {
+    return parts.may_touch.contains({object, link}) || parts.may_touch.contains({link, object});
+  };
+  for (const std::string& link : held->second.touch_links) {
+    if (!touching(link)) parts.state->forbid(object, link);
+  }
+  parts.attached.erase(held);
 }
 
 State PlanningScene::snapshot() const {
@@ -210,14 +225,12 @@ void PlanningScene::apply(const msg::PlanningScene& message) {
     if (object.operation == msg::CollisionObject::MOVE) parts.state->place(object.id.string(), pose_of(object.pose));
   }
   if (!message.robot_state.is_diff && !message.is_diff) {
-    for (const auto& [object, link] : parts.attached) parts.state->detach(object);
-    parts.attached.clear();
+    while (!parts.attached.empty()) release(parts, parts.attached.begin()->first);
   }
   for (const msg::AttachedCollisionObject& attached : message.robot_state.attached_collision_objects) {
     const std::string name = attached.object.id.string();
     if (attached.object.operation == msg::CollisionObject::REMOVE) {
-      parts.state->detach(name);
-      parts.attached.erase(name);
+      release(parts, name);
       continue;
     }
     const Link link = parts.model->link(attached.link_name.view());
@@ -229,24 +242,23 @@ void PlanningScene::apply(const msg::PlanningScene& message) {
       const Pose pose = object_of(attached.object, true).pose;
       parts.state->attach(name, link, in_link ? pose : parts.state->pose(link).inverse() * pose);
     }
-    parts.attached[name] = attached.link_name.string();
+    Held& held = parts.attached[name];
+    held = {attached.link_name.string(), {}};
     for (const auto& touch : attached.touch_links) {
       parts.state->allow(name, touch.string());
-      parts.may_touch[{name, touch.string()}] = true;
+      held.touch_links.push_back(touch.string());
     }
   }
   const auto& matrix = message.allowed_collision_matrix;
+  if (!matrix.entry_names.empty()) {
+    for (const auto& [first, second] : parts.may_touch) parts.state->forbid(first, second);
+    parts.may_touch.clear();
+  }
   for (std::size_t i = 0; i < matrix.entry_names.size() && i < matrix.entry_values.size(); ++i) {
     for (std::size_t j = i + 1; j < matrix.entry_names.size() && j < matrix.entry_values[i].enabled.size(); ++j) {
-      const std::string one = matrix.entry_names[i].string();
-      const std::string two = matrix.entry_names[j].string();
-      const bool allowed = matrix.entry_values[i].enabled[j];
-      if (allowed) {
-        parts.state->allow(one, two);
-      } else {
-        parts.state->forbid(one, two);
-      }
-      parts.may_touch[{one, two}] = allowed;
+      if (!matrix.entry_values[i].enabled[j]) continue;
+      const auto& [first, second] = *parts.may_touch.emplace(matrix.entry_names[i].string(), matrix.entry_names[j].string()).first;
+      parts.state->allow(first, second);
     }
   }
   parts_ = std::move(parts);
@@ -269,12 +281,34 @@ void PlanningScene::write(msg::PlanningScene& message, bool diff) const {
     const auto attached = parts_.attached.find(object.name);
     if (attached != parts_.attached.end()) {
       auto& to = message.robot_state.attached_collision_objects.emplace_back();
-      to.link_name = attached->second;
+      to.link_name = attached->second.link;
+      to.touch_links = attached->second.touch_links;
       to.object = message_of(object, pose, frame);
     } else if (!diff) {
       message.world.collision_objects.push_back(message_of(object, pose, frame));
     }
   }
+  message.allowed_collision_matrix = {};
+  if (diff) return;
+  for (const auto& [first, second] : parts_.may_touch) allow(message.allowed_collision_matrix, first, second, true);
+}
+
+void PlanningScene::allow(msg::AllowedCollisionMatrix& matrix, const std::string& first, const std::string& second, bool allowed) {
+  const auto row = [&](const std::string& name) {
+    auto& names = matrix.entry_names;
+    const auto found = std::find_if(names.begin(), names.end(), [&](const auto& each) { return each.view() == name; });
+    const auto at = static_cast<std::size_t>(found - names.begin());
+    if (found == names.end()) {
+      names.emplace_back() = name;
+      for (auto& values : matrix.entry_values) values.enabled.push_back(false);
+      matrix.entry_values.emplace_back().enabled.resize(names.size());
+    }
+    return at;
+  };
+  const std::size_t one = row(first);
+  const std::size_t two = row(second);
+  matrix.entry_values[one].enabled[two] = allowed;
+  matrix.entry_values[two].enabled[one] = allowed;
 }
 
 msg::PlanningScene PlanningScene::adding(const Scene& scene, const std::string& frame) {

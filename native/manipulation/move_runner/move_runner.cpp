@@ -32,6 +32,7 @@
 #include "messages/control_msgs/action/gripper_command.h"
 #include "messages/moveit_msgs/action/move_group.h"
 #include "messages/moveit_msgs/srv/apply_planning_scene.h"
+#include "messages/moveit_msgs/srv/get_planning_scene.h"
 #include "messages/sensor_msgs/msg/joint_state.h"
 #include "program/rosout.h"
 
@@ -43,6 +44,7 @@ using messages::sensor_msgs::msg::JointState;
 using MoveGroupAction = messages::moveit_msgs::action::MoveGroup;
 using SceneMessage = messages::moveit_msgs::msg::PlanningScene;
 using messages::moveit_msgs::srv::ApplyPlanningScene;
+using messages::moveit_msgs::srv::GetPlanningScene;
 
 constexpr const char* kNode = "/benchmark_runner";
 constexpr const char* kBringUp = "unended_bring_up";
@@ -195,6 +197,7 @@ class MoveRunner final : public program::Application {
     if (unknown_scene_ || any<Attach>(steps_) || any<Detach>(steps_) || any<MayTouch>(steps_)) {
       scene_ = context.client<ApplyPlanningScene>(kNode, "/apply_planning_scene");
     }
+    if (any<MayTouch>(steps_)) known_scene_ = context.client<GetPlanningScene>(kNode, "/get_planning_scene");
     if (options.flag("statistics", false)) loop_.emplace(context, kNode, "panda_arm_controller");
     context.scene({{"marks", marks()}});
     context.reentrant();
@@ -442,13 +445,13 @@ class MoveRunner final : public program::Application {
   }
   void take(const Detach& detach, bool) { attached(detach.object, messages::moveit_msgs::msg::CollisionObject::REMOVE); }
 
+  // A matrix takes the place of the one before, also in a diff (MoveIt): so what may touch already is asked for first.
   void take(const MayTouch& pair, bool) {
+    GetPlanningScene::Request request;
+    request.components.components = messages::moveit_msgs::msg::PlanningSceneComponents::ALLOWED_COLLISION_MATRIX;
     SceneMessage message = no_change();
-    auto& matrix = message.allowed_collision_matrix;
-    matrix.entry_names = {pair.first.c_str(), pair.second.c_str()};
-    matrix.entry_values.resize(2);
-    matrix.entry_values[0].enabled = {false, pair.allowed};
-    matrix.entry_values[1].enabled = {pair.allowed, false};
+    message.allowed_collision_matrix = answer(known_scene_, request, "the question what may touch").scene.allowed_collision_matrix;
+    PlanningScene::allow(message.allowed_collision_matrix, pair.first, pair.second, pair.allowed);
     change(message);
   }
 
@@ -498,24 +501,33 @@ class MoveRunner final : public program::Application {
     attached.link_name = model_->name_of(model_->tip());
     attached.object.id = object;
     attached.object.operation = operation;
+    // Without them the fingers that hold the object would collide with it.
+    attached.touch_links = model_->touch_links();
     change(message);
   }
 
   void change(const SceneMessage& scene) {
     ApplyPlanningScene::Request request;
     request.scene = scene;
-    const auto success = std::make_shared<std::optional<bool>>();
-    const bool sent = scene_.call(request, [this, success](const ApplyPlanningScene::Response& response, const program::Replied&) {
+    if (!answer(scene_, request, "the change of the scene").success) {
+      throw Failure{"scene_rejected", "move_group refused the change of the scene"};
+    }
+  }
+
+  template <typename Service>
+  typename Service::Response answer(program::Client<Service>& client, const typename Service::Request& request, const char* what) {
+    const auto answered = std::make_shared<std::optional<typename Service::Response>>();
+    const bool sent = client.call(request, [this, answered](const typename Service::Response& response, const program::Replied&) {
       const std::scoped_lock lock(mutex_);
-      *success = response.success;
+      answered->emplace(response);
       changed_.notify_all();
     });
-    if (!sent) throw Failure{"server_not_ready", "the change of the scene could not be sent"};
+    if (!sent) throw Failure{"server_not_ready", std::string(what) + " could not be sent"};
     std::unique_lock lock(mutex_);
-    if (!wait(lock, timeout_, [&] { return success->has_value(); })) {
-      throw Failure{"no_result", "move_group did not answer the change of the scene"};
+    if (!wait(lock, timeout_, [&] { return answered->has_value(); })) {
+      throw Failure{"no_result", "move_group did not answer " + std::string(what)};
     }
-    if (!**success) throw Failure{"scene_rejected", "move_group refused the change of the scene"};
+    return std::move(**answered);
   }
 
   // Sends a goal and waits until it ends.
@@ -676,6 +688,7 @@ class MoveRunner final : public program::Application {
   program::ActionClient<MoveGroupAction> client_;
   program::ActionClient<GripperCommand> gripper_;
   program::Client<ApplyPlanningScene> scene_;
+  program::Client<GetPlanningScene> known_scene_;
   program::Times& total_times_;
   std::optional<ControlStatistics> loop_;
 

@@ -6,7 +6,8 @@
 //   action client  /move_action        moveit_msgs/action/MoveGroup
 //   subscription   /joint_states       sensor_msgs/msg/JointState
 //   where steps say so: action client /panda_hand_controller/gripper_cmd (control_msgs/action/GripperCommand); where they or
-//   `scene` do: client /apply_planning_scene (moveit_msgs/srv/ApplyPlanningScene)
+//   `scene` do: client /apply_planning_scene (moveit_msgs/srv/ApplyPlanningScene); where they allow or forbid to touch: client
+//   /get_planning_scene (moveit_msgs/srv/GetPlanningScene)
 // Thread: `runner`.
 //
 // Options, beside `robot`:

@@ -78,6 +78,75 @@ TEST(PlanningScene, AnObjectIsAttachedMovesWithTheArmAndIsLeftWhereItIs) {
   EXPECT_THROW(scene.apply(message), BadInput);
 }
 
+bool allowed(const Message& message, std::string_view first, std::string_view second) {
+  const auto& matrix = message.allowed_collision_matrix;
+  for (std::size_t i = 0; i < matrix.entry_names.size(); ++i) {
+    for (std::size_t j = 0; j < matrix.entry_names.size(); ++j) {
+      const bool named = matrix.entry_names[i].view() == first && matrix.entry_names[j].view() == second;
+      if (named) return matrix.entry_values[i].enabled[j];
+    }
+  }
+  return false;
+}
+
+Message whole(const PlanningScene& scene) {
+  Message message;
+  scene.write(message, false);
+  return message;
+}
+
+TEST(PlanningScene, AMatrixTakesThePlaceOfTheOneBefore) {
+  PlanningScene scene("panda", Scene::load("pick_and_place"));
+  Message message = diff();
+  PlanningScene::allow(message.allowed_collision_matrix, "workpiece", "table", true);
+  scene.apply(message);
+  EXPECT_TRUE(allowed(whole(scene), "table", "workpiece"));
+
+  // As a client adds to it that knows what may touch already.
+  message.allowed_collision_matrix = whole(scene).allowed_collision_matrix;
+  PlanningScene::allow(message.allowed_collision_matrix, "workpiece", "bin_left", true);
+  scene.apply(message);
+  EXPECT_TRUE(allowed(whole(scene), "workpiece", "table"));
+  EXPECT_TRUE(allowed(whole(scene), "workpiece", "bin_left"));
+  EXPECT_FALSE(allowed(whole(scene), "table", "bin_left"));
+
+  Message other = diff();
+  PlanningScene::allow(other.allowed_collision_matrix, "workpiece", "bin_right", true);
+  scene.apply(other);
+  EXPECT_TRUE(allowed(whole(scene), "workpiece", "bin_right"));
+  EXPECT_FALSE(allowed(whole(scene), "workpiece", "table"));
+
+  // A scene that says nothing of it leaves it as it is.
+  scene.apply(diff());
+  EXPECT_TRUE(allowed(whole(scene), "workpiece", "bin_right"));
+}
+
+TEST(PlanningScene, WhatHoldsAnObjectMayTouchItUntilItIsLeft) {
+  PlanningScene scene("panda", Scene::load("empty"));
+  const auto model = scene.model();
+  scene.move_robot(model->named_state("ready"), 0.04);
+  State state = scene.snapshot();
+  const Eigen::Vector3d elbow = state.pose(model->link("panda_link3")).translation();
+  Message message = diff();
+  auto& attached = message.robot_state.attached_collision_objects.emplace_back();
+  attached.link_name = model->name_of(model->flange());
+  attached.object = box("crate", elbow.x(), elbow.y(), elbow.z());
+  scene.apply(message);
+  EXPECT_TRUE(scene.snapshot().collides());
+  for (const std::string& link : model->links()) {
+    if (!link.empty()) attached.touch_links.emplace_back() = link;
+  }
+  scene.apply(message);
+  EXPECT_FALSE(scene.snapshot().collides());
+  EXPECT_EQ(whole(scene).robot_state.attached_collision_objects[0].touch_links, attached.touch_links);
+  Message left = diff();
+  auto& detached = left.robot_state.attached_collision_objects.emplace_back();
+  detached.object.id = "crate";
+  detached.object.operation = CollisionObject::REMOVE;
+  scene.apply(left);
+  EXPECT_TRUE(scene.snapshot().collides());
+}
+
 TEST(PlanningScene, WhatIsWrongInAMessageChangesNothing) {
   PlanningScene scene("panda", Scene::load("empty"));
   Message message = diff();
