@@ -111,7 +111,7 @@ void Ros::add(const BoundEvent& bound, const ctf::Event& event, std::int32_t hos
 
 void Ros::keep(const std::set<std::string, std::less<>>& wanted) {
   const auto keep_of = [&wanted](std::string_view name, auto& table) {
-    table.keep([&](std::string_view column) { return wanted.contains(fmt::format("{}.{}", name, column)); });
+    table.keep([&](std::string_view column) { return wanted_of(wanted, name, column); });
   };
   keep_of("callback_instances", callback_instances), keep_of("publications", publications);
   keep_of("takes", takes), keep_of("intra_deliveries", intra_deliveries), keep_of("phases", phases);

@@ -77,7 +77,8 @@ class Ros {
   // not joined with what follows.
   void lost(std::int32_t host);
   void finish();
-  // Of the tables of what happened keeps the columns alone that are wanted ("takes.match"), and those that it reads itself.
+  // Of the tables of what happened keeps the columns alone that are wanted ("takes.match"; "takes.rmw_ns?": which rows of it
+  // are null), and what it reads itself.
   // To be said before the first event.
   void keep(const std::set<std::string, std::less<>>& wanted);
 

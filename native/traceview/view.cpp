@@ -106,7 +106,8 @@ class ViewBuilder {
       table.columns([&](const char* column, const auto&) { known.insert(fmt::format("{}.{}", name, column)); });
     });
     for (const std::string& column : columns) {
-      if (!known.contains(column)) throw std::invalid_argument(fmt::format("no table has the column {}", column));
+      const std::string_view name = std::string_view(column).substr(0, column.size() - (column.ends_with('?') ? 1 : 0));
+      if (!known.contains(name)) throw std::invalid_argument(fmt::format("no table has the column {}", column));
     }
     wanted_ = columns;
   }
