@@ -906,6 +906,25 @@ void Decoder::recognise_header(const StreamClass& stream) {
   }
 }
 
+bool Decoder::can_read_in_place(std::uint32_t class_index) const noexcept {
+  const auto code = std::ranges::find(classes_, class_index, &ClassCode::class_index);
+  return code != classes_.end() && code->is_one_run && has_special_header();
+}
+
+std::optional<FieldPlace> Decoder::place_of(std::uint32_t class_index, std::uint32_t slot) const noexcept {
+  if (!can_read_in_place(class_index)) return std::nullopt;
+  const Run& run = *std::ranges::find(classes_, class_index, &ClassCode::class_index)->run;
+  for (const Load& load : std::span(code_.loads).subspan(run.first, run.plain_end - run.first)) {
+    // What fills a run up has no mask.
+    if (load.slot == slot && load.mask != 0) return FieldPlace{.byte = load.byte, .mask = load.mask, .sign = load.sign};
+  }
+  for (const ByteField& bytes : std::span(code_.byte_fields).subspan(run.first_bytes, run.bytes_end - run.first_bytes)) {
+    if (bytes.slot == slot)
+      return FieldPlace{.byte = bytes.byte, .length = static_cast<std::uint32_t>(bytes.length)};
+  }
+  return std::nullopt;
+}
+
 inline Decoder::Known Decoder::find(std::uint64_t id) const noexcept {
   if (only_.code != nullptr) return only_;
   if (id < by_small_id_.size()) return by_small_id_[static_cast<std::size_t>(id)];
@@ -987,13 +1006,18 @@ Decoder::Step Decoder::next(Cursor& cursor, std::uint64_t* slots, const std::uin
     const Known known = find(cursor.id);
     const ClassCode* const code = known.code;
     if (code == nullptr) return failed(Failure::unknown_event);
-    const bool is_wanted = wanted[code->class_index] != 0;
+    const bool is_wanted = wanted[code->class_index] != kPass;
+    cursor.body = nullptr;
     const auto whole_byte = static_cast<std::size_t>((cursor.at & 7U) == 0);
     if (is_wanted && code->is_one_run && whole_byte != 0) {
       const std::uint8_t* const place = cursor.data + (cursor.at >> 3U);
       cursor.at += known.run_bits;
       if (cursor.at > cursor.end) return failed(Failure::beyond_end);
-      execute_full_run(code_, *code->run, place, slots);
+      if (wanted[code->class_index] == kInPlace) {
+        cursor.body = place;
+      } else {
+        execute_full_run(code_, *code->run, place, slots);
+      }
     } else if (is_wanted) {
       if (!execute(code_, code->full[whole_byte], cursor, slots)) return failed(cursor.failure);
     } else if (code->skip_is_one_step && whole_byte != 0) {
@@ -1036,6 +1060,8 @@ void Decoder::next_plain(Cursor& cursor, Batch& batch, const std::uint8_t* wante
   const std::size_t known = plain_.size();
   std::uint64_t at = cursor.at;
   std::uint64_t cycles = cursor.cycles;
+  std::uint64_t before = seen.last_cycles;
+  std::uint64_t* const counts = seen.counts.data();
   Event* event = batch.events.data() + batch.count;
   Event* const events_end = batch.events.data() + batch.events.size();
   std::uint64_t* slots = batch.slots;
@@ -1052,24 +1078,33 @@ void Decoder::next_plain(Cursor& cursor, Batch& batch, const std::uint8_t* wante
     if (plain.bits == 0 || next > end) break;
     const std::uint64_t stamp = Lttng::stamp_of(word);
     const std::uint64_t now = advance_clock(cycles, stamp, Lttng::kStampBits);
-    if (now < seen.last_cycles || now > latest) break;
+    if (now < before || now > latest) break;
     at = next;
     cycles = now;
-    seen.last_cycles = now;
-    ++seen.counts[plain.class_index];
-    if (wanted[plain.class_index] == 0) continue;
+    before = now;
+    ++counts[plain.class_index];
+    const std::uint8_t want = wanted[plain.class_index];
+    if (want == kPass) continue;
+    event->time_ns = static_cast<std::int64_t>(now);
+    event->class_index = plain.class_index;
+    if (want == kInPlace) {
+      event->slots = nullptr;
+      event->body = place + Lttng::kBits / 8;
+      ++event;
+      continue;
+    }
     slots[0] = id;
     slots[1] = 0;
     slots[2] = stamp;
     execute_full_run(code_, *plain.run, place + Lttng::kBits / 8, slots);
-    event->time_ns = static_cast<std::int64_t>(now);
-    event->class_index = plain.class_index;
     event->slots = slots;
+    event->body = nullptr;
     ++event;
     slots += plain.slots;
   }
   cursor.at = at;
   cursor.cycles = cycles;
+  seen.last_cycles = before;
   batch.count = static_cast<std::size_t>(event - batch.events.data());
   batch.slots = slots;
 }

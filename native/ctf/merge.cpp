@@ -56,7 +56,7 @@ struct Batch {
 
 struct Input {
   Input(const MergeInput& from, const Share& of_input)
-      : reader(*from.trace, from.stream, from.wanted), shift_ns(from.shift_ns), share(of_input) {}
+      : reader(*from.trace, from.stream, from.wanted, from.in_place), shift_ns(from.shift_ns), share(of_input) {}
 
   StreamReader reader;
   std::int64_t shift_ns;

@@ -17,6 +17,7 @@ struct MergeInput {
   std::size_t stream = 0;         // of the trace
   std::int64_t shift_ns = 0;
   std::vector<bool> wanted;  // as for StreamReader
+  std::vector<bool> in_place{};
 };
 
 struct MergedEvent {

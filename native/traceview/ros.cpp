@@ -11,9 +11,7 @@ std::string Ros::Emitted::text(std::size_t field) const {
 }
 
 std::span<const std::uint8_t> Ros::Emitted::bytes(std::size_t field) const {
-  if (!has(field) || !bound.fields[field].bytes) return {};
-  const std::uint64_t* const slot = event.slots + bound.fields[field].slot;
-  return {reinterpret_cast<const std::uint8_t*>(slot[0]), static_cast<std::size_t>(slot[1])};
+  return has(field) && bound.fields[field].bytes ? bound.bytes(event, bound.fields[field]) : std::span<const std::uint8_t>();
 }
 
 std::span<const std::uint64_t> Ros::Emitted::integers(std::size_t field) const {
@@ -62,8 +60,7 @@ Ros::Thread& Ros::known_or_new_thread(std::int32_t host, std::int32_t pid, std::
   thread.process = &owner;
   thread.first_ns = event.time_ns;
   if (bound.name.slot >= 0) {
-    const auto slot = static_cast<std::size_t>(bound.name.slot);
-    const std::string_view name = ctf::Event::text_at(event.slots[slot], event.slots[slot + 1]);
+    const std::string_view name = bound.text(event, bound.name);
     directory_.thread_row(thread.row).name = name;
     // The name of the first thread is the program's.
     Directory::Process& named = directory_.process_row(owner.row);
@@ -78,7 +75,7 @@ void Ros::add(const BoundEvent& bound, const ctf::Event& event, std::int32_t hos
     ++counters.events_without_process;
     return;
   }
-  const auto pid = bound.pid.slot < 0 ? *default_pid : static_cast<std::int32_t>(event.slots[bound.pid.slot]);
+  const auto pid = bound.pid.slot < 0 ? *default_pid : static_cast<std::int32_t>(bound.value(event, bound.pid));
   if (bound.tid.slot < 0) {
     ++counters.events_without_thread;
     if (bound.kind < Kind::rclcpp_publish || bound.kind == Kind::dds_create_writer) {
@@ -86,7 +83,7 @@ void Ros::add(const BoundEvent& bound, const ctf::Event& event, std::int32_t hos
     }
     return;
   }
-  const auto tid = static_cast<std::int32_t>(event.slots[bound.tid.slot]);
+  const auto tid = static_cast<std::int32_t>(bound.value(event, bound.tid));
   Thread& emitter = thread(host, pid, tid, bound, event);
   emitter.last_ns = event.time_ns;
   ++emitter.events;
