@@ -431,16 +431,18 @@ class ViewBuilder {
     if (inputs.empty()) return;
     ctf::Merger merger(inputs, threads_);
     auto next_break = breaks_.begin();
-    for (ctf::MergedEvent merged; merger.next(merged);) {
-      const TraceFacts& trace = traces_[merged.trace_index];
-      const BoundEvent& bound = trace.bounds[merged.event.class_index];
-      if (pass == Pass::user_space) {
-        for (; next_break != breaks_.end() && next_break->first < merged.event.time_ns; ++next_break) {
-          view_->ros_.lost(next_break->second);
+    for (auto events = merger.next_ones(); !events.empty(); events = merger.next_ones()) {
+      for (const auto& merged : events) {
+        const TraceFacts& trace = traces_[merged.trace_index];
+        const BoundEvent& bound = trace.bounds[merged.event->class_index];
+        if (pass == Pass::user_space) {
+          for (; next_break != breaks_.end() && next_break->first < merged.event->time_ns; ++next_break) {
+            view_->ros_.lost(next_break->second);
+          }
+          view_->ros_.add(bound, *merged.event, trace.host, trace.pid, trace.shift_ns);
+        } else {
+          add_scheduler_event(trace, bound, *merged.event);
         }
-        view_->ros_.add(bound, merged.event, trace.host, trace.pid, trace.shift_ns);
-      } else {
-        add_scheduler_event(trace, bound, merged.event);
       }
     }
     for (std::size_t i = 0; i < inputs.size(); ++i) note_read(traces_[inputs[i].trace_index], inputs[i].stream, merger.reader(i));
