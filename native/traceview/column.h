@@ -47,18 +47,18 @@ class Column {
   using Value = T;
 
   [[gnu::always_inline]] void push(T value) {
+    if (!tells_nulls()) return;
     if (has_nulls_) grow(true);
     append(value);
   }
   [[gnu::always_inline]] void push_null() {
-    if (tells_nulls()) {
-      if (!has_nulls_) [[unlikely]] begin_nulls();
-      grow(false);
-      ++null_count_;
-    }
+    if (!tells_nulls()) return;
+    if (!has_nulls_) [[unlikely]] begin_nulls();
+    grow(false);
     append(T{});
+    ++null_count_;
   }
-  void push(std::optional<T> value) { value ? push(*value) : push_null(); }
+  [[gnu::always_inline]] void push(std::optional<T> value) { value ? push(*value) : push_null(); }
 
   // Replaces what is at that row.
   [[gnu::always_inline]] void set(std::size_t row, T value) {
@@ -80,6 +80,10 @@ class Column {
   void keep(Kept what) noexcept { kept_ = what; }
   [[nodiscard]] bool kept() const noexcept { return kept_ == Kept::values; }
   [[nodiscard]] bool tells_nulls() const noexcept { return kept_ != Kept::rows; }
+  // How many rows there are, of which a column that keeps nothing of them knows nothing.
+  void settle(std::size_t rows) noexcept {
+    if (!tells_nulls()) counted_ = rows;
+  }
 
   [[nodiscard]] bool valid(std::size_t row) const noexcept {
     return !has_nulls_ || ((bits_[row / 8] >> (row % 8)) & 1u) != 0;
@@ -174,6 +178,7 @@ class EnumColumn {
   void push(std::optional<E> value) { value ? push(*value) : push_null(); }
   void set(std::size_t row, E value) { codes_.set(row, static_cast<std::uint8_t>(value)); }
   void keep(Kept what) noexcept { codes_.keep(what); }
+  void settle(std::size_t rows) noexcept { codes_.settle(rows); }
   [[nodiscard]] bool kept() const noexcept { return codes_.kept(); }
   [[nodiscard]] bool valid(std::size_t row) const noexcept { return codes_.valid(row); }
   [[nodiscard]] E operator[](std::size_t row) const noexcept { return static_cast<E>(codes_[row]); }
@@ -225,13 +230,20 @@ struct Table {
 
   // Adds a row: a value for each column, std::nullopt where it is null.
   template <typename... Values>
-  void push(const Values&... values) {
+  [[gnu::always_inline]] void push(const Values&... values) {
     const auto columns = static_cast<Derived&>(*this).all();
     static_assert(sizeof...(Values) == std::tuple_size_v<decltype(columns)>);
     const auto push_all = [&]<std::size_t... i>(std::index_sequence<i...>) {
       (std::get<i>(columns).push(values), ...);
     };
     push_all(std::index_sequence_for<Values...>{});
+    ++pushed_;
+  }
+  // How many rows were added so.
+  [[nodiscard]] std::int32_t pushed() const noexcept { return static_cast<std::int32_t>(pushed_); }
+  // To be said after the last row.
+  void settle() {
+    std::apply([this](auto&... column) { (column.settle(pushed_), ...); }, static_cast<Derived&>(*this).all());
   }
   [[nodiscard]] std::size_t rows() const {
     return std::get<0>(static_cast<const Derived&>(*this).all()).size();
@@ -250,6 +262,8 @@ struct Table {
     names.remove_prefix(std::min(names.size(), name.size() + 2));  // ", "
     return name;
   }
+
+  std::size_t pushed_ = 0;
 };
 
 }  // namespace perflab::traceview

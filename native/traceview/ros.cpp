@@ -71,12 +71,23 @@ Ros::Thread& Ros::known_or_new_thread(std::int32_t host, std::int32_t pid, std::
 
 void Ros::add(const BoundEvent& bound, const ctf::Event& event, std::int32_t host,
               std::optional<std::int32_t> default_pid, std::int64_t shift_ns) {
-  if (bound.pid.slot < 0 && !default_pid) {
+  add_one(bound, event, {nullptr, host, default_pid, shift_ns});
+}
+
+void Ros::add(std::span<const ctf::Merger::Ordered> events, std::span<const Origin> origins) {
+  for (const auto& [key, event, trace, input] : events) {
+    add_one(origins[trace].bounds[event->class_index], *event, origins[trace]);
+  }
+}
+
+[[gnu::always_inline]] inline void Ros::add_one(const BoundEvent& bound, const ctf::Event& event, const Origin& origin) {
+  const std::int32_t host = origin.host;
+  if (bound.pid.slot < 0 && !origin.pid) [[unlikely]] {
     ++counters.events_without_process;
     return;
   }
-  const auto pid = bound.pid.slot < 0 ? *default_pid : static_cast<std::int32_t>(bound.value(event, bound.pid));
-  if (bound.tid.slot < 0) {
+  const auto pid = bound.pid.slot < 0 ? *origin.pid : static_cast<std::int32_t>(bound.value(event, bound.pid));
+  if (bound.tid.slot < 0) [[unlikely]] {
     ++counters.events_without_thread;
     if (bound.kind < Kind::rclcpp_publish || bound.kind == Kind::dds_create_writer) {
       add_initialisation({bound, event, process(host, pid), nullptr});
@@ -87,7 +98,7 @@ void Ros::add(const BoundEvent& bound, const ctf::Event& event, std::int32_t hos
   Thread& emitter = thread(host, pid, tid, bound, event);
   emitter.last_ns = event.time_ns;
   ++emitter.events;
-  if (at(host) < losses_.size() && emitter.losses != losses_[at(host)]) {
+  if (at(host) < losses_.size() && emitter.losses != losses_[at(host)]) [[unlikely]] {
     emitter.losses = losses_[at(host)];
     emitter.publication = emitter.intra_publication = kNone;
     emitter.forget_unhandled();
@@ -99,7 +110,7 @@ void Ros::add(const BoundEvent& bound, const ctf::Event& event, std::int32_t hos
     add_initialisation(emitted);
   } else if (bound.kind == Kind::timer_due) {
     namespace f = field::timer_due;
-    const std::uint64_t due_ns = emitted.value(f::due_ns) + static_cast<std::uint64_t>(shift_ns);
+    const std::uint64_t due_ns = emitted.value(f::due_ns) + static_cast<std::uint64_t>(origin.shift_ns);
     emitter.due = {emitted.value(f::timer), static_cast<std::int64_t>(due_ns)};
   } else {
     add_run_time(emitted);
@@ -119,7 +130,7 @@ void Ros::lost(std::int32_t host) {
   ++losses_[at(host)];
 }
 
-void Ros::add_run_time(const Emitted& e) {
+[[gnu::always_inline]] inline void Ros::add_run_time(const Emitted& e) {
   switch (e.kind()) {
     case Kind::callback_start: {
       namespace f = field::callback_start;
@@ -223,7 +234,7 @@ void Ros::start_callback(Process& process, Thread& thread, std::uint64_t handle,
   const std::int32_t owner = owner_of(object);
   if (!thread.stack.empty() && thread.stack.back().callback == handle)
     forget_callback(thread, thread.stack.size() - 1);
-  const auto instance = static_cast<std::int32_t>(callback_instances.start_ns.size());
+  const std::int32_t instance = callback_instances.pushed();
   const std::optional<std::int32_t> parent = thread.innermost();
   thread.stack.push_back({handle, instance, thread});
   Publishing& inner = thread;
@@ -315,7 +326,7 @@ void Ros::begin_phase(Thread& thread, PhaseKind phase, std::int64_t time_ns) {
 
 void Ros::new_phase(Thread& thread, Executor& executor, PhaseKind phase, std::int64_t time_ns) {
   if (executor.phase != kNone) phases.end_ns.set(at(executor.phase), time_ns);
-  executor.phase = static_cast<std::int32_t>(phases.start_ns.size());
+  executor.phase = phases.pushed();
   executor.kind = phase;
   executor.has_callback = false;
   phases.push(thread.row, phase, time_ns, std::nullopt, std::nullopt);
@@ -361,6 +372,7 @@ void Ros::finish() {
     process.first_ns = std::min(process.first_ns.value_or(thread.first_ns), thread.first_ns);
     process.last_ns = std::max(process.last_ns.value_or(thread.last_ns), thread.last_ns);
   }
+  callback_instances.settle(), publications.settle(), takes.settle(), intra_deliveries.settle(), phases.settle();
   match_takes();
   leave_callbacks_that_do_not_end();
   write_objects();

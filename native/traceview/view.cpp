@@ -430,18 +430,24 @@ class ViewBuilder {
     }
     if (inputs.empty()) return;
     ctf::Merger merger(inputs, threads_);
+    std::vector<Ros::Origin> origins;
+    for (const TraceFacts& trace : traces_) origins.push_back({trace.bounds.data(), trace.host, trace.pid, trace.shift_ns});
     auto next_break = breaks_.begin();
     for (auto events = merger.next_ones(); !events.empty(); events = merger.next_ones()) {
-      for (const auto& merged : events) {
-        const TraceFacts& trace = traces_[merged.trace_index];
-        const BoundEvent& bound = trace.bounds[merged.event->class_index];
-        if (pass == Pass::user_space) {
-          for (; next_break != breaks_.end() && next_break->first < merged.event->time_ns; ++next_break) {
-            view_->ros_.lost(next_break->second);
-          }
-          view_->ros_.add(bound, *merged.event, trace.host, trace.pid, trace.shift_ns);
-        } else {
-          add_scheduler_event(trace, bound, *merged.event);
+      if (pass == Pass::user_space) {
+        for (; next_break != breaks_.end(); ++next_break) {
+          const auto later = std::ranges::find_if(
+              events, [&](const ctf::Merger::Ordered& merged) { return next_break->first < merged.event->time_ns; });
+          view_->ros_.add({events.begin(), later}, origins);
+          events = {later, events.end()};
+          if (events.empty()) break;
+          view_->ros_.lost(next_break->second);
+        }
+        view_->ros_.add(events, origins);
+      } else {
+        for (const auto& merged : events) {
+          const TraceFacts& trace = traces_[merged.trace_index];
+          add_scheduler_event(trace, trace.bounds[merged.event->class_index], *merged.event);
         }
       }
     }
