@@ -305,12 +305,14 @@ class Decoder {
 
   // What next_plain() needs of a class.
   struct Plain {
-    std::uint32_t bits = 0;  // 0: not plain
+    std::uint64_t bytes = std::numeric_limits<std::uint64_t>::max();  // with the header; this: not plain
     std::uint32_t class_index = 0;
     std::uint32_t slots = 0;
     const detail::Run* run = nullptr;
   };
 
+  template <bool kLarge>
+  void finish_plain();
   template <bool kLarge>
   void next_plain(Cursor& cursor, Batch& batch, const std::uint8_t* wanted, Seen& seen) const;
   [[nodiscard]] Known find(std::uint64_t id) const noexcept;
