@@ -69,14 +69,10 @@ Ros::Thread& Ros::known_or_new_thread(std::int32_t host, std::int32_t pid, std::
   return thread;
 }
 
-void Ros::add(const BoundEvent& bound, const ctf::Event& event, std::int32_t host,
-              std::optional<std::int32_t> default_pid, std::int64_t shift_ns) {
-  add_one(bound, event, {nullptr, host, default_pid, shift_ns});
-}
-
 void Ros::add(std::span<const ctf::Merger::Ordered> events, std::span<const Origin> origins) {
-  for (const auto& [key, event, trace, input] : events) {
-    add_one(origins[trace].bounds[event->class_index], *event, origins[trace]);
+  for (const auto& one : events) {
+    const Origin& origin = origins[one.trace_index];
+    add_one(origin.bounds[one.event->class_index], *one.event, origin);
   }
 }
 

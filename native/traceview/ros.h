@@ -70,17 +70,15 @@ class Ros {
  public:
   explicit Ros(Directory& directory);
 
-  // `default_pid`: of the trace, where its events do not say (buffers per process). `shift_ns`: by which the
-  // event's time was brought to the time line, and instants within it are to be.
-  void add(const BoundEvent& bound, const ctf::Event& event, std::int32_t host,
-           std::optional<std::int32_t> default_pid, std::int64_t shift_ns = 0);
-  // The same for many, of traces in the order of their numbers.
+  // What is to be known of the trace of an event.
   struct Origin {
     const BoundEvent* bounds = nullptr;  // by class_index
     std::int32_t host = 0;
-    std::optional<std::int32_t> pid{};
+    std::optional<std::int32_t> pid{};  // where its events do not say (buffers per process)
+    // By which its events' times were brought to the time line, and instants within them are to be.
     std::int64_t shift_ns = 0;
   };
+  // `origins` of the traces, by Ordered::trace_index.
   void add(std::span<const ctf::Merger::Ordered> events, std::span<const Origin> origins);
   // Events of that host were lost about now: messages that its threads had half published or half taken are
   // not joined with what follows.
