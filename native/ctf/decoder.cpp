@@ -840,9 +840,8 @@ Decoder::Decoder(const Metadata& metadata, const StreamClass& stream, std::span<
       if (by_small_id_.size() <= id) by_small_id_.resize(static_cast<std::size_t>(id) + 1);
       by_small_id_[static_cast<std::size_t>(id)] = known;
       plain_.resize(by_small_id_.size());
-      if (code.is_one_run && code.run->bits <= std::numeric_limits<std::uint32_t>::max()) {
-        plain_[static_cast<std::size_t>(id)] = {static_cast<std::uint32_t>(code.run->bits), code.class_index,
-                                                layouts[i].slots, code.run};
+      if (code.is_one_run && code.run->bits % 8 == 0) {
+        plain_[static_cast<std::size_t>(id)] = {code.run->bits / 8, code.class_index, layouts[i].slots, code.run};
       }
     } else {
       by_large_id_.emplace(id, known);
@@ -852,6 +851,8 @@ Decoder::Decoder(const Metadata& metadata, const StreamClass& stream, std::span<
     only_ = {classes_.data(), classes_[0].is_one_run ? classes_[0].run->bits : 0};
   }
   recognise_header(stream);
+  if (header_ == Header::large) finish_plain<true>();
+  if (header_ == Header::compact) finish_plain<false>();
 }
 
 // The two event headers of LTTng: an enumeration `id` that selects between `compact`, with a short time
@@ -904,6 +905,25 @@ void Decoder::recognise_header(const StreamClass& stream) {
              extended_alignment == 8 && chooses(31)) {
     header_ = Header::compact;
   }
+}
+
+bool Decoder::can_read_in_place(std::uint32_t class_index) const noexcept {
+  const auto code = std::ranges::find(classes_, class_index, &ClassCode::class_index);
+  return code != classes_.end() && code->is_one_run && has_special_header();
+}
+
+std::optional<FieldPlace> Decoder::place_of(std::uint32_t class_index, std::uint32_t slot) const noexcept {
+  if (!can_read_in_place(class_index)) return std::nullopt;
+  const Run& run = *std::ranges::find(classes_, class_index, &ClassCode::class_index)->run;
+  for (const Load& load : std::span(code_.loads).subspan(run.first, run.plain_end - run.first)) {
+    // What fills a run up has no mask.
+    if (load.slot == slot && load.mask != 0) return FieldPlace{.byte = load.byte, .mask = load.mask, .sign = load.sign};
+  }
+  for (const ByteField& bytes : std::span(code_.byte_fields).subspan(run.first_bytes, run.bytes_end - run.first_bytes)) {
+    if (bytes.slot == slot)
+      return FieldPlace{.byte = bytes.byte, .length = static_cast<std::uint32_t>(bytes.length)};
+  }
+  return std::nullopt;
 }
 
 inline Decoder::Known Decoder::find(std::uint64_t id) const noexcept {
@@ -960,6 +980,15 @@ template <bool kLarge>
 
 }  // namespace
 
+template <bool kLarge>
+void Decoder::finish_plain() {
+  using Lttng = LttngHeader<kLarge>;
+  for (Plain& plain : plain_) {
+    if (plain.run != nullptr) plain.bytes += Lttng::kBits / 8;
+  }
+  if (plain_.size() > Lttng::kExtended) plain_[Lttng::kExtended] = {};
+}
+
 [[gnu::always_inline]] inline bool Decoder::decode_header(Cursor& cursor, std::uint64_t* slots) const {
   if (header_ == Header::large) return decode_lttng_header<true>(cursor, slots);
   if (header_ == Header::compact) return decode_lttng_header<false>(cursor, slots);
@@ -987,13 +1016,18 @@ Decoder::Step Decoder::next(Cursor& cursor, std::uint64_t* slots, const std::uin
     const Known known = find(cursor.id);
     const ClassCode* const code = known.code;
     if (code == nullptr) return failed(Failure::unknown_event);
-    const bool is_wanted = wanted[code->class_index] != 0;
+    const bool is_wanted = wanted[code->class_index] != kPass;
+    cursor.body = nullptr;
     const auto whole_byte = static_cast<std::size_t>((cursor.at & 7U) == 0);
     if (is_wanted && code->is_one_run && whole_byte != 0) {
       const std::uint8_t* const place = cursor.data + (cursor.at >> 3U);
       cursor.at += known.run_bits;
       if (cursor.at > cursor.end) return failed(Failure::beyond_end);
-      execute_full_run(code_, *code->run, place, slots);
+      if (wanted[code->class_index] == kInPlace) {
+        cursor.body = place;
+      } else {
+        execute_full_run(code_, *code->run, place, slots);
+      }
     } else if (is_wanted) {
       if (!execute(code_, code->full[whole_byte], cursor, slots)) return failed(cursor.failure);
     } else if (code->skip_is_one_step && whole_byte != 0) {
@@ -1029,47 +1063,58 @@ Decoder::Step Decoder::next(Cursor& cursor, std::uint64_t* slots, const std::uin
 template <bool kLarge>
 void Decoder::next_plain(Cursor& cursor, Batch& batch, const std::uint8_t* wanted, Seen& seen) const {
   using Lttng = LttngHeader<kLarge>;
-  const std::uint8_t* const data = cursor.data;
-  const std::uint64_t end = cursor.end;
+  // Both headers begin on whole bytes, and so do the fields behind them.
+  static_assert(Lttng::kBits % 8 == 0);
+  constexpr std::uint64_t kHeader = Lttng::kBits / 8;
+  constexpr std::uint64_t kStampMask = (std::uint64_t{1} << Lttng::kStampBits) - 1;
+  const std::uint8_t* place = cursor.data + (align_up(cursor.at, 8) >> 3U);
+  const std::uint8_t* const end = cursor.data + (cursor.end >> 3U);
   const std::uint64_t latest = cursor.latest;
   const Plain* const classes = plain_.data();
   const std::size_t known = plain_.size();
-  std::uint64_t at = cursor.at;
   std::uint64_t cycles = cursor.cycles;
+  std::uint64_t* const counts = seen.counts.data();
   Event* event = batch.events.data() + batch.count;
   Event* const events_end = batch.events.data() + batch.events.size();
   std::uint64_t* slots = batch.slots;
   const std::uint64_t* const last = batch.end - slots_;
-  while (event != events_end && slots <= last) {
-    const std::uint64_t start = align_up(at, 8);
-    if (start + Lttng::kBits > end) break;
-    const std::uint8_t* const place = data + (start >> 3U);
+  // From here on the clock only advances.
+  if (cycles < seen.last_cycles || place > end) return;
+  bool moved = false;
+  while (event != events_end && static_cast<std::uint64_t>(end - place) >= kHeader) {
     const std::uint64_t word = load_little(place);
     const std::uint64_t id = Lttng::id_of(word);
-    if (id == Lttng::kExtended || id >= known) break;
-    const Plain plain = classes[id];
-    const std::uint64_t next = start + Lttng::kBits + plain.bits;
-    if (plain.bits == 0 || next > end) break;
+    if (id >= known) break;
+    const Plain& plain = classes[id];  // none with the id kExtended is plain
+    if (plain.bytes > static_cast<std::uint64_t>(end - place)) break;
     const std::uint64_t stamp = Lttng::stamp_of(word);
-    const std::uint64_t now = advance_clock(cycles, stamp, Lttng::kStampBits);
-    if (now < seen.last_cycles || now > latest) break;
-    at = next;
+    const std::uint64_t now = cycles + ((stamp - cycles) & kStampMask);  // as advance_clock()
+    if (now > latest) break;
+    const std::uint8_t want = wanted[plain.class_index];
+    if (want == kDecode) {
+      if (slots > last) break;
+      slots[0] = id;
+      slots[1] = 0;
+      slots[2] = stamp;
+      execute_full_run(code_, *plain.run, place + kHeader, slots);
+    }
+    ++counts[plain.class_index];
     cycles = now;
-    seen.last_cycles = now;
-    ++seen.counts[plain.class_index];
-    if (wanted[plain.class_index] == 0) continue;
-    slots[0] = id;
-    slots[1] = 0;
-    slots[2] = stamp;
-    execute_full_run(code_, *plain.run, place + Lttng::kBits / 8, slots);
-    event->time_ns = static_cast<std::int64_t>(now);
-    event->class_index = plain.class_index;
-    event->slots = slots;
-    ++event;
-    slots += plain.slots;
+    moved = true;
+    if (want != kPass) {
+      event->time_ns = static_cast<std::int64_t>(now);
+      event->class_index = plain.class_index;
+      event->slots = want == kDecode ? slots : nullptr;
+      event->body = want == kDecode ? nullptr : place + kHeader;
+      ++event;
+      if (want == kDecode) slots += plain.slots;
+    }
+    place += plain.bytes;
   }
-  cursor.at = at;
+  if (!moved) return;
+  cursor.at = 8 * static_cast<std::uint64_t>(place - cursor.data);
   cursor.cycles = cycles;
+  seen.last_cycles = cycles;
   batch.count = static_cast<std::size_t>(event - batch.events.data());
   batch.slots = slots;
 }

@@ -88,6 +88,7 @@ struct Cursor {
   std::uint64_t latest = std::numeric_limits<std::uint64_t>::max();  // of its events: a later one fails
   std::uint64_t id = 0;  // of the event, or of the stream class in a packet's header
   std::uint32_t class_index = 0;
+  const std::uint8_t* body = nullptr;  // of an event that is read in place
   Failure failure = Failure::none;
   std::uint64_t work = kLeastWork;  // what may still be decoded: elements, and operations in them
   ElementMemory* memory = nullptr;
@@ -244,8 +245,12 @@ class Decoder {
     std::uint64_t backwards_cycles = 0, before_backwards_cycles = 0;  // widest span of those
   };
 
-  // Goes on to the next event whose class is wanted (`wanted[class_index]` is not 0) and puts it into
-  // `slots`, which has room for slots(). After a failure the cursor stands at the start of the event.
+  // What is to be done with the events of a class.
+  enum Want : std::uint8_t { kPass, kDecode, kInPlace };
+
+  // Goes on to the next event whose class is wanted (`wanted[class_index]` is not kPass) and puts it into
+  // `slots`, which has room for slots(), or only says where its body is (kInPlace, of classes that can be read
+  // in place). After a failure the cursor stands at the start of the event.
   Step next(Cursor& cursor, std::uint64_t* slots, const std::uint8_t* wanted, Seen& seen) const;
 
   // Room for a number of events.
@@ -258,6 +263,12 @@ class Decoder {
   // The same for the next events as long as they are of the usual kind: the headers that LTTng writes, fields
   // of fixed size. Goes on until the batch is full, or next() must have a look. time_ns is in cycles.
   void next_plain(Cursor& cursor, Batch& batch, const std::uint8_t* wanted, Seen& seen) const;
+
+  // Whether all fields of its events, which begin on a whole byte, have fixed places and are integers of whole
+  // bytes or bytes.
+  [[nodiscard]] bool can_read_in_place(std::uint32_t class_index) const noexcept;
+  // Of the field with that slot; nothing where its events have no such field.
+  [[nodiscard]] std::optional<FieldPlace> place_of(std::uint32_t class_index, std::uint32_t slot) const noexcept;
 
   [[nodiscard]] std::uint32_t slots() const noexcept { return slots_; }
   // Beyond the last class_index.
@@ -294,12 +305,14 @@ class Decoder {
 
   // What next_plain() needs of a class.
   struct Plain {
-    std::uint32_t bits = 0;  // 0: not plain
+    std::uint64_t bytes = std::numeric_limits<std::uint64_t>::max();  // with the header; this: not plain
     std::uint32_t class_index = 0;
     std::uint32_t slots = 0;
     const detail::Run* run = nullptr;
   };
 
+  template <bool kLarge>
+  void finish_plain();
   template <bool kLarge>
   void next_plain(Cursor& cursor, Batch& batch, const std::uint8_t* wanted, Seen& seen) const;
   [[nodiscard]] Known find(std::uint64_t id) const noexcept;

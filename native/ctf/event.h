@@ -11,11 +11,31 @@
 
 namespace perflab::ctf {
 
+// Where a field stands in events of a class all of whose fields have fixed places: from the first byte behind the event's
+// header on. Of those that lie as bytes `length` is how many they are, otherwise they are integers.
+struct FieldPlace {
+  std::uint32_t byte = 0;
+  std::uint32_t length = 0;
+  std::uint64_t mask = 0;
+  std::uint64_t sign = 0;
+
+  [[nodiscard]] std::uint64_t integer(const std::uint8_t* body) const noexcept {
+    std::uint64_t word = 0;
+    std::memcpy(&word, body + byte, sizeof word);
+    if constexpr (std::endian::native == std::endian::big) word = __builtin_bswap64(word);
+    return ((word & mask) ^ sign) - sign;
+  }
+  [[nodiscard]] std::span<const std::uint8_t> bytes(const std::uint8_t* body) const noexcept {
+    return {body + byte, length};
+  }
+};
+
 struct Event {
   std::int64_t time_ns = 0;  // on its stream class's clock, without the offset (raw monotonic, for LTTng)
   std::uint32_t class_index = 0;  // into Trace::layouts
   std::uint32_t stream = 0;       // into Trace::streams
   const std::uint64_t* slots = nullptr;
+  const std::uint8_t* body = nullptr;  // of an event that is read in place (StreamReader), which has no slots
 
   [[nodiscard]] std::uint64_t value(const FieldLayout& field) const noexcept { return slots[field.slot]; }
   [[nodiscard]] std::int64_t signed_value(const FieldLayout& field) const noexcept {

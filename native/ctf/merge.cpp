@@ -22,7 +22,8 @@ constexpr std::size_t kFewestBatches = 2;  // where there are many inputs
 constexpr std::size_t kFewestEvents = 16;
 constexpr std::size_t kSlotsOfEvent = 16;  // a guess that holds for most
 constexpr std::size_t kMostElements = 64 * 1024;
-constexpr std::size_t kOrdered = 256;
+constexpr std::size_t kRound = 4096;  // events that are put into order together, unless there are many inputs
+constexpr std::size_t kFewestOfRound = 64;
 
 // Words of 8 bytes in all batches of all inputs, unless the fewest events of so many inputs take more.
 constexpr std::size_t kAllWords = (std::size_t{64} << 20U) / sizeof(std::uint64_t);
@@ -49,6 +50,7 @@ struct Share {
 // Events of one input, decoded ahead, with all that they point to.
 struct Batch {
   std::vector<Event> events;
+  std::vector<std::uint64_t> keys;  // of the events: their times in order, that of an older one is its predecessor's
   std::size_t count = 0;
   std::vector<std::uint64_t> slots;
   ElementMemory elements;
@@ -56,7 +58,7 @@ struct Batch {
 
 struct Input {
   Input(const MergeInput& from, const Share& of_input)
-      : reader(*from.trace, from.stream, from.wanted), shift_ns(from.shift_ns), share(of_input) {}
+      : reader(*from.trace, from.stream, from.wanted, from.in_place), shift_ns(from.shift_ns), share(of_input) {}
 
   StreamReader reader;
   std::int64_t shift_ns;
@@ -75,8 +77,8 @@ struct Input {
   std::exception_ptr error;
 
   static std::size_t words_of(const Batch& batch) {
-    return batch.events.capacity() * (sizeof(Event) / sizeof(std::uint64_t)) + batch.slots.capacity() +
-           batch.elements.capacity();
+    return batch.events.capacity() * (sizeof(Event) / sizeof(std::uint64_t)) + batch.keys.capacity() +
+           batch.slots.capacity() + batch.elements.capacity();
   }
 
   // False at the end of the stream.
@@ -85,8 +87,10 @@ struct Input {
     if (reader.at_end()) return false;
     const std::size_t before = words_of(batch);
     const std::size_t slots = std::max<std::size_t>(kSlotsOfEvent * most_events, reader.slots());
-    if (batch.events.size() < most_events + 1)
-      batch.events = std::vector<Event>(most_events + 1);  // see Lane
+    if (batch.events.size() < most_events) {
+      batch.events = std::vector<Event>(most_events);
+      batch.keys = std::vector<std::uint64_t>(most_events);
+    }
     if (batch.slots.size() < slots) batch.slots = std::vector<std::uint64_t>(slots);
     batch.elements.clear();
     batch.count = reader.next(std::span(batch.events).first(most_events), std::span(batch.slots),
@@ -99,45 +103,43 @@ struct Input {
                                                   static_cast<std::uint64_t>(shift_ns));
       }
     }
+    std::uint64_t latest = 0;
+    for (std::size_t i = 0; i < batch.count; ++i) {
+      latest = std::max(latest, ordered_time(batch.events[i].time_ns));
+      batch.keys[i] = latest;
+    }
     return batch.count != 0;
+  }
+
+  // As unsigned numbers times are in the order of the signed ones.
+  static std::uint64_t ordered_time(std::int64_t time_ns) noexcept {
+    return static_cast<std::uint64_t>(time_ns) ^ (std::uint64_t{1} << 63U);
   }
 };
 
-std::uint64_t ordered_time(std::int64_t time_ns) noexcept {
-  return static_cast<std::uint64_t>(time_ns) ^ (std::uint64_t{1} << 63U);
-}
-
-// Where an input stands in its current batch. The time of the event after the first is loaded before it is
-// known that it is wanted; that after the last event of a batch is not used.
+// Where an input stands in its current batch.
 struct Lane {
-  const Event* at = nullptr;
-  const Event* end = nullptr;
-  std::uint64_t next_time = 0;
+  const Event* events = nullptr;
+  const std::uint64_t* keys = nullptr;
+  std::size_t left = 0;
+  bool ended = false;
   std::uint32_t trace_index = 0;
 };
+
+// One of two pointers, without a branch: which stream comes next cannot be foreseen.
+template <typename T>
+[[gnu::always_inline]] inline const T* either(bool second, const T* one, const T* other) noexcept {
+  const auto a = reinterpret_cast<std::uintptr_t>(one), b = reinterpret_cast<std::uintptr_t>(other);
+  return reinterpret_cast<const T*>(a ^ ((a ^ b) & (std::uintptr_t{0} - static_cast<std::uintptr_t>(second))));
+}
 
 }  // namespace
 
 struct Merger::State {
-  // Inputs that are at their end come last.
-  struct Key {
-    std::uint64_t time = 0;   // in the order of the signed ones
-    std::uint64_t order = 0;  // the input; with kEnded added at its end
-
-    [[nodiscard]] std::uint64_t before(const Key& other) const noexcept {
-      return static_cast<std::uint64_t>(time < other.time) |
-             (static_cast<std::uint64_t>(time == other.time) &
-              static_cast<std::uint64_t>(order < other.order));
-    }
-  };
-  static constexpr std::uint64_t kEnded = std::uint64_t{1} << 32U;
-
   std::vector<std::unique_ptr<Input>> inputs;
   std::vector<Lane> lanes;  // of the inputs
-  // [0] is the winner, [1, n) the losers of the matches: node i plays for node i / 2.
-  std::vector<Key> losers;
-  bool started = false;
-  std::vector<Ordered> ordered = std::vector<Ordered>(kOrdered);
+  std::vector<Ordered> ordered, merged;  // of the round, and for the next step of putting it into order
+  std::vector<std::size_t> ends;         // of the parts of `ordered` that are in order
 
   std::atomic<bool> stop{false};
   std::mutex mutex;
@@ -218,9 +220,9 @@ struct Merger::State {
     Input& input = *inputs[number];
     if (!(workers.empty() ? input.fill(*input.current) : take_batch(input))) return false;
     Lane& lane = lanes[number];
-    lane.at = input.current->events.data();
-    lane.end = lane.at + input.current->count;
-    lane.next_time = ordered_time(lane.at[1].time_ns);
+    lane.events = input.current->events.data();
+    lane.keys = input.current->keys.data();
+    lane.left = input.current->count;
     return true;
   }
 
@@ -243,64 +245,71 @@ struct Merger::State {
     return false;
   }
 
-  // Of the input's first event.
-  Key key_of(std::size_t number) {
-    if (lanes[number].at == lanes[number].end && !refill(number)) {
-      return {std::numeric_limits<std::uint64_t>::max(), number | kEnded};
-    }
-    return {ordered_time(lanes[number].at->time_ns), number};
-  }
-
-  // The winner of the matches below that node.
-  Key play(std::size_t node) {
-    const std::size_t count = inputs.size();
-    if (node >= count) return key_of(node - count);
-    const Key left = play(2 * node);
-    const Key right = play(2 * node + 1);
-    losers[node] = left.before(right) != 0 ? right : left;
-    return left.before(right) != 0 ? left : right;
-  }
-
-  [[gnu::always_inline]] Key replay(Key winner, std::size_t number) {
-    Key* const all = losers.data();
-    for (std::size_t node = (inputs.size() + number) / 2; node > 0; node /= 2) {
-      const Key loser = all[node];
-      // Swapped under a mask, without a branch: which stream comes next cannot be foreseen.
-      const std::uint64_t mask = std::uint64_t{0} - loser.before(winner);
-      const std::uint64_t order = (loser.order ^ winner.order) & mask;
-      const std::uint64_t time = (loser.time ^ winner.time) & mask;
-      all[node] = {loser.time ^ time, loser.order ^ order};
-      winner = {winner.time ^ time, winner.order ^ order};
-    }
-    return winner;
-  }
-
-  // As many as are known to be in order: up to the end of any batch, as its events are pointed to.
+  // A round takes of each input what is known to come before all that is not decoded yet, so that nothing of it is
+  // pointed to when a batch is decoded anew. Up to where that is, is the least of the inputs' last keys (of equal ones
+  // that of the first input); within an input keys only grow.
   std::size_t merge() {
-    if (inputs.empty()) return 0;
-    if (!started) {
-      started = true;
-      losers[0] = play(1);
-    } else if ((losers[0].order & kEnded) == 0) {
-      const auto number = static_cast<std::size_t>(losers[0].order);
-      losers[0] = replay(key_of(number), number);
-    }
-    Key winner = losers[0];
-    std::size_t count = 0;
-    Ordered* const out = ordered.data();
-    while ((winner.order & kEnded) == 0) {
-      const auto number = static_cast<std::size_t>(winner.order);
+    const std::size_t most = std::max(kRound / std::max<std::size_t>(inputs.size(), 1), kFewestOfRound);
+    std::uint64_t horizon = std::numeric_limits<std::uint64_t>::max();
+    std::size_t last = inputs.size();  // the input whose key that is
+    for (std::size_t number = 0; number < lanes.size(); ++number) {
       Lane& lane = lanes[number];
-      out[count++] = {lane.at, lane.trace_index, static_cast<std::uint32_t>(number)};
-      const std::uint64_t time = lane.next_time;
-      ++lane.at;
-      if (lane.at == lane.end) break;
-      lane.next_time = ordered_time(lane.at[1].time_ns);
-      if (count == kOrdered) break;
-      winner = replay({time, number}, number);
+      if (lane.left == 0 && !lane.ended) lane.ended = !refill(number);
+      if (lane.left == 0) continue;
+      const std::uint64_t key = lane.keys[std::min(most, lane.left) - 1];
+      if (last == inputs.size() || key < horizon) {
+        horizon = key;
+        last = number;
+      }
     }
-    losers[0] = winner;
+    ends.clear();
+    std::size_t count = 0;
+    for (std::size_t number = 0; number < lanes.size(); ++number) {
+      const Lane& lane = lanes[number];
+      const std::size_t taken = taken_of(lane, horizon, number <= last);
+      if (taken != 0) ends.push_back(count += taken);
+    }
+    if (ordered.size() < count) ordered.resize(count), merged.resize(count);
+    Ordered* out = ordered.data();
+    for (std::size_t number = 0; number < lanes.size(); ++number) {
+      Lane& lane = lanes[number];
+      const std::size_t taken = taken_of(lane, horizon, number <= last);
+      for (std::size_t i = 0; i < taken; ++i)
+        *out++ = {lane.keys[i], lane.events + i, lane.trace_index, static_cast<std::uint32_t>(number)};
+      lane.events += taken, lane.keys += taken, lane.left -= taken;
+    }
+    while (ends.size() > 1) merge_pairs();
     return count;
+  }
+
+  // How many events of the batch come up to the horizon, and with it where they may.
+  static std::size_t taken_of(const Lane& lane, std::uint64_t horizon, bool with_it) {
+    if (lane.left == 0 || lane.keys[0] > horizon) return 0;
+    const std::uint64_t* const end = lane.keys + lane.left;
+    const auto* found = with_it ? std::upper_bound(lane.keys, end, horizon) : std::lower_bound(lane.keys, end, horizon);
+    return static_cast<std::size_t>(found - lane.keys);
+  }
+
+  // Every two neighbouring parts become one. Of equal keys the earlier input comes first, whose part does.
+  void merge_pairs() {
+    std::size_t begin = 0, pairs = 0;
+    for (std::size_t part = 0; part < ends.size(); part += 2) {
+      const std::size_t middle = ends[part], end = ends[std::min(part + 1, ends.size() - 1)];
+      const Ordered *a = ordered.data() + begin, *b = ordered.data() + middle;
+      const Ordered *const a_end = b, *const b_end = ordered.data() + end;
+      Ordered* out = merged.data() + begin;
+      while (a != a_end && b != b_end) {
+        const bool second = b->key < a->key;
+        *out++ = *either(second, a, b);
+        b += second ? 1 : 0;
+        a += second ? 0 : 1;
+      }
+      out = std::copy(a, a_end, out);
+      std::copy(b, b_end, out);
+      ends[pairs++] = begin = end;
+    }
+    ends.resize(pairs);
+    ordered.swap(merged);
   }
 };
 
@@ -310,17 +319,16 @@ Merger::Merger(std::vector<MergeInput> inputs, unsigned threads) : state_(std::m
     state_->inputs.push_back(std::make_unique<Input>(input, share));
     state_->lanes.push_back({.trace_index = input.trace_index});
   }
-  state_->losers.resize(std::max<std::size_t>(inputs.size(), 1));
   if (threads > 1 && !inputs.empty()) state_->start_workers(threads);
 }
 
 Merger::~Merger() = default;
 
 bool Merger::merge() {
+  const std::size_t count = state_->merge();
   at_ = state_->ordered.data();
-  end_ = at_;
-  end_ += state_->merge();
-  return at_ != end_;
+  end_ = at_ + count;
+  return count != 0;
 }
 
 std::size_t Merger::words() const {

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "ctf/stream.h"
@@ -17,6 +19,7 @@ struct MergeInput {
   std::size_t stream = 0;         // of the trace
   std::int64_t shift_ns = 0;
   std::vector<bool> wanted;  // as for StreamReader
+  std::vector<bool> in_place{};
 };
 
 struct MergedEvent {
@@ -50,6 +53,19 @@ class Merger {
     return true;
   }
 
+  // An event that stays in its batch; `key` is what it is ordered by.
+  struct Ordered {
+    std::uint64_t key = 0;
+    const Event* event = nullptr;
+    std::uint32_t trace_index = 0;
+    std::uint32_t input = 0;
+  };
+  // As next(), but as many as are known to be in order, which stay good until the next call; none at the end.
+  std::span<const Ordered> next_ones() {
+    if (at_ == end_) merge();
+    return {std::exchange(at_, end_), end_};
+  }
+
   // Of each input, after next() was false; see StreamReader.
   [[nodiscard]] const StreamReader& reader(std::size_t input) const;
   // Of 8 bytes, in all batches: memory that grew so far.
@@ -57,12 +73,6 @@ class Merger {
 
  private:
   struct State;
-  struct Ordered {  // an event that stays in its batch
-    const Event* event = nullptr;
-    std::uint32_t trace_index = 0;
-    std::uint32_t input = 0;
-  };
-
   // The next events in their order; false at the end.
   bool merge();
 

@@ -66,7 +66,8 @@ struct StreamReader::State {
           event.time_ns = cycles_are_ns ? saturated(cursor.cycles) : trace->to_ns(cursor.cycles);
           event.class_index = cursor.class_index;
           event.stream = index;
-          event.slots = place;
+          event.body = cursor.body;
+          event.slots = cursor.body == nullptr ? place : nullptr;
           return true;
         case Decoder::Step::failed:
           note_failure();
@@ -98,7 +99,7 @@ struct StreamReader::State {
       elements.begin_event();
       Event& event = events[batch.count];
       if (!next(event, batch.slots)) break;
-      batch.slots += class_slots[event.class_index];
+      if (event.body == nullptr) batch.slots += class_slots[event.class_index];
       ++batch.count;
     }
     cursor.memory = own;
@@ -216,7 +217,7 @@ struct StreamReader::State {
   }
 };
 
-StreamReader::StreamReader(const Trace& trace, std::size_t stream, std::vector<bool> wanted)
+StreamReader::StreamReader(const Trace& trace, std::size_t stream, std::vector<bool> wanted, std::vector<bool> in_place)
     : state_(std::make_unique<State>()) {
   State& state = *state_;
   state.trace = &trace;
@@ -224,9 +225,14 @@ StreamReader::StreamReader(const Trace& trace, std::size_t stream, std::vector<b
   state.decoder = trace.decoders.at(stream).get();
   state.cycles_are_ns = trace.frequency_hz == 1'000'000'000;
   state.index = static_cast<std::uint32_t>(stream);
-  state.wanted.assign(trace.layouts.size(), wanted.empty() ? 1 : 0);
-  for (std::size_t i = 0; i < std::min(wanted.size(), state.wanted.size()); ++i)
-    state.wanted[i] = wanted[i] ? 1 : 0;
+  state.wanted.assign(trace.layouts.size(), Decoder::kDecode);
+  for (std::size_t i = 0; i < state.wanted.size(); ++i) {
+    if (!wanted.empty() && !(i < wanted.size() && wanted[i])) {
+      state.wanted[i] = Decoder::kPass;
+    } else if (i < in_place.size() && in_place[i] && state.decoder->can_read_in_place(static_cast<std::uint32_t>(i))) {
+      state.wanted[i] = Decoder::kInPlace;
+    }
+  }
   for (const auto& layout : trace.layouts) state.class_slots.push_back(layout.slots);
   state.packet_slots.resize(state.decoder->packet().slots());
   state.seen.counts.resize(trace.layouts.size());

@@ -16,8 +16,10 @@ class ElementMemory;  // decoder.h
 class StreamReader {
  public:
   // `wanted[class_index]` (of Trace::layouts) says which events are handed out; the others are only passed
-  // over, as fast as their types allow. Empty: all. The trace must outlive the reader.
-  StreamReader(const Trace& trace, std::size_t stream, std::vector<bool> wanted = {});
+  // over, as fast as their types allow. Empty: all. Of the classes that are `in_place`, which their decoder must be able
+  // to, events are not decoded: they say where in the file their fields begin (Event::body, FieldPlace). The
+  // trace must outlive the reader.
+  StreamReader(const Trace& trace, std::size_t stream, std::vector<bool> wanted = {}, std::vector<bool> in_place = {});
   ~StreamReader();
   StreamReader(StreamReader&&) noexcept;
   StreamReader& operator=(StreamReader&&) noexcept;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -29,24 +30,35 @@ inline constexpr std::int32_t kNone = -1;  // no row
 
 // Fixed-width values. T is std::int32_t, std::int64_t, std::uint8_t, std::uint32_t, std::uint64_t or double.
 //
-// Of a column whose values nobody will read (`keep_no_values`) it is known how many rows there are and which of them are null,
-// and no more.
+// Of a column whose values nobody will read it is known how many rows there are and which of them are null, or, where nobody
+// will ask for that either, how many rows there are.
+enum class Kept : std::uint8_t { rows, nulls, values };
+
+// What of a column is to be kept for who wants these: "takes.match", or "takes.match?" for its nulls.
+[[nodiscard]] inline Kept wanted_of(const std::set<std::string, std::less<>>& wanted, std::string_view table,
+                                    std::string_view column) {
+  const std::string name = std::string(table).append(".").append(column);
+  return wanted.contains(name) ? Kept::values : wanted.contains(name + "?") ? Kept::nulls : Kept::rows;
+}
+
 template <typename T>
 class Column {
  public:
   using Value = T;
 
   [[gnu::always_inline]] void push(T value) {
+    if (!tells_nulls()) return;
     if (has_nulls_) grow(true);
     append(value);
   }
   [[gnu::always_inline]] void push_null() {
+    if (!tells_nulls()) return;
     if (!has_nulls_) [[unlikely]] begin_nulls();
     grow(false);
     append(T{});
     ++null_count_;
   }
-  void push(std::optional<T> value) { value ? push(*value) : push_null(); }
+  [[gnu::always_inline]] void push(std::optional<T> value) { value ? push(*value) : push_null(); }
 
   // Replaces what is at that row.
   [[gnu::always_inline]] void set(std::size_t row, T value) {
@@ -54,19 +66,24 @@ class Column {
       bits_[row / 8] = static_cast<std::uint8_t>(bits_[row / 8] | (1u << (row % 8)));
       --null_count_;
     }
-    if (kept_) values_[row] = value;
+    if (kept()) values_[row] = value;
   }
 
   void set_null(std::size_t row) {
-    if (!valid(row)) return;
+    if (!tells_nulls() || !valid(row)) return;
     if (!has_nulls_) begin_nulls();
     bits_[row / 8] = static_cast<std::uint8_t>(bits_[row / 8] & ~(1u << (row % 8)));
-    if (kept_) values_[row] = T{};
+    if (kept()) values_[row] = T{};
     ++null_count_;
   }
   // To be said before the first row.
-  void keep_no_values() noexcept { kept_ = false; }
-  [[nodiscard]] bool kept() const noexcept { return kept_; }
+  void keep(Kept what) noexcept { kept_ = what; }
+  [[nodiscard]] bool kept() const noexcept { return kept_ == Kept::values; }
+  [[nodiscard]] bool tells_nulls() const noexcept { return kept_ != Kept::rows; }
+  // How many rows there are, of which a column that keeps nothing of them knows nothing.
+  void settle(std::size_t rows) noexcept {
+    if (!tells_nulls()) counted_ = rows;
+  }
 
   [[nodiscard]] bool valid(std::size_t row) const noexcept {
     return !has_nulls_ || ((bits_[row / 8] >> (row % 8)) & 1u) != 0;
@@ -75,7 +92,7 @@ class Column {
   [[nodiscard]] std::optional<T> at(std::size_t row) const {
     return valid(row) ? std::optional<T>(values_[row]) : std::nullopt;
   }
-  [[nodiscard]] std::size_t size() const noexcept { return kept_ ? values_.size() : counted_; }
+  [[nodiscard]] std::size_t size() const noexcept { return kept() ? values_.size() : counted_; }
   [[nodiscard]] std::size_t null_count() const noexcept { return null_count_; }
   [[nodiscard]] const T* data() const noexcept { return values_.data(); }
   // One bit per row, least significant first, 1 is valid; null where no row is null.
@@ -86,7 +103,7 @@ class Column {
 
  private:
   [[gnu::always_inline]] void append(T value) {
-    if (kept_) {
+    if (kept()) {
       values_.push_back(value);
     } else {
       ++counted_;
@@ -110,7 +127,7 @@ class Column {
   std::size_t null_count_ = 0;
   std::size_t counted_ = 0;  // rows whose values are not kept
   bool has_nulls_ = false;
-  bool kept_ = true;
+  Kept kept_ = Kept::values;
 };
 
 using Int32 = Column<std::int32_t>;
@@ -160,7 +177,8 @@ class EnumColumn {
   void push_null() { codes_.push_null(); }
   void push(std::optional<E> value) { value ? push(*value) : push_null(); }
   void set(std::size_t row, E value) { codes_.set(row, static_cast<std::uint8_t>(value)); }
-  void keep_no_values() noexcept { codes_.keep_no_values(); }
+  void keep(Kept what) noexcept { codes_.keep(what); }
+  void settle(std::size_t rows) noexcept { codes_.settle(rows); }
   [[nodiscard]] bool kept() const noexcept { return codes_.kept(); }
   [[nodiscard]] bool valid(std::size_t row) const noexcept { return codes_.valid(row); }
   [[nodiscard]] E operator[](std::size_t row) const noexcept { return static_cast<E>(codes_[row]); }
@@ -177,9 +195,12 @@ class EnumColumn {
   auto all() const { return std::tie(__VA_ARGS__); } \
   static constexpr std::string_view column_names() { return #__VA_ARGS__; }
 
-// Those of them that making the table does not read again: their values are needed by nobody but who asks for them.
+// Those of them that making the table does not read again, and of those it reads only whether they are null: their values are
+// needed by nobody but who asks for them.
 #define PERFLAB_ONLY_WRITTEN(...) \
   static constexpr std::string_view only_written() { return #__VA_ARGS__; }
+#define PERFLAB_ONLY_NULLS_READ(...) \
+  static constexpr std::string_view only_nulls_read() { return #__VA_ARGS__; }
 
 // What tables can do, which derive from it and name their columns by PERFLAB_COLUMNS.
 template <typename Derived>
@@ -193,41 +214,56 @@ struct Table {
                static_cast<const Derived&>(*this).all());
   }
 
-  // Keeps the values of those columns alone that are wanted(name), or that making the table reads again. To be said before
-  // the first row.
+  // Keeps of each column what is wanted(name), and what making the table reads again. To be said before the first row.
   template <typename Wanted>
   void keep(Wanted&& wanted) {
     std::string_view rest = Derived::column_names();
     const auto keep = [&](auto& column) {
       const std::string_view name = first_of(rest);
-      for (std::string_view left = Derived::only_written(); !left.empty();) {
-        if (first_of(left) == name && !wanted(name)) column.keep_no_values();
-      }
+      const Kept read = is_one_of(Derived::only_written(), name)      ? Kept::rows
+                        : is_one_of(Derived::only_nulls_read(), name) ? Kept::nulls
+                                                                      : Kept::values;
+      column.keep(std::max<Kept>(read, wanted(name)));
     };
     std::apply([&](auto&... column) { (keep(column), ...); }, static_cast<Derived&>(*this).all());
   }
 
   // Adds a row: a value for each column, std::nullopt where it is null.
   template <typename... Values>
-  void push(const Values&... values) {
+  [[gnu::always_inline]] void push(const Values&... values) {
     const auto columns = static_cast<Derived&>(*this).all();
     static_assert(sizeof...(Values) == std::tuple_size_v<decltype(columns)>);
     const auto push_all = [&]<std::size_t... i>(std::index_sequence<i...>) {
       (std::get<i>(columns).push(values), ...);
     };
     push_all(std::index_sequence_for<Values...>{});
+    ++pushed_;
+  }
+  // How many rows were added so.
+  [[nodiscard]] std::int32_t pushed() const noexcept { return static_cast<std::int32_t>(pushed_); }
+  // To be said after the last row.
+  void settle() {
+    std::apply([this](auto&... column) { (column.settle(pushed_), ...); }, static_cast<Derived&>(*this).all());
   }
   [[nodiscard]] std::size_t rows() const {
     return std::get<0>(static_cast<const Derived&>(*this).all()).size();
   }
 
  private:
+  static bool is_one_of(std::string_view names, std::string_view name) {
+    while (!names.empty()) {
+      if (first_of(names) == name) return true;
+    }
+    return false;
+  }
   // Takes the first of names that stand between commas.
   static std::string_view first_of(std::string_view& names) {
     const std::string_view name = names.substr(0, names.find(','));
     names.remove_prefix(std::min(names.size(), name.size() + 2));  // ", "
     return name;
   }
+
+  std::size_t pushed_ = 0;
 };
 
 }  // namespace perflab::traceview

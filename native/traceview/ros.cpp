@@ -11,9 +11,7 @@ std::string Ros::Emitted::text(std::size_t field) const {
 }
 
 std::span<const std::uint8_t> Ros::Emitted::bytes(std::size_t field) const {
-  if (!has(field) || !bound.fields[field].bytes) return {};
-  const std::uint64_t* const slot = event.slots + bound.fields[field].slot;
-  return {reinterpret_cast<const std::uint8_t*>(slot[0]), static_cast<std::size_t>(slot[1])};
+  return has(field) && bound.fields[field].bytes ? bound.bytes(event, bound.fields[field]) : std::span<const std::uint8_t>();
 }
 
 std::span<const std::uint64_t> Ros::Emitted::integers(std::size_t field) const {
@@ -62,8 +60,7 @@ Ros::Thread& Ros::known_or_new_thread(std::int32_t host, std::int32_t pid, std::
   thread.process = &owner;
   thread.first_ns = event.time_ns;
   if (bound.name.slot >= 0) {
-    const auto slot = static_cast<std::size_t>(bound.name.slot);
-    const std::string_view name = ctf::Event::text_at(event.slots[slot], event.slots[slot + 1]);
+    const std::string_view name = bound.text(event, bound.name);
     directory_.thread_row(thread.row).name = name;
     // The name of the first thread is the program's.
     Directory::Process& named = directory_.process_row(owner.row);
@@ -72,25 +69,32 @@ Ros::Thread& Ros::known_or_new_thread(std::int32_t host, std::int32_t pid, std::
   return thread;
 }
 
-void Ros::add(const BoundEvent& bound, const ctf::Event& event, std::int32_t host,
-              std::optional<std::int32_t> default_pid, std::int64_t shift_ns) {
-  if (bound.pid.slot < 0 && !default_pid) {
+void Ros::add(std::span<const ctf::Merger::Ordered> events, std::span<const Origin> origins) {
+  for (const auto& one : events) {
+    const Origin& origin = origins[one.trace_index];
+    add_one(origin.bounds[one.event->class_index], *one.event, origin);
+  }
+}
+
+[[gnu::always_inline]] inline void Ros::add_one(const BoundEvent& bound, const ctf::Event& event, const Origin& origin) {
+  const std::int32_t host = origin.host;
+  if (bound.pid.slot < 0 && !origin.pid) [[unlikely]] {
     ++counters.events_without_process;
     return;
   }
-  const auto pid = bound.pid.slot < 0 ? *default_pid : static_cast<std::int32_t>(event.slots[bound.pid.slot]);
-  if (bound.tid.slot < 0) {
+  const auto pid = bound.pid.slot < 0 ? *origin.pid : static_cast<std::int32_t>(bound.value(event, bound.pid));
+  if (bound.tid.slot < 0) [[unlikely]] {
     ++counters.events_without_thread;
     if (bound.kind < Kind::rclcpp_publish || bound.kind == Kind::dds_create_writer) {
       add_initialisation({bound, event, process(host, pid), nullptr});
     }
     return;
   }
-  const auto tid = static_cast<std::int32_t>(event.slots[bound.tid.slot]);
+  const auto tid = static_cast<std::int32_t>(bound.value(event, bound.tid));
   Thread& emitter = thread(host, pid, tid, bound, event);
   emitter.last_ns = event.time_ns;
   ++emitter.events;
-  if (at(host) < losses_.size() && emitter.losses != losses_[at(host)]) {
+  if (at(host) < losses_.size() && emitter.losses != losses_[at(host)]) [[unlikely]] {
     emitter.losses = losses_[at(host)];
     emitter.publication = emitter.intra_publication = kNone;
     emitter.forget_unhandled();
@@ -102,7 +106,7 @@ void Ros::add(const BoundEvent& bound, const ctf::Event& event, std::int32_t hos
     add_initialisation(emitted);
   } else if (bound.kind == Kind::timer_due) {
     namespace f = field::timer_due;
-    const std::uint64_t due_ns = emitted.value(f::due_ns) + static_cast<std::uint64_t>(shift_ns);
+    const std::uint64_t due_ns = emitted.value(f::due_ns) + static_cast<std::uint64_t>(origin.shift_ns);
     emitter.due = {emitted.value(f::timer), static_cast<std::int64_t>(due_ns)};
   } else {
     add_run_time(emitted);
@@ -111,7 +115,7 @@ void Ros::add(const BoundEvent& bound, const ctf::Event& event, std::int32_t hos
 
 void Ros::keep(const std::set<std::string, std::less<>>& wanted) {
   const auto keep_of = [&wanted](std::string_view name, auto& table) {
-    table.keep([&](std::string_view column) { return wanted.contains(fmt::format("{}.{}", name, column)); });
+    table.keep([&](std::string_view column) { return wanted_of(wanted, name, column); });
   };
   keep_of("callback_instances", callback_instances), keep_of("publications", publications);
   keep_of("takes", takes), keep_of("intra_deliveries", intra_deliveries), keep_of("phases", phases);
@@ -122,7 +126,7 @@ void Ros::lost(std::int32_t host) {
   ++losses_[at(host)];
 }
 
-void Ros::add_run_time(const Emitted& e) {
+[[gnu::always_inline]] inline void Ros::add_run_time(const Emitted& e) {
   switch (e.kind()) {
     case Kind::callback_start: {
       namespace f = field::callback_start;
@@ -226,7 +230,7 @@ void Ros::start_callback(Process& process, Thread& thread, std::uint64_t handle,
   const std::int32_t owner = owner_of(object);
   if (!thread.stack.empty() && thread.stack.back().callback == handle)
     forget_callback(thread, thread.stack.size() - 1);
-  const auto instance = static_cast<std::int32_t>(callback_instances.start_ns.size());
+  const std::int32_t instance = callback_instances.pushed();
   const std::optional<std::int32_t> parent = thread.innermost();
   thread.stack.push_back({handle, instance, thread});
   Publishing& inner = thread;
@@ -318,7 +322,7 @@ void Ros::begin_phase(Thread& thread, PhaseKind phase, std::int64_t time_ns) {
 
 void Ros::new_phase(Thread& thread, Executor& executor, PhaseKind phase, std::int64_t time_ns) {
   if (executor.phase != kNone) phases.end_ns.set(at(executor.phase), time_ns);
-  executor.phase = static_cast<std::int32_t>(phases.start_ns.size());
+  executor.phase = phases.pushed();
   executor.kind = phase;
   executor.has_callback = false;
   phases.push(thread.row, phase, time_ns, std::nullopt, std::nullopt);
@@ -364,6 +368,7 @@ void Ros::finish() {
     process.first_ns = std::min(process.first_ns.value_or(thread.first_ns), thread.first_ns);
     process.last_ns = std::max(process.last_ns.value_or(thread.last_ns), thread.last_ns);
   }
+  callback_instances.settle(), publications.settle(), takes.settle(), intra_deliveries.settle(), phases.settle();
   match_takes();
   leave_callbacks_that_do_not_end();
   write_objects();

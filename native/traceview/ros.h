@@ -41,6 +41,7 @@
 #include <vector>
 
 #include "ctf/event.h"
+#include "ctf/merge.h"
 #include "traceview/directory.h"
 #include "traceview/flat_map.h"
 #include "traceview/functions.h"
@@ -69,15 +70,22 @@ class Ros {
  public:
   explicit Ros(Directory& directory);
 
-  // `default_pid`: of the trace, where its events do not say (buffers per process). `shift_ns`: by which the
-  // event's time was brought to the time line, and instants within it are to be.
-  void add(const BoundEvent& bound, const ctf::Event& event, std::int32_t host,
-           std::optional<std::int32_t> default_pid, std::int64_t shift_ns = 0);
+  // What is to be known of the trace of an event.
+  struct Origin {
+    const BoundEvent* bounds = nullptr;  // by class_index
+    std::int32_t host = 0;
+    std::optional<std::int32_t> pid{};  // where its events do not say (buffers per process)
+    // By which its events' times were brought to the time line, and instants within them are to be.
+    std::int64_t shift_ns = 0;
+  };
+  // `origins` of the traces, by Ordered::trace_index.
+  void add(std::span<const ctf::Merger::Ordered> events, std::span<const Origin> origins);
   // Events of that host were lost about now: messages that its threads had half published or half taken are
   // not joined with what follows.
   void lost(std::int32_t host);
   void finish();
-  // Of the tables of what happened keeps the columns alone that are wanted ("takes.match"), and those that it reads itself.
+  // Of the tables of what happened keeps the columns alone that are wanted ("takes.match"; "takes.rmw_ns?": which rows of it
+  // are null), and what it reads itself.
   // To be said before the first event.
   void keep(const std::set<std::string, std::less<>>& wanted);
 
@@ -228,7 +236,9 @@ class Ros {
     [[nodiscard]] Kind kind() const noexcept { return bound.kind; }
     [[nodiscard]] std::int64_t now() const noexcept { return event.time_ns; }
     [[nodiscard]] bool has(std::size_t field) const noexcept { return bound.has(field); }
-    [[nodiscard]] std::uint64_t value(std::size_t field) const noexcept { return bound.value(event, field); }
+    [[nodiscard, gnu::always_inline]] std::uint64_t value(std::size_t field) const noexcept {
+      return bound.value(event, field);
+    }
     [[nodiscard]] std::int64_t number(std::size_t field) const noexcept {
       return static_cast<std::int64_t>(value(field));
     }
@@ -258,6 +268,7 @@ class Ros {
                                    bool is_known(const RclcppSubscription&));
   Object& callback_to_fill(Process& process, std::uint64_t handle, std::int64_t time_ns, bool owner);
 
+  void add_one(const BoundEvent& bound, const ctf::Event& event, const Origin& origin);
   void add_initialisation(const Emitted& e);
   void add_endpoint(const Emitted& e, Objects& objects, FlatMap& map, FlatMap& by_rmw);
   void add_gid(const Emitted& e, Objects& objects, const FlatMap& by_rmw);

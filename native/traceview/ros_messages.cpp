@@ -50,7 +50,7 @@ std::int32_t Ros::new_publication(Thread& thread, std::uint64_t message) {
   thread.intra_publication = kNone;
   constexpr std::nullopt_t none = std::nullopt;
   publications.push(none, thread.row, thread.innermost(), none, none, none, none, none, none, message);
-  return static_cast<std::int32_t>(publications.message.size()) - 1;
+  return publications.pushed() - 1;
 }
 
 void Ros::dds_write(const Emitted& e) {
@@ -76,7 +76,7 @@ void Ros::add_take(const Emitted& e) {
   const auto new_row = [&](std::uint64_t message) {
     constexpr std::nullopt_t none = std::nullopt;
     takes.push(none, e.thread->row, none, none, none, none, TakeMatch::no_timestamp, none, none);
-    e.thread->takes.add(static_cast<std::int32_t>(takes.thread.size()) - 1, e.thread->in_phase());
+    e.thread->takes.add(takes.pushed() - 1, e.thread->in_phase());
     e.thread->taken_message = message;
     return at(e.thread->takes.last());
   };
@@ -161,7 +161,7 @@ void Ros::enqueue(const Emitted& e) {
   // The message that lay there was not taken: it is lost, whether the event says "overwritten" or not.
   if (before != kNone && !intra_deliveries.dequeue_ns.valid(at(before)))
     intra_deliveries.lost.set(at(before), 1);
-  buffer.by_index.set(index, static_cast<std::int32_t>(intra_deliveries.index.size()));
+  buffer.by_index.set(index, intra_deliveries.pushed());
   intra_deliveries.push(row_or_null(buffer.subscription), publication, buffer.handle, index, e.now(),
                         std::nullopt, std::uint8_t{0}, e.thread->row, std::nullopt, std::nullopt);
 }
@@ -245,6 +245,23 @@ void Ros::add_service_message(const Emitted& e) {
   }
 }
 
+namespace {
+
+// What happened about when it was sent is in order but for a few places: each goes back by those, unless that takes long.
+template <typename T>
+void sort_nearly_sorted(std::vector<T>& all) {
+  std::size_t steps = 8 * all.size();
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    const T one = all[i];
+    std::size_t place = i;
+    for (; place > 0 && one < all[place - 1] && steps > 0; --place, --steps) all[place] = all[place - 1];
+    all[place] = one;
+    if (steps == 0) return std::sort(all.begin(), all.end());
+  }
+}
+
+}  // namespace
+
 void Ros::match_takes() {
   // One publication of a topic has one source time stamp; two topics may have the same by chance.
   std::map<std::string, std::int32_t> topics;
@@ -280,7 +297,7 @@ void Ros::match_takes() {
       sent.push_back({publications.source_timestamp[i], topic, static_cast<std::int32_t>(i)});
     }
   }
-  std::sort(sent.begin(), sent.end());
+  sort_nearly_sorted(sent);
   // What is taken was mostly sent about when the one before was: beside that one it is looked for first.
   constexpr std::ptrdiff_t kNear = 128;
   auto near = sent.begin();
@@ -291,7 +308,15 @@ void Ros::match_takes() {
     auto first = near - std::min(near - sent.begin(), kNear), last = near + std::min(sent.end() - near, kNear);
     if (first != sent.begin() && !(*first < wanted)) first = sent.begin();
     if (last != sent.end() && *last < wanted) last = sent.end();
-    near = std::lower_bound(first, last, wanted);
+    // As std::lower_bound, but without branches, of which every second would be predicted wrongly.
+    std::ptrdiff_t left = last - first;
+    while (left > 0) {
+      const std::ptrdiff_t half = left / 2;
+      const bool later = first[half].timestamp < wanted.timestamp;
+      first += later ? half + 1 : 0;
+      left = later ? left - half - 1 : half;
+    }
+    for (near = first; near != sent.end() && *near < wanted; ++near) continue;
     if (near == sent.end() || wanted < *near) continue;
     const bool ambiguous = near + 1 != sent.end() && !(wanted < near[1]);
     takes.match.set(i, ambiguous ? TakeMatch::ambiguous : TakeMatch::matched);

@@ -1,6 +1,9 @@
 #include "traceview/schema.h"
 
+#include <algorithm>
 #include <span>
+
+#include "ctf/decoder.h"
 
 namespace perflab::traceview {
 namespace {
@@ -237,6 +240,23 @@ BoundEvent bind(const ctf::Trace& trace, const ctf::EventLayout& layout) {
     event.tid = bound(layout.payload_field("perf_tid"));
   }
   return event;
+}
+
+void read_in_place(BoundEvent& event, const ctf::Trace& trace, std::uint32_t class_index) {
+  const std::uint64_t stream_class = trace.layouts[class_index].event_class->stream_class;
+  const auto stream = std::ranges::find(trace.streams, stream_class, &ctf::Stream::stream_class);
+  if (stream == trace.streams.end()) return;
+  const ctf::Decoder& decoder = *trace.decoders[static_cast<std::size_t>(stream - trace.streams.begin())];
+  if (!decoder.can_read_in_place(class_index)) return;
+  BoundEvent placed = event;
+  placed.in_place = true;
+  const auto place = [&](BoundField& field) {
+    if (field.slot < 0) return true;
+    const auto found = decoder.place_of(class_index, static_cast<std::uint32_t>(field.slot));
+    if (found) field.place = *found;
+    return found.has_value();
+  };
+  if (place(placed.pid) && place(placed.tid) && place(placed.name) && std::ranges::all_of(placed.fields, place)) event = placed;
 }
 
 }  // namespace perflab::traceview

@@ -92,28 +92,44 @@ struct BoundField {
   bool text = false;
   bool bytes = false;
   bool integers = false;  // an array or sequence of them, one slot each
+  ctf::FieldPlace place{};  // of events that are read in place
 };
 
 struct BoundEvent {
   Kind kind = Kind::none;
   const char* version = "";              // the version of tracetools whose layout it is; "" for the others
-  std::array<BoundField, kMaxFields> fields{};
   BoundField pid, tid, name;             // of the thread that emitted it: vpid, vtid, procname of the contexts
+  std::array<BoundField, kMaxFields> fields{};
+  bool in_place = false;                 // how its events are read (ctf::StreamReader)
   bool perf = false;                     // perf's naming and priorities (scheduler events)
   bool raw_states = false;               // prev_state as kernels before 4.14 have it (scheduler events)
 
   [[nodiscard]] bool has(std::size_t field) const noexcept { return fields[field].slot >= 0; }
+  // Of fields that are there.
+  [[nodiscard]] std::uint64_t value(const ctf::Event& event, const BoundField& field) const noexcept {
+    return in_place ? field.place.integer(event.body) : event.slots[field.slot];
+  }
   [[nodiscard]] std::uint64_t value(const ctf::Event& event, std::size_t field) const noexcept {
-    return event.slots[fields[field].slot];
+    return value(event, fields[field]);
+  }
+  [[nodiscard]] std::span<const std::uint8_t> bytes(const ctf::Event& event, const BoundField& field) const noexcept {
+    if (in_place) return field.place.bytes(event.body);
+    const std::uint64_t* const slot = event.slots + field.slot;
+    return {reinterpret_cast<const std::uint8_t*>(slot[0]), static_cast<std::size_t>(slot[1])};
+  }
+  [[nodiscard]] std::string_view text(const ctf::Event& event, const BoundField& field) const noexcept {
+    const auto found = bytes(event, field);
+    return ctf::Event::text_at(reinterpret_cast<std::uint64_t>(found.data()), found.size());
   }
   [[nodiscard]] std::string_view text(const ctf::Event& event, std::size_t field) const noexcept {
-    const auto slot = static_cast<std::size_t>(fields[field].slot);
-    return ctf::Event::text_at(event.slots[slot], event.slots[slot + 1]);
+    return text(event, fields[field]);
   }
 };
 
-// How to read the events of one class.
+// How to read the events of one class, decoded.
 [[nodiscard]] BoundEvent bind(const ctf::Trace& trace, const ctf::EventLayout& layout);
+// How to read them in place, where that can be done: Trace::layouts[class_index].
+void read_in_place(BoundEvent& event, const ctf::Trace& trace, std::uint32_t class_index);
 
 // Whether the kernel that was traced is older than 4.14; from there on prev_state has other bits. False where it is not said.
 [[nodiscard]] bool has_raw_states(const ctf::Metadata& metadata);

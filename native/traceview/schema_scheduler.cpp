@@ -135,8 +135,8 @@ std::optional<SchedulerEvent> scheduler_event(const BoundEvent& bound, const ctf
   result.host = host;
   result.cpu = static_cast<std::int32_t>(*stream_cpu);
   if (bound.pid.slot >= 0 && bound.tid.slot >= 0) {
-    result.emitter_pid = static_cast<std::int32_t>(event.slots[bound.pid.slot]);
-    result.emitter_tid = static_cast<std::int32_t>(event.slots[bound.tid.slot]);
+    result.emitter_pid = static_cast<std::int32_t>(bound.value(event, bound.pid));
+    result.emitter_tid = static_cast<std::int32_t>(bound.value(event, bound.tid));
   }
   std::optional<std::int32_t> tid = read.number(places.tid);
   result.kind = places.normal;

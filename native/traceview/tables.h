@@ -149,7 +149,8 @@ struct CallbackInstances : Table<CallbackInstances> {
   Int32 parent;            // the callback instance around it on the same thread
   Int64 due_ns;            // of a timer: when it was due by its schedule; null where the trace does not say
   PERFLAB_COLUMNS(callback, thread, start_ns, end_ns, intra_process, take, delivery, parent, due_ns)
-  PERFLAB_ONLY_WRITTEN(callback, thread, start_ns, end_ns, intra_process, take, delivery, due_ns)
+  PERFLAB_ONLY_WRITTEN(callback, thread, start_ns, intra_process, take, delivery, due_ns)
+  PERFLAB_ONLY_NULLS_READ(end_ns)
 };
 
 struct Publications : Table<Publications> {
@@ -161,6 +162,7 @@ struct Publications : Table<Publications> {
   PERFLAB_COLUMNS(publisher, thread, callback_instance, rclcpp_ns, intra_ns, rcl_ns, rmw_ns, dds_ns,
                   source_timestamp, message)
   PERFLAB_ONLY_WRITTEN(thread, message)
+  PERFLAB_ONLY_NULLS_READ()
 };
 
 struct Takes : Table<Takes> {
@@ -171,7 +173,8 @@ struct Takes : Table<Takes> {
   Int32 publication, callback_instance;
   PERFLAB_COLUMNS(subscription, thread, rmw_ns, rcl_ns, rclcpp_ns, source_timestamp, match, publication,
                   callback_instance)
-  PERFLAB_ONLY_WRITTEN(thread, rmw_ns, rcl_ns, rclcpp_ns, publication, callback_instance)
+  PERFLAB_ONLY_WRITTEN(thread, rmw_ns, publication)
+  PERFLAB_ONLY_NULLS_READ(rcl_ns, rclcpp_ns, callback_instance)
 };
 
 // One message in one ring buffer of intra-process delivery.
@@ -184,8 +187,8 @@ struct IntraDeliveries : Table<IntraDeliveries> {
   Int32 enqueue_thread, dequeue_thread, callback_instance;
   PERFLAB_COLUMNS(subscription, publication, buffer, index, enqueue_ns, dequeue_ns, lost, enqueue_thread,
                   dequeue_thread, callback_instance)
-  PERFLAB_ONLY_WRITTEN(publication, buffer, index, enqueue_ns, dequeue_ns, enqueue_thread, dequeue_thread,
-                       callback_instance)
+  PERFLAB_ONLY_WRITTEN(publication, buffer, index, enqueue_ns, enqueue_thread, dequeue_thread, callback_instance)
+  PERFLAB_ONLY_NULLS_READ(dequeue_ns)
 };
 
 // One request and its response; known from Kilted on.
@@ -207,6 +210,7 @@ struct Phases : Table<Phases> {
   Int32 callback;  // of execute and dispatch, where it is known
   PERFLAB_COLUMNS(thread, phase, start_ns, end_ns, callback)
   PERFLAB_ONLY_WRITTEN(thread, phase, start_ns, end_ns, callback)
+  PERFLAB_ONLY_NULLS_READ()
 };
 
 // Calls of functions of a program that was built with -finstrument-functions.

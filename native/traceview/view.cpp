@@ -106,7 +106,8 @@ class ViewBuilder {
       table.columns([&](const char* column, const auto&) { known.insert(fmt::format("{}.{}", name, column)); });
     });
     for (const std::string& column : columns) {
-      if (!known.contains(column)) throw std::invalid_argument(fmt::format("no table has the column {}", column));
+      const std::string_view name = std::string_view(column).substr(0, column.size() - (column.ends_with('?') ? 1 : 0));
+      if (!known.contains(name)) throw std::invalid_argument(fmt::format("no table has the column {}", column));
     }
     wanted_ = columns;
   }
@@ -146,8 +147,9 @@ class ViewBuilder {
     facts.streams.resize(trace.streams.size());
     facts.host_name = host_of(trace.metadata);
     if (const auto vpid = trace.metadata.environment_text("vpid")) facts.pid = std::atoi(vpid->c_str());
-    for (const auto& layout : trace.layouts) {
+    for (std::uint32_t index = 0; const auto& layout : trace.layouts) {
       facts.bounds.push_back(bind(trace, layout));
+      read_in_place(facts.bounds.back(), trace, index++);
       const Kind kind = facts.bounds.back().kind;
       for (std::size_t i = 0; i < trace.streams.size(); ++i) {
         if (trace.streams[i].stream_class != layout.event_class->stream_class) continue;
@@ -351,11 +353,13 @@ class ViewBuilder {
   // Whether an event of a stream of user space is of a thread that the scheduler's events know.
   [[nodiscard]] bool has_scheduled_thread(const TraceFacts& trace, std::size_t stream) const {
     std::set<std::int32_t> unknown;
-    ctf::StreamReader reader(*trace.trace, stream);
+    std::vector<bool> in_place;
+    for (const BoundEvent& bound : trace.bounds) in_place.push_back(bound.in_place);
+    ctf::StreamReader reader(*trace.trace, stream, {}, in_place);
     for (ctf::Event event; reader.next(event);) {
       const BoundEvent& bound = trace.bounds[event.class_index];
       if (bound.tid.slot < 0) continue;
-      const auto tid = static_cast<std::int32_t>(event.slots[bound.tid.slot]);
+      const auto tid = static_cast<std::int32_t>(bound.value(event, bound.tid));
       if (!unknown.insert(tid).second) continue;
       if (view_->scheduler_.knows(trace.host, tid)) return true;
     }
@@ -410,9 +414,10 @@ class ViewBuilder {
     std::vector<ctf::MergeInput> inputs;
     for (std::size_t t = 0; t < traces_.size(); ++t) {
       TraceFacts& trace = traces_[t];
-      std::vector<bool> wanted(trace.bounds.size());
+      std::vector<bool> wanted(trace.bounds.size()), in_place(trace.bounds.size());
       for (std::size_t i = 0; i < wanted.size(); ++i) {
         const Kind kind = trace.bounds[i].kind;
+        in_place[i] = trace.bounds[i].in_place;
         wanted[i] = pass == Pass::user_space ? is_user_space(kind) : pass == Pass::scheduler ? is_scheduler(kind) : false;
       }
       for (std::size_t i = 0; i < trace.streams.size(); ++i) {
@@ -420,22 +425,30 @@ class ViewBuilder {
         const bool takes_part = pass == Pass::user_space ? stream.user_space
             : pass == Pass::scheduler                    ? stream.scheduler
                                                          : !stream.read;
-        if (takes_part) inputs.push_back({trace.trace, static_cast<std::uint32_t>(t), i, trace.shift_ns, wanted});
+        if (takes_part) inputs.push_back({trace.trace, static_cast<std::uint32_t>(t), i, trace.shift_ns, wanted, in_place});
       }
     }
     if (inputs.empty()) return;
     ctf::Merger merger(inputs, threads_);
+    std::vector<Ros::Origin> origins;
+    for (const TraceFacts& trace : traces_) origins.push_back({trace.bounds.data(), trace.host, trace.pid, trace.shift_ns});
     auto next_break = breaks_.begin();
-    for (ctf::MergedEvent merged; merger.next(merged);) {
-      const TraceFacts& trace = traces_[merged.trace_index];
-      const BoundEvent& bound = trace.bounds[merged.event.class_index];
+    for (auto events = merger.next_ones(); !events.empty(); events = merger.next_ones()) {
       if (pass == Pass::user_space) {
-        for (; next_break != breaks_.end() && next_break->first < merged.event.time_ns; ++next_break) {
+        for (; next_break != breaks_.end(); ++next_break) {
+          const auto later = std::ranges::find_if(
+              events, [&](const ctf::Merger::Ordered& merged) { return next_break->first < merged.event->time_ns; });
+          view_->ros_.add({events.begin(), later}, origins);
+          events = {later, events.end()};
+          if (events.empty()) break;
           view_->ros_.lost(next_break->second);
         }
-        view_->ros_.add(bound, merged.event, trace.host, trace.pid, trace.shift_ns);
+        view_->ros_.add(events, origins);
       } else {
-        add_scheduler_event(trace, bound, merged.event);
+        for (const auto& merged : events) {
+          const TraceFacts& trace = traces_[merged.trace_index];
+          add_scheduler_event(trace, trace.bounds[merged.event->class_index], *merged.event);
+        }
       }
     }
     for (std::size_t i = 0; i < inputs.size(); ++i) note_read(traces_[inputs[i].trace_index], inputs[i].stream, merger.reader(i));

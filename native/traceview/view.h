@@ -21,8 +21,9 @@ namespace perflab::traceview {
 
 struct ViewOptions {
   unsigned threads = 0;  // that decode; 0 is one per CPU
-  // Of the tables of what happened (instances, messages, phases) the columns that will be read: "takes.match"; none: all of
-  // them. What nobody reads need not be kept, and takes its share of the time of reading.
+  // Of the tables of what happened (instances, messages, phases) the columns that will be read: "takes.match", or
+  // "takes.rmw_ns?" of which it is only asked which rows are null; none: all of them. What nobody reads need not be kept, and
+  // takes its share of the time of reading.
   std::optional<std::set<std::string, std::less<>>> columns{};
 };
 

@@ -44,13 +44,12 @@ def print_answer(out: Console, answer: Answer, *, everything: bool = False, uncu
 
 def _print_section(out: Console, section: Section, everything: bool) -> None:
     out.print(Text(section.title, "bold"))
-    frame = section.frame
-    rows = frame if everything else frame.head(MAX_ROWS)
-    if frame.height:
-        table = Table(section.name, section.title, _columns(section), rows.to_dicts())
+    rows = section.rows if everything else section.rows[:MAX_ROWS]
+    if rows:
+        table = Table(section.name, section.title, _columns(section), rows)
         (print_lines if section.table.vertical else print_rows)(out, table)
-    if rows.height < frame.height:
-        out.print(Text(f"… and {format_count(frame.height - rows.height)} more: --all", "dim"))
+    if len(rows) < len(section.rows):
+        out.print(Text(f"… and {format_count(len(section.rows) - len(rows))} more: --all", "dim"))
     for line in (*section.notes, *_reasons(section)):
         out.print(Text(line, "dim"))
 
@@ -85,7 +84,7 @@ def _reasons(section: Section) -> list[str]:
     by_reason: dict[str, list[str]] = {}
     reasons = section.reasons
     for column in section.shown:
-        if column.name in reasons and section.frame.height and section.frame[column.name].null_count():
+        if column.name in reasons and any(row[column.name] is None for row in section.rows):
             by_reason.setdefault(reasons[column.name], []).append(column.title)
     return [f"– {_some(titles)}: {reason}" for reason, titles in by_reason.items() if reason not in section.notes]
 

@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-import polars as pl
+from perflab.trace.columns import Column, Rows, Table, holds
 
-from perflab.trace.columns import Column, Table, holds
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    from perflab.late_modules import polars as pl
 
 SCHEMA_VERSION = 1
 
@@ -27,7 +31,7 @@ class Section:
     """One table of an answer: one row per thing, one value per column."""
 
     table: Table
-    frame: pl.DataFrame
+    content: pl.DataFrame | Rows  # a frame with the columns of the table, or what `Table.plain` made
     notes: tuple[str, ...] = ()  # one sentence each: coverage, what was left out
     because: Mapping[str, str] = field(default_factory=dict)  # why a column is null, where this answer knows better
     hidden: Collection[str] = ()  # columns that tell a terminal nothing here
@@ -35,13 +39,33 @@ class Section:
     def __post_init__(self) -> None:
         if self.name in _RESERVED:
             raise ValueError(f"a section cannot be called {self.name!r}")
-        if tuple(self.frame.columns) != self.table.names:
-            raise ValueError(f"section {self.name} has columns {self.frame.columns}, not {list(self.table.names)}")
-        for column, dtype in zip(self.table.columns, self.frame.dtypes, strict=True):
-            if not holds(column, dtype):
-                raise ValueError(f"section {self.name}: column {column.name} is {dtype}, not {column.kind}")
+        if not isinstance(self.content, list):
+            self._check(self.frame)
         if unknown := [name for name in (*self.because, *self.hidden) if name not in self.table.of]:
             raise ValueError(f"section {self.name} has no column {unknown[0]!r}")
+
+    def _check(self, frame: pl.DataFrame) -> None:
+        if tuple(frame.columns) != self.table.names:
+            raise ValueError(f"section {self.name} has columns {frame.columns}, not {list(self.table.names)}")
+        for column, dtype in zip(self.table.columns, frame.dtypes, strict=True):
+            if not holds(column, dtype):
+                raise ValueError(f"section {self.name}: column {column.name} is {dtype}, not {column.kind}")
+
+    @cached_property
+    def frame(self) -> pl.DataFrame:
+        return self.table.frame(self.content) if isinstance(self.content, list) else self.content
+
+    @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """By the names of the columns."""
+        if isinstance(self.content, list):
+            return [dict(zip(self.table.names, row, strict=True)) for row in self.content]
+        return self.frame.to_dicts()
+
+    def head(self, rows: int, note: str) -> Section:
+        """The first rows of it, and that note."""
+        content = self.content[:rows] if isinstance(self.content, list) else self.frame.head(rows)
+        return replace(self, content=content, notes=(*self.notes, note))
 
     @property
     def name(self) -> str:
@@ -63,7 +87,7 @@ class Section:
 
     def document(self) -> dict[str, Any]:
         """As it stands in the JSON."""
-        rows = [{name: _plain(value) for name, value in row.items()} for row in self.frame.iter_rows(named=True)]
+        rows = [{name: _plain(value) for name, value in row.items()} for row in self.rows]
         return {"rows": rows, "notes": list(self.notes), "reasons": self.reasons}
 
 

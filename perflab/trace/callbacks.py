@@ -130,7 +130,7 @@ PREEMPTED_BY = Table(
 )
 
 TABLES = (CALLBACKS, SPLIT, PREEMPTED_BY)
-READS = and_reads({"callback_instances": ("thread", "start_ns", "intra_process", "parent")})
+READS = and_reads({"callback_instances": ("thread", "start_ns", "end_ns", "intra_process", "parent")})
 
 
 def callbacks(trace: Source, scope: Scope = EVERYTHING) -> Answer:

@@ -9,20 +9,23 @@ nanoseconds; names of columns end in their unit (`_ns`, `_percent`, `_hz`, `_byt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
-
-import polars as pl
+from typing import TYPE_CHECKING, Any
 
 from perflab import columns
 from perflab.columns import Kind
 from perflab.quantity import BYTES, COUNT, FLAG, FREQUENCY, PART, PLAIN, POINTS, SYMBOL, TEXT, TIME, Quantity
 from perflab.trace.quantiles import MAX_AT, PER_MILLE, REASON_QUANTILE, REASON_SD, STATISTICS
 
+if TYPE_CHECKING:
+    import polars as pl
+
 Column = columns.Column[Any]
-_TYPES: dict[Kind, Any] = {"integer": pl.Int64, "number": pl.Float64, "string": pl.String, "boolean": pl.Boolean}
+Rows = list[tuple[Any, ...]]  # a value per column
+# What the values of a column are; None is none of them, and a number may be given as an integer.
+_TYPES: dict[Kind, type] = {"integer": int, "number": float, "string": str, "boolean": bool}
 
 
 def _of(quantity: Quantity, kind: Kind, unit: str = "", after: str = "") -> Callable[..., Column]:
@@ -73,6 +76,8 @@ def because(empty: str, *columns: Column) -> tuple[Column, ...]:
 
 def holds(column: Column, dtype: pl.DataType) -> bool:
     """Whether a column of a frame is of the kind of a column."""
+    import polars as pl
+
     if column.kind == "string":
         return isinstance(dtype, pl.String | pl.Enum | pl.Categorical)
     if column.kind == "boolean":
@@ -103,7 +108,26 @@ class Table(columns.Table[Any]):
     def names(self) -> tuple[str, ...]:
         return tuple(self.of)
 
+    def plain(self, rows: Iterable[Any]) -> Rows:
+        """Rows, given as tuples in the order of the columns or as dictionaries. Raises ValueError for a value that is
+        not of its column's kind.
+        """
+        given = ([row.get(name) for name in self.names] if isinstance(row, Mapping) else row for row in rows)
+        return [tuple(_value(c, value) for c, value in zip(self.columns, row, strict=True)) for row in given]
+
     def frame(self, rows: Iterable[Any]) -> pl.DataFrame:
-        """Rows, as tuples in the order of the columns or as dictionaries, as a frame."""
-        schema = {column.name: _TYPES[column.kind] for column in self.columns}
+        """Rows, given likewise, as a frame."""
+        import polars as pl
+
+        types = {"integer": pl.Int64, "number": pl.Float64, "string": pl.String, "boolean": pl.Boolean}
+        schema = {column.name: types[column.kind] for column in self.columns}
         return pl.DataFrame(list(rows), schema=schema, orient="row")
+
+
+def _value(column: Column, value: Any) -> Any:
+    kind = _TYPES[column.kind]
+    if value is None or type(value) is kind:
+        return value
+    if kind is float and type(value) is int:
+        return float(value)
+    raise ValueError(f"column {column.name}: {value!r} is not of the kind {column.kind}")

@@ -31,7 +31,7 @@ from perflab.trace.executor import executor
 from perflab.trace.locks import locks
 from perflab.trace.messages import messages, not_taken
 from perflab.trace.paths import Asked, paths
-from perflab.trace.quality import quality_of
+from perflab.trace.quality import LEDGER, quality_of
 from perflab.trace.scheduling import scheduling
 from perflab.trace.source import TABLES, NativeTrace, Source
 from perflab.trace.starvation import starvation
@@ -228,10 +228,10 @@ def _perfetto_options(trace: Source) -> Json:
                 "track": f"events lost: {PurePosixPath(loss['file']).name}",
                 "text": loss["message"],
             }
-            for loss in quality.ledger.iter_rows(named=True)
+            for loss in (dict(zip(LEDGER.names, row, strict=True)) for row in quality.ledger)
         ],
         "marks": _ends_of_scheduler(trace.facts),
-        "gaps": quality.gaps.select("begin_ns", "end_ns").rows(),
+        "gaps": quality.gap_spans,
         "not_taken": missing.select("publication", "subscription_row").rows(),
     }
 

@@ -311,7 +311,7 @@ def _runs(trace: Source, messages: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataF
 
 def _vertices(trace: Source, keys: pl.Series, bare: pl.Series) -> pl.DataFrame:
     """One row per key: what it is, and a label that no other has."""
-    place, name = names.PLACE, pl.coalesce("name", "handle")
+    place, name = names.place(), pl.coalesce("name", "handle")
     code = pl.format("{} (no callback)", place)
     callbacks = names.callbacks(trace)
     timers = callbacks.filter(pl.col("kind") == "timer").unique("owner", keep="last")

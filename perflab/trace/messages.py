@@ -205,11 +205,11 @@ TABLES = (MESSAGES, LEGS, TAKES_WITHOUT_PUBLICATION, SERVICES)
 _INSTANTS = ("rclcpp_ns", "intra_ns", "rcl_ns", "rmw_ns", "dds_ns")
 READS = and_reads(
     {
-        "callback_instances": ("start_ns",),
+        "callback_instances": ("start_ns", "end_ns"),
         "publications": ("publisher", "thread", "callback_instance", *_INSTANTS),
-        "takes": ("thread", "rcl_ns", "rclcpp_ns", "publication"),
+        "takes": ("thread", "rcl_ns", "rclcpp_ns", "publication", "callback_instance"),
         "intra_deliveries": (
-            *("subscription", "enqueue_ns", "dequeue_ns"), "lost", "dequeue_thread", "callback_instance",
+            *("subscription", "publication", "enqueue_ns", "dequeue_ns"), "lost", "dequeue_thread", "callback_instance",
         ),
     }
 )  # fmt: skip

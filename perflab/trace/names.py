@@ -8,12 +8,16 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Sequence
-
-import polars as pl
+from typing import TYPE_CHECKING, Any
 
 from perflab.trace.columns import identity, text
 from perflab.trace.source import Source
 from perflab.units import format_time
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    from perflab.late_modules import polars as pl
 
 HOST = text("host", "the host that was traced")
 PROCESS = text("process", "name of the process")
@@ -38,14 +42,14 @@ NO_PUBLISHER = "the initialisation of the publisher or of its node is not in the
 NO_SUBSCRIBER = "the initialisation of the subscription or of its node is not in the trace"
 NO_PROCESS_NAME = "no event says the name of the process (context procname)"
 
-# Whose an object is: its node, or its process.
-PLACE = pl.coalesce(
-    "node",
-    pl.format("({} {})", pl.coalesce("process", pl.lit("process")), pl.col("pid").cast(pl.String).fill_null("–")),
-)
-
 # Executors of rclcpp that have no tracepoints.
 SILENT_EXECUTORS = "EventsExecutor and StaticSingleThreadedExecutor"
+
+
+def place() -> pl.Expr:
+    """Whose an object is: its node, or its process."""
+    process = pl.coalesce("process", pl.lit("process"))
+    return pl.coalesce("node", pl.format("({} {})", process, pl.col("pid").cast(pl.String).fill_null("–")))
 
 
 def is_internal(name: pl.Expr) -> pl.Expr:
@@ -53,17 +57,28 @@ def is_internal(name: pl.Expr) -> pl.Expr:
     return (name.is_in(list(INTERNAL_TOPICS)) | name.str.contains(_INTERNAL_SERVICE)).fill_null(False)
 
 
+def process_rows(trace: Source) -> list[dict[str, Any]]:
+    """`process_row`, `host_row`, `host`, `process` (its name), `pid`, and when its events lie."""
+    hosts = trace.rows("hosts")
+    return [
+        {
+            "process_row": i,
+            "host_row": row["host"],
+            "host": None if row["host"] is None else hosts[row["host"]]["name"],
+            "process": row["name"],
+            **{name: row[name] for name in ("pid", "first_ns", "last_ns")},
+        }
+        for i, row in enumerate(trace.rows("processes"))
+    ]
+
+
 def processes(trace: Source) -> pl.DataFrame:
-    """`process_row`, `host`, `process` (its name), `pid`, and when its events lie."""
-    hosts = _rows(trace.table("hosts"), "host").rename({"name": "host_name"})
-    return (
-        _rows(trace.table("processes"), "process_row")
-        .join(hosts, on="host", how="left", maintain_order="left")
-        .select(
-            "process_row", pl.col("host").alias("host_row"), pl.col("host_name").alias("host"),
-            pl.col("name").alias("process"), "pid", "first_ns", "last_ns",
-        )
-    )  # fmt: skip
+    """The same."""
+    numbers, times = ("process_row", "host_row", "pid"), ("first_ns", "last_ns")
+    types = dict.fromkeys(numbers, pl.Int32) | dict.fromkeys(times, pl.Int64)
+    order = ("process_row", "host_row", "host", "process", "pid", *times)
+    schema = {name: types.get(name, pl.String) for name in order}
+    return pl.DataFrame(process_rows(trace), schema=schema, orient="row")
 
 
 def objects(trace: Source, table: str) -> pl.DataFrame:
@@ -93,8 +108,8 @@ def callbacks(trace: Source) -> pl.DataFrame:
     kind = (
         pl.when(pl.col("kind").is_in(["subscription", "unknown"])).then(pl.lit("")).otherwise(pl.format("{} ", "kind"))
     )
-    nameless = pl.format("{}{} {}", kind, "handle", PLACE)
-    named = pl.format("{} {}{}", PLACE, kind, pl.coalesce(name, "handle"))
+    nameless = pl.format("{}{} {}", kind, "handle", place())
+    named = pl.format("{} {}{}", place(), kind, pl.coalesce(name, "handle"))
     label = pl.when(pl.col("node").is_null() & name.is_null()).then(nameless).otherwise(named)
     symbols = pl.Series("__symbol", [short_symbol(symbol) for symbol in frame["symbol"]], dtype=pl.String)
     pid = pl.col("pid").cast(pl.String).fill_null("–")
@@ -135,9 +150,13 @@ def threads(trace: Source) -> pl.DataFrame:
 
 
 def hexadecimal(handles: pl.Series) -> pl.Series:
-    """Handles as text: "0x55d0c8a1b2f0"."""
-    texts = [None if value is None else f"{value:#x}" for value in handles]
-    return pl.Series(handles.name, texts, dtype=pl.String)
+    """Handles as text."""
+    return pl.Series(handles.name, [handle_text(value) for value in handles], dtype=pl.String)
+
+
+def handle_text(handle: int | None) -> str | None:
+    """ "0x55d0c8a1b2f0"."""
+    return None if handle is None else f"{handle:#x}"
 
 
 def short_symbol(symbol: str | None) -> str | None:

@@ -5,20 +5,25 @@ Worked out once, for all answers (docs/tracing.md, Data quality). Nothing here c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import PurePosixPath
-from typing import Any
-
-import polars as pl
+from typing import TYPE_CHECKING, Any
 
 from perflab.trace import names
 from perflab.trace.answer import Answer, Section
-from perflab.trace.columns import Table, because, count, flag, identity, percent, text, time
+from perflab.trace.columns import Rows, Table, because, count, flag, identity, percent, text, time
 from perflab.trace.names import HANDLE, HOST, NO_SCHEDULER, PID, PROCESS, SILENT_EXECUTORS
 from perflab.trace.scope import EVERYTHING, Scope
-from perflab.trace.source import Reads, Source
+from perflab.trace.source import Count, Reads, Source
 from perflab.units import format_count, format_time, plural
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    from perflab.late_modules import polars as pl
 
 Json = dict[str, Any]
 
@@ -69,10 +74,10 @@ _COUNTER_WORDS = {
 
 # What is read of the tables of what happened, where an answer is about all of a trace without a scheduler's events.
 READS: Reads = {
-    "callback_instances": ("callback", "end_ns"),
-    "takes": ("subscription", "rmw_ns", "match", "callback_instance"),
-    "intra_deliveries": ("publication",),
-    "phases": ("end_ns",),
+    "callback_instances": ("callback", "end_ns?"),
+    "takes": ("subscription", "rmw_ns", "match", "callback_instance?"),
+    "intra_deliveries": ("publication?",),
+    "phases": ("end_ns?",),
 }
 
 
@@ -81,8 +86,13 @@ def and_reads(more: Reads) -> Reads:
     return {table: (*READS.get(table, ()), *more.get(table, ())) for table in (*READS, *more)}
 
 
-# Whether it is known whose a callback is; those of waitables and spans are their own.
-_OWNED = pl.col("owner").is_not_null() | pl.col("kind").cast(pl.String).is_in(["waitable", "span"])
+INSTANCES = Count("callback_instances", by=("callback",), counted=(("end_ns",),))
+
+
+def _is_owned(callback: Mapping[str, Any]) -> bool:
+    """Whether it is known whose a callback is; those of waitables and spans are their own."""
+    return callback["owner"] is not None or callback["kind"] in ("waitable", "span")
+
 
 COVERAGE = Table(
     "coverage",
@@ -235,9 +245,9 @@ class Quality:
     recovered: str | None  # a sentence: wake-ups that only the recorder knows of
     clocks: list[tuple[str, str]]  # kind and sentence of what may make figures across traces wrong
     coverage: tuple[Coverage, ...]
-    ledger: pl.DataFrame
-    # Where events of user space may be missing: begin_ns, end_ns; ascending and disjoint.
-    gaps: pl.DataFrame
+    ledger: Rows  # of LEDGER
+    # Where events of user space may be missing: begin and end, ns; ascending and disjoint.
+    gap_spans: list[tuple[int, int]]
     gaps_anywhere: bool  # some were lost, and nobody knows when
 
     def lines(self, *figures: str) -> tuple[str, ...]:
@@ -271,7 +281,12 @@ class Quality:
     @property
     def has_losses(self) -> bool:
         """Whether events of user space are missing, so that counts are lower bounds."""
-        return self.gaps_anywhere or self.gaps.height > 0
+        return self.gaps_anywhere or bool(self.gap_spans)
+
+    @cached_property
+    def gaps(self) -> pl.DataFrame:
+        """`gap_spans` as begin_ns and end_ns."""
+        return pl.DataFrame(self.gap_spans, schema={"begin_ns": pl.Int64, "end_ns": pl.Int64}, orient="row")
 
     def touched(self, begin_ns: pl.Series, end_ns: pl.Series, *, anywhere: bool = True) -> pl.Series:
         """Whether events may be missing within [begin, end]; null where an end is.
@@ -295,7 +310,7 @@ class Quality:
 def quality_of(trace: Source) -> Quality:
     """Reads all of the tables that it needs, and asks the scheduler once about all callbacks."""
     facts = trace.facts
-    ledger = LEDGER.frame({column: entry.get(column) for column in LEDGER.names} for entry in facts["ledger"])
+    ledger = LEDGER.plain(facts["ledger"])
     coverage = tuple(_coverage(trace))
     return Quality(
         _losses(facts), _contradictions(facts), _recovered(facts), list(_clocks(facts)), coverage, ledger, *_gaps(facts)
@@ -313,21 +328,21 @@ def sections(trace: Source, quality: Quality, scope: Scope) -> tuple[Section, ..
         (name, n, _COUNTER_WORDS.get(name, name.replace("_", " "))) for name, n in trace.facts["counters"].items()
     ]
     return (
-        Section(COVERAGE, COVERAGE.frame(basis), nulls),
+        Section(COVERAGE, COVERAGE.plain(basis), nulls),
         _or_none(LEDGER, quality.ledger, "nothing of the trace is missing or damaged"),
         _or_none(
-            UNMATCHED, UNMATCHED.frame(c for c in counters if c[1]), "every start has its end, every event its object"
+            UNMATCHED, UNMATCHED.plain(c for c in counters if c[1]), "every start has its end, every event its object"
         ),
         unmatched_takes(trace, quality, scope),
         _or_none(INITIALISATION, _initialisation(trace), "every callback has its owner, node and symbol"),
-        _or_none(CLOCKS, CLOCKS.frame(quality.clocks), "nothing about the clocks is odd"),
+        _or_none(CLOCKS, CLOCKS.plain(quality.clocks), "nothing about the clocks is odd"),
         _threads_without_scheduler(trace),
     )
 
 
-def _or_none(table: Table, frame: pl.DataFrame, none: str) -> Section:
+def _or_none(table: Table, rows: Rows, none: str) -> Section:
     """A section that says so where it has no rows."""
-    return Section(table, frame, () if frame.height else (none,))
+    return Section(table, rows, () if rows else (none,))
 
 
 def share(part: int, whole: int) -> str:
@@ -367,31 +382,47 @@ def service_reason(facts: Json) -> str | None:
 
 def unmatched_takes(trace: Source, quality: Quality, scope: Scope) -> Section:
     """Takes without publication as they stand in several answers."""
-    takes = scope.of_topics(scope.of_nodes(_takes_without_publication(trace, scope), "subscriber"))
-    found = [match for match in MATCH_WORDS if match in takes["match"].to_list()]
+    takes = [
+        row
+        for row in _takes_without_publication(trace, scope)
+        if scope.has_topic(row["topic"]) and scope.has_node(row["subscriber"])
+    ]
+    found = [match for match in MATCH_WORDS if any(match == row["match"] for row in takes)]
     notes = tuple(f"{match}: {MATCH_WORDS[match]}" for match in found)
+    table = TAKES_WITHOUT_PUBLICATION
     return Section(
-        TAKES_WITHOUT_PUBLICATION, takes, notes or (quality.reason("messages") or "every take has its publication",)
+        table, table.plain(takes), notes or (quality.reason("messages") or "every take has its publication",)
     )
 
 
-def _takes_without_publication(trace: Source, scope: Scope) -> pl.DataFrame:
+def _takes(scope: Scope = EVERYTHING) -> Count:
+    return Count(
+        "takes",
+        by=("subscription", "match"),
+        counted=(("callback_instance",),),
+        least=("rmw_ns",),
+        instants=("rmw_ns",),
+        begin_ns=scope.begin_ns,
+        end_ns=scope.end_ns,
+    )
+
+
+def _takes_without_publication(trace: Source, scope: Scope) -> list[dict[str, Any]]:
     """One row per topic, subscription and reason: how many takes, how many of them were handled by a callback."""
-    subscriptions = names.objects(trace, "subscriptions").select(
-        pl.col("row").alias("subscription"), "topic", pl.col("node").alias("subscriber"), "process", "pid", "handle"
-    )
-    frame: pl.DataFrame = (
-        trace.table("takes")
-        .lazy()
-        .filter((pl.col("match") != "matched") & scope.contains("rmw_ns"))
-        .group_by("subscription", "match")
-        .agg(n=pl.len(), handled=pl.col("callback_instance").count(), first_ns=pl.col("rmw_ns").min())
-        .collect()
-        .join(subscriptions, on="subscription", how="left")
-        .sort("n", "first_ns", descending=[True, False])
-        .select("topic", "subscriber", "match", "n", "handled", "process", "pid", "handle")
-    )
-    return frame
+    subscriptions, nodes = trace.rows("subscriptions"), trace.rows("nodes")
+    processes = names.process_rows(trace)
+    counts = [row for row in trace.count(_takes(scope)) if row[1] not in (None, "matched")]
+    rows = []
+    for subscription, match, n, handled, first_ns in counts:
+        row = {"match": match, "n": n, "handled": handled, "first_ns": first_ns}
+        if subscription is not None:
+            known = subscriptions[subscription]
+            row |= {"topic": known["topic"], "handle": names.handle_text(known["handle"])}
+            row["subscriber"] = None if known["node"] is None else nodes[known["node"]]["name"]
+            row |= {} if known["process"] is None else processes[known["process"]]
+        rows.append({name: row.get(name) for name in (*TAKES_WITHOUT_PUBLICATION.names, "first_ns")})
+    # Those that nobody knows when they were first.
+    return sorted(rows, key=lambda row: (-row["n"], row["first_ns"] is not None, row["first_ns"]))
 
 
 def _version(text: str) -> tuple[int, ...] | None:
@@ -492,7 +523,7 @@ def _of_host(host: str | None) -> str:
     return host or "a host without a name"
 
 
-def _gaps(facts: Json) -> tuple[pl.DataFrame, bool]:
+def _gaps(facts: Json) -> tuple[list[tuple[int, int]], bool]:
     """When events of user space may be missing; and whether some are missing at a time that nobody knows."""
     entries = [e for e in facts["ledger"] if e["kind"] in _GAPS and not _is_kernel(e, facts)]
     whole = (-_FOREVER, _FOREVER)
@@ -504,15 +535,12 @@ def _gaps(facts: Json) -> tuple[pl.DataFrame, bool]:
         for begin, end in spans
         if begin is not None or end is not None
     ]
-    schema = {"begin_ns": pl.Int64, "end_ns": pl.Int64}
-    apart = (pl.col("begin_ns") > pl.col("end_ns").cum_max().shift(1)).fill_null(False)
-    gaps = (
-        pl.DataFrame(known, schema=schema, orient="row")
-        .sort("begin_ns")
-        .group_by(apart.cum_sum().alias("gap"), maintain_order=True)
-        .agg(pl.col("begin_ns").min(), pl.col("end_ns").max())
-        .drop("gap")
-    )
+    gaps: list[tuple[int, int]] = []
+    for begin, end in sorted(known):
+        if gaps and begin <= gaps[-1][1]:
+            gaps[-1] = (gaps[-1][0], max(gaps[-1][1], end))
+        else:
+            gaps.append((begin, end))
     return gaps, anywhere
 
 
@@ -527,28 +555,30 @@ def _is_kernel(entry: Mapping[str, Any], facts: Json) -> bool:
     return bool(owners) and max(owners, key=lambda o: o[0])[1].get("domain") == "kernel"
 
 
-def _initialisation(trace: Source) -> pl.DataFrame:
+def _initialisation(trace: Source) -> Rows:
     """Of callbacks and of their instances, how many lack an owner, a node or a symbol."""
-    callbacks = trace.table("callbacks").with_row_index("callback").with_columns(pl.col("callback").cast(pl.Int32))
-    counts = trace.table("callback_instances").lazy().group_by("callback").agg(instances=pl.len()).collect()
-    frame = callbacks.join(counts, on="callback", how="full", coalesce=True).with_columns(
-        pl.col("instances").fill_null(0)
-    )
-    known = {"owner": _OWNED, "node": pl.col("node").is_not_null(), "symbol": pl.col("symbol").is_not_null()}
-    rows = [
-        (f"callbacks without {what}", lacking.height, int(lacking["instances"].sum()))
-        for what, told in known.items()
-        if (lacking := frame.filter(~told)).height
-    ]
-    return INITIALISATION.frame(rows)
+    instances = {callback: n for callback, n, _ in trace.count(INSTANCES)}
+    known: dict[str, Callable[[Mapping[str, Any]], bool]] = {
+        "owner": _is_owned,
+        "node": lambda callback: callback["node"] is not None,
+        "symbol": lambda callback: callback["symbol"] is not None,
+    }
+    callbacks = trace.rows("callbacks")
+    unknown = [row for row in instances if row is None or row >= len(callbacks)]
+    rows = []
+    for what, told in known.items():
+        lacking = [row for row, callback in enumerate(callbacks) if not told(callback)] + unknown
+        if lacking:
+            rows.append((f"callbacks without {what}", len(lacking), sum(instances.get(row, 0) for row in lacking)))
+    return INITIALISATION.plain(rows)
 
 
 def _threads_without_scheduler(trace: Source) -> Section:
     """Threads of user space of which the scheduler's events say nothing."""
     table = THREADS_WITHOUT_SCHEDULER
-    threads = names.threads(trace).filter(pl.col("events") > 0, pl.col("process_row").is_not_null())
     if (reason := scheduler_reason(trace.facts)) is not None:
-        return Section(table, threads.clear().select(table.names), (reason,))
+        return Section(table, [], (reason,))
+    threads = names.threads(trace).filter(pl.col("events") > 0, pl.col("process_row").is_not_null())
     seen = trace.table("thread_states")["thread"].unique()
     frame = threads.filter(~pl.col("thread_row").is_in(seen.implode())).sort("events", descending=True)
     note = "they never ran while the scheduler was recorded, or live in a PID name space of their own"
@@ -559,37 +589,37 @@ def _threads_without_scheduler(trace: Source) -> Section:
 
 def _coverage(trace: Source) -> list[Coverage]:
     facts = trace.facts
-    instances, takes, deliveries, calls, phases = (
-        trace.table(name) for name in ("callback_instances", "takes", "intra_deliveries", "service_calls", "phases")
-    )
-    owners = trace.table("callbacks").with_row_index("callback").filter(_OWNED)["callback"].cast(pl.Int32)
-    owned = int(instances["callback"].is_in(owners.implode()).sum())
-    taken = takes.select("match", "callback_instance").filter(pl.col("match") != "not_taken")
-    matched = int((taken["match"] == "matched").sum())
-    reasons = taken.filter(pl.col("match") != "matched").group_by("match").len("n").sort("n", descending=True)
-    unmatched = ", ".join(f"{format_count(n)} {match}" for match, n in reasons.iter_rows())
-    answered = calls.filter(pl.col("send_request_ns").is_not_null() & pl.col("take_response_ns").is_not_null()).height
+    instances, takes = trace.count(INSTANCES), [row for row in trace.count(_takes()) if row[1] != "not_taken"]
+    callbacks = trace.rows("callbacks")
+    started, ended = (sum(row[i] for row in instances) for i in (1, 2))
+    owned = sum(n for row, n, _ in instances if row is not None and row < len(callbacks) and _is_owned(callbacks[row]))
+    reasons = Counter[str]()
+    for _, match, n, *_ in takes:
+        reasons[match] += n
+    taken, handled, matched = sum(reasons.values()), sum(row[3] for row in takes), reasons.pop("matched", 0)
+    unmatched = ", ".join(f"{format_count(n)} {match}" for match, n in reasons.most_common())
+    deliveries, joined = _with(trace, "intra_deliveries", "publication")
+    calls, answered = _with(trace, "service_calls", "send_request_ns", "take_response_ns")
+    phases, passed = _with(trace, "phases", "end_ns")
     silent = f"executor events (rclcpp_executor_*; {SILENT_EXECUTORS} have none)"
     missing = {"wake-ups": wake_up_reason(facts), "migrations": migration_reason(facts)}
     return [
-        _count("callbacks", instances["end_ns"].count(), instances.height, "callbacks ended", "callbacks"),
-        _count("callback owners", owned, instances.height, "callbacks of a known owner", "callbacks"),
-        _count("messages", matched, taken.height, "takes matched", "messages taken from the middleware", unmatched),
-        _count(
-            "handling", taken["callback_instance"].count(), taken.height, "takes handled by a callback",
-            "messages taken",
-        ),
-        _count(
-            "intra-process", deliveries["publication"].count(), deliveries.height, "deliveries matched",
-            "intra-process deliveries",
-        ),
-        _count(
-            "services", answered, calls.height, "calls answered", "service calls", reason=service_reason(facts)
-        ),
-        _count("executor", phases["end_ns"].count(), phases.height, "phases ended", silent),
-        _scheduler_coverage(trace, instances),
+        _count("callbacks", ended, started, "callbacks ended", "callbacks"),
+        _count("callback owners", owned, started, "callbacks of a known owner", "callbacks"),
+        _count("messages", matched, taken, "takes matched", "messages taken from the middleware", unmatched),
+        _count("handling", handled, taken, "takes handled by a callback", "messages taken"),
+        _count("intra-process", joined, deliveries, "deliveries matched", "intra-process deliveries"),
+        _count("services", answered, calls, "calls answered", "service calls", reason=service_reason(facts)),
+        _count("executor", passed, phases, "phases ended", silent),
+        _scheduler_coverage(trace),
         *(Coverage(figure, None, None, figure, reason) for figure, reason in missing.items() if reason is not None),
-    ]  # fmt: skip
+    ]
+
+
+def _with(trace: Source, table: str, *columns: str) -> tuple[int, int]:
+    """How many rows a table has, and in how many of them none of these columns is null."""
+    rows = trace.count(Count(table, counted=(columns,)))
+    return rows[0] if rows else (0, 0)
 
 
 def _count(
@@ -602,11 +632,11 @@ def _count(
     return Coverage(figure, known, of, what, others=others)
 
 
-def _scheduler_coverage(trace: Source, instances: pl.DataFrame) -> Coverage:
+def _scheduler_coverage(trace: Source) -> Coverage:
     what = "callback time has known thread states"
     if (reason := scheduler_reason(trace.facts)) is not None:
         return Coverage("thread states", None, None, what, reason)
-    ended = instances.filter(pl.col("end_ns").is_not_null())
+    ended = trace.table("callback_instances").filter(pl.col("end_ns").is_not_null())
     if ended.is_empty():
         return Coverage("thread states", None, None, what, "the trace has no callbacks that ended")
     split = trace.split(ended["thread"], ended["start_ns"], ended["end_ns"])

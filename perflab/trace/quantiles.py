@@ -8,8 +8,12 @@ that of a sample (divided by n - 1) and null for fewer than 2 values.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-import polars as pl
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    from perflab.late_modules import polars as pl
 
 PER_MILLE = {"p50": 500, "p90": 900, "p99": 990, "p99_9": 999}
 STATISTICS = ("min", *PER_MILLE, "max", "mean", "sd")

@@ -15,13 +15,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-
-import polars as pl
+from typing import TYPE_CHECKING
 
 from perflab.errors import BadInput
 from perflab.trace import names
 from perflab.trace.source import Source
 from perflab.units import format_time, parse_duration
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    from perflab.late_modules import polars as pl
 
 
 @dataclass(frozen=True)
@@ -62,10 +66,8 @@ class Scope:
         return cls(
             instants[0],
             instants[1],
-            _found("node", nodes, trace.table("nodes")["name"]),
-            _found(
-                "topic", topics, pl.concat([trace.table(f"{end}s")["topic"] for end in ("publisher", "subscription")])
-            ),
+            _found(trace, "node", nodes, name=("nodes",)),
+            _found(trace, "topic", topics, topic=("publishers", "subscriptions")),
             ", ".join(words),
         )
 
@@ -107,6 +109,12 @@ class Scope:
             begin if self.begin_ns is None else self.begin_ns,
             end if self.end_ns is None else min(end, self.end_ns),
         )
+
+    def has_node(self, name: str | None) -> bool:
+        return self.nodes is None or name in self.nodes
+
+    def has_topic(self, name: str | None) -> bool:
+        return self.topics is None or name in self.topics
 
     def edges(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Rows with the names `publisher`, `subscription` and `topic` that are of these nodes and topics."""
@@ -160,11 +168,14 @@ def since_begin(trace: Source, instant: str) -> pl.Expr:
     return pl.col(instant) - (trace.facts["begin_ns"] or 0)
 
 
-def _found(what: str, patterns: tuple[str, ...], every: pl.Series) -> frozenset[str] | None:
-    """The names that fit. Raises BadInput for a pattern that none fits."""
+def _found(trace: Source, what: str, patterns: tuple[str, ...], **places: tuple[str, ...]) -> frozenset[str] | None:
+    """The names that fit; `places` are columns with the tables that have them. Raises BadInput for a pattern that none
+    fits.
+    """
     if not patterns:
         return None
-    known: list[str] = every.drop_nulls().unique().sort().to_list()
+    every = {row[column] for column, tables in places.items() for table in tables for row in trace.rows(table)}
+    known: list[str] = sorted(every - {None})
     chosen: set[str] = set()
     for pattern in patterns:
         fitting = [name for name in known if fnmatchcase(name, pattern)]

@@ -22,7 +22,8 @@ Tables and their columns are those of native/traceview/tables.h, which docs/trac
 What is not known is null.
 
 Tables of HAPPENED are long: the caller that opens a trace says what it will read of them (`Reads`), which takes less
-time and memory than all of them do.
+time and memory than all of them do. `Source.rows` and `Source.count` need no data frames, whose import takes as long as
+a million events.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ import json
 import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cache, partial
 from pathlib import Path
 from types import TracebackType
@@ -52,7 +54,8 @@ TABLES = (
     *("thread_states", "wake_ups", "migrations", "holds", "futex_waits"),
 )
 
-# The tables that may be kept in part, and what of them is read: the names of columns by that of the table.
+# The tables that may be kept in part, and what of them is read: the names of columns by that of the table; "end_ns?"
+# where nothing but which rows are null is counted.
 HAPPENED = ("callback_instances", "publications", "takes", "intra_deliveries", "phases")
 Reads = Mapping[str, Sequence[str]]
 
@@ -175,6 +178,9 @@ class Library:
             self._close = declared("close", None, pointer)
             self.facts = declared("facts", text, pointer)  # of a handle, as JSON
             self.table = partial(_stream, declared("table", ctypes.c_int, pointer, text, out, *said))
+            # Of a handle and a table, or a question: JSON.
+            self.rows = partial(_text, declared("rows", text, pointer, text, *said))
+            self.count = partial(_text, declared("count", text, pointer, text, *said))
             self.split = partial(_stream, declared("split", ctypes.c_int, *stretches))
             self.holds = partial(_stream, declared("holds", ctypes.c_int, *stretches))
             self._export = declared("export", ctypes.c_int, pointer, text, text, text, *said, *said)
@@ -217,6 +223,14 @@ def _stream(function: Callable[..., Any], *arguments: object) -> Stream:
     return Stream(stream)
 
 
+def _text(function: Callable[..., bytes | None], handle: Handle, asked: bytes) -> bytes:
+    error = ctypes.create_string_buffer(_ERROR_SIZE)
+    found = waiting.work(lambda: function(handle, asked, error, _ERROR_SIZE), "the trace's reader")
+    if found is None:
+        raise PerflabError(_line(error))
+    return found
+
+
 def _texts(texts: Iterable[bytes]) -> ctypes.Array[ctypes.c_char_p]:
     found = list(texts)
     return (ctypes.c_char_p * len(found))(*found)
@@ -236,6 +250,20 @@ def load() -> Library:
     return _library(native.find().folder / LIBRARY)
 
 
+@dataclass(frozen=True)
+class Count:
+    """How many rows of a table are alike: in columns with rows of other tables or names."""
+
+    table: str
+    by: tuple[str, ...] = ()
+    counted: tuple[tuple[str, ...], ...] = ()  # each: in how many rows none of these columns is null
+    least: tuple[str, ...] = ()  # columns of instants of which the earliest is told
+    # Only rows of which the earliest of these instants lies in [begin_ns, end_ns); None: there is no such bound.
+    instants: tuple[str, ...] = ()
+    begin_ns: int | None = None
+    end_ns: int | None = None
+
+
 class Source(Protocol):
     """An open trace; tests use doubles made of frames."""
 
@@ -245,6 +273,14 @@ class Source(Protocol):
 
     def table(self, name: str) -> pl.DataFrame:
         """One of TABLES."""
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """The rows of one of TABLES, a short one."""
+
+    def count(self, question: Count) -> list[tuple[Any, ...]]:
+        """The groups that have rows, by their values, null first: the values of `by`, how many rows, and what was asked
+        of each of `counted` and of `least` (None where there is no instant).
+        """
 
     def split(self, thread: pl.Series, start_ns: pl.Series, end_ns: pl.Series) -> pl.DataFrame:
         """How stretches of threads' time were spent, row by row: on_cpu_ns, preempted_ns, blocked_ns, wake_up_ns
@@ -274,6 +310,8 @@ class NativeTrace:
         self._open: Handle | None = self._library.open(paths, threads, columns)
         self.facts = json.loads(self._library.facts(self._open))
         self._tables: dict[str, pl.DataFrame] = {}
+        self._rows: dict[str, list[dict[str, Any]]] = {}
+        self._counts: dict[Count, list[tuple[Any, ...]]] = {}
 
     def close(self) -> None:
         """Frees what no frame holds. Tables that were read can still be asked for, new ones and `split` cannot. Where
@@ -294,10 +332,31 @@ class NativeTrace:
         if name not in self._tables:
             import polars as pl
 
-            if self._reads is not None and name in HAPPENED and not self._reads.get(name):
-                raise ValueError(f"this trace was not opened to read {name}")
+            self._check(name, values=True)
             self._tables[name] = pl.DataFrame(self._library.table(self._handle, name.encode()))
         return self._tables[name]
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """See Source. Raises ValueError as `table` does."""
+        if name not in self._rows:
+            self._check(name, values=True)
+            columns: dict[str, list[Any]] = json.loads(self._library.rows(self._handle, name.encode()))
+            self._rows[name] = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        return self._rows[name]
+
+    def count(self, question: Count) -> list[tuple[Any, ...]]:
+        """See Source. Raises ValueError for a table that was not to be read, PerflabError for a column that was not."""
+        if question not in self._counts:
+            self._check(question.table, values=False)
+            found = self._library.count(self._handle, json.dumps(asdict(question)).encode())
+            self._counts[question] = list(map(tuple, json.loads(found)))
+        return self._counts[question]
+
+    def _check(self, name: str, *, values: bool) -> None:
+        if self._reads is None or name not in HAPPENED:
+            return
+        if not any(not (values and column.endswith("?")) for column in self._reads.get(name, ())):
+            raise ValueError(f"this trace was not opened to read {name}")
 
     def split(self, thread: pl.Series, start_ns: pl.Series, end_ns: pl.Series) -> pl.DataFrame:
         """See Source."""

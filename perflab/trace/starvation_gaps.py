@@ -107,7 +107,7 @@ def short_chain(section: Section) -> Section:
     notes = (
         (*section.notes, f"{plural(left_out, 'part')} of less than 1 % left out: --all") if left_out else section.notes
     )
-    return replace(section, frame=frame, notes=notes)
+    return replace(section, content=frame, notes=notes)
 
 
 @dataclass(frozen=True)

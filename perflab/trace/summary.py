@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
-
-import polars as pl
 
 from perflab.trace import names
 from perflab.trace import quality as data_quality
 from perflab.trace.answer import Answer, Section
 from perflab.trace.columns import Table, because, count, identity, percent, rate, size, text, time
 from perflab.trace.names import HANDLE, HOST, NO_SCHEDULER, PID, PROCESS
-from perflab.trace.quality import and_reads, quality_of
+from perflab.trace.quality import INSTANCES, and_reads, quality_of
 from perflab.trace.scope import EVERYTHING, Scope
-from perflab.trace.source import Source
+from perflab.trace.source import Count, Source
 from perflab.units import plural
 
 Json = dict[str, Any]
@@ -162,7 +162,7 @@ STREAMS = Table(
 TABLES = (OVERVIEW, PROCESSES, NODES, EVENTS, TRACES, STREAMS, *data_quality.TABLES)
 
 
-READS = and_reads({"publications": ("publisher",)})
+READS = and_reads({"publications": ("publisher?",)})
 
 
 def summary(trace: Source, scope: Scope = EVERYTHING) -> Answer:
@@ -193,7 +193,7 @@ def _overview(trace: Source, scope: Scope) -> Section:
     if scope.has_window:
         begin, end = scope.bounds(trace)
     scheduler = facts["scheduler"]
-    counts = {table: trace.table(table).height for table in ("hosts", "processes", "nodes", *_ENDS, "callbacks")}
+    counts = {table: len(trace.rows(table)) for table in ("hosts", "processes", "nodes", *_ENDS, "callbacks")}
     row = {
         "traces": len(facts["traces"]),
         "begin_ns": begin,
@@ -210,27 +210,36 @@ def _overview(trace: Source, scope: Scope) -> Section:
         "tracers": ", ".join(dict.fromkeys(filter(None, map(_tracer, facts["traces"])))) or None,
         "ledger_entries": len(facts["ledger"]),
     }
-    return Section(OVERVIEW, OVERVIEW.frame([row]), hidden=("begin_ns", "end_ns"))
+    return Section(OVERVIEW, OVERVIEW.plain([row]), hidden=("begin_ns", "end_ns"))
 
 
 def _ran(trace: Source, scope: Scope) -> dict[str, int]:
     """What ran and was sent in the scope."""
-    ran = scope.within(trace.table("callback_instances"), "start_ns")
-    if (chosen := scope.callbacks(trace)) is not None:
-        ran = ran.filter(pl.col("callback").is_in(chosen))
-    found = {"callback_instances": ran.height}
+
+    def within(question: Count, *instants: str) -> list[tuple[Any, ...]]:
+        if not scope.has_window:
+            return trace.count(question)
+        return trace.count(replace(question, instants=instants, begin_ns=scope.begin_ns, end_ns=scope.end_ns))
+
+    ran = within(INSTANCES, "start_ns")
+    chosen = scope.callbacks(trace)
+    found = {"callback_instances": sum(n for callback, n, _ in ran if chosen is None or callback in chosen)}
     for name, table, end, instants in (
         ("publications", "publications", "publisher", ("intra_ns", "rclcpp_ns", "rcl_ns", "rmw_ns", "dds_ns")),
         ("takes", "takes", "subscription", ("rmw_ns", "rcl_ns", "rclcpp_ns")),
         ("intra_process_deliveries", "intra_deliveries", "subscription", ("enqueue_ns",)),
     ):
-        frame = trace.table(table)
         if scope.has_names:
-            ends = scope.of_topics(scope.of_nodes(names.objects(trace, f"{end}s"), "node"))
-            frame = frame.filter(pl.col(end).is_in(ends["row"].to_list()))
-        if scope.has_window:
-            frame = scope.within(frame.select(at_ns=pl.min_horizontal(*instants)), "at_ns")
-        found[name] = frame.height
+            nodes = trace.rows("nodes")
+            ends = [
+                scope.has_topic(row["topic"])
+                and scope.has_node(None if row["node"] is None else nodes[row["node"]]["name"])
+                for row in trace.rows(f"{end}s")
+            ]
+            rows = within(Count(table, by=(end,)), *instants)
+            found[name] = sum(n for row, n in rows if row is not None and ends[row])
+        else:
+            found[name] = sum(n for (n,) in within(Count(table), *instants))
     return found
 
 
@@ -245,68 +254,78 @@ def _tracer(trace: Json) -> str | None:
 
 def _processes(trace: Source, scope: Scope) -> Section:
     """One row per process, with how many objects it has; those that only the scheduler knows are left out."""
-    processes = names.processes(trace).join(
-        trace.table("processes")
-        .with_row_index("process_row")
-        .select(pl.col("process_row").cast(pl.Int32), "tracetools_version", "events"),
-        on="process_row",
-    )
-    for table in ("threads", "nodes", *_ENDS):
-        processes = _counted(processes, trace.table(table), "process", "process_row", table)
-    seen = processes.filter(pl.col("events") > 0)
+    tables = {table: _counts(trace, table, "process") for table in ("threads", "nodes", *_ENDS)}
+    processes = [
+        {
+            **process,
+            **{name: row[name] for name in ("tracetools_version", "events")},
+            "duration_ns": None if row["last_ns"] is None else row["last_ns"] - row["first_ns"],
+            **{table: counts[process["process_row"]] for table, counts in tables.items()},
+        }
+        for process, row in zip(names.process_rows(trace), trace.rows("processes"), strict=True)
+    ]
+    seen = [process for process in processes if process["events"]]
     if scope.has_names:
-        seen = seen.filter(pl.col("process_row").is_in(_nodes_of(trace, scope)["process_row"].to_list()))
-    frame = seen.sort("host_row", "pid").select(
-        "process", "pid", "host", "tracetools_version", "events", "first_ns",
-        (pl.col("last_ns") - pl.col("first_ns")).alias("duration_ns"), "threads", "nodes", *_ENDS,
-    )  # fmt: skip
-    others = processes.filter(pl.col("events") == 0).height
+        of_nodes = {node["process_row"] for node in _nodes_of(trace, scope)}
+        seen = [process for process in seen if process["process_row"] in of_nodes]
+    rows = PROCESSES.plain(sorted(seen, key=lambda process: (process["host_row"], process["pid"])))
+    others = sum(process["events"] == 0 for process in processes)
     notes = [f"{plural(others, 'more process', 'more processes')} only in scheduler events"] if others else []
-    return Section(
-        PROCESSES, frame, tuple(notes) if frame.height else ("no process emitted an event of user space", *notes)
-    )
+    return Section(PROCESSES, rows, tuple(notes) if rows else ("no process emitted an event of user space", *notes))
 
 
-def _nodes_of(trace: Source, scope: Scope) -> pl.DataFrame:
+def _nodes_of(trace: Source, scope: Scope) -> list[dict[str, Any]]:
     """The nodes of the scope: those that are named, and of a topic those that publish or subscribe to it."""
-    nodes = scope.of_nodes(names.objects(trace, "nodes").rename({"name": "node", "row": "node_row"}), "node")
+    processes = names.process_rows(trace)
+    nodes = [
+        {
+            **({} if row["process"] is None else processes[row["process"]]),
+            "node": row["name"],
+            "node_row": number,
+            "handle": names.handle_text(row["handle"]),
+        }
+        for number, row in enumerate(trace.rows("nodes"))
+        if scope.has_node(row["name"])
+    ]
     if scope.topics is None:
         return nodes
-    ends = [
-        scope.of_topics(trace.table(table).select("topic", "node"))["node"] for table in ("publishers", "subscriptions")
-    ]
-    return nodes.filter(pl.col("node_row").is_in(pl.concat(ends).drop_nulls().to_list()))
+    ends = {
+        row["node"]
+        for table in ("publishers", "subscriptions")
+        for row in trace.rows(table)
+        if scope.has_topic(row["topic"])
+    }
+    return [node for node in nodes if node["node_row"] in ends]
 
 
 def _nodes(trace: Source, scope: Scope) -> Section:
-    nodes = _nodes_of(trace, scope)
-    for table in (*_ENDS, "callbacks"):
-        nodes = _counted(nodes, trace.table(table), "node", "node_row", table)
-    nodes = nodes.sort("node", "process_row", nulls_last=True).select(NODES.names)
-    return Section(NODES, nodes, () if nodes.height else ("no initialisation of a node is in the trace",))
+    tables = {table: _counts(trace, table, "node") for table in (*_ENDS, "callbacks")}
+    nodes = [
+        {**node, **{table: counts[node["node_row"]] for table, counts in tables.items()}}
+        for node in _nodes_of(trace, scope)
+    ]
+    rows = NODES.plain(sorted(nodes, key=lambda node: (node["node"] is None, node["node"] or "", node["node_row"])))
+    return Section(NODES, rows, () if rows else ("no initialisation of a node is in the trace",))
 
 
-def _counted(frame: pl.DataFrame, table: pl.DataFrame, reference: str, row: str, name: str) -> pl.DataFrame:
-    """`frame` with how many rows of the table refer to each of its rows."""
-    counts = table.group_by(reference).agg(pl.len().cast(pl.Int64).alias(name))
-    return frame.join(counts, left_on=row, right_on=reference, how="left", maintain_order="left").with_columns(
-        pl.col(name).fill_null(0)
-    )
+def _counts(trace: Source, table: str, reference: str) -> Counter[int]:
+    """How many rows of the table refer to each row of another."""
+    return Counter(row[reference] for row in trace.rows(table))
 
 
 def _events(facts: Json) -> Section:
-    schema: dict[str, Any] = {"event": pl.String, "n": pl.Int64, "used_as": pl.String, "trace": pl.Int64}
-    rows = [(e["name"], e["count"], e["kind"], e["trace"]) for e in facts["events"]]
-    frame = pl.DataFrame(rows, schema=schema, orient="row")
     # Processes have traces of their own with buffers per PID; the same event of several is one row.
-    frame = (
-        frame.group_by("event", "used_as", maintain_order=True)
-        .agg(pl.col("n").sum(), traces=pl.col("trace").n_unique())
-        .with_columns(share_percent=100.0 * pl.col("n") / pl.col("n").sum())
-        .sort("n", "event", descending=[True, False])
-        .select(EVENTS.names)
-    )
-    return Section(EVENTS, frame, () if frame.height else ("no event could be read",))
+    counts, traces = Counter[tuple[str, str | None]](), dict[tuple[str, str | None], set[int]]()
+    for event in facts["events"]:
+        kind = (event["name"], event["kind"])
+        counts[kind] += event["count"]
+        traces.setdefault(kind, set()).add(event["trace"])
+    part = 1.0 / (counts.total() or 1)  # times which a share is what it is where polars divides
+    rows = [
+        (name, n, 100.0 * n * part, used_as, len(traces[name, used_as]))
+        for (name, used_as), n in sorted(counts.items(), key=lambda item: (-item[1], item[0][0]))
+    ]
+    return Section(EVENTS, EVENTS.plain(rows), () if rows else ("no event could be read",))
 
 
 def _traces(facts: Json) -> Section:
@@ -319,7 +338,7 @@ def _traces(facts: Json) -> Section:
             (i, str(t["path"]), t.get("host"), t.get("domain"), _tracer(t), t["events"], begin, end, length,
              clock.get("name"), clock.get("frequency_hz"), clock.get("offset_ns"), t.get("shift_ns"))
         )  # fmt: skip
-    return Section(TRACES, TRACES.frame(rows))
+    return Section(TRACES, TRACES.plain(rows))
 
 
 def _streams(facts: Json) -> Section:
@@ -329,4 +348,4 @@ def _streams(facts: Json) -> Section:
         for i, t in enumerate(facts["traces"])
         for s in t["streams"]
     ]
-    return Section(STREAMS, STREAMS.frame(rows))
+    return Section(STREAMS, STREAMS.plain(rows))

@@ -7,6 +7,8 @@ from typing import Any
 
 import polars as pl
 
+from perflab.trace.source import Count
+
 Row = Mapping[str, Any]
 
 _I32, _I64, _U32, _U64, _TEXT, _FLAG = pl.Int32, pl.Int64, pl.UInt32, pl.UInt64, pl.String, pl.Boolean
@@ -135,6 +137,29 @@ class MadeSource:
 
     def table(self, name: str) -> pl.DataFrame:
         return self._frames[name]
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        return self._frames[name].to_dicts()
+
+    def count(self, question: Count) -> list[tuple[Any, ...]]:
+        frame = self._frames[question.table]
+        if question.begin_ns is not None or question.end_ns is not None:
+            at = pl.min_horizontal(*question.instants)
+            low, high = question.begin_ns, question.end_ns
+            frame = frame.filter(
+                at.is_not_null(), pl.lit(low is None) | (at >= (low or 0)), pl.lit(high is None) | (at < (high or 0))
+            )
+        made = [
+            pl.len().alias("rows"),
+            *(
+                pl.all_horizontal(pl.col(*columns).is_not_null()).sum().alias(f"counted {i}")
+                for i, columns in enumerate(question.counted)
+            ),
+            *(pl.col(column).min().alias(f"least {column}") for column in question.least),
+        ]
+        if question.by:
+            return frame.group_by(question.by).agg(made).sort(question.by, nulls_last=False).rows()
+        return frame.select(made).filter(pl.col("rows") > 0).rows()
 
     def _of_threads(self, name: str) -> dict[int, list[dict[str, Any]]]:
         """The rows of a table by their thread."""

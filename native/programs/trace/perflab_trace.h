@@ -27,8 +27,8 @@ struct ArrowArrayStream;
 typedef struct perflab_trace perflab_trace;
 
 // Reads the traces in these directories. `threads`: how many decode, 0 is one per CPU. `columns`: which will be read of the
-// tables of what happened (callback_instances, publications, takes, intra_deliveries, phases), "takes.match"; NULL:
-// all of them. A table has those that nobody wants only where they are needed all the same; the other tables are always whole.
+// tables of what happened (callback_instances, publications, takes, intra_deliveries, phases), "takes.match", or "takes.rmw_ns?"
+// where nothing but which rows are null will be asked for (perflab_trace_count); NULL: all of them. A table has those that nobody wants only where they are needed all the same; the other tables are always whole.
 // NULL on failure.
 PERFLAB_TRACE_EXPORT perflab_trace* perflab_trace_open(const char* const* paths, size_t count,
                                                        unsigned threads, const char* const* columns,
@@ -43,6 +43,21 @@ PERFLAB_TRACE_EXPORT const char* perflab_trace_facts(const perflab_trace* trace)
 // The table of that name (native/traceview/tables.h), not copied. 0, or -1 and an error line.
 PERFLAB_TRACE_EXPORT int perflab_trace_table(perflab_trace* trace, const char* name,
                                              struct ArrowArrayStream* out, char* error, size_t error_size);
+
+// The table of that name as JSON: for each column that is kept its name and the list of its values. For tables of few rows:
+// it lives as long as the trace. NULL and an error line where there is no such table.
+PERFLAB_TRACE_EXPORT const char* perflab_trace_rows(perflab_trace* trace, const char* name, char* error,
+                                                    size_t error_size);
+
+// How many rows of a table are alike, as JSON: a list of groups, each [values of `by`..., rows, `counted`..., `least`...];
+// lives as long as the trace. `question` is JSON: {"table": "takes"} and, as wanted,
+//   by        columns with rows of other tables, or names; without them there is one group
+//   counted   lists of columns: in how many rows none of these is null
+//   least     columns of instants: the earliest; null where there is none
+//   instants, begin_ns, end_ns   only rows of which the earliest of these columns lies in [begin_ns, end_ns)
+// NULL and an error line where that cannot be told.
+PERFLAB_TRACE_EXPORT const char* perflab_trace_count(perflab_trace* trace, const char* question, char* error,
+                                                     size_t error_size);
 
 // How `n` stretches of time were spent, one row each: on_cpu_ns, preempted_ns, blocked_ns, wake_up_ns
 // (int64), migrations (uint32); all null where that is not known. For the rest of the stretch the thread was stopped, by

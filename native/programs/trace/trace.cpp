@@ -7,7 +7,9 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
+#include <list>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <span>
 #include <stdexcept>
@@ -24,11 +26,20 @@
 #include "traceview/export_input.h"
 #include "traceview/folded.h"
 #include "traceview/perfetto.h"
+#include "traceview/plain.h"
 #include "traceview/view.h"
 
 struct perflab_trace {
   std::shared_ptr<const perflab::traceview::View> view;
   std::size_t threads = 0;  // rows of the table of threads
+
+  // What was handed out as text.
+  const char* keep(std::string text) {
+    const std::lock_guard lock(mutex);
+    return texts.emplace_back(std::move(text)).c_str();
+  }
+  std::mutex mutex;
+  std::list<std::string> texts;
 };
 
 namespace {
@@ -48,6 +59,21 @@ void say(std::string_view text, char* error, std::size_t size) noexcept {
   std::transform(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(length), error,
                  [](char c) { return static_cast<unsigned char>(c) < 0x20 ? ' ' : c; });
   error[length] = '\0';
+}
+
+// Calls f(table) with the table of that name.
+template <typename V, typename F>
+void with_table(const V& view, std::string_view name, F&& f) {
+  bool found = false;
+  std::string known;
+  view.tables([&](std::string_view one, const auto& table) {
+    known += known.empty() ? "" : ", ";
+    known += one;
+    if (found || one != name) return;
+    f(table);
+    found = true;
+  });
+  if (!found) throw std::invalid_argument("no table " + std::string(name) + "; there are " + known);
 }
 
 // What `f` returns, or `failed` and an error line.
@@ -224,17 +250,25 @@ const char* perflab_trace_facts(const perflab_trace* trace) { return trace->view
 int perflab_trace_table(perflab_trace* trace, const char* name, ArrowArrayStream* out, char* error,
                         size_t error_size) {
   return guarded(-1, error, error_size, [&] {
-    bool found = false;
-    std::string known;
-    trace->view->tables([&](std::string_view one, const auto& table) {
-      known += known.empty() ? "" : ", ";
-      known += one;
-      if (found || one != name) return;
-      export_table(table, trace->view, out);
-      found = true;
-    });
-    if (!found) throw std::invalid_argument("no table " + std::string(name) + "; there are " + known);
+    with_table(*trace->view, name, [&](const auto& table) { export_table(table, trace->view, out); });
     return 0;
+  });
+}
+
+const char* perflab_trace_rows(perflab_trace* trace, const char* name, char* error, size_t error_size) {
+  return guarded<const char*>(nullptr, error, error_size, [&] {
+    std::string json;
+    with_table(*trace->view, name, [&](const auto& table) { json = rows_json(plain_columns(table)); });
+    return trace->keep(std::move(json));
+  });
+}
+
+const char* perflab_trace_count(perflab_trace* trace, const char* question, char* error, size_t error_size) {
+  return guarded<const char*>(nullptr, error, error_size, [&] {
+    const CountQuestion asked = parse_count(question);
+    std::string json;
+    with_table(*trace->view, asked.table, [&](const auto& table) { json = count_json(plain_columns(table), asked); });
+    return trace->keep(std::move(json));
   });
 }
 

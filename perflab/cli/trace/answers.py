@@ -78,10 +78,10 @@ class Asked:
             ]
         )
 
-    def open(self, paths: Sequence[Path], reads: Reads | None = None) -> NativeTrace:
+    def open(self, paths: Sequence[Path], reads: Reads | None = None, *, with_frames: bool = True) -> NativeTrace:
         """`reads`: what an answer about all of the trace reads; one about a part of it may read everything."""
         in_part = any(option is not None for option in (self.begin, self.end, self.node, self.topic))
-        return opened(paths, self.threads, None if in_part else reads)
+        return opened(paths, self.threads, None if in_part else reads, with_frames=with_frames)
 
     def scope(self, trace: NativeTrace) -> Scope:
         """What --begin, --end, --node and --topic leave of a trace. Raises BadInput."""
@@ -95,8 +95,10 @@ class Asked:
         ask: Callable[[NativeTrace, Scope], Answer],
         trees: Collection[str] = (),
         reads: Reads | None = None,
+        *,
+        with_frames: bool = True,
     ) -> int:
-        trace = self.open(paths, reads)
+        trace = self.open(paths, reads, with_frames=with_frames)
         return self.show(ask(trace, self.scope(trace)), trees)
 
     def show(self, answer: Answer, trees: Collection[str] = ()) -> int:
@@ -114,8 +116,13 @@ class Asked:
         return 0
 
 
-def opened(paths: Sequence[Path], threads: int = 0, reads: Reads | None = None) -> NativeTrace:
-    """Reads (`reads` of) traces of one session. Raises BadInput where there is none, or no event in it can be read."""
+def opened(
+    paths: Sequence[Path], threads: int = 0, reads: Reads | None = None, *, with_frames: bool = True
+) -> NativeTrace:
+    """Reads (`reads` of) traces of one session. `with_frames`: what is asked will be made of data frames.
+
+    Raises BadInput where there is none, or no event in it can be read.
+    """
     from perflab.trace import open_trace
 
     for path in paths:
@@ -124,8 +131,9 @@ def opened(paths: Sequence[Path], threads: int = 0, reads: Reads | None = None) 
                 raise BadInput(f"{path}: there is no such file or folder")
         except OSError as error:
             raise BadInput(f"{path}: {error.strerror}") from error
-    # Takes a tenth of a second: beside the reading, not after it.
-    threading.Thread(target=importlib.import_module, args=("polars",), name="polars", daemon=True).start()
+    if with_frames:
+        # Takes a tenth of a second: beside the reading, not after it.
+        threading.Thread(target=importlib.import_module, args=("polars",), name="polars", daemon=True).start()
     with phase(f"reading {', '.join(map(str, paths))}"):
         trace = open_trace(paths, threads, reads)
     if not any(part["events"] for part in trace.facts["traces"]):
@@ -134,10 +142,7 @@ def opened(paths: Sequence[Path], threads: int = 0, reads: Reads | None = None) 
 
 
 def _cut(section: Section, rows: int) -> Section:
-    if section.frame.height <= rows:
-        return section
-    note = f"The first {rows} of {section.frame.height} rows"
-    return dataclasses.replace(section, frame=section.frame.head(rows), notes=(*section.notes, note))
+    return section if len(section.rows) <= rows else section.head(rows, f"The first {rows} of {len(section.rows)} rows")
 
 
 @Asked.options()
@@ -151,7 +156,7 @@ def summary(paths: Paths, **options: Any) -> int:
     """
     from perflab.trace.summary import READS, summary
 
-    return Asked(**options).answer(paths, summary, reads=READS)
+    return Asked(**options).answer(paths, summary, reads=READS, with_frames=False)
 
 
 @Asked.options()

@@ -140,6 +140,50 @@ TEST_P(Headers, OfLttngAreReadAsInTheGeneralWay) {
   EXPECT_GT(decoded, 20000U);
 }
 
+TEST_P(Headers, EventsOfFixedLayoutCanBeReadInPlace) {
+  MadePacket packet(0, 1000);
+  for (std::uint64_t i = 0; i < 300; ++i) {
+    const bool fixed = i % 7 != 3;
+    put_header(packet.bits, fixed ? 0 : 1, i, i % 5 == 2);
+    if (fixed) {
+      packet.bits.put(i, 8).put(0 - i, 32).put(0x64636261, 32);
+    } else {
+      packet.bits.put(i, 32).text("text");
+    }
+  }
+  const OneTrace trace(prologue() + stream(GetParam() ? kLargeHeader : kCompactHeader,
+                                           {{"a", "u8 x; s32 y; u8 z[4];"}, {"b", "u32 x; string s;"}}),
+                       {{"s", packet.bytes()}});
+  const Decoder& decoder = *trace->decoders[0];
+  EXPECT_TRUE(decoder.can_read_in_place(0));
+  EXPECT_FALSE(decoder.can_read_in_place(1));
+  EXPECT_FALSE(decoder.place_of(0, 10000));
+  const auto place = [&](std::size_t field) {
+    return decoder.place_of(0, trace->layouts[0].payload->children[field].slot).value();
+  };
+  StreamReader reader(*trace, 0, {}, {true, true}), decoded(*trace, 0);
+  std::uint64_t events = 0;
+  for (Event event, other; reader.next(event); ++events) {
+    ASSERT_TRUE(decoded.next(other));
+    EXPECT_EQ(event.time_ns, other.time_ns);
+    ASSERT_EQ(event.class_index, other.class_index);
+    if (event.class_index == 1) {
+      ASSERT_EQ(event.body, nullptr);
+      EXPECT_EQ(event.text(trace->layouts[1].payload->children[1]), "text");
+      continue;
+    }
+    ASSERT_NE(event.body, nullptr);
+    EXPECT_EQ(event.slots, nullptr);
+    EXPECT_EQ(place(0).integer(event.body), events & 0xff);
+    EXPECT_EQ(place(1).integer(event.body), 0 - events);
+    const auto bytes = place(2).bytes(event.body);
+    EXPECT_EQ(std::string(bytes.begin(), bytes.end()), "abcd");
+  }
+  EXPECT_EQ(events, 300U);
+  EXPECT_EQ(reader.counts(), decoded.counts());
+  EXPECT_EQ(reader.last_ns(), decoded.last_ns());
+}
+
 INSTANTIATE_TEST_SUITE_P(Lttng, Headers, testing::Bool(),
                          [](const auto& info) { return info.param ? "Large" : "Compact"; });
 

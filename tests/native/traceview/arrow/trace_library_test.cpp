@@ -73,6 +73,58 @@ TEST_F(TraceLibrary, UnknownTablesAreRefusedWithTheirNames) {
   EXPECT_EQ(stream_.release, nullptr);
 }
 
+TEST_F(TraceLibrary, ShortTablesAreJson) {
+  open("small");
+  const auto rows = [&](const char* name) {
+    const char* json = perflab_trace_rows(trace_, name, error_.data(), error_.size());
+    return std::string(json == nullptr ? error_.data() : json);
+  };
+  EXPECT_EQ(rows("hosts"), "{\"name\":[\"größe\",null,\"cut \xef\xbf\xbd\"]}");
+  EXPECT_EQ(rows("threads"),
+            R"({"events":[18446744073709551615,18446744073709551615,18446744073709551615],"first_ns":[0,1,2],)"
+            R"("host":[0,0,0],"last_ns":[1152921504606846976,1152921504606846976,1152921504606846976],)"
+            R"("name":["main","main",""],"process":[0,null,0],"tid":[100,101,102]})");
+  EXPECT_NE(rows("thread_states").find(R"("end_state":["sleeping",null],"inferred":[false,false])"), std::string::npos);
+  EXPECT_EQ(rows("nodes"), R"({"handle":[],"name":[],"process":[],"valid_from_ns":[],"valid_to_ns":[]})");
+  EXPECT_TRUE(rows("nothing").starts_with("no table nothing; there are hosts, "));
+}
+
+TEST_F(TraceLibrary, CountsRowsThatAreAlike) {
+  open("small");
+  const auto count = [&](const char* question) {
+    const char* json = perflab_trace_count(trace_, question, error_.data(), error_.size());
+    return std::string(json == nullptr ? error_.data() : json);
+  };
+  EXPECT_EQ(count(R"({"table": "callback_instances"})"), "[[20]]");
+  EXPECT_EQ(count(R"({"table": "nodes"})"), "[]");
+  EXPECT_EQ(count(R"({"table": "callback_instances", "by": ["thread"], "counted": [["end_ns"], ["end_ns", "intra_process"]],
+                      "least": ["start_ns"]})"),
+            "[[0,7,7,6,0],[1,7,6,6,1000],[2,6,6,6,2000]]");
+  EXPECT_EQ(count(R"({"table": "callback_instances", "by": ["take"], "counted": [["take"]]})"), "[[null,20,0]]");
+  EXPECT_EQ(count(R"({"table": "takes", "by": ["match", "subscription"], "begin_ns": 2, "end_ns": 4,
+                      "instants": ["rmw_ns", "rcl_ns"]})"),
+            R"([["no_timestamp",2,1],["unknown_subscription",3,1]])");
+  EXPECT_EQ(count(R"({"table": "callback_instances", "instants": ["due_ns"], "begin_ns": 0})"), "[]");
+  EXPECT_EQ(count(R"({"table": "takes", "by": ["nothing"]})"), "table takes has no column nothing");
+  EXPECT_EQ(count(R"({"table": "takes", "by": ["rmw_ns"]})"), "rows cannot be grouped by the column rmw_ns");
+  EXPECT_EQ(count(R"({"table": "takes", "least": ["thread"]})"), "the column thread is no instant");
+  EXPECT_TRUE(count("{}").starts_with("what to count: "));
+}
+
+TEST_F(TraceLibrary, WhatIsNotKeptIsNotCounted) {
+  const char* const paths[] = {"small"};
+  const char* const wanted[] = {"takes.match", "takes.publication?"};
+  trace_ = perflab_trace_open(paths, 1, 3, wanted, 2, error_.data(), error_.size());
+  ASSERT_NE(trace_, nullptr);
+  const auto count = [&](const char* question) {
+    const char* json = perflab_trace_count(trace_, question, error_.data(), error_.size());
+    return std::string(json == nullptr ? error_.data() : json);
+  };
+  EXPECT_EQ(count(R"({"table": "takes", "counted": [["publication"]]})"), "[[6,1]]");
+  EXPECT_EQ(count(R"({"table": "takes", "by": ["publication"]})"), "the column publication is not kept");
+  EXPECT_EQ(count(R"({"table": "takes", "counted": [["rmw_ns"]]})"), "the column rmw_ns is not kept");
+}
+
 TEST_F(TraceLibrary, TablesOutliveTheTrace) {
   ASSERT_NE(open("small"), nullptr);
   ASSERT_EQ(table("threads"), 0);

@@ -85,9 +85,7 @@ class View {
   View(const std::string& name, const ViewOptions& options)
       : scheduler_(name == "silent"), is_whole_(!options.columns) {
     if (options.columns) {
-      takes_.keep([&](std::string_view column) {
-        return options.columns->contains("takes." + std::string(column));
-      });
+      takes_.keep([&](std::string_view column) { return wanted_of(*options.columns, "takes", column); });
     }
     facts_ = R"({"paths": [")" + name + R"("], "threads": )" + std::to_string(options.threads) +
              R"(, "scheduler": )" + (name == "silent" ? "null" : R"({"events": 5})") + "}";
