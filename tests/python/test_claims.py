@@ -179,6 +179,28 @@ def test_a_claim_is_judged_at_each_place_or_where_it_says() -> None:
     assert (lacking.verdict, lacking.words) == ("not_decided", "CPU frequency: not measured")
 
 
+def test_the_baseline_is_judged_by_itself_or_against_another_level() -> None:
+    made = Made(
+        variants={"cyclonedds": Effect(), "fastdds": Effect(latency=2)},
+        factors={"workload.depth": {1: Effect(), 10: Effect(latency=1.5)}},
+        spread=0.01,
+        blocks=12,
+    ).summary()["results"]
+    slower = "latency.p99 >= 1.3x baseline"
+    (deeper,) = judged(made, slower, at={"workload.depth": 10, "middleware": "fastdds"}, against={"workload.depth": 1})
+    assert (deeper.verdict, deeper.variant, deeper.against) == (
+        "holds", "fastdds, workload.depth=10", "fastdds, workload.depth=1",
+    )  # fmt: skip
+    assert "against fastdds, workload.depth=1, n = 12 and 12" in deeper.words
+    others = judged(made, slower, at={"middleware": "fastdds"}, against={"middleware": "cyclonedds"})
+    assert [(one.verdict, one.figure.value) for one in others] == [("holds", pytest.approx(2, rel=0.03))] * 2
+    undisturbed = judged(made, "latency.p50 == 100us within 10 %", "latency.p50 == 100us within 10us")
+    assert [one.verdict for one in undisturbed] == ["holds", *["does_not_hold"] * 3] * 2
+    both = Made({"flood": Effect(latency=3)}, spread=0.01).summary()["results"]
+    (own,) = judged(both, "latency.p50 == 100us within 10 %", treatment="baseline")
+    assert (own.verdict, own.treatment, own.against) == ("holds", "baseline", None)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -192,7 +214,10 @@ def test_a_claim_is_judged_at_each_place_or_where_it_says() -> None:
         ("latency.p99 == baseline within 1e999 %", "1e999 is too large"),
         ("latency.p99 > 0x baseline", "a factor is above 0"),
         ("latency.p99 > 5", "has no unit; write latency.p99 > 5ms"),
-        ("latency.p99 == 5ms", "no trials show that a value is exactly one"),
+        ("latency.p99 == 5ms", "no trials show that a value is exactly one; write latency.p99 == 5ms within 1 %"),
+        ("latency.p99 < 5ms within 1 %", "use < <= > >= without a margin"),
+        ("latency.p99 == 5ms within 0 %", "a margin is above 0"),
+        ("lost_share == 5 % within 1", "has no unit; write lost_share == 5% within 1 %"),
         ("latency.p99 > twice", "after > stands `baseline` or a value"),
         ("lost > 2x baseline", "lost is compared by differences, so there is no factor; leave 2x out"),
         ("success < 50", "has no unit; write success < 50 %"),
@@ -216,15 +241,19 @@ def document(**keys: Any) -> Document:
 class Planned:
     """What a claim asks of a treatment."""
 
-    def __init__(self, label: str) -> None:
-        self.label, self.conditions, self.factors = label, ("cpu_load",), {"workload.depth": 1}
+    def __init__(self, label: str, depth: int = 1, executor: str | None = None) -> None:
+        self.label, self.conditions = label, () if label == "baseline" else ("cpu_load",)
+        self.factors, self.variant = {"workload.depth": depth}, self
+        self.middleware_name, self.executor_name = "cyclonedds", executor
 
 
 @pytest.mark.parametrize(
     ("claim", "said"),
     [
-        ({}, "name the treatment that it is about: cpu_load, io_load"),
+        ({}, "name the treatment that it is about: cpu_load, io_load, baseline"),
         ({"treatment": "cpu_lod"}, "no treatment 'cpu_lod'; did you mean cpu_load?"),
+        ({"treatment": "baseline"}, "the baseline is not compared with itself; name a level"),
+        ({"treatment": "cpu_load", "against": {"workload.depth": 1}}, "only what `expects` of the baseline"),
         ({"treatment": "cpu_load", "at": {"workload.depth": 3}}, "workload.depth is nowhere 3; there are 1"),
         ({"treatment": "cpu_load", "expects": "latency.p99 ~ 3"}, "claims, entry 1: 'latency.p99 ~ 3' is no"),
     ],
@@ -233,6 +262,27 @@ def test_a_claim_about_nothing_of_the_experiment_is_refused(claim: dict[str, Any
     asked = document(claims=[{"says": "It is so.", "expects": "latency.p99 > baseline", **claim}])
     with pytest.raises(BadInput) as error:
         of_document.check(asked, [Planned("cpu_load"), Planned("io_load")])  # type: ignore[list-item]
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("claim", "said"),
+    [
+        ({"at": {"executor": "events"}, "against": {"executor": "inline"}}, None),
+        ({"at": {"executor": "inline"}, "against": {"executor": "events"}}, "say in `at` of which executor it is"),
+        ({"at": {"workload.depth": 100}, "against": {"workload.depth": 10}}, "use 1"),
+        ({"against": {"workload.depth": 1}}, "say in `at` of which workload.depth it is"),
+        ({"at": {"executor": "polling"}, "against": {"executor": "inline"}}, "executor is nowhere 'polling'"),
+    ],
+)
+def test_a_level_is_compared_with_what_comes_before_it(claim: dict[str, Any], said: str | None) -> None:
+    asked = document(conditions=[], claims=[{"says": "It is so.", "expects": "latency.p99 > baseline", **claim}])
+    planned = [Planned("baseline", depth, executor) for executor in ("inline", "events") for depth in (1, 10, 100)]
+    if said is None:
+        of_document.check(asked, planned)  # type: ignore[arg-type]
+        return
+    with pytest.raises(BadInput) as error:
+        of_document.check(asked, planned)  # type: ignore[arg-type]
     assert said in str(error.value)
 
 
