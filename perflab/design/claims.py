@@ -57,7 +57,7 @@ def check(document: Document, treatments: Iterable[Treatment], figures: Mapping[
         if claim.expects.of_baseline and about == BASELINE and not claim.against:
             raise refuse("against", "the baseline is not compared with itself; name a level: against: {FACTOR: LEVEL}")
         if claim.against and (about != BASELINE or not claim.expects.of_baseline):
-            raise refuse("against", "only what `expects` of the baseline, as in 'latency.p50 > baseline', is against a level")
+            raise refuse("against", "only a claim about the baseline that compares, latency.p50 > baseline, is")
         mine = [t for t in made if t.label == about]
         for path, level in claim.at.items():
             there = {str(_level(t, path)) for t in mine} - {"None"}
@@ -67,7 +67,7 @@ def check(document: Document, treatments: Iterable[Treatment], figures: Mapping[
         for path, level in claim.against.items():
             before = _before(document, mine, path, claim.at.get(path))
             if str(level) not in before:
-                known = f"use {' or '.join(before)}" if before else f"say in `at` of which {path} it is, not the first one"
+                known = f"use {' or '.join(before)}" if before else f"say in `at` of which {path} it is, not the first"
                 raise refuse("against", f"{path}={level} is not what it is compared with; {known}")
 
 

@@ -135,8 +135,8 @@ def _of_value(made: Expectation, rest: str, said: str, where: str) -> Expectatio
     number, unit, within, of_margin = value.groups()
     made = replace(made, of_baseline=False, bound=bound_of(made.metric, number, unit, said, before, where))
     if (within is None) == (made.sign == "=="):
-        raise BadInput(f"{said}: no trials show that a value is exactly one; write {made.metric.name} == {number}{unit} "
-                       "within 1 %, or use < <= > >= without a margin")  # fmt: skip
+        right = f"{made.metric.name} == {number}{unit} within 1 %"
+        raise BadInput(f"{said}: no trials show that a value is exactly one; write {right}, or < <= > >= and no margin")
     if within is None:
         return made
     if of_margin == "%" and made.metric.unit != quantity.PERCENT.unit:
