@@ -189,7 +189,8 @@ def test_the_baseline_is_judged_by_itself_or_against_another_level() -> None:
     )  # fmt: skip
     assert "against fastdds, workload.depth=1, n = 12 and 12" in deeper.words
     others = judged(made, slower, at={"middleware": "fastdds"}, against={"middleware": "cyclonedds"})
-    assert [(one.verdict, one.figure.value) for one in others] == [("holds", pytest.approx(2, rel=0.03))] * 2
+    assert [one.verdict for one in others] == ["holds"] * 2
+    assert [one.figure.value for one in others] == [pytest.approx(2, rel=0.03)] * 2
     undisturbed = judged(made, "latency.p50 == 100us within 10 %", "latency.p50 == 100us within 10us")
     assert [one.verdict for one in undisturbed] == ["holds", *["does_not_hold"] * 3] * 2
     both = Made({"flood": Effect(latency=3)}, spread=0.01).summary()["results"]
