@@ -8,6 +8,8 @@ import tomllib
 import pytest
 from support import SOURCE
 
+from perflab.version import __version__
+
 PAGE = (SOURCE / "docs/versions.md").read_text(encoding="utf-8")
 # | what | number | `NAME` in `file` ... |
 ROWS = re.findall(r"^\| (.+?) \| (\d+) \| `(\w+)` in `([^`]+)`(?:, read in `([^`]+)`)? \|$", PAGE, re.MULTILINE)
@@ -38,11 +40,12 @@ def test_the_page_has_every_number_of_a_file_and_of_an_interface() -> None:
     assert declared == {(file, name) for _, _, name, file, _ in ROWS if name != "schema"}
 
 
-def test_packages_of_ros_2_have_the_version_of_perflab() -> None:
-    version = tomllib.loads((SOURCE / "pyproject.toml").read_text())["project"]["version"]
+def test_there_is_one_version_of_perflab() -> None:
     for package in ("package.xml", "ros/perflab_msgs/package.xml"):
-        assert f"<version>{version}</version>" in (SOURCE / package).read_text()
-    assert f"| perflab | {version} | `pyproject.toml` |" in PAGE
+        assert f"<version>{__version__}</version>" in (SOURCE / package).read_text()
+    project = tomllib.loads((SOURCE / "pyproject.toml").read_text())["project"]
+    assert project.get("version", __version__) == __version__
+    assert f"| perflab | {__version__} | `__version__` in `perflab/version.py` |" in PAGE
+    assert f"## [{__version__}] " in (SOURCE / "CHANGELOG.md").read_text()
     crate = tomllib.loads((SOURCE / "plugins/Cargo.toml").read_text())["workspace"]["package"]["version"]
     assert f"| {crate} | `plugins/Cargo.toml` |" in PAGE
-    assert f"## {version} " in (SOURCE / "CHANGELOG.md").read_text().replace("[", "").replace("]", "")
