@@ -185,7 +185,8 @@ def _is_old(experiment: str) -> bool:
 
 def measure(experiment: str) -> None:
     """Runs it, or goes on with a run of it that did not end, and stores what it says. SystemExit where it cannot."""
-    run = RUNS / f"{experiment}-{_sha256(experiment)[:8]}"
+    sha256 = _sha256(experiment)
+    run = RUNS / f"{experiment}-{sha256[:8]}"
     goes_on = (run / "manifest.json").exists()
     load, begun = os.getloadavg()[0], time.monotonic()
     command = ["run", "--resume", str(run)] if goes_on else ["run", experiment, "--output", str(run)]
@@ -207,19 +208,19 @@ def measure(experiment: str) -> None:
     if done.returncode not in (0, FAILED):
         raise SystemExit(f"claims: perflab {' '.join(command)} ended with {done.returncode}: {' '.join(said[-1:])}")
     took = None if goes_on else round(time.monotonic() - begun)
-    take(run, experiment, load, took)
+    take(run, experiment, load, took, sha256)
     # What has a name without a time goes on the next time; this one is done.
     run.rename(run.with_name(f"{run.name}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"))
 
 
-def take(run: Path, experiment: str, load: float | None, took_s: int | None) -> None:
-    """Stores the verdicts of a run."""
+def take(run: Path, experiment: str, load: float | None, took_s: int | None, sha256: str) -> None:
+    """Stores the verdicts of a run of the experiment whose file was this one."""
     manifest = RunDirectory(run, created=False).read_manifest()
     summary = read_summary(json.loads((run / "summary.json").read_text(encoding="utf-8")))
     store(
         Stored(
             experiment=experiment,
-            file_sha256=_sha256(experiment),
+            file_sha256=sha256,
             date=(manifest.created_utc or _today())[:10],
             machine=inventory.in_words({**manifest.host, **manifest.inventory}),
             load=load,
@@ -433,7 +434,7 @@ def main() -> None:
     if asked.take is not None:
         if len(asked.experiments) != 1:
             raise SystemExit("claims: --take RUN takes the name of one experiment")
-        take(asked.take, asked.experiments[0], None, None)
+        take(asked.take, asked.experiments[0], None, None, _sha256(asked.experiments[0]))
     elif not asked.pages:
         left = asked.experiments or [e for e in known if not is_done(e) or (asked.fresh and _is_old(e))]
         for number, experiment in enumerate(left, 1):
