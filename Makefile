@@ -84,7 +84,7 @@ benchmarks: all $(VENV)/.test ## Measures side by side with peers and limits; ta
 	@scripts/install-dependencies --benchmarks
 	@scripts/benchmarks
 
-claims: all ## Tests the claims of docs/claims that have no verdict yet; all of them take less than two hours. ONLY='NAME ...', FRESH=1
+claims: all ## Tests the claims of docs/claims that have no verdict yet: an hour without the arm's, two with. ONLY='NAME ...', FRESH=1
 	@$(BIN)/python benchmarks/claims.py $(ONLY) $(if $(FRESH),--fresh)
 
 clean: ## Removes what was built; runs stay

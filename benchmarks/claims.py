@@ -207,10 +207,19 @@ def measure(experiment: str) -> None:
         return
     if done.returncode not in (0, FAILED):
         raise SystemExit(f"claims: perflab {' '.join(command)} ended with {done.returncode}: {' '.join(said[-1:])}")
+    if not _is_complete(run):
+        raise SystemExit(f"claims: {experiment} was interrupted; the next time it goes on where it was")
     took = None if goes_on else round(time.monotonic() - begun)
     take(run, experiment, load, took, sha256)
     # What has a name without a time goes on the next time; this one is done.
     run.rename(run.with_name(f"{run.name}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"))
+
+
+def _is_complete(run: Path) -> bool:
+    """Whether all trials that were planned have run; an interrupted one runs again."""
+    results = read_summary(json.loads((run / "summary.json").read_text(encoding="utf-8"))).results
+    done = sum(not trial.interrupted for result in results for trial in result.trials_detail)
+    return done >= len(RunDirectory(run, created=False).read_manifest().trials)
 
 
 def take(run: Path, experiment: str, load: float | None, took_s: int | None, sha256: str) -> None:
