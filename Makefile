@@ -11,7 +11,7 @@ BUILD  := build
 BIN    := $(VENV)/bin
 CMAKE_FLAGS ?=
 
-.PHONY: all bytecode demo plugins manipulation test test-all test-ros2 test-native test-python lint test-sanitizers fuzz benchmarks clean dependencies
+.PHONY: all bytecode demo plugins manipulation test test-all test-ros2 test-native test-python lint test-sanitizers fuzz benchmarks claims clean dependencies
 
 all: bytecode native ## Installs what is missing and builds perflab into .venv
 
@@ -83,6 +83,9 @@ fuzz: all ## Fuzzes the parsers of graphs and traces for SECONDS_PER_TARGET (def
 benchmarks: all $(VENV)/.test ## Measures side by side with peers and limits; takes some minutes
 	@scripts/install-dependencies --benchmarks
 	@scripts/benchmarks
+
+claims: all ## Tests the claims of docs/claims that have no verdict yet: an hour without the arm's, two with. ONLY='NAME ...', FRESH=1
+	@$(BIN)/python benchmarks/claims.py $(ONLY) $(if $(FRESH),--fresh)
 
 clean: ## Removes what was built; runs stay
 	@rm -rf build build-* $(VENV)

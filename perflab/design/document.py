@@ -170,15 +170,24 @@ class Claim(_Part):
     source: str | None = Field(None, min_length=1, description="Who claims it, and where.")
     expects: str = Field(
         description="When it holds: 'planning > baseline', 'execution >= 1.5x baseline', 'total == baseline within "
-        "5 %', 'spread of execution < baseline', 'success < 50 %'."
+        "5 %', 'spread of execution < baseline', 'success < 50 %', 'received_per_s == 1000 within 1 %'."
     )
     treatment: str | None = Field(
-        None, description="Name of the treatment that it is about. Default: the only one of the experiment."
+        None,
+        description="Name of the treatment that it is about, or `baseline`. Default: the only one of the experiment; "
+        "the baseline of one without conditions.",
     )
     at: dict[str, Scalar] = Field(
         {},
-        description="Levels of factors that the baseline has too, and `middleware`, at which it is judged. Default: "
-        "everywhere.",
+        description="Levels of factors that the baseline has too, `middleware` and `executor`, at which it is judged. "
+        "Default: everywhere.",
+    )
+    against: dict[str, Scalar] = Field(
+        {},
+        max_length=1,
+        description="Of a claim about the baseline: the level of one of these with which it is compared, which is what "
+        "`baseline` in `expects` then means. Of a factor the first level, of middlewares and executors one that the "
+        "experiment names before.",
     )
 
 

@@ -32,6 +32,8 @@ class Claim:
     treatment: str
     variant: str | None
     """The place, in words; null where the experiment has no other, or no trial of the treatment."""
+    against: str | None = None
+    """The place whose baseline is compared with that of this one; null where it is the baseline of the same place."""
     verdict: ClaimVerdict
     figure: Estimate
     """What decides, with the interval that decides: a ratio or difference to the baseline, a ratio of spreads, or a

@@ -6,6 +6,10 @@
     spread of execution < baseline             the ratio of the spreads
     success < 50 %                             a value of the treatment: the share of its trials that succeed
     planning <= 20ms                           likewise, the median over its trials
+    received_per_s == 1000 within 1 %          likewise, that the interval lies within the margin
+
+A claim about the baseline is one about a value of it; or compares it with the undisturbed trials at another level
+(`against`), which are the baseline of such an expectation.
 
 A claim holds where the whole interval keeps what is expected, and does not hold where all of the interval is against
 it; else it is not decided. That something is larger than the baseline also does not hold where the difference is shown
@@ -24,11 +28,11 @@ from typing import Any, Literal
 from perflab import quantity
 from perflab.errors import BadInput
 from perflab.results.claim import DOES_NOT_HOLD, HOLDS, NOT_DECIDED, Claim, ClaimVerdict
-from perflab.results.comparison import ALPHA, CONDITION, MARGIN, Estimate, Finding, Findings, Interval
+from perflab.results.comparison import ALPHA, CONDITION, MARGIN, Estimate, Finding, Findings, Interval, Kind
 from perflab.results.outcome import FAILED
-from perflab.results.trial import Result, level_values
+from perflab.results.trial import BASELINE, Result, level_values
 from perflab.statistics.metrics import DIFFERENCE, HIGHER, RATIO, Metric, bound_of, parse
-from perflab.statistics.pairs import places_of
+from perflab.statistics.pairs import Place, pairs_of, places_of
 from perflab.statistics.proportion import newcombe, wilson
 from perflab.statistics.selection import sample_of, why_missing
 from perflab.statistics.verdicts import (
@@ -40,6 +44,9 @@ from perflab.statistics.verdicts import (
     size_in_words,
     too_few_words,
 )
+
+MIDDLEWARE, EXECUTOR = "middleware", "executor"
+"""Keys of `at` and `against` beside the paths of factors."""
 
 SUCCESS = Metric(
     "success", "trials that succeed", quantity.PERCENT, lambda _: None, "share of the trials that succeed", HIGHER,
@@ -53,7 +60,7 @@ _SIGNS: Mapping[str, Sign] = {"<=": "<=", "<": "<", ">=": ">=", ">": ">", "==": 
 _EXPECTATION = re.compile(r"\s*(spread\s+of\s+)?([A-Za-z][A-Za-z0-9_./]*)\s*(<=|>=|==|<|>|=|!=)\s*(.*?)\s*", re.DOTALL)
 _NUMBER = r"([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)"
 _BASELINE = re.compile(rf"(?:{_NUMBER}\s*x\s+)?baseline(?:\s+within\s+{_NUMBER}\s*(\S*))?")
-_VALUE = re.compile(rf"{_NUMBER}\s*(\S*)")
+_VALUE = re.compile(rf"{_NUMBER}\s*(\S*?)(?:\s+within\s+{_NUMBER}\s*(\S*))?")
 _EXAMPLES = "write it like 'planning > baseline', 'total == baseline within 5 %' or 'success < 50 %'"
 
 
@@ -91,13 +98,14 @@ class Expectation:
 @dataclass(frozen=True)
 class Asked:
     """A claim of an experiment. `treatment` None: its only one; `at` are levels of the workload's and the middleware's
-    factors, and `middleware`, where it is judged."""
+    factors, `middleware` and `executor`, where it is judged, `against` the one with which a baseline is compared."""
 
     says: str
     expects: Expectation
     source: str | None = None
     treatment: str | None = None
     at: Mapping[str, Any] = field(default_factory=dict)
+    against: Mapping[str, Any] = field(default_factory=dict)
 
 
 def parse_expectation(text: str, where: str = "expects", figures: Mapping[str, str] | None = None) -> Expectation:
@@ -124,9 +132,20 @@ def _of_value(made: Expectation, rest: str, said: str, where: str) -> Expectatio
         raise BadInput(f"{said}: after {made.sign} stands `baseline` or a value; {_EXAMPLES}")
     if made.of_spread:
         raise BadInput(f"{said}: a spread is compared with that of the baseline; write spread of {before} baseline")
-    if made.sign == "==":
-        raise BadInput(f"{said}: no trials show that a value is exactly one; use < <= > or >=")
-    return replace(made, of_baseline=False, bound=bound_of(made.metric, value[1], value[2], said, before, where))
+    number, unit, within, of_margin = value.groups()
+    made = replace(made, of_baseline=False, bound=bound_of(made.metric, number, unit, said, before, where))
+    if (within is None) == (made.sign == "=="):
+        right = f"{made.metric.name} == {number}{unit} within 1 %"
+        raise BadInput(f"{said}: no trials show that a value is exactly one; write {right}, or < <= > >= and no margin")
+    if within is None:
+        return made
+    if of_margin == "%" and made.metric.unit != quantity.PERCENT.unit:
+        margin = made.bound * float(within) / 100
+    else:
+        margin = bound_of(made.metric, within, of_margin, said, f"{before} {number}{unit} within", where)
+    if not margin > 0 or not math.isfinite(margin):
+        raise BadInput(f"{said}: a margin is above 0")
+    return replace(made, within=margin)
 
 
 def _of_baseline(made: Expectation, relative: re.Match[str], said: str, where: str) -> Expectation:
@@ -165,13 +184,16 @@ def with_claims(metrics: Sequence[Metric], claims: Sequence[Asked]) -> tuple[Met
 
 @dataclass(frozen=True)
 class _At:
-    """A claim at one place; `baseline` None where there is none."""
+    """A claim at one place; `baseline` None where there is none. `comparison` is the finding that decides it, by kind,
+    names of treatment and baseline, and place; `against` the place of the baseline, if it is another one."""
 
     asked: Asked
     place: str | None
     only: bool
     treatment: Result
     baseline: Result | None
+    comparison: tuple[Kind, str, str, str | None]
+    against: str | None = None
 
 
 @dataclass(frozen=True)
@@ -202,18 +224,43 @@ def judge(
 
 
 def _places(asked: Asked, results: Sequence[Result]) -> list[_At]:
-    levels = level_values({k: v for k, v in asked.at.items() if k != "middleware"})
+    places = places_of(results)
+    if asked.against:
+        return _levels_compared(asked, places)
     found = []
-    for place in places_of(results):
-        outer = level_values(place.first.outer_factors)
-        if any(outer.get(path) != level for path, level in levels.items()):
-            continue
-        if place.first.middleware != asked.at.get("middleware", place.first.middleware):
-            continue
+    for place in (one for one in places if _is_at(one, asked.at)):
+        baseline = place.baseline
         there = [one for one in place.disturbed if asked.treatment in (None, one.treatment)]
-        baseline = None if place.baseline is None else place.baseline.result
-        found += [_At(asked, place.words, place.only, one.result, baseline) for one in there]
+        if baseline is not None and not there and asked.treatment in (None, BASELINE):
+            there = [baseline]
+        for one in there:
+            mine, name = (None, BASELINE) if baseline is None else (baseline.result, baseline.treatment)
+            comparison = (CONDITION, one.treatment, name, place.words)
+            found.append(_At(asked, place.words, place.only, one.result, mine, comparison))
     return found
+
+
+def _levels_compared(asked: Asked, places: Sequence[Place]) -> list[_At]:
+    """The baselines of the claim's places, each with that of the level that it is compared with."""
+    found = []
+    for pair in pairs_of(places):
+        if len(pair.places) != 2 or not _is_at(pair.places[1], asked.at):
+            continue
+        if not _is_at(pair.places[0], {**asked.at, **asked.against}):
+            continue
+        comparison = (pair.kind, pair.names[1], pair.names[0], pair.place or None)
+        one, other = pair.baseline.result, pair.treatment.result
+        place, against = pair.places[1].words, pair.places[0].words
+        found.append(_At(asked, place, False, other, one, comparison, against))
+    return found
+
+
+def _is_at(place: Place, levels: Mapping[str, Any]) -> bool:
+    first = place.first
+    there = {**level_values(first.outer_factors), MIDDLEWARE: first.middleware, EXECUTOR: first.executor}
+    own = {path: level for path, level in levels.items() if path in (MIDDLEWARE, EXECUTOR)}
+    wanted = level_values({path: level for path, level in levels.items() if path not in own})
+    return all(there.get(path) == level for path, level in {**wanted, **own}.items())
 
 
 def _claim(asked: Asked, at: _At | None, found: _Found) -> Claim:
@@ -228,6 +275,7 @@ def _claim(asked: Asked, at: _At | None, found: _Found) -> Claim:
         expects=expects.text,
         treatment=asked.treatment or ("" if at is None else at.treatment.label),
         variant=None if at is None or at.only else at.place,
+        against=None if at is None else at.against,
         verdict=found.verdict,
         figure=found.figure,
         scale=scale,
@@ -252,7 +300,8 @@ def _compared(at: _At, findings: Findings | None, margin: float) -> _Found:
         return _of_spread(expects, c)
     metric, estimate = expects.metric, c.estimate
     of_ratio = c.scale == RATIO
-    against = "of the baseline's" if of_ratio else "against the baseline"
+    than = at.against or "the baseline"
+    against = f"of {than}'s" if of_ratio and at.against is None else f"against {than}"
     said = f"{metric.words} {effect_words(metric, c)} {against}"
     numbers = f"n = {c.treatment.n} and {c.baseline.n}"
     if expects.by_factor and not of_ratio:
@@ -267,9 +316,11 @@ def _compared(at: _At, findings: Findings | None, margin: float) -> _Found:
 
 
 def _comparison(at: _At, findings: Findings | None) -> Finding | None:
-    wanted = (CONDITION, at.asked.expects.metric.name, at.treatment.label, at.place)
+    wanted = (at.asked.expects.metric.name, *at.comparison)
     comparisons = () if findings is None else findings.comparisons
-    return next((c for c in comparisons if (c.kind, c.metric, c.treatment.name, c.variant) == wanted), None)
+    return next(
+        (c for c in comparisons if (c.metric, c.kind, c.treatment.name, c.baseline.name, c.variant) == wanted), None
+    )
 
 
 def _nothing_compared(at: _At) -> _Found:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import io
 import random
-import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from made_experiment import Effect, Made, read_results, result, trial
 from rich.console import Console
 
-from perflab import catalog
 from perflab.design import claims as of_document
-from perflab.design.document import Document, read, validate
+from perflab.design.document import Document
 from perflab.errors import BadInput
 from perflab.report.answers import print_claims
 from perflab.report.tables import claims as tables
@@ -26,7 +23,6 @@ from perflab.statistics.claims import Asked, parse_expectation
 from perflab.statistics.metrics import METRICS
 from perflab.statistics.proportion import newcombe
 
-DOCS = Path(__file__).parents[2] / "docs"
 P99 = (METRICS["latency.p99"],)
 
 
@@ -179,6 +175,29 @@ def test_a_claim_is_judged_at_each_place_or_where_it_says() -> None:
     assert (lacking.verdict, lacking.words) == ("not_decided", "CPU frequency: not measured")
 
 
+def test_the_baseline_is_judged_by_itself_or_against_another_level() -> None:
+    made = Made(
+        variants={"cyclonedds": Effect(), "fastdds": Effect(latency=2)},
+        factors={"workload.depth": {1: Effect(), 10: Effect(latency=1.5)}},
+        spread=0.01,
+        blocks=12,
+    ).summary()["results"]
+    slower = "latency.p99 >= 1.3x baseline"
+    (deeper,) = judged(made, slower, at={"workload.depth": 10, "middleware": "fastdds"}, against={"workload.depth": 1})
+    assert (deeper.verdict, deeper.variant, deeper.against) == (
+        "holds", "fastdds, workload.depth=10", "fastdds, workload.depth=1",
+    )  # fmt: skip
+    assert "against fastdds, workload.depth=1, n = 12 and 12" in deeper.words
+    others = judged(made, slower, at={"middleware": "fastdds"}, against={"middleware": "cyclonedds"})
+    assert [one.verdict for one in others] == ["holds"] * 2
+    assert [one.figure.value for one in others] == [pytest.approx(2, rel=0.03)] * 2
+    undisturbed = judged(made, "latency.p50 == 100us within 10 %", "latency.p50 == 100us within 10us")
+    assert [one.verdict for one in undisturbed] == ["holds", *["does_not_hold"] * 3] * 2
+    both = Made({"flood": Effect(latency=3)}, spread=0.01).summary()["results"]
+    (own,) = judged(both, "latency.p50 == 100us within 10 %", treatment="baseline")
+    assert (own.verdict, own.treatment, own.against) == ("holds", "baseline", None)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -192,7 +211,10 @@ def test_a_claim_is_judged_at_each_place_or_where_it_says() -> None:
         ("latency.p99 == baseline within 1e999 %", "1e999 is too large"),
         ("latency.p99 > 0x baseline", "a factor is above 0"),
         ("latency.p99 > 5", "has no unit; write latency.p99 > 5ms"),
-        ("latency.p99 == 5ms", "no trials show that a value is exactly one"),
+        ("latency.p99 == 5ms", "no trials show that a value is exactly one; write latency.p99 == 5ms within 1 %"),
+        ("latency.p99 < 5ms within 1 %", "or < <= > >= and no margin"),
+        ("latency.p99 == 5ms within 0 %", "a margin is above 0"),
+        ("lost_share == 5 % within 1", "has no unit; write lost_share == 5% within 1 %"),
         ("latency.p99 > twice", "after > stands `baseline` or a value"),
         ("lost > 2x baseline", "lost is compared by differences, so there is no factor; leave 2x out"),
         ("success < 50", "has no unit; write success < 50 %"),
@@ -216,15 +238,19 @@ def document(**keys: Any) -> Document:
 class Planned:
     """What a claim asks of a treatment."""
 
-    def __init__(self, label: str) -> None:
-        self.label, self.conditions, self.factors = label, ("cpu_load",), {"workload.depth": 1}
+    def __init__(self, label: str, depth: int = 1, executor: str | None = None) -> None:
+        self.label, self.conditions = label, () if label == "baseline" else ("cpu_load",)
+        self.factors, self.variant = {"workload.depth": depth}, self
+        self.middleware_name, self.executor_name = "cyclonedds", executor
 
 
 @pytest.mark.parametrize(
     ("claim", "said"),
     [
-        ({}, "name the treatment that it is about: cpu_load, io_load"),
+        ({}, "name the treatment that it is about: cpu_load, io_load, baseline"),
         ({"treatment": "cpu_lod"}, "no treatment 'cpu_lod'; did you mean cpu_load?"),
+        ({"treatment": "baseline"}, "the baseline is not compared with itself; name a level"),
+        ({"treatment": "cpu_load", "against": {"workload.depth": 1}}, "only a claim about the baseline"),
         ({"treatment": "cpu_load", "at": {"workload.depth": 3}}, "workload.depth is nowhere 3; there are 1"),
         ({"treatment": "cpu_load", "expects": "latency.p99 ~ 3"}, "claims, entry 1: 'latency.p99 ~ 3' is no"),
     ],
@@ -233,6 +259,27 @@ def test_a_claim_about_nothing_of_the_experiment_is_refused(claim: dict[str, Any
     asked = document(claims=[{"says": "It is so.", "expects": "latency.p99 > baseline", **claim}])
     with pytest.raises(BadInput) as error:
         of_document.check(asked, [Planned("cpu_load"), Planned("io_load")])  # type: ignore[list-item]
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("claim", "said"),
+    [
+        ({"at": {"executor": "events"}, "against": {"executor": "inline"}}, None),
+        ({"at": {"executor": "inline"}, "against": {"executor": "events"}}, "say in `at` of which executor it is"),
+        ({"at": {"workload.depth": 100}, "against": {"workload.depth": 10}}, "use 1"),
+        ({"against": {"workload.depth": 1}}, "say in `at` of which workload.depth it is"),
+        ({"at": {"executor": "polling"}, "against": {"executor": "inline"}}, "executor is nowhere 'polling'"),
+    ],
+)
+def test_a_level_is_compared_with_what_comes_before_it(claim: dict[str, Any], said: str | None) -> None:
+    asked = document(conditions=[], claims=[{"says": "It is so.", "expects": "latency.p99 > baseline", **claim}])
+    planned = [Planned("baseline", depth, executor) for executor in ("inline", "events") for depth in (1, 10, 100)]
+    if said is None:
+        of_document.check(asked, planned)  # type: ignore[arg-type]
+        return
+    with pytest.raises(BadInput) as error:
+        of_document.check(asked, planned)  # type: ignore[arg-type]
     assert said in str(error.value)
 
 
@@ -260,17 +307,3 @@ def test_each_claim_is_told_with_what_it_rests_on() -> None:
     assert tables.in_words(found) == "Of 1 claim 1 does not hold"
     two = [*found, replace(found[0], verdict="holds"), replace(found[0], verdict="not_decided")]
     assert tables.in_words(two) == "Of 3 claims 1 holds, 1 does not hold, 1 is not decided"
-
-
-def test_the_document_has_every_claim_of_the_arm_and_no_other() -> None:
-    said: dict[str, set[str]] = {}
-    for entry in catalog.experiments():
-        if entry.name.startswith("manipulation"):
-            written = validate(read(entry.path))
-            said[entry.name] = {claim.says.removesuffix(".") for claim in written.claims}
-    text = (DOCS / "manipulation.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (.+?) \| (.+?) \| `(manipulation_\w+)` \|$", text, re.MULTILINE)
-    told: dict[str, set[str]] = {}
-    for claim, _, name in rows:
-        told.setdefault(name, set()).add(claim)
-    assert told == {name: claims for name, claims in said.items() if claims}
