@@ -86,7 +86,7 @@ fuzz: all ## Fuzzes the parsers of graphs and traces for SECONDS_PER_TARGET (def
 
 docs: all $(VENV)/.docs ## The documentation as a site, in build/site; links are checked
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
-	@echo "build/site/index.html (to search in it: $(BIN)/python -m http.server --directory build/site)"
+	@echo build/site/index.html
 
 benchmarks: all $(VENV)/.test ## Measures side by side with peers and limits; takes some minutes
 	@scripts/install-dependencies --benchmarks

@@ -15,6 +15,7 @@ from posixpath import normpath, relpath
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
@@ -46,7 +47,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Links to sources lead to the pages that show them."""
+    """Links to sources lead to the pages that show them. A page that stands alone has no list of its like beside it."""
+    if page.parent is None:
+        page.meta["hide"] = ["navigation"]
     own = PurePosixPath("docs", page.file.src_uri)
 
     def link(found: re.Match[str]) -> str:
@@ -61,6 +64,14 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """`a\\|b` in a table is `a|b`, as on GitHub: Python-Markdown keeps the backslash in code."""
     return CELL.sub(lambda cell: cell[0].replace("\\|", "|"), html)
+
+
+@event_priority(-100)  # after the search has written its index
+def on_post_build(config: MkDocsConfig) -> None:
+    """The index of the search as a script, which a page of a file can load."""
+    folder = Path(config.site_dir, "search")
+    index = (folder / "search_index.json").read_text("utf-8")
+    (folder / "search_index.js").write_text(f"var __index = {index}", encoding="utf-8")
 
 
 # -- sources ---------------------------------------------------------------------------------------------------------

@@ -159,15 +159,17 @@ def _command(command: Any, context: Any) -> Page:
             other = "Arguments" if parameter.param_type_name == "argument" else "Options"
             name = getattr(parameter, "rich_help_panel", None) or other
             words = re.sub(r" <[\w\[\]]+>$", "", record[0])  # the type of an argument in Python
-            groups.setdefault(name, []).append([code(words), cell(record[1])])
-    parts = [f"```\n{usage}\n```"]
-    parts += [
+            option, _, value = words.rpartition(" ") if parameter.param_type_name == "option" else ("", "", words)
+            names = f"{code(option)} {code(value)}" if option and not value.startswith("-") else code(words)
+            groups.setdefault(name, []).append([names, cell(record[1])])
+    parts = [
         part
         for name, rows in groups.items()
         if rows
         for part in (f"## {name}", table(["argument" if name == "Arguments" else "option", "meaning"], rows))
     ]
-    return _page(f"commands/{_file(context)}", context.command_path, _help(command.help or ""), *parts)
+    shown = f"```\n{usage}\n```"
+    return _page(f"commands/{_file(context)}", context.command_path, shown, _help(command.help or ""), *parts)
 
 
 def _help(text: str) -> str:
@@ -191,7 +193,7 @@ _OF_KINDS = (
     ("perflab.condition.kinds", "conditions", "Parameters of conditions", "--condition", "conditions.md"),
     ("perflab.mitigation.kinds", "mitigations", "Parameters of mitigations", "--mitigation", "mitigations.md"),
     ("perflab.observer.kinds", "observers", "Parameters of observers", "--observer", "observers.md"),
-    ("perflab.export", "exporters", "Formats of `perflab export`", "", "runs.md"),
+    ("perflab.export", "exporters", "Formats of exports", "", "runs.md"),
 )
 
 

@@ -53,7 +53,7 @@ def test_the_reference_has_what_perflab_has(site: Path) -> None:
     assert {"-".join(words) for words, _ in verbs(typer.main.get_command(app))} | {"index"} == commands
     run = (site / "reference/commands/run.html").read_text("utf-8")
     assert "--until-decided" in run
-    assert "<code>--progress auto|lines|seconds|off</code>" in run
+    assert "<code>--progress</code> <code>auto|lines|seconds|off</code>" in run
 
 
 def verbs(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
