@@ -25,6 +25,8 @@ import reference
 
 SOURCE = Path(__file__).resolve().parents[2]
 LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")
+BY_ITS_FILE = re.compile(r"\[([\w/-]+\.md)\]\(([^)\s#]+\.md)\)")
+TITLE = re.compile(r"^# ([^:,\n]+)", re.MULTILINE)  # as far as it names the page
 FENCE = re.compile(r"^( *)(```+|~~~+).*?^\1\2 *$", re.MULTILINE | re.DOTALL)
 LANGUAGES = {
     **{"h": "cpp", "cpp": "cpp", "c": "c", "py": "python", "rs": "rust"},
@@ -47,7 +49,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Links to sources lead to the pages that show them. A page that stands alone has no list of its like beside it."""
+    """Links to sources lead to the pages that show them, and pages are called by their titles instead of their files. A
+    page that stands alone has no list of its like beside it."""
     if page.parent is None:
         page.meta["hide"] = ["navigation"]
     own = PurePosixPath("docs", page.file.src_uri)
@@ -58,7 +61,12 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             return found[0]
         return f"{found[1]}{relpath(_uri(outside), str(PurePosixPath(page.file.src_uri).parent))}{found[4]}"
 
-    return _outside_of_fences(markdown, lambda text: LINK.sub(link, text))
+    def titled(found: re.Match[str]) -> str:
+        target = files.get_file_from_path(normpath(str(PurePosixPath(page.file.src_uri).parent / found[2])))
+        title = TITLE.search(target.content_string) if target is not None else None
+        return found[0] if title is None else f"[{title[1]}]({found[2]})"
+
+    return _outside_of_fences(markdown, lambda text: LINK.sub(link, BY_ITS_FILE.sub(titled, text)))
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
