@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import live_browser
 import pytest
 import typer
 from support import SOURCE
@@ -44,6 +45,16 @@ def test_links_and_anchors_lead_somewhere_and_nothing_comes_from_the_network(sit
     assert [str(path) for path, text in own.items() if FETCHED.search(CODE.sub("", text))] == []
     documents = {path: text for path, text in own.items() if path.parts[0] != "source"}
     assert [str(path) for path, text in documents.items() if UNREAD.search(CODE.sub("", text))] == []
+
+
+@pytest.mark.skipif(live_browser.executable() is None, reason="no Chromium; install chromium")
+def test_a_browser_searches_in_the_files_and_asks_for_nothing_else(site: Path, tmp_path: Path) -> None:
+    with live_browser.browser(tmp_path) as page:
+        page.open(f"{(site / 'tutorial.html').as_uri()}?q=flood")
+        found = "document.querySelector('.md-search-result__meta')?.textContent.match(/(\\d+) matching/)?.[1]"
+        assert int(page.wait_for(found)) > 5
+        assert [url for url in page.requests if not url.startswith(("file:", "data:"))] == []
+        assert page.complaints == []
 
 
 def test_the_reference_has_what_perflab_has(site: Path) -> None:
