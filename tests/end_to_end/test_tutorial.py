@@ -27,7 +27,7 @@ PERCENTILE = re.compile(r"\bp\d+(?:\.\d+)?\b")
 
 
 def test_the_commands_of_the_tutorial_print_what_stands_there(tmp_path: Path) -> None:
-    traced = True
+    traced, missing = True, list[str]()
     blocks = FENCE.findall(TUTORIAL.read_text("utf-8"))
     for _, name, text in blocks:
         if name:
@@ -45,8 +45,9 @@ def test_the_commands_of_the_tutorial_print_what_stands_there(tmp_path: Path) ->
             continue
         assert done.returncode in ((0, 1) if words[1] in VERDICT else (0,)), f"{line}\n{done.stdout}{done.stderr}"
         printed = [squeezed(one) for one in done.stdout.splitlines()]
-        missing = [what for what in stable(expected) if not any(one.startswith(what) for one in printed)]
-        assert not missing, f"{line}\n{missing} not in\n{done.stdout}"
+        absent = [what for what in stable(expected) if not any(one.startswith(what) for one in printed)]
+        missing += [f"{what!r} is not in what {line!r} printed:\n{done.stdout}" for what in absent]
+    assert not missing, "\n".join(missing)
 
 
 def run(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
