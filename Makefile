@@ -11,7 +11,7 @@ BUILD  := build
 BIN    := $(VENV)/bin
 CMAKE_FLAGS ?=
 
-.PHONY: all bytecode demo plugins manipulation test test-all test-ros2 test-native test-python lint test-sanitizers fuzz benchmarks claims clean dependencies
+.PHONY: all bytecode demo plugins manipulation test test-all test-ros2 test-native test-python lint test-sanitizers fuzz docs benchmarks claims clean dependencies
 
 all: bytecode native ## Installs what is missing and builds perflab into .venv
 
@@ -25,11 +25,15 @@ $(VENV)/.perflab: pyproject.toml | dependencies
 	@touch $@
 
 $(VENV)/.test: pyproject.toml | $(VENV)/.perflab
-	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test,manipulation]'
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test,docs,manipulation]'
 	@touch $@
 
 $(VENV)/.manipulation: pyproject.toml | $(VENV)/.perflab
 	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[manipulation]'
+	@touch $@
+
+$(VENV)/.docs: pyproject.toml | $(VENV)/.perflab
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	@touch $@
 
 # Where Python may not write it (PYTHONDONTWRITEBYTECODE, a folder of another user) each start would compile all anew,
@@ -79,6 +83,10 @@ test-sanitizers: all ## The native tests under address+undefined and under threa
 fuzz: all ## Fuzzes the parsers of graphs and traces for SECONDS_PER_TARGET (default 300) each
 	@scripts/install-dependencies --test-all
 	@scripts/fuzz $${SECONDS_PER_TARGET:-300}
+
+docs: all $(VENV)/.docs ## The documentation as a site, in build/site; links are checked
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo build/site/index.html
 
 benchmarks: all $(VENV)/.test ## Measures side by side with peers and limits; takes some minutes
 	@scripts/install-dependencies --benchmarks
