@@ -19,10 +19,15 @@ if TYPE_CHECKING:
 
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    packages: Annotated[
+        bool, typer.Option("--packages", help="Print the missing packages of the distribution and nothing else.")
+    ] = False,
 ) -> int:
     """Say what this machine can do, and what makes it noisy."""
     from perflab.host import Host
 
+    if packages:
+        return _print_packages(as_json)
     with phase("asking this machine what it can do"):
         document = {
             "host": Host().facts(),
@@ -120,6 +125,20 @@ def _print(out: Console, document: dict[str, Any]) -> None:
     _print_part(out, "workloads beyond perflab", able(document["workloads"], "summary"))
     disturbing = [(c["name"], c["status"], c["value"] or "", c["advice"]) for c in document["preflight"]]
     _print_part(out, "what may disturb", disturbing)
+
+
+def _print_packages(as_json: bool) -> int:
+    from perflab import native as native_programs
+    from perflab.errors import BadInput, Unavailable
+
+    if as_json:
+        raise BadInput("--packages prints names and does not go with --json, which has them too")
+    needs = native_programs.find().needs
+    missing = [package.name for package in needs.packages() if not package.available]
+    if missing and (elsewhere := needs.elsewhere()) is not None:
+        raise Unavailable(elsewhere)
+    output.console().print(*missing, sep="\n", end="\n" if missing else "", markup=False, highlight=False)
+    return 0
 
 
 def _print_missing(out: Console, packages: list[str]) -> None:
