@@ -324,9 +324,16 @@ TEST_F(FastDds, ThreadsCarryItsName) {
   std::set<std::string> names;
   const auto json = described();
   for (const auto& thread : json.at("threads")) names.insert(thread.at("name"));
-  EXPECT_TRUE(names.contains("fdds.udp.user"));
-  EXPECT_TRUE(names.contains("fdds.udp.disc"));
-  EXPECT_TRUE(names.contains("fdds"));
+  // Those of a library that names none have the plug-in's; by the port its own names say which is which.
+  const auto udp = [](const std::string& name) { return name.starts_with("dds.udp."); };
+  if (std::ranges::none_of(names, udp)) {
+    EXPECT_TRUE(names.contains("fdds.udp.user"));
+    EXPECT_TRUE(names.contains("fdds.udp.disc"));
+    EXPECT_TRUE(names.contains("fdds"));
+  } else {
+    EXPECT_GE(std::ranges::count_if(names, udp), 2);
+    EXPECT_TRUE(std::ranges::any_of(names, [](const auto& name) { return name.starts_with("dds.ev."); }));
+  }
   std::string own;
   std::getline(std::ifstream("/proc/self/comm"), own);
   EXPECT_EQ(own.find("fdds"), std::string::npos);
