@@ -113,10 +113,10 @@ def is_here(library: str) -> bool:
 
 @functools.cache
 def _known_to_linker() -> frozenset[str]:
-    """The libraries in the linker's cache."""
+    """The libraries in the linker's cache, which writes each as a path."""
     try:
         cache = Path("/etc/ld.so.cache").read_bytes()
     except OSError:
         return frozenset()
-    names = (name.decode(errors="replace") for name in cache.split(b"\0") if b".so" in name and b"/" not in name)
-    return frozenset(names)
+    paths = (Path(path.decode(errors="replace")) for path in cache.split(b"\0") if b".so" in path)
+    return frozenset(path.name for path in paths if path.parent.name not in ("lib32", "libx32"))

@@ -44,8 +44,8 @@ class Job:
             (programs / program).write_text(RECORDS.format(told=self.told, posted=self.posted))
         (programs / "python3").write_text(MAKES_VENV.format(bin=programs))
         (programs / "perflab").write_text(PERFLAB.format(python=shlex.quote(sys.executable)))
-        for program in programs.iterdir():
-            program.chmod(0o755)
+        for file in programs.iterdir():
+            file.chmod(0o755)
         self.environment = {
             **os.environ,
             "PATH": f"{programs}:{os.environ['PATH']}",
@@ -60,8 +60,8 @@ class Job:
         }
         ours = self.project / "ci" / "perflab"
         ours.mkdir(parents=True)
-        for file in ("measure", "system.yaml"):
-            (ours / file).write_bytes((EXAMPLES / file).read_bytes())
+        for example in ("measure", "system.yaml"):
+            (ours / example).write_bytes((EXAMPLES / example).read_bytes())
         (ours / "measure").chmod(0o755)
         self.git("init", "--quiet")
         self.commit("the base")

@@ -207,7 +207,7 @@ def test_outside_a_workspace_nothing_is_looked_for(monkeypatch: pytest.MonkeyPat
 def test_the_entry_point_is_that_of_pyproject(workspace: Path) -> None:
     project = tomllib.loads((SOURCE / "pyproject.toml").read_text())["project"]
     (distribution,) = metadata.distributions(name="perflab", path=[str(_site(workspace))])
-    assert distribution.version == project["version"]
+    assert distribution.version == perflab.__version__
     assert {(e.group, e.name, e.value) for e in distribution.entry_points} == {
         ("console_scripts", "perflab", "perflab.cli:main"),
         ("ros2cli.command", "perflab", "perflab.ros2cli:PerflabCommand"),
