@@ -137,7 +137,9 @@ def _print_packages(as_json: bool) -> int:
     missing = [package.name for package in needs.packages() if not package.available]
     if missing and (elsewhere := needs.elsewhere()) is not None:
         raise Unavailable(elsewhere)
-    output.console().print(*missing, sep="\n", end="\n" if missing else "", markup=False, highlight=False)
+    out = output.console()
+    for name in missing:
+        out.print(name, markup=False, highlight=False)
     return 0
 
 
