@@ -11,7 +11,7 @@ BUILD  := build
 BIN    := $(VENV)/bin
 CMAKE_FLAGS ?=
 
-.PHONY: all bytecode demo plugins manipulation test test-all test-ros2 test-native test-python lint test-sanitizers fuzz docs benchmarks claims clean dependencies
+.PHONY: all bytecode demo wheel plugins manipulation test test-all test-ros2 test-native test-python lint test-sanitizers fuzz docs benchmarks claims clean dependencies
 
 all: bytecode native ## Installs what is missing and builds perflab into .venv
 
@@ -57,6 +57,12 @@ manipulation: $(VENV)/.manipulation ## The robot arm: physics, controller and pl
 demo: all ## A small experiment: a robot of ten nodes on each DDS, at rest, under load, flooded, on one CPU
 	@scripts/demo $(BIN)
 
+# The packages of Python that perflab needs come with the wheel's installation.
+wheel: dependencies ## A wheel with the native programs in it, for this distribution, in dist/
+	@scripts/make-venv $(PYTHON) $(VENV)
+	@$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	@ls dist/*.whl
+
 # From the start with the flags of scripts/test, or everything would be compiled twice; pip works while the compiler does.
 .PHONY: test-parts
 test-parts:
@@ -96,4 +102,4 @@ claims: all ## Tests the claims of docs/claims that have no verdict yet: an hour
 	@$(BIN)/python benchmarks/claims.py $(ONLY) $(if $(FRESH),--fresh)
 
 clean: ## Removes what was built; runs stay
-	@rm -rf build build-* $(VENV)
+	@rm -rf build build-* dist $(VENV)

@@ -1,18 +1,23 @@
 """Where the native programs are.
 
 The folder holds perflab-node, perflab-graph and middleware/*.so. `make` builds it and installs it below the
-Python environment, `colcon build` below the package's prefix; the environment variable PERFLAB_NATIVE names
-another one.
+Python environment, `colcon build` below the package's prefix, a wheel has it in the package; the environment
+variable PERFLAB_NATIVE names another one.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from perflab import workspace
 from perflab.errors import Unavailable
+
+if TYPE_CHECKING:
+    from perflab.needs import Needs
 
 ENVIRONMENT_VARIABLE = "PERFLAB_NATIVE"
 
@@ -36,12 +41,21 @@ class Native:
 
     folder: Path
 
+    @functools.cached_property
+    def needs(self) -> Needs:
+        """What its files need of the distribution."""
+        from perflab.needs import Needs
+
+        return Needs.of(self.folder)
+
     def program(self, name: str) -> Path:
-        """The path of an executable program. Raises Unavailable where it is missing."""
+        """The path of an executable program. Raises Unavailable where it, or a library that it needs, is missing."""
         path = self.folder / name
         if not os.access(path, os.X_OK) or not path.is_file():
             how = "make manipulation" if name in MANIPULATION else "make"
             raise Unavailable(f"{name} is not in {self.folder}; build it with `{how}` in the perflab source folder")
+        if (missing := self.needs.missing(name)) is not None:
+            raise Unavailable(missing)
         return path
 
     def middleware_library(self, name: str) -> Path:

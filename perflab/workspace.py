@@ -1,8 +1,8 @@
 """perflab below a prefix: where its own files are, and the Python packages that it needs in a colcon workspace.
 
-pip brings the packages of pyproject.toml along; `colcon build` does not, and several of them are newer than the
-distribution's. They lie in a folder that perflab alone has on its path, <prefix>/lib/perflab/python, so that the
-other programs of the workspace keep the numpy that ROS 2 was built with.
+A wheel has its prefix within the package. pip brings the packages of pyproject.toml along; `colcon build` does not, and
+several of them are newer than the distribution's. They lie in a folder that perflab alone has on its path,
+<prefix>/lib/perflab/python, so that the other programs of the workspace keep the numpy that ROS 2 was built with.
 
 Also runs where Python is too old for perflab, to say so.
 """
@@ -17,6 +17,8 @@ from pathlib import Path
 
 def prefix() -> Path | None:
     """The prefix that this package is installed below, or None for a source folder."""
+    if (within := Path(__file__).absolute().with_name("installed")).is_dir():
+        return within
     site = Path(__file__).absolute().parent.parent
     if site.name not in ("site-packages", "dist-packages"):
         return None

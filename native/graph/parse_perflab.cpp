@@ -450,7 +450,7 @@ std::string read_timer_name(const Fields& fields, const std::vector<TimerEnd>& e
   if (fields.has("name")) return fields.text("name");
   for (const TimerEnd& end : ends) {
     if (!fields.has(end.key)) continue;
-    const std::string& first = names_at(fields, end.key, end.names.what()).front().text();
+    const std::string first = names_at(fields, end.key, end.names.what()).front().text();
     return end.names.what() == "waitable" ? first : timer_name(first);
   }
   return fmt::format("timer_{}", node.timers.size() + 1);

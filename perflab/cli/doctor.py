@@ -19,14 +19,20 @@ if TYPE_CHECKING:
 
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    packages: Annotated[
+        bool, typer.Option("--packages", help="Print the missing packages of the distribution and nothing else.")
+    ] = False,
 ) -> int:
     """Say what this machine can do, and what makes it noisy."""
     from perflab.host import Host
 
+    if packages:
+        return _print_packages(as_json)
     with phase("asking this machine what it can do"):
         document = {
             "host": Host().facts(),
             "programs": _programs(),
+            "packages": _packages(),
             "middlewares": _middlewares(),
             "tracing": _tracing(),
             "workloads": _workloads(),
@@ -51,6 +57,14 @@ def _programs() -> list[dict[str, Any]]:
         except Unavailable as error:
             programs.append({"name": name, "available": False, "text": str(error)})
     return programs
+
+
+def _packages() -> list[dict[str, Any]]:
+    from dataclasses import asdict
+
+    from perflab import native as native_programs
+
+    return [asdict(package) for package in native_programs.find().needs.packages()]
 
 
 def _middlewares() -> list[dict[str, Any]]:
@@ -104,10 +118,39 @@ def _print(out: Console, document: dict[str, Any]) -> None:
         ]
 
     _print_part(out, "program or middleware", able((*document["programs"], *document["middlewares"]), "version"))
+    packages = document["packages"]
+    _print_part(out, "package", [(p["name"], "ok" if p["available"] else "missing", p["text"], None) for p in packages])
+    _print_missing(out, [p["name"] for p in packages if not p["available"]])
     _print_part(out, "tracing and profiling", able(document["tracing"], "text"))
     _print_part(out, "workloads beyond perflab", able(document["workloads"], "summary"))
     disturbing = [(c["name"], c["status"], c["value"] or "", c["advice"]) for c in document["preflight"]]
     _print_part(out, "what may disturb", disturbing)
+
+
+def _print_packages(as_json: bool) -> int:
+    from perflab import native as native_programs
+    from perflab.errors import BadInput, Unavailable
+
+    if as_json:
+        raise BadInput("--packages prints names and does not go with --json, which has them too")
+    needs = native_programs.find().needs
+    missing = [package.name for package in needs.packages() if not package.available]
+    if missing and (elsewhere := needs.elsewhere()) is not None:
+        raise Unavailable(elsewhere)
+    out = output.console()
+    for name in missing:
+        out.print(name, markup=False, highlight=False)
+    return 0
+
+
+def _print_missing(out: Console, packages: list[str]) -> None:
+    """The command that installs what is missing, on a line of its own: to copy."""
+    from perflab import native as native_programs
+    from perflab.needs import install
+
+    if packages:
+        out.print(native_programs.find().needs.elsewhere() or install(packages), soft_wrap=True, markup=False)
+        out.print()
 
 
 _TONES: dict[str, Tone] = {"ok": "good", "warn": "warn", "unknown": "faint", "missing": "bad"}

@@ -41,7 +41,7 @@ def cpu_methods() -> tuple[str, ...]:
     """The CPU methods of the stress-ng that is installed. Raises Unavailable."""
     # It has no list of them but in the refusal of a wrong one.
     said = _said("--cpu", "1", "--cpu-method", "which", "--dry-run")
-    match = re.search(r"must be one of:([ \w]+)", said)
+    match = re.search(r"(?:must be one of|choices are):([ \w]+)", said)  # of 0.15, of 0.19
     if match is None:
         raise Unavailable("stress-ng names no CPU methods; install another version of it")
     return tuple(match.group(1).split())

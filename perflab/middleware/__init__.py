@@ -218,6 +218,10 @@ def _plugin(kind: MiddlewareKind, native: Native) -> Path | Availability:
     if not library.is_file():
         built = f"built without ROS 2: {missing}; run `make` again in this shell"
         return lacks(built if of_ros else f"{missing}; {kind.install}")
+    if library.is_relative_to(native.folder):
+        lacking = native.needs.missing(str(library.relative_to(native.folder)))
+        if lacking is not None:
+            return lacks(lacking)
     if kind.rmw is not None and kind.rmw not in (there := rclcpp.installed()):
         package = kind.rmw.replace("_", "-")
         names = ", ".join(there) or "none"

@@ -271,6 +271,8 @@ def abilities(native: Native) -> list[Ability]:
         if not (native.folder / TRACEPOINTS).is_file():
             headers = "install LTTng's headers with `apt install liblttng-ust-dev` and build again with `make`"
             raise Unavailable(f"{TRACEPOINTS} is missing: {headers}")
+        if (missing := native.needs.missing(TRACEPOINTS)) is not None:
+            raise Unavailable(missing)
 
     def scheduler(source: str) -> None:
         if (missing := complaint(native.program(SchedulerRecorder.PROGRAM), source)) is not None:

@@ -7,6 +7,7 @@ writes FOLDER/perflab-VERSION.dist-info, the requirements as a file for pip, and
 
 from __future__ import annotations
 
+import runpy
 import shutil
 import sys
 import tomllib
@@ -25,12 +26,13 @@ def write(pyproject: Path, folder: Path) -> None:
     """Replaces what an earlier version left in the folder."""
     project = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]
     shutil.rmtree(folder, ignore_errors=True)
-    information = folder / f"{project['name']}-{project['version']}.dist-info"
+    version = runpy.run_path(str(pyproject.parent / "perflab" / "version.py"))["__version__"]
+    information = folder / f"{project['name']}-{version}.dist-info"
     information.mkdir(parents=True)
     lines = [
         "Metadata-Version: 2.4",
         f"Name: {project['name']}",
-        f"Version: {project['version']}",
+        f"Version: {version}",
         f"Summary: {project['description']}",
         f"License-Expression: {project['license']}",
         f"Requires-Python: {project['requires-python']}",

@@ -396,3 +396,18 @@ def test_without_stress_ng_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch
 def test_defaults_are_filled_in() -> None:
     allowed = sorted(os.sched_getaffinity(0))
     assert made().parameters == {"workers": len(allowed), "load": 100.0, "method": "matrixprod", "cpus": allowed}
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "cpu-method must be one of: all fft matrixprod\n",
+        "option cpu-method choice 'which' not known, choices are: all fft matrixprod\n",
+    ],
+    ids=["0.15", "0.19"],
+)
+def test_methods_are_those_that_the_refusal_of_a_wrong_one_names(refusal: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    stress_ng.cpu_methods.cache_clear()
+    monkeypatch.setattr(stress_ng, "_said", lambda *arguments: refusal)
+    assert stress_ng.cpu_methods() == ("all", "fft", "matrixprod")
+    stress_ng.cpu_methods.cache_clear()

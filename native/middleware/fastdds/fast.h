@@ -125,6 +125,24 @@ inline int number_of(const ReturnCode& code) { return static_cast<int>(code()); 
 #endif
 inline constexpr std::size_t kCacheLine = 64;
 
+// What a sender does is a function that it holds, whose name differs.
+class SendingResource : public rtps::SenderResource {
+ protected:
+  using SenderResource::SenderResource;
+#if PERFLAB_FASTDDS_3
+  auto& sending() noexcept { return send_buffers_lambda_; }
+#else
+  auto& sending() noexcept { return send_lambda_; }
+#endif
+};
+
+// Whether this is the key of an instance by itself, which earlier versions do not tell from a message.
+template <typename Payload>
+bool is_key(const Payload& payload) noexcept {
+  if constexpr (requires { payload.is_serialized_key; }) return payload.is_serialized_key;
+  return false;
+}
+
 // write() with parameters returns a bool in Fast DDS 2.
 inline bool succeeded(bool done) { return done; }
 

@@ -76,7 +76,7 @@ class MessageType final : public dds::TopicDataType {
   void delete_data(void* data) override { delete static_cast<View*>(data); }
   bool compute_key(rtps::SerializedPayload_t& payload, rtps::InstanceHandle_t& instance, bool) override {
     const perflab_bytes whole{payload.data, payload.length};
-    return hash(payload.is_serialized_key ? PERFLAB_KEY : PERFLAB_MESSAGE, {&whole, 1}, instance);
+    return hash(is_key(payload) ? PERFLAB_KEY : PERFLAB_MESSAGE, {&whole, 1}, instance);
   }
   bool compute_key(const void* const data, rtps::InstanceHandle_t& instance, bool) override {
     return hash_of(*static_cast<const Carried*>(data), instance);

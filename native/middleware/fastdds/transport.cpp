@@ -115,11 +115,11 @@ class Tap final : public LocatorsIterator {
   const std::int32_t kind_;
 };
 
-class Sender final : public SenderResource {
+class Sender final : public SendingResource {
  public:
   Sender(std::unique_ptr<SenderResource> inner, const TransportInterface* owner, Traffic& traffic)
-      : SenderResource(inner->kind()), inner_(std::move(inner)), owner_(owner) {
-    send_lambda_ = [this, &traffic](const auto& data, std::uint32_t size, LocatorsIterator* begin,
+      : SendingResource(inner->kind()), inner_(std::move(inner)), owner_(owner) {
+    sending() = [this, &traffic](const auto& data, std::uint32_t size, LocatorsIterator* begin,
                                     LocatorsIterator* end, const auto&... rest) {
       Tap tap(*begin, transport_kind_);
       const bool sent = inner_->send(data, size, &tap, end, rest...);
