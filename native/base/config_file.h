@@ -1,7 +1,8 @@
-// The configuration file of a program: one JSON document.
+// Reads a program's configuration file: one JSON document.
 //
 // Example:
-//   const Config config = read_config_file(file, [](const nlohmann::json& document) { return parse(document); });
+//   const Config config = read_config_file(file, [](const nlohmann::json& document) { return parse(document);
+//   });
 #pragma once
 
 #include <fstream>
@@ -12,7 +13,7 @@
 
 namespace perflab {
 
-// What `parse` makes of the document. Throws BadInput with one line that names the file, whatever is wrong with it.
+// Returns parse(document). Throws BadInput with one line that names the file and the error.
 template <typename Parse>
 auto read_config_file(const std::string& file, const Parse& parse) {
   std::ifstream stream(file);
