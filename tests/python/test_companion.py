@@ -661,7 +661,7 @@ def test_burn_refuses_what_the_kernel_does_not_have(native: Path) -> None:
     with Burn(native, first, "--policy", "OTHER", "--priority", "5") as burn:
         assert burn.refused() == "priority 5 with policy OTHER: the kernel has 0"
     with Burn(native, f"{first},1000") as burn:
-        assert burn.refused().startswith("CPUs 1000 are not all there: this process may use ")
+        assert burn.refused().startswith("CPUs 1000 are not all available: this process may use ")
 
 
 @pytest.mark.parametrize(
