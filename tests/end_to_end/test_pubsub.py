@@ -82,7 +82,7 @@ def test_in_virtual_time_nothing_is_sent_as_fast_as_it_goes(run: Run, tmp_path: 
     ("words", "complaint"),
     [
         ("message=arra1k", "perflab: workload pubsub: type 'arra1k' is unknown; did you mean array1k?\n"),
-        ("message=unbounded_sequence", "perflab: workload pubsub: the publisher misses the key 'size'"),
+        ("message=unbounded_sequence", "perflab: workload pubsub: the publisher lacks the key 'size'"),
         ("size=1kB", "perflab: workload pubsub: size 1000 does not fit type array1k, which always has 1024 bytes"),
     ],
 )

@@ -294,10 +294,10 @@ nodes:
   set_peers(3);
   EXPECT_EQ(live.unmatched(),
             (std::vector<std::string>{
-                "/talker publisher /chatter: 3 of 1 readers: somebody else uses domain 17",
-                "/listener subscription /chatter: 3 of 1 writers: somebody else uses domain 17",
-                "/talker client /add: 3 of 1 servers: somebody else uses domain 17",
-                "/listener server /add: 3 of 1 clients: somebody else uses domain 17"}));
+                "/talker publisher /chatter: 3 of 1 readers: another program uses domain 17",
+                "/listener subscription /chatter: 3 of 1 writers: another program uses domain 17",
+                "/talker client /add: 3 of 1 servers: another program uses domain 17",
+                "/listener server /add: 3 of 1 clients: another program uses domain 17"}));
 }
 
 }  // namespace

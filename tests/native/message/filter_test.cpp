@@ -136,7 +136,7 @@ TEST_F(Filters, SayWhereAnExpressionIsWrongAndWhatWouldBeRight) {
       {"end[0] = 1", "character 4, '[': elements of arrays"},
       {"corners.x = 1", "'corners' is an array or a sequence"},
       {"wide = 'a'", "is a wstring, which is not supported"},
-      {"end", "character 4, at its end: a comparison is expected behind 'end'"},
+      {"end", "character 4, at its end: a comparison is expected after 'end'"},
       {"on", "a bool alone is written as = TRUE"},
       {"end =", "character 6, at its end: a field or a value is expected"},
       {"end = 'a'", "'end' is a number and ''a'' is a text; compare like with like"},

@@ -106,12 +106,12 @@ TEST(FullName, ThatMeansSeveralIsRefused) {
   library.add_text("perflab_msgs/msg/XYZPoint", "", "a");
   library.add_text("perflab_msgs/msg/XyzPoint", "", "b");
   EXPECT_EQ(error_of([&] { static_cast<void>(library.full_name("xyz_point")); }),
-            "'xyz_point' means several: perflab_msgs/msg/XYZPoint or perflab_msgs/msg/XyzPoint; "
+            "'xyz_point' is ambiguous: perflab_msgs/msg/XYZPoint or perflab_msgs/msg/XyzPoint; "
             "write one of them");
   library.add_text("pkg/srv/Do", "---\n", "d");
   library.add_text("pkg/action/Do", "---\n---\n", "e");
   EXPECT_EQ(error_of([&] { static_cast<void>(library.full_name("pkg/Do")); }),
-            "'pkg/Do' means several: pkg/srv/Do or pkg/action/Do; write one of them");
+            "'pkg/Do' is ambiguous: pkg/srv/Do or pkg/action/Do; use one of these");
 }
 
 TEST(AddText, WantsAFullName) {
@@ -322,7 +322,7 @@ TEST_F(Folders, WithoutInterfacesAreRefused) {
   const fs::path file = write("file", "");
   EXPECT_EQ(refused(file), file.string() + ": no such folder");
   EXPECT_EQ(refused(root_),
-            root_.string() + ": no interface file in it; its place is PACKAGE/msg/NAME.msg, "
+            root_.string() + ": contains no interface file; expected PACKAGE/msg/NAME.msg, "
                              "PACKAGE/srv/NAME.srv or PACKAGE/action/NAME.action");
 }
 
@@ -335,7 +335,7 @@ TEST_F(Folders, ErrorsNameTheFile) {
   fs::remove(gone);
   EXPECT_EQ(error_of([&] { library.find("pkg/msg/Name"); }),
             bad.string() +
-                ":2:1: 'int32' has no name behind it; write TYPE NAME, TYPE NAME DEFAULT or TYPE NAME=VALUE");
+                ":2:1: 'int32' is not followed by a name; write  TYPE NAME, TYPE NAME DEFAULT or TYPE NAME=VALUE");
   EXPECT_EQ(error_of([&] { library.find("pkg/msg/Large"); }),
             large.string() + ": 5242880 bytes; an interface file has at most 1048576");
   EXPECT_EQ(error_of([&] { library.find("pkg/msg/Gone"); }),

@@ -348,7 +348,7 @@ TEST(Node, APeerTooManyIsNamedAndWaitedFor) {
   const json config = configuration(resolved(kPair), "pair", domain.id());
   std::optional<Node> stranger(std::in_place, folder, "stranger", config);
   stranger->expect("ready");
-  const std::string tail = " of 1 writers: somebody else uses domain " + std::to_string(domain.id());
+  const std::string tail = " of 1 writers: another program uses domain " + std::to_string(domain.id());
   std::vector<std::string> unmatched;
   const std::string expected = "/listener subscription /chatter: 2" + tail;
   // A node whose own endpoints find each other before they find the stranger's is ready at once, and rightly
