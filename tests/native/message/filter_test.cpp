@@ -129,7 +129,7 @@ TEST_F(Filters, SayWhereAnExpressionIsWrongAndWhatWouldBeRight) {
       {"", "the expression is empty"},
       {"ende = 1", "character 1, 'ende': test/msg/Type has no field 'ende'; did you mean end?"},
       {"at.z = 1", "character 1, 'at.z': test/msg/Point has no field 'z'"},
-      {"end.x = 1", "'end' of test/msg/Type is no struct"},
+      {"end.x = 1", "'end' of test/msg/Type is not a struct"},
       {"at = 1", "is a struct; name one of its fields: frame, x or y"},
       {"blob = 1", "'blob' is an array or a sequence"},
       {"blob[0] = 1", "'blob' is an array or a sequence"},
@@ -147,11 +147,11 @@ TEST_F(Filters, SayWhereAnExpressionIsWrongAndWhatWouldBeRight) {
       {"(end = 1", "a closing parenthesis is expected"},
       {"end = %0", "character 7, '%': parameters are not supported"},
       {"name LIKE 'a%'", "character 6, 'LIKE': is not supported"},
-      {"name = \"a\"", "texts stand in single quotes"},
+      {"name = \"a\"", "write texts in single quotes"},
       {"name = 'a", "the text has no end"},
       {"end = 12x", "character 7, '12x': is no number"},
       {"end BETWEEN 1", "AND and the upper end are expected"},
-      {"end BETWEEN small AND 2", "the ends of BETWEEN are values"},
+      {"end BETWEEN small AND 2", "the limits of BETWEEN must be values"},
       {"end ~ 1", "character 5, '~': is not part of a filter"},
   };
   for (const auto& [expression, part] : bad) {

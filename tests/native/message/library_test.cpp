@@ -107,7 +107,7 @@ TEST(FullName, ThatMeansSeveralIsRefused) {
   library.add_text("perflab_msgs/msg/XyzPoint", "", "b");
   EXPECT_EQ(error_of([&] { static_cast<void>(library.full_name("xyz_point")); }),
             "'xyz_point' is ambiguous: perflab_msgs/msg/XYZPoint or perflab_msgs/msg/XyzPoint; "
-            "write one of them");
+            "use one of these");
   library.add_text("pkg/srv/Do", "---\n", "d");
   library.add_text("pkg/action/Do", "---\n---\n", "e");
   EXPECT_EQ(error_of([&] { static_cast<void>(library.full_name("pkg/Do")); }),
