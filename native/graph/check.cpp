@@ -407,7 +407,7 @@ void check_end(const Graph& graph, const Reporter& reporter) {
   const bool ends = ender != graph.processes.end();
   if (ends && graph.limit_ns <= 0)
     reporter.fail({Part::kProcess, static_cast<std::size_t>(ender - graph.processes.begin()), 0, 0},
-                  "process {} ends the measured part, and the graph has no 'limit' after which the trial fails; add one, like "
+                  "process {} ends the measured part, but the graph has no 'limit' after which the trial fails; add one, like "
                   "limit: 60s",
                   ender->name);
   if (!ends && graph.limit_ns != 0)

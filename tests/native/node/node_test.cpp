@@ -218,7 +218,7 @@ TEST(Node, WithoutMemoryForTheScheduleAGraphThatNeedsItIsRefused) {
     for (const std::string type : {"array1k", "geometry_msgs/msg/Twist"}) {
       const std::string said = refusal(type, process);
       const std::string line = std::string("process ") + process + ", schedule_fd: missing; messages of " + type +
-                               " on /chatter do not say when they were due, and process " + other +
+                               " on /chatter do not contain their due time, and process " + other +
                                " has the other end; right would be ";
       EXPECT_NE(said.find(line), std::string::npos) << said;
     }

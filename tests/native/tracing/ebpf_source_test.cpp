@@ -894,7 +894,7 @@ TEST_F(EbpfSourceLive, AFilterOfSystemCallsIsSuspectedWhereTheCapabilitiesAreThe
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
   });
-  EXPECT_NE(text.find("although the capabilities are there: a seccomp filter"), std::string::npos) << text;
+  EXPECT_NE(text.find("although the capabilities are present: a seccomp filter"), std::string::npos) << text;
   EXPECT_NE(text.find("`docker run --privileged --pid=host`"), std::string::npos) << text;
 }
 
