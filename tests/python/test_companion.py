@@ -435,7 +435,7 @@ def test_what_is_not_json_is_a_failure_and_ends_the_program(start: Start) -> Non
     load = start(sys.executable, "-c", ECHO, control=True)
     load.send({"say": "garbage"})
     until_finished(load, "the guard has given up")
-    assert load.failure == f"{sys.executable} said what is not JSON: this is not JSON"
+    assert load.failure == f"{sys.executable} sent a line that is not JSON: this is not JSON"
     assert load.status is not None
 
 

@@ -17,7 +17,7 @@ TEST(CollisionCheckers, AnUnknownNameIsRefusedWithThoseKnown) {
     static_cast<void>(collision_checker_named("bullet"));
     FAIL();
   } catch (const BadInput& error) {
-    EXPECT_STREQ(error.what(), "there is no collision checking by 'bullet'; known: fcl or mujoco");
+    EXPECT_STREQ(error.what(), "unknown collision checker 'bullet'; known: fcl or mujoco");
   }
 }
 
