@@ -1,8 +1,7 @@
 // Reads a program's configuration file: one JSON document.
 //
 // Example:
-//   const Config config = read_config_file(file, [](const nlohmann::json& document) { return parse(document);
-//   });
+//   const Config config = read_config_file(file, [](const nlohmann::json& document) { return parse(document); });
 #pragma once
 
 #include <fstream>

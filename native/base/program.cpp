@@ -43,7 +43,7 @@ int Program::run(int argc, char** argv, const std::function<void(Control&)>& bod
   }
   // First of all, before anything that must not outlive perflab.
   const bool alone = control_fd_ >= 0 && !end_with_perflab();
-  // Exceeding the file size limit shall be an ordinary write error, not kill the process.
+  // Exceeding the file size limit is an ordinary write error and must not kill the process.
   std::signal(SIGXFSZ, SIG_IGN);
   Control control(control_fd_);
   try {

@@ -4,11 +4,12 @@
 // in [0, period); 0 stands for the end of the previous period: nothing is sent at the start itself. So the
 // number of ticks does not depend on the phase.
 //
-// aligned     0: timers with compatible periods tick together staggered   the n-th of N timers (n from 0)
-// after n / N of its own period random      drawn from the seed, the same in every process as_created  the
-// timer's creation time modulo its period: as in an application
-//             whose timers run from their creation on. Creation times of all processes are on one clock,
-//             so the timers keep their distances.
+// aligned     0: timers with compatible periods tick together
+// staggered   the n-th of N timers (n from 0) after n / N of its own period
+// random      drawn from the seed, the same in every process
+// as_created  the timer's creation time modulo its period: as in an application whose timers run from their
+//             creation on. Creation times of all processes are on one clock, so the timers keep their
+//             distances.
 //
 // The period of a timer with bursts is that of the bursts. A non-periodic timer has no phase: its offset is
 // 0.

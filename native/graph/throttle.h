@@ -3,11 +3,9 @@
 //
 // Subscriptions acknowledge messages that their nodes have handled (Acknowledgement); a throttle receives the
 // acknowledgements and evaluates one interval after the other:
-//   behind    an acknowledged message is older than the target, or too few were acknowledged: the rate is
-//   multiplied by
+//   behind    an acknowledged message is older than the target, or too few were acknowledged: the rate is multiplied by
 //             `decrease`, and messages due before that no longer count
-//   in time   every reader acknowledged something, nothing too late: the rate grows by `increase` of the full
-//   rate
+//   in time   every reader acknowledged something, nothing too late: the rate grows by `increase` of the full rate
 //   unknown   a reader acknowledged nothing, and no more was sent than may be in flight: the rate stays
 #pragma once
 

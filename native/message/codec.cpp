@@ -13,7 +13,7 @@ constexpr std::size_t kEncapsulation = 4;
 constexpr std::uint8_t kNative = std::endian::native == std::endian::little ? 1 : 0;
 constexpr std::size_t kMaxAlignment = 8;
 
-// What is known about a position on the wire: it is `residue` modulo `modulus`, a power of two up to eight.
+// Knowledge about a position on the wire: it is `residue` modulo `modulus`, a power of two up to eight.
 struct Alignment {
   std::size_t modulus = kMaxAlignment;
   std::size_t residue = 0;
@@ -33,7 +33,7 @@ struct Alignment {
       *this = {alignment, 0};
     }
   }
-  // What is known if either of the two holds.
+  // Knowledge that is true if either of the two is.
   [[nodiscard]] Alignment join(const Alignment& other) const noexcept {
     Alignment both{std::min(modulus, other.modulus), 0};
     while (residue % both.modulus != other.residue % both.modulus) both.modulus /= 2;

@@ -1,14 +1,11 @@
 // Content filters: select the messages that a reader wants, in the subset of SQL defined by DDS (DDS 1.4,
 // annex B).
 //
-//   a comparison   FIELD OPERATOR VALUE, VALUE OPERATOR FIELD or FIELD OPERATOR FIELD; operators are = <> !=
-//   < <= > >=
+//   a comparison   FIELD OPERATOR VALUE, VALUE OPERATOR FIELD or FIELD OPERATOR FIELD; operators are = <> != < <= > >=
 //   a range        FIELD BETWEEN VALUE AND VALUE, inclusive; FIELD NOT BETWEEN ...
 //   combinations   AND, OR, NOT and parentheses; NOT binds tighter than AND, AND tighter than OR
-//   a field        of the type, or of a nested struct: "id", "header.sequence"; a single number, bool or
-//   string
-//   a value        a number (12, -3, 0x1F, 1.5e3), TRUE or FALSE, a text in single quotes, where '' is a
-//   quote
+//   a field        of the type, or of a nested struct: "id", "header.sequence"; a single number, bool or string
+//   a value        a number (12, -3, 0x1F, 1.5e3), TRUE or FALSE, a text in single quotes, where '' is a quote
 //
 // Keywords are case-insensitive. Numbers are compared by exact value, regardless of type: no float32 equals
 // 0.1. Strings are compared byte by byte, bools only with = and <>. Not supported: LIKE and MATCH, parameters

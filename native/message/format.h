@@ -1,9 +1,8 @@
 // The message types of a graph: their encoding, and where measurement data are in a message.
 //
-//   header       a member of type perflab_msgs/msg/Header with all data: irobot_benchmark's types, and any
-//   other that has it
-//   time and id  `int64 time` followed by `uint64 id`, as in performance_test's types: publication instant
-//   and sequence
+//   header       a member of type perflab_msgs/msg/Header with all data: irobot_benchmark's types, and any other that
+//                has it
+//   time and id  `int64 time` followed by `uint64 id`, as in performance_test's types: publication instant and sequence
 //                number. The due time is looked up at the sender (graph/schedule.h).
 //   neither      the message gets a unique source time stamp, by which all data are looked up there.
 //

@@ -3,8 +3,7 @@
 //   the members  those with `@key`, in the order of declaration; for a struct its own keys, or all its
 //                members if it declares none (DDS-XTypes 1.3, 7.2.2.4.4.4.8)
 //   a key        only these members as CDR, big-endian after an encapsulation header: as DDS sends a key
-//   its hash     16 bytes: the part after the header, padded with zeros, if it never exceeds 16 bytes;
-//   otherwise
+//   its hash     16 bytes: the part after the header, padded with zeros, if it never exceeds 16 bytes; otherwise
 //                its MD5 (DDS-RTPS 2.5, 9.6.4.8)
 //
 // Keys are read from encoded messages without decoding them; reading stops after the last key.

@@ -4,8 +4,8 @@
 //
 // Example:
 //   Turns<std::vector<std::uint8_t>> turns;
-//   turns.take([&] { return publish(bytes); }, [&] { return copy_of(bytes); }, [&](const auto& kept) {
-//   publish(kept); });
+//   turns.take([&] { return publish(bytes); }, [&] { return copy_of(bytes); }, [&](const auto& kept) { publish(kept);
+//   });
 #pragma once
 
 #include <mutex>

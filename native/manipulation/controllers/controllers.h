@@ -3,15 +3,14 @@
 // messages.
 //
 // Names, types and rates are those of ros2_control (Jazzy):
-//   /joint_states, /dynamic_joint_states                   each cycle, by node /joint_state_broadcaster
-//   /panda_arm_controller/controller_state                 each cycle, by node /panda_arm_controller
-//   /panda_arm_controller/follow_joint_trajectory          results and feedback by a timer of 20 Hz
-//   (action_monitor_rate)
-//   /panda_hand_controller/gripper_cmd                     likewise, if the graph has the node
-//   /panda_hand_controller
-//   /controller_manager                                    services and statistics of the loop
-//   (manager_node.h) The robot's group determines the name of the arm's controller. A deactivated controller
-//   publishes nothing and rejects goals; the arm then holds its position.
+//   /joint_states, /dynamic_joint_states           each cycle, by node /joint_state_broadcaster
+//   /panda_arm_controller/controller_state         each cycle, by node /panda_arm_controller
+//   /panda_arm_controller/follow_joint_trajectory  results and feedback by a timer of 20 Hz
+//                                                  (action_monitor_rate)
+//   /panda_hand_controller/gripper_cmd             likewise, if the graph has the node /panda_hand_controller
+//   /controller_manager                            services and statistics of the loop (manager_node.h)
+// The robot's group determines the name of the arm's controller. A deactivated controller publishes nothing and
+// rejects goals; the arm then holds its position.
 //
 // Film of the trial: the series desired (desired positions) and lateness (ns: the latest cycle since the
 // previous row), 50 times a second.

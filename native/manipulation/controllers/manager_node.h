@@ -4,12 +4,13 @@
 // state of the hardware.
 //
 // Servers:     /controller_manager/list_controllers, list_controller_types, list_hardware_components,
-//              list_hardware_interfaces, switch_controller (controller_manager_msgs) Publishers:
-//              /controller_manager/activity (controller_manager_msgs/ControllerManagerActivity): on a change
+//              list_hardware_interfaces, switch_controller (controller_manager_msgs)
+// Publishers:  /controller_manager/activity (controller_manager_msgs/ControllerManagerActivity): on a change
 //              /controller_manager/statistics/names, values, full (pal_statistics_msgs): each cycle, if there
 //              is a subscriber
 //              /controller_manager/introspection_data/names, values, full: likewise, every interface of the
-//              hardware Thread: manager, which publishes the latter.
+//              hardware
+// Thread: manager, which publishes the latter two.
 #pragma once
 
 #include <atomic>

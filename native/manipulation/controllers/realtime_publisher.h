@@ -3,8 +3,8 @@
 // values.
 //
 // Example:
-//   RealtimePublisher<Snapshot> publisher(context, "joint_states", Snapshot(joints), [&](const Snapshot& at)
-//   { publish(at); });
+//   RealtimePublisher<Snapshot> publisher(context, "joint_states", Snapshot(joints), [&](const Snapshot& at) {
+//   publish(at); });
 //   publisher.offer(now);   // by the control loop
 #pragma once
 

@@ -1,8 +1,7 @@
 // Sends trajectories to the arm's controller and monitors them: MoveIt's PlanExecution and
 // TrajectoryExecutionManager.
 //
-//   fresh state, start within its tolerance -> goal to the controller -> accepted -> result, at the latest
-//   after
+//   fresh state, start within its tolerance -> goal to the controller -> accepted -> result, at the latest after
 //   1.2 * duration + 0.5 s -> wait for standstill
 //
 // Another thread checks every 10 ms whether execution is done, a stop was requested, or the scene changed so

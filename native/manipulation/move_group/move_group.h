@@ -2,15 +2,16 @@
 // that name.
 //
 // Node /move_group (a multi-threaded executor in MoveIt):
-//   action server  /move_action                                     moveit_msgs/action/MoveGroup
-//   action client  /panda_arm_controller/follow_joint_trajectory    control_msgs/action/FollowJointTrajectory
-//   (option `controller`)
-//   publisher      /display_planned_path                            moveit_msgs/msg/DisplayTrajectory
-//   server         /apply_planning_scene                            moveit_msgs/srv/ApplyPlanningScene Node
-//   /move_group_private (one thread: the planning scene monitor):
-//   subscription   /joint_states                                    sensor_msgs/msg/JointState
-//   publisher      /monitored_planning_scene                        moveit_msgs/msg/PlanningScene Node
-//   /move_group_clock (one thread): subscription /clock          rosgraph_msgs/msg/Clock; with `sim_time`
+//   action server  /move_action               moveit_msgs/action/MoveGroup
+//   action client  the option `controller`, by default /panda_arm_controller/follow_joint_trajectory
+//                                             control_msgs/action/FollowJointTrajectory
+//   publisher      /display_planned_path      moveit_msgs/msg/DisplayTrajectory
+//   server         /apply_planning_scene      moveit_msgs/srv/ApplyPlanningScene
+// Node /move_group_private (one thread: the planning scene monitor):
+//   subscription   /joint_states              sensor_msgs/msg/JointState
+//   publisher      /monitored_planning_scene  moveit_msgs/msg/PlanningScene
+// Node /move_group_clock (one thread), with `sim_time`:
+//   subscription   /clock                     rosgraph_msgs/msg/Clock
 //
 // Threads by name: `move_action` (one per goal), `planner` (one per attempt, if there are several),
 // `execution` (one per motion), `scene_publisher`.

@@ -2,8 +2,7 @@
 //
 // Example:
 //   StateMonitor monitor(model, clock);
-//   context.on_message<JointState>(node, "/joint_states", [&](const JointState& state, const
-//   program::Received& how) {
+//   context.on_message<JointState>(node, "/joint_states", [&](const JointState& state, const program::Received& how) {
 //     monitor.take(state, how.published_ns);
 //   });
 //   if (!monitor.wait_for(clock.now(), kStateWait)) fail("no_state");

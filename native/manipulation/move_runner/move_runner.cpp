@@ -265,7 +265,7 @@ class MoveRunner final : public program::Application {
       tell(failure);
       finish();
     } catch (const Stopped&) {
-      // Somebody else has ended the trial.
+      // The trial has ended already.
     }
   }
 

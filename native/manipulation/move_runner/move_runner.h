@@ -3,25 +3,24 @@
 // a failed motion it makes the next one, as long as the arm comes home.
 //
 // Node /benchmark_runner:
-//   action client  /move_action        moveit_msgs/action/MoveGroup
-//   subscription   /joint_states       sensor_msgs/msg/JointState
-//   if steps use it: action client /panda_hand_controller/gripper_cmd (control_msgs/action/GripperCommand);
-//   if steps or
-//   `scene` use it: client /apply_planning_scene (moveit_msgs/srv/ApplyPlanningScene) Thread: `runner`.
+//   action client  /move_action                        moveit_msgs/action/MoveGroup
+//   subscription   /joint_states                       sensor_msgs/msg/JointState
+//   action client  /panda_hand_controller/gripper_cmd  control_msgs/action/GripperCommand, if steps use it
+//   client         /apply_planning_scene               moveit_msgs/srv/ApplyPlanningScene, if steps or `scene`
+//                                                      use it
+// Thread: `runner`.
 //
 // Options, besides `robot`:
-//   goal, orientation, radius, orientation_tolerance, link, or joints, or state   the goal; likewise in a
-//   step
-//   steps    instead of one goal: a list, each with a goal as above, or attach: OBJECT, detach: OBJECT, allow
-//   or forbid:
-//            [NAME, NAME] (to touch), grip: OPENING, wait: TIME
-//   home, home_state, motions, warm_ups     `home: false` with two warm-ups is the procedure of the original
-//   benchmark
-//   warm_plans       how often the first plan, which is not executed, is repeated
+//   goal, orientation, radius, orientation_tolerance, link, or joints, or state   the goal; likewise in a step
+//   steps         instead of one goal: a list, each with a goal as above, or attach: OBJECT, detach: OBJECT,
+//                 allow or forbid: [NAME, NAME] (to touch), grip: OPENING, wait: TIME
+//   home, home_state, motions, warm_ups   `home: false` with two warm-ups is the procedure of the original
+//                 benchmark
+//   warm_plans    how often the first plan, which is not executed, is repeated
 //   velocity_scaling, acceleration_scaling, attempts, planner, planning_time, workspace, replan
-//   scene            objects that move_group does not know yet: they are added to its scene first
-//   cancel_after     cancels the motion this long after its execution began; a motion that ends cancelled is
-//   then a success
+//   scene         objects that move_group does not know yet: they are added to its scene first
+//   cancel_after  cancels the motion this long after its execution began; a motion that ends cancelled is then
+//                 a success
 //   timeout, ready_limit
 //
 // Figures of each motion except those home and of the warm-up: planning_seen, execution_seen and

@@ -3,8 +3,8 @@
 //
 // Example:
 //   PacedLoop loop({.period_ns = 1'000'000, .most_behind_ns = 100'000'000}, measured_from_ns);
-//   loop.run(start_ns, PacedLoop::Machine{}, [&] { return stopped; }, [&](Nanoseconds due_ns, Nanoseconds
-//   woken_ns) { step(); });
+//   loop.run(start_ns, PacedLoop::Machine{}, [&] { return stopped; }, [&](Nanoseconds due_ns, Nanoseconds woken_ns) {
+//   step(); });
 #pragma once
 
 #include <atomic>

@@ -1,8 +1,7 @@
 // OMPL's planners by MoveIt's names.
 //
 // Example:
-//   const auto make = planner_named("RRTConnect");   // also: "geometric::RRTConnect",
-//   "RRTConnectkConfigDefault"
+//   const auto make = planner_named("RRTConnect");   // also: "geometric::RRTConnect", "RRTConnectkConfigDefault"
 #pragma once
 
 #include <functional>

@@ -2,11 +2,12 @@
 // standstill: MoveIt's TimeOptimalTrajectoryGeneration.
 //
 // The path has circular blends (path.h). The square of the speed along it, x = (ds/dt)^2, is bounded by
-//    |q'(s) u + q''(s) x| <= acceleration limit,   |q'(s)|^2 x <= velocity limit^2,   u = d2s/dt2,   dx/ds =
-//    2 u Kunz and Stilman search for the switching points of the fastest profile. Here one backward pass over
-//    a grid finds the highest speed at each point from which standstill at the end can still be reached, and
-//    one forward pass accelerates as much as that allows: the same profile, up to the grid, and no switching
-//    point can be missed.
+//    |q'(s) u + q''(s) x| <= acceleration limit,   |q'(s)|^2 x <= velocity limit^2,
+//    u = d2s/dt2,   dx/ds = 2 u
+// Kunz and Stilman search for the switching points of the fastest profile. Here one backward pass over a grid
+// finds the highest speed at each point from which standstill at the end can still be reached, and one forward
+// pass accelerates as much as that allows: the same profile, up to the grid, and no switching point can be
+// missed.
 //
 // Sources: Kunz and Stilman, RSS 2012 (path, problem); H. Pham, Q.-C. Pham, "A New Approach to Time-Optimal
 // Path Parameterization Based on Reachability Analysis", IEEE T-RO 34(3), 2018 (both passes).

@@ -3,8 +3,7 @@
 // Messages use the ROS 2 names, so that ROS 2 nodes in the same domain and network see them.
 //
 // Options:
-//   batching               on or off (off): small messages wait for others, and leave together when a
-//   datagram is
+//   batching               on or off (off): small messages wait for others, and leave together when a datagram is
 //                          full, when the library waits for room, when the writer ends, or after ...
 //   batching_delay         ... at most this time (1ms); for a writer with a latency_budget after that
 //   config                 an XML file, or XML text, in Cyclone's format. Read after perflab's settings, so
@@ -18,15 +17,11 @@
 //   receive_buffer         Cyclone's unit of received packets, at least 128KiB (256KiB; Cyclone's default
 //                          of 1 MiB per receive thread becomes fully resident within the first megabyte
 //                          received)
-//   security               off, or a folder with credentials (support/security.h): DDS Security, by the
-//   plug-ins of
+//   security               off, or a folder with credentials (support/security.h): DDS Security, by the plug-ins of
 //                          the library. Not with shared_memory, nor for keyed topics.
-//   shared_memory          on or off (off): messages of fixed size go through iceoryx. Their endpoints must
-//   be
-//                          keep_last and volatile, without deadline, partition or manual liveliness; others
-//                          are
-//                          refused. Required for loans; requires RouDi, iceoryx's daemon. Messages that
-//                          really
+//   shared_memory          on or off (off): messages of fixed size go through iceoryx. Their endpoints must be
+//                          keep_last and volatile, without deadline, partition or manual liveliness; others are
+//                          refused. Required for loans; requires RouDi, iceoryx's daemon. Messages that really
 //                          went this way are counted. Other participants of the domain use the network.
 //   socket_receive_buffer  size requested from the kernel (4MiB, so that a 4 MB message fits; the kernel
 //   socket_send_buffer     grants no more than net.core.rmem_max and wmem_max)

@@ -4,8 +4,7 @@
 //   disturb.jitter             plus a uniform extra of 0..jitter, without overtaking (0ns)
 //   disturb.loss               probability that a message is lost (0)
 //   disturb.loss_every         every n-th message from a writer to a reader is lost
-//   disturb.reorder_every      every n-th message (n >= 2) arrives right after its successor, or 50 ms late
-//   if
+//   disturb.reorder_every      every n-th message (n >= 2) arrives right after its successor, or 50 ms late if
 //                              none follows
 //   disturb.duplicate_every    every n-th message arrives twice
 //   disturb.stall_every        nothing arrives during the first `stall` of every such period of the clock ...

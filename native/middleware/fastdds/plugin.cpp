@@ -12,8 +12,7 @@
 //                          transport. One setting for all participants of a process.
 //   publish_mode           sync (as in rmw_fastrtps since Galactic): write() itself sends; or async: a
 //                          thread does
-//   security               off, or a folder with credentials (support/security.h): DDS Security, by the
-//   library's own
+//   security               off, or a folder with credentials (support/security.h): DDS Security, by the library's own
 //                          plug-ins. Not with data_sharing.
 //   socket_receive_buffer  size requested from the kernel (4MiB, so that a 4 MB message fits; the kernel
 //   socket_send_buffer     grants no more than net.core.rmem_max and wmem_max)

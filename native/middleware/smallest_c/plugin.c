@@ -1,7 +1,6 @@
-/* The smallest middleware in C: a queue for each reader, within one process. docs/new-middleware.md goes through it.
- *
- * One mutex is over everything, and there is no thread: who writes puts a copy of the message into the queue of each reader
- * that belongs to it, and wakes who waits. */
+/* The smallest middleware in C: one queue per reader, within one process. docs/new-middleware.md explains
+ * it. One mutex guards everything, and there is no thread: a writer puts a copy of the message into the
+ * queue of each matching reader, and wakes waiting threads. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>

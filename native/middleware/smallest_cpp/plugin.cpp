@@ -1,6 +1,7 @@
-// The smallest middleware in C++: a queue for each reader, within one process. docs/new-middleware.md goes through it.
+// The smallest middleware in C++: one queue per reader, within one process. docs/new-middleware.md explains
+// it.
 //
-// There is no thread: who writes puts a copy of the message into the queue of each reader that belongs to it.
+// There is no thread: a writer puts a copy of the message into the queue of each matching reader.
 #include <atomic>
 #include <cstring>
 #include <deque>

@@ -6,8 +6,7 @@
 //
 //   PERFLAB_MIDDLEWARE_CLASSES(mine::Participant, mine::Writer, mine::Reader, mine::WaitSet)
 //   constexpr perflab_middleware kMiddleware = plugin_table<mine::read_settings>(
-//       {.name = "mine", .summary = "...", .version = version, .capabilities = capabilities, .policies =
-//       policies});
+//       {.name = "mine", .summary = "...", .version = version, .capabilities = capabilities, .policies = policies});
 //   PERFLAB_MIDDLEWARE_PLUGIN(kMiddleware)
 //
 // read_settings(perflab_participant_settings) checks the arguments of open() and throws if something is

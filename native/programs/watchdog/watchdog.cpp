@@ -43,7 +43,7 @@ void take_priority() {
   for (const int priority : {realtime::kHighestPriority, allowed}) {
     sched_param parameters{};
     parameters.sched_priority = priority;
-    // An RLIMIT_RTTIME would end this program as well; whoever sets one knows that.
+    // An RLIMIT_RTTIME would end this program as well; users who set one know that.
     if (priority > 0 && sched_setscheduler(0, SCHED_RR, &parameters) == 0) return;
   }
 }

@@ -56,7 +56,7 @@ class RosWaitable final : public Waitable, public RosReceiver {
       condition_.trigger();
       return first;
     }
-    // False if nothing is to be done.
+    // False if there is nothing to do.
     bool run() noexcept {
       const auto due_ns = guard_.take();
       if (!due_ns) return false;

@@ -32,7 +32,7 @@ struct ProcThread {
 class ProcessTree {
  public:
   void add(const ProcThread& thread);
-  // True if the event is to be kept; updates the tree.
+  // True to keep the event; updates the tree.
   [[nodiscard]] bool keep(unsigned cpu, const SchedulerEvent& event);
   [[nodiscard]] std::size_t size() const noexcept { return members_.size(); }
 

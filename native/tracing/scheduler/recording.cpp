@@ -96,8 +96,8 @@ void Recording::take_losses(std::optional<unsigned> number, std::int64_t until_n
     if (loss.cpu) {
       place(stream_of(*loss.cpu), loss);
     } else {
-      // Nobody knows which CPU's: each CPU's stream is marked as possibly incomplete, and together they have
-      // the total.
+      // The CPU is unknown: each CPU's stream is marked as possibly incomplete, and together they have the
+      // total.
       Loss share = loss;
       share.events = (loss.events + cpus_.size() - 1) / cpus_.size();
       for (std::size_t i = 0; i < cpus_.size(); ++i) place(i, share);

@@ -266,7 +266,7 @@ static __always_inline __s64 waited_unseen(const struct member *member, const st
 
 struct place {
   void *ring;
-  struct scheduler_record *record;  // NULL: the ring is full, or nothing is to be recorded
+  struct scheduler_record *record;  // NULL: the ring is full, or nothing needs recording
   __u64 bytes;
 };
 

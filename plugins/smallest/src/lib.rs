@@ -1,5 +1,5 @@
-//! The smallest middleware in Rust that connects processes: each reader has a socket, and a writer sends each message to the
-//! sockets of its readers. `docs/new-middleware.md` goes through it.
+//! The smallest middleware in Rust that connects processes: each reader has a socket, and a writer sends each
+//! message to the sockets of its readers. `docs/new-middleware.md` explains it.
 
 use std::collections::HashMap;
 use std::ffi::CStr;
@@ -124,12 +124,12 @@ impl perflab_plugin::Writer for Writer {
     fn matched(&self) -> usize {
         locked(&self.core.readers).len()
     }
-    // In pieces, before each of which stands whose it is and how long the message. The kernel keeps their order, and waits where
-    // a reader's socket is full: nothing is lost.
+    // In pieces, each preceded by the writer and the length of the message. The kernel keeps their order, and
+    // waits if a reader's socket is full: nothing is lost.
     fn write(&self, parts: &[perflab_bytes], _related: Option<&perflab_sample_identity>) -> Result<i64> {
         let mut message = Vec::new();
         for part in parts.iter().filter(|part| part.size > 0) {
-            // SAFETY: middleware.h: so many bytes lie there.
+            // SAFETY: middleware.h guarantees this many bytes.
             message.extend_from_slice(unsafe { std::slice::from_raw_parts(part.data.cast::<u8>(), part.size) });
         }
         let head = [&self.core.id[..], &(message.len() as u64).to_le_bytes()].concat();
@@ -248,7 +248,7 @@ impl perflab_plugin::Reader for Reader {
         }))
     }
     fn return_sample(&self, sample: &perflab_sample) {
-        // SAFETY: as take() gave it, and once.
+        // SAFETY: as returned by take(), and only once.
         drop(unsafe { Box::from_raw(sample.loan.cast::<Message>()) });
     }
 }

@@ -38,7 +38,7 @@ Node& node(Graph& graph) { return graph.processes[0].nodes[0]; }
 
 std::string here(const Item&) { return "here"; }
 
-// How a graph is broken, and the line of the first rule that it breaks, without its place.
+// How a graph is broken, and the error for the first broken rule, without its place.
 struct Broken {
   const char* name;
   void (*change)(Graph&);
@@ -219,7 +219,7 @@ INSTANTIATE_TEST_SUITE_P(
                        "the executor has an unknown kind"}}),
     rows::by_name);
 
-// Two waitables, each with a timer of its own and one that both have.
+// Two waitables, each with its own timer and a common one.
 void add_waitables(Graph& graph) {
   node(graph).waitables = {{.name = "v"}, {.name = "w"}};
   node(graph).timers[0].trigger = {0, 1};
@@ -286,7 +286,7 @@ INSTANTIATE_TEST_SUITE_P(, GoodGraph,
                                           {"WithAWaitableThatTwoTimersTrigger", add_waitables}}),
                          rows::by_name);
 
-// A policy, and how it is changed so that it no longer goes with what it was.
+// A policy, and changes that make two ends incompatible.
 struct Policies {
   const char* name;
   void (*weaken)(perflab_qos&);      // what a strict publisher offers

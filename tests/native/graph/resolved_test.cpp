@@ -40,7 +40,7 @@ nodes:
       - {kind: cyclic, on: nile, publish: fast, period: 20ms, work: 1us}
 )";
 
-// What is put where in a resolved graph, and the line by which it is refused.
+// A change to a resolved graph, and the error with which it is refused.
 struct Wrong {
   std::string name;
   const char* pointer;
@@ -90,7 +90,7 @@ TEST(Resolved, IsTheDocumentedJson) {
 constexpr const char* kWaitables =
     "nodes: [{name: a, waitables: [{name: idle}, {name: w, period: 10ms, work: 5us}]}, {name: b}]";
 
-// A graph without them has no word of them.
+// A graph without waitables does not have the key.
 TEST(Resolved, HasWaitablesWhereThereAreSome) {
   const ordered_json graph = graph_to_json(test::parse(kWaitables));
   const ordered_json& node = graph["processes"][0]["nodes"][0];
@@ -164,7 +164,7 @@ TEST(Resolved, TakesAbsentQosPoliciesAsTheDefaultOfRos2) {
   EXPECT_EQ(graph_to_json(graph_from_json(graph)), graph_to_json(test::parse(kGraph)));
 }
 
-// As perflab wrote them before there were services and thread settings.
+// Files from before services and thread settings existed.
 TEST(Resolved, TakesAbsentKeysOfLaterVersionsAsTheirDefaults) {
   const char* text = "nodes: [{name: a, publishers: [{topic: x, type: stamped10b, period: 1s}]}]";
   const ordered_json expected = graph_to_json(test::parse(text));

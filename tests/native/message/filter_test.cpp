@@ -1,4 +1,4 @@
-// Content filters: what expressions mean, what is said of bad ones, and that messages are read in any form and never too far.
+// Content filters: the meaning of expressions, errors for bad ones, and safe reading of messages in any form.
 #include "message/filter.h"
 
 #include <gtest/gtest.h>
@@ -63,7 +63,7 @@ class Filters : public testing::Test {
     put_at(offset, text);
   }
 
-  // In every form: either byte order, whole and in two pieces, and as a struct.
+  // In every form: both byte orders, whole and in two pieces, and as a struct.
   bool wants(const std::string& expression) {
     const Filter filter(type_, expression);
     const bool wanted = filter.match_object(object_.data());
@@ -107,7 +107,7 @@ TEST_F(Filters, AreExactWithNumbersOf64BitsAndWithFloats) {
   EXPECT_TRUE(wants("low = -9223372036854775808"));
   EXPECT_FALSE(wants("low = -9223372036854775807"));
   EXPECT_TRUE(wants("low < large"));
-  // A float32 is not the 0.1 of 64 bits.
+  // A float32 is not the 64-bit 0.1.
   EXPECT_FALSE(wants("at.y = 0.1"));
   EXPECT_TRUE(wants("at.y BETWEEN 0.0999 AND 0.1001"));
   put_at(type_.member("at")->offset + type_.member("at")->element.type->member("x")->offset, std::nan(""));
@@ -180,7 +180,7 @@ TEST_F(Filters, NeverReadBehindTheBytesAndTellWhatIsNoMessage) {
     EXPECT_TRUE(match == Match::kYes || (match == Match::kMalformed && whole == 0)) << size;
     whole += match == Match::kYes ? 1 : 0;
   }
-  // Nothing behind the last field is needed.
+  // Nothing after the last field is needed.
   EXPECT_GT(whole, 1u);
   std::vector<std::uint8_t> other = bytes;
   other[1] = 6;  // XCDR2

@@ -1,4 +1,4 @@
-// What is known, how it is called, and how structs within structs are judged.
+// Known interfaces, their names, and the checks of nested structs.
 #include "message/library.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ std::string error_of(Action action) {
   return {};
 }
 
-// A folder that goes with its test.
+// A folder that is removed with its test.
 class Folders : public testing::Test {
  protected:
   Folders() : root_(fs::path(testing::TempDir()) / ("interfaces." + std::to_string(getpid()))) {
@@ -121,7 +121,7 @@ TEST(AddText, WantsAFullName) {
             "PACKAGE/action/NAME");
 }
 
-// ---- structs within structs
+// ---- nested structs
 
 TEST(Header, IsThatOfThePackageAndElseOfStdMsgs) {
   Library library(kBrought);
@@ -194,7 +194,7 @@ TEST(Depth, IsLimited) {
   Library deeper = chain(kMaxDepth + 1, "int32 a\n");
   EXPECT_EQ(error_of([&] { deeper.find("pkg/msg/N1"); }),
             "N64.msg:1:1: structs are nested more than 64 deep");
-  // The same when the inner ones are known to be sound already.
+  // The same if the inner ones are already checked.
   EXPECT_NO_THROW(deeper.find("pkg/msg/N2"));
   EXPECT_EQ(error_of([&] { deeper.find("pkg/msg/N1"); }), "N1.msg:1:1: structs are nested more than 64 deep");
 }
@@ -347,7 +347,7 @@ TEST_F(Folders, ThatCannotBeReadAreRefused) {
   const fs::path closed = root_ / "pkg/closed";
   fs::create_directory(closed);
   fs::permissions(closed, fs::perms::none);
-  // Root reads everything: as nobody, for a moment.
+  // Root can read everything, so act as nobody for a moment.
   const uid_t user = geteuid();
   constexpr uid_t kNobody = 65534;
   ASSERT_EQ(seteuid(user == 0 ? kNobody : user), 0);

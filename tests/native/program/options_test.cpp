@@ -1,4 +1,4 @@
-// Options of a program: what is right, and the line that says what is not.
+// Options of a program: valid values, and the error for invalid ones.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// Collision checkers beside each other: FCL on meshes, as MoveIt has it, and MuJoCo on convex hulls.
+// Collision checkers compared: FCL on meshes, as in MoveIt, and MuJoCo on convex hulls.
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -24,8 +24,8 @@ TEST(CollisionCheckers, AnUnknownNameIsRefusedWithThoseKnown) {
 #if PERFLAB_HAS_FCL
 
 TEST(CollisionCheckers, AgreeOnRandomConfigurationsBeyondAMargin) {
-  // The Panda's meshes are convex: where MuJoCo is so far from contact, or so deep in it, FCL says the same. It sees nothing of
-  // what is wholly within a mesh, as a finger can be in link5: only deeper than its size is that possible.
+  // The Panda's meshes are convex: beyond this distance or depth, FCL agrees with MuJoCo. FCL misses objects
+  // entirely inside a mesh, as a finger can be in link5, which requires a depth of more than its size.
   constexpr double kMargin = 1e-4;
   constexpr double kFinger = 0.02;
   constexpr int kConfigurations = 2000;
