@@ -81,7 +81,8 @@ std::string qos_problem(const perflab_qos& qos) {
   });
   if (!problem.empty()) return problem;
   if (qos.history == PERFLAB_KEEP_LAST && qos.depth > std::min(qos.max_samples_per_instance, qos.max_samples)) {
-    return fmt::format("depth is {}, more than max_samples or max_samples_per_instance allows; make it smaller",
+    return fmt::format("depth is {}, more than max_samples or max_samples_per_instance allows; make it "
+                       "smaller",
                        qos.depth);
   }
   if (qos.max_samples_per_instance != PERFLAB_COUNT_UNLIMITED && qos.max_samples_per_instance > qos.max_samples) {
@@ -216,7 +217,8 @@ class Drivers {
       }
       if constexpr (requires { end.sized; }) {
         if (driver && !end.sized)
-          reporter_.fail(here, "{} lacks the key 'size', which messages of {} need unless the program publishes them",
+          reporter_.fail(here, "{} lacks the key 'size', which messages of {} need unless the program "
+                               "publishes them",
                          end.*words_.name, end.type);
       }
       if (!driver) {
@@ -392,7 +394,8 @@ void check_program(const Process& process, const Item& here, const Reporter& rep
   if (!process.program.empty()) reporter.require_none(here, program_problem(process.program));
   for (const auto& [name, settings] : process.threads.program) {
     if (process.program.empty())
-      reporter.fail(here, "thread {} would belong to a program, but process {} has none; right would be {} or {}", name,
+      reporter.fail(here, "thread {} would belong to a program, but process {} has none; right would be {} "
+                          "or {}", name,
                     process.name, kExecutorThreads, kMiddlewareThreads);
     reporter.require_none(here, thread_name_problem(name));
     reporter.require_none(here, thread_problem(settings));
@@ -407,8 +410,8 @@ void check_end(const Graph& graph, const Reporter& reporter) {
   const bool ends = ender != graph.processes.end();
   if (ends && graph.limit_ns <= 0)
     reporter.fail({Part::kProcess, static_cast<std::size_t>(ender - graph.processes.begin()), 0, 0},
-                  "process {} ends the measured part, but the graph has no 'limit' after which the trial fails; add one, like "
-                  "limit: 60s",
+                  "process {} ends the measured part, but the graph has no 'limit' after which the trial "
+                  "fails; add one, like limit: 60s",
                   ender->name);
   if (!ends && graph.limit_ns != 0)
     reporter.fail({}, "'limit' is for graphs one of whose processes ends the measured part; add 'ends: true' to it, or remove "
@@ -645,8 +648,8 @@ void check_keys(const Graph& graph, const Reporter& reporter) {
   });
   if (!found) {
     reporter.fail({Part::kGraph, 0, 0, 0},
-                  "the graph is keyed, but no type of its topics declares a key; remove 'keyed', or use a type with @key, "
-                  "like keyed_array1k");
+                  "the graph is keyed, but no type of its topics declares a key; remove 'keyed', or use a "
+                  "type with @key, like keyed_array1k");
   }
 }
 
@@ -734,8 +737,8 @@ std::string filter_problem(message::Formats& messages, std::string_view type, co
   } catch (const BadInput& error) {
     return error.what();
   }
-  return fmt::format("filter: {} depends on the instant of publication, which is stamped after the filter is evaluated; filter by "
-                     "another field",
+  return fmt::format("filter: {} depends on the instant of publication, which is stamped after the filter is "
+                     "evaluated; filter by another field",
                      quote(filter));
 }
 
@@ -775,7 +778,8 @@ std::string thread_name_problem(std::string_view name) {
 
 std::string program_problem(std::string_view program) {
   if (program.empty()) return "program is empty; name one, like perflab-simulator or ./build/my_node";
-  if (program.size() > 4096 || one_line(program) != program) return "program is not a path of one printable line";
+  if (program.size() > 4096 || one_line(program) != program)
+    return "program is not a path of one printable line";
   return {};
 }
 

@@ -173,8 +173,8 @@ class Resolver {
         for (const Node* origin : origins) {
           if (from.contains(origin)) continue;
           throw InputError(
-              fmt::format("{}: messages that reach {} on {} may also start at {}, and their age is that of the "
-                          "oldest; add it to 'from'",
+              fmt::format("{}: messages that reach {} on {} may also start at {}, and their age is that of "
+                          "the oldest; add it to 'from'",
                           written.to.place, figure.to, subscription.topic, origin->qualified_name()));
         }
         arrived.insert(origins.begin(), origins.end());

@@ -91,8 +91,8 @@ void require_loops(const Graph& graph) {
     loops = loops || std::ranges::any_of(node.timers, [&](const Timer& timer) { return !closing_loops(graph, node, timer).empty(); });
   });
   if (own && !loops)
-    throw BadInput("--measure loops: the graph has no loops: no timer's messages return to its node through relays or transforms; "
-                   "omit the option");
+    throw BadInput("--measure loops: the graph has no loops: no timer's messages return to its node through "
+                   "relays or transforms; omit the option");
 }
 
 // With the inline executor a write runs the callbacks of local readers before it returns, so a loop of

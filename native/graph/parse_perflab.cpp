@@ -81,7 +81,8 @@ bool read_pace(const Fields& fields, Phase usual, Timer& timer) {
   if (arrivals) timer.arrivals = arrivals->word("arrivals", kArrivalsWords);
   const bool unthrottled = timer.arrivals == Arrivals::kUnthrottled;
   if (unthrottled && period)
-    arrivals->fail("an unthrottled timer has no period, it ticks as fast as its callback runs; remove 'period' or 'frequency'");
+    arrivals->fail("an unthrottled timer has no period, it ticks as fast as its callback runs; remove "
+                   "'period' or 'frequency'");
   if (!period && !unthrottled) return false;
   timer.period_ns = period.value_or(0);
   if (const auto burst = fields.find("burst")) {
@@ -283,8 +284,8 @@ void add_publisher(const Field& item, Reading& into) {
   const bool own_timer = fields.has("period") || fields.has("frequency") || fields.has("arrivals");
   if (const auto priority = fields.find(kPriority); priority && !own_timer) {
     priority->fail(
-        "'priority' is for callbacks, but the publisher has none without 'period' or 'frequency'; move it to the "
-        "timer or the subscription that publishes");
+        "'priority' is for callbacks, but the publisher has none without 'period' or 'frequency'; move it to "
+        "the timer or the subscription that publishes");
   }
   into.add_own_timer(fields, "publisher", timer_name(fields.text("topic")), &Timer::publish,
                      into.node.publishers.size());
@@ -623,7 +624,8 @@ Threads read_threads(const Field& field, bool program) {
   }
   Threads threads{read_thread(fields, kExecutorThreads), read_thread(fields, kMiddlewareThreads), {}};
   if (threads.middleware.policy == realtime::Policy::kDeadline)
-    fields.at(kMiddlewareThreads).fail("DEADLINE is not inherited, but the middleware's threads inherit their policy; use FIFO or RR");
+    fields.at(kMiddlewareThreads).fail("DEADLINE is not inherited, but the middleware's threads inherit "
+                                       "their policy; use FIFO or RR");
   for (const std::string_view name : std::span(known).subspan(2)) {
     const Field own = fields.at(name);
     own.require_none(thread_name_problem(name));

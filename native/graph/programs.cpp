@@ -108,7 +108,9 @@ ordered_json read_own_figure(const Fields& figure) {
   if (kind == "times") {
     for (const char* const key : {"unit", "factor", "several", "better", "scale", "compared"}) {
       if (const auto of_value = figure.find(key))
-        of_value->fail("'{}' is for values, but times are always in nanoseconds, and lower is better; remove it", key);
+        of_value->fail("'{}' is for values, but times are always in nanoseconds, and lower is better; "
+                       "remove it",
+                       key);
     }
     read_own_times(figure, made);
   } else {

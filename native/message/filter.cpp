@@ -252,7 +252,8 @@ class Filter::Parser {
     next();
     const Term highest = term();
     for (const Term* const end : {&lowest, &highest}) {
-      if (end->operand.is_field) fail_at(end->token, "the limits of BETWEEN must be values; compare fields with <= and >=");
+      if (end->operand.is_field)
+        fail_at(end->token, "the limits of BETWEEN must be values; compare fields with <= and >=");
     }
     const std::size_t above = compared(field, at, Compare::kGreaterOrEqual, lowest);
     const std::size_t below = compared(field, at, Compare::kLessOrEqual, highest);
@@ -343,14 +344,16 @@ class Filter::Parser {
       found.path.push_back(static_cast<std::size_t>(member - type->members.data()));
       found.offset += member->offset;
       if (member->plurality != Plurality::kOne)
-        fail_at(token, quote(name) + " is an array or a sequence, whose elements cannot be used; use a single field");
+        fail_at(token, quote(name) + " is an array or a sequence, whose elements cannot be used; use a "
+                                     "single field");
       if (dot == std::string_view::npos) {
         require_value(token, *member);
         found.primitive = member->element.primitive;
         break;
       }
       if (member->element.type == nullptr)
-        fail_at(token, quote(name) + " of " + type->name + " is not a struct and has no fields; remove what follows it");
+        fail_at(token, quote(name) + " of " + type->name + " is not a struct and has no fields; remove what "
+                                                           "follows it");
       type = member->element.type;
       left.remove_prefix(dot + 1);
     }

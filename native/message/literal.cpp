@@ -212,7 +212,8 @@ Literal read_text(Primitive type, std::uint64_t bound, std::string_view written)
   }
   std::optional<std::string> value = unescaped(text);
   if (!value) {
-    return refused(quote(written) + " has an escape that is not allowed in text (NUL or a surrogate); remove it");
+    return refused(quote(written) + " has an escape that is not allowed in text (NUL or a surrogate); remove "
+                                    "it");
   }
   if (const std::size_t length = length_of(type, *value); bound > 0 && length > bound) {
     return refused(quote(written) + " has " + std::to_string(length) +

@@ -325,7 +325,8 @@ class Parser {
     const std::string_view rest = trimmed(content.substr(type_end));
     if (rest.empty()) {
       refuse(type,
-             quote(type) + " is not followed by a name; write  TYPE NAME, TYPE NAME DEFAULT or TYPE NAME=VALUE");
+             quote(type) + " is not followed by a name; write  TYPE NAME, TYPE NAME DEFAULT or TYPE "
+                           "NAME=VALUE");
     }
     const std::size_t assignment = rest.find(kAssignment);
     if (assignment == std::string_view::npos) {

@@ -136,8 +136,9 @@ void refuse_several_unknown_writers(const graph::Graph& graph, const std::string
         if (found != publishers.end() && found->second > 1)
           throw std::invalid_argument(subscription.topic + ": has " + std::to_string(found->second) +
                                       " publishers, whose messages of " + subscription.type +
-                                      " do not identify their publisher, and this runtime does not report it; right "
-                                      "would be a type with a perflab_msgs/Header, or a topic for each");
+                                      " do not identify their publisher, and this runtime does not report "
+                                      "it; right would be a type with a perflab_msgs/Header, or a topic for "
+                                      "each");
       }
     }
   }
@@ -167,8 +168,9 @@ void refuse_services_known_by_number(const graph::Graph& graph, const std::strin
         if (graph.messages->find_request(client.type)->stamp == message::Stamp::kNone ||
             graph.messages->find_response(client.type)->stamp == message::Stamp::kNone)
           throw std::invalid_argument(client.service + ": requests of " + client.type +
-                                      " are identified by their numbers, which this runtime does not report; right would "
-                                      "be a type whose messages have a perflab_msgs/Header, or time and id");
+                                      " are identified by their numbers, which this runtime does not report; "
+                                      "right would be a type whose messages have a perflab_msgs/Header, or "
+                                      "time and id");
       }
     }
   }
@@ -181,8 +183,8 @@ void refuse_unthrottled_timers(const graph::Graph& graph) {
     for (const graph::Timer& timer : node.timers) {
       if (timer.arrivals == graph::Arrivals::kUnthrottled)
         throw std::invalid_argument("timer " + timer.name + " of " + node.qualified_name() +
-                                    ": arrivals are unthrottled, which never ends in virtual time; right would be a "
-                                    "period, or another runtime");
+                                    ": arrivals are unthrottled, which never ends in virtual time; right "
+                                    "would be a period, or another runtime");
     }
   });
 }

@@ -207,7 +207,8 @@ json Host::take_record(Nanoseconds at_ns, bool with_times) {
 
 void Host::require_making(const char* what) const {
   if (!making_)
-    throw Failed("process " + process_.name + ": " + what + " was called too late; call it in the application's constructor");
+    throw Failed("process " + process_.name + ": " + what + " was called too late; call it in the "
+                                                            "application's constructor");
 }
 
 const realtime::ThreadSettings& Host::settings_of(const std::string& thread) const {
@@ -393,8 +394,8 @@ void Host::outcome(const std::string& name, const std::string& reason) {
 
 void Host::end() {
   if (!process_.ends) {
-    fail("the program ends the measured part, but the graph does not allow it; right would be 'ends: true' in the "
-         "process");
+    fail("the program ends the measured part, but the graph does not allow it; right would be 'ends: true' "
+         "in the process");
     return;
   }
   {

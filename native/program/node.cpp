@@ -116,10 +116,12 @@ void Node::require_program(bool has_application) const {
     if (!process->program.empty() && !real_time())
       refuse(process->name, "program: a program cannot run in virtual time; use a real middleware");
     if (!process->program.empty() && !has_application)
-      throw BadInput("process " + process->name + ", program: this is perflab-node, which has no program; right would be " +
+      throw BadInput("process " + process->name + ", program: this is perflab-node, which has no program; "
+                                                  "right would be " +
                      process->program);
     if (process->program.empty() && has_application)
-      throw BadInput("process " + process->name + ": has no 'program' in the graph, but this is a program; right would be perflab-node");
+      throw BadInput("process " + process->name + ": has no 'program' in the graph, but this is a program; "
+                                                  "right would be perflab-node");
   }
 }
 
@@ -362,7 +364,8 @@ void Node::run() {
   // A program that ends the measured part counts as well, if there is no perflab.
   const bool ends = std::ranges::any_of(processes(), [](const graph::Process* process) { return process->ends; });
   if (!config_.live.ends_by_itself() && !control_.attached() && !ends)
-    throw BadInput("duration_ns: null requires a control channel that ends the measured part; right would be a number");
+    throw BadInput("duration_ns: null requires a control channel that ends the measured part; right would be "
+                   "a number");
   // Files that the middleware leaves in /dev/shm if this process is killed, if it reports them.
   json shared_memory =
       json::parse(runtime_->describe())["effective"].value("shared_memory_files", json::array());

@@ -57,12 +57,13 @@ void apply_deadline(const ThreadSettings& settings) {
   if (reason == 0) return;
   const std::string wanted = "scheduling policy " + describe(settings);
   if (reason == EBUSY) {
-    throw SchedulingError(wanted + ": the kernel refuses it, because all threads of this policy together would "
-                          "use more CPU time than sched_rt_runtime_us allows; request less runtime per period");
+    throw SchedulingError(wanted + ": the kernel refuses it, because all threads of this policy together "
+                          "would use more CPU time than sched_rt_runtime_us allows; request less runtime per "
+                          "period");
   }
   if (reason != EPERM) throw SchedulingError(wanted + ": " + reason_of(reason));
-  throw SchedulingError(wanted + " is not permitted: it needs CAP_SYS_NICE, regardless of RLIMIT_RTPRIO, and a thread "
-                        "that may run on all CPUs; this one may use " + cpu_list(cpus_of_this_thread()) +
+  throw SchedulingError(wanted + " is not permitted: it needs CAP_SYS_NICE, regardless of RLIMIT_RTPRIO, and "
+                        "a thread that may run on all CPUs; this one may use " + cpu_list(cpus_of_this_thread()) +
                         "; run as root, and remove the pinning (condition cpu_pinning, taskset, cpuset)");
 }
 

@@ -28,7 +28,8 @@ Ending ending_of(const Controller::Result& result) {
   switch (result.status) {
     case Controller::Status::kSucceeded: return {};
     case Controller::Status::kUnknown: return failed("result_unknown", "the controller does not know the goal that it took");
-    case Controller::Status::kCanceled: return failed("goal_canceled", "the controller's goal was cancelled by another client");
+    case Controller::Status::kCanceled:
+      return failed("goal_canceled", "the controller's goal was cancelled by another client");
     case Controller::Status::kAborted: break;
   }
   const std::string text = result.error_text.empty() ? "the controller gave no reason" : result.error_text;

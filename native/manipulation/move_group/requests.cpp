@@ -61,7 +61,8 @@ planning::Goal pose_of(const msg::Constraints& constraints, const Model& model) 
   goal.link = link_of(position.link_name, model);
   const auto& offset = position.target_point_offset;
   if (offset.x != 0.0 || offset.y != 0.0 || offset.z != 0.0) {
-    throw RefusedRequest{"INVALID_GOAL_CONSTRAINTS", "the position is for a point other than the link's origin"};
+    throw RefusedRequest{"INVALID_GOAL_CONSTRAINTS",
+                         "the position is for a point other than the link's origin"};
   }
   const auto& region = position.constraint_region;
   if (region.primitives.size() != 1 || region.primitive_poses.size() != 1 || !region.meshes.empty() ||
@@ -96,7 +97,8 @@ planning::Goal goal_of(const msg::Constraints& constraints, const Model& model) 
   }
   const bool joints = !constraints.joint_constraints.empty();
   const bool pose = !constraints.position_constraints.empty() || !constraints.orientation_constraints.empty();
-  if (joints == pose) throw RefusedRequest{"INVALID_GOAL_CONSTRAINTS", "a goal must be either for joints or for a link's pose"};
+  if (joints == pose)
+    throw RefusedRequest{"INVALID_GOAL_CONSTRAINTS", "a goal must be either for joints or for a link's pose"};
   return joints ? joints_of(constraints, model) : pose_of(constraints, model);
 }
 

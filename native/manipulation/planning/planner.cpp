@@ -253,7 +253,8 @@ class Pipeline {
       if (reached > 0) throw Refused{"GOAL_IN_COLLISION", "all arm positions that satisfy the goal collide"};
       const bool pose = std::any_of(request_.goals.begin(), request_.goals.end(),
                                     [](const Goal& goal) { return std::holds_alternative<PoseGoal>(goal); });
-      if (pose && over()) throw Refused{"TIMED_OUT", "no joint positions that satisfy the goal were found in time"};
+      if (pose && over())
+        throw Refused{"TIMED_OUT", "no joint positions that satisfy the goal were found in time"};
       if (pose) throw Refused{"NO_IK_SOLUTION", "no joint positions satisfy the goal"};
       throw Refused{"GOAL_STATE_INVALID", "the goal is outside of the joints' limits"};
     }

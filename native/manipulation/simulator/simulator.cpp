@@ -190,7 +190,8 @@ void Simulator::end(Nanoseconds at_ns) {
 void Simulator::stop() {
   clock_publisher_.stop();
   if (clock_publisher_.lost() > 0) {
-    context_.fail(std::to_string(clock_publisher_.lost()) + " messages of /world/clock were not sent, because their thread was " +
+    context_.fail(std::to_string(clock_publisher_.lost()) + " messages of /world/clock were not sent, "
+                                                            "because their thread was " +
                   "too far behind");
   }
   if (controllers_) controllers_->stop();

@@ -117,8 +117,8 @@ std::size_t shared_size(const Settings& settings, const perflab_endpoint_setting
                            : "shared memory; right would be --middleware-option cyclonedds.shared_memory=on"));
   }
   if (settings.credentials && endpoint.key != nullptr) {
-    throw Unsupported(topic + " is keyed, but this plug-in does not compute the key digests that DDS Security requires; right would be "
-                              "security=off, or a topic without keys");
+    throw Unsupported(topic + " is keyed, but this plug-in does not compute the key digests that DDS "
+                              "Security requires; right would be security=off, or a topic without keys");
   }
   if (!settings.shared_memory || endpoint.fixed_size == 0) return 0;
   const char* const unsuitable = iceoryx::unsuitable(endpoint.qos, settings.ignore_local_endpoints);

@@ -34,7 +34,8 @@ std::uint64_t hash(const std::string& text) {
 void refuse_what_is_not_kept(const perflab_endpoint_settings& settings) {
   if (settings.key != nullptr) {
     throw Unsupported(std::string("disturbance: topic '") + settings.topic +
-                      "' is keyed, but the disturbance does not support instances; right would be a topic without keys");
+                      "' is keyed, but the disturbance does not support instances; right would be a topic "
+                      "without keys");
   }
   if (!settings.loans) return;
   throw Unsupported(std::string("disturbance: topic '") + settings.topic +

@@ -185,8 +185,8 @@ Endpoint::Endpoint(Participant& participant, const perflab_endpoint_settings& se
   }
   if (settings.loans && settings.key != nullptr) {
     throw Unsupported("fastdds: topic '" + topic_name_ +
-                      "' is keyed, but the library cannot find keys in loaned messages; right would be unique or shared, or a "
-                      "topic without keys");
+                      "' is keyed, but the library cannot find keys in loaned messages; right would be "
+                      "unique or shared, or a topic without keys");
   }
   topic_ = participant.use_topic(settings, !is_writer);
   if (settings.loans && topic_.type->fixed_size() == 0) {

@@ -411,8 +411,8 @@ MessageType* Participant::use_type(const std::string& name, const TypeTraits& tr
     MessageType* const type = known->second.second;
     if (type->key() != traits.key) {
       throw Unsupported("fastdds: type '" + name +
-                        "' is used with different keys, or with and without a key, in one participant; right would be one key "
-                        "for all");
+                        "' is used with different keys, or with and without a key, in one participant; right "
+                        "would be one key for all");
     }
     if (type->fixed_size() != 0 && type->fixed_size() != size) {
       throw Unsupported("fastdds: type '" + name + "' is used with a fixed size of " +
@@ -468,8 +468,9 @@ Participant::Topic Participant::use_topic(const perflab_endpoint_settings& endpo
   if (!reader || endpoint.filter_count == 0) return {topic.topic, description, type, nullptr};
   if (filters_local()) {
     drop_topic(name);
-    throw Unsupported("fastdds: topic '" + name + "' has a content filter, but this version separates local endpoints by one "
-                      "of its own; right would be no delivery within the process, or no filter");
+    throw Unsupported("fastdds: topic '" + name + "' has a content filter, but this version separates local "
+                      "endpoints by one of its own; right would be no delivery within the process, or no "
+                      "filter");
   }
   makes_reader_filter = true;
   dds::ContentFilteredTopic* const filtered = participant_->create_contentfilteredtopic(

@@ -62,10 +62,12 @@ Endpoint checked_endpoint(const char* plugin, const perflab_endpoint_settings& s
   Endpoint info{settings.qos, settings.topic, settings.type, user_data_of(settings)};
   const std::string name = plugin;
   if (info.topic.size() + info.type.size() + info.user_data.size() > kLongestNames)
-    throw BadInput(name + ": topic, type or user data is not terminated or too long; right would be e.g. rt/amazon");
+    throw BadInput(name + ": topic, type or user data is not terminated or too long; right would be e.g. "
+                          "rt/amazon");
   if (settings.loans) {
     throw Unsupported(name + ": topic '" + info.topic +
-                      "' shall pass loaned messages, which this middleware does not support; right would be unique or shared");
+                      "' shall pass loaned messages, which this middleware does not support; right would be "
+                      "unique or shared");
   }
   return info;
 }

@@ -7,7 +7,8 @@ namespace perflab::middleware::support {
 Credentials read_security(const Options& options) {
   const std::string given = options.text("security").value_or("off");
   if (given == "off") return {};
-  if (!given.starts_with('/')) options.refuse("security", "off, or the absolute path of a folder with credentials");
+  if (!given.starts_with('/'))
+    options.refuse("security", "off, or the absolute path of a folder with credentials");
   const Credentials credentials{given};
   for (const char* const name :
        {kIdentityCa, kIdentityCertificate, kIdentityKey, kPermissionsCa, kGovernance, kPermissions}) {

@@ -69,7 +69,8 @@ Watchdog::Watchdog(const Settings& settings)
   schedstat_ = file_of(settings.perflab, "schedstat");
   children_ = file_of(settings.perflab, "task/" + pid + "/children");
   if (!stat_.open() || !proc::parse_schedstat(proc::read_again(schedstat_).value_or("")))
-    throw Unsupported("the kernel does not report threads' waiting times (/proc/PID/schedstat: CONFIG_SCHED_INFO)");
+    throw Unsupported("the kernel does not report threads' waiting times (/proc/PID/schedstat: "
+                      "CONFIG_SCHED_INFO)");
   if (!settings.cpus.empty()) realtime::apply({.policy = {}, .priority = 0, .cpus = settings.cpus});
   // Avoids page faults when it matters; if memory must not be locked it works nevertheless.
   static_cast<void>(mlockall(MCL_CURRENT));

@@ -213,8 +213,8 @@ Publisher& DdsRuntime::create_publisher(const EndpointSettings& settings) {
 Subscription& DdsRuntime::create_subscription(std::size_t executor, const EndpointSettings& settings,
                                               MessageHandler& handler) {
   if (settings_.intra_process && !settings.filters.empty()) {
-    throw Unsupported(settings.topic + ": a subscription has a content filter, which delivery within the process does not support; right "
-                                       "would be --ipc off, or no filter");
+    throw Unsupported(settings.topic + ": a subscription has a content filter, which delivery within the "
+                                       "process does not support; right would be --ipc off, or no filter");
   }
   DdsExecutor& runner = *executors_.at(executor);
   // Delivery within the process needs a bounded history; connect() reports it if delivery is needed.

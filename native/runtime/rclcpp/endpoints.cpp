@@ -50,7 +50,9 @@ class AnyPublisher : public Publisher {
                                     settings.topic, shared_.identities);
   }
 
-  bool publish(const Outgoing&) noexcept override { return failed("this runtime passes structs, but the message is encoded"); }
+  bool publish(const Outgoing&) noexcept override {
+    return failed("this runtime passes structs, but the message is encoded");
+  }
   bool publish_related(std::span<const perflab_bytes>, const perflab_sample_identity*,
                        std::int64_t*) noexcept override {
     return failed("requests and replies are sent by ROS 2 itself on rclcpp");

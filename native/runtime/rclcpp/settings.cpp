@@ -80,9 +80,10 @@ class Environment {
       }
     } else {
       not_set_.push_back(own_profile_
-                             ? "all DDS settings except the discovery range: your own profile file is in force"
-                             : "all DDS settings except the discovery range: perflab only knows rmw_cyclonedds_cpp "
-                               "and rmw_fastrtps");
+                             ? "all DDS settings except the discovery range: your own profile file is in "
+                               "force"
+                             : "all DDS settings except the discovery range: perflab only knows "
+                               "rmw_cyclonedds_cpp and rmw_fastrtps");
     }
     if (fastdds_) note_own_of_fastdds();
     told["environment"] = environment_;

@@ -445,7 +445,8 @@ namespace {
 void refuse_loans(const EndpointSettings& settings) {
   if (settings.pass_by != PassBy::kLoaned) return;
   throw Unsupported("virtual: topic '" + settings.topic +
-                    "' shall pass loaned messages, which virtual time does not support; right would be unique or shared");
+                    "' shall pass loaned messages, which virtual time does not support; right would be "
+                    "unique or shared");
 }
 
 }  // namespace

@@ -89,8 +89,8 @@ std::string not_permitted(const std::string& what) {
     return "eBPF: " + what + " is not permitted: /sys/kernel/security/lockdown says " + lockdown +
            ": boot with lockdown=none (Secure Boot may have to be off)";
   return "eBPF: " + what +
-         " is not permitted although the capabilities are present: a seccomp filter or a user name space (of a "
-         "container) prevents it: run it on the host, or `docker run --privileged --pid=host`";
+         " is not permitted although the capabilities are present: a seccomp filter or a user name space (of "
+         "a container) prevents it: run it on the host, or `docker run --privileged --pid=host`";
 }
 
 // The verifier's last line before its statistics has the reason.
@@ -122,8 +122,8 @@ void require_kernel() {
 void require_futexes() {
   if (!kKnowsCalls)
     throw Unsupported(
-        "eBPF: on this machine the programs do not know the location of system call arguments, and so cannot record "
-        "waits for locks; record without locks");
+        "eBPF: on this machine the programs do not know the location of system call arguments, and so cannot "
+        "record waits for locks; record without locks");
 }
 
 // Throws with the kernel's reason for refusing `what` and a command that helps. `verifier`: the verifier's

@@ -210,8 +210,8 @@ class PerfSource final : public Source {
     const std::vector<unsigned> numbers = cpus_to_record(settings);
     if (settings.futexes)
       throw Unsupported(
-          "perf_event cannot read the owner of a lock, which is in the memory of the process: waits for locks "
-          "need the source ebpf");
+          "perf_event cannot read the owner of a lock, which is in the memory of the process: waits for "
+          "locks need the source ebpf");
     for (std::size_t i = 0; i < kKernelEvents; ++i)
       points_.push_back(read_tracepoint(static_cast<EventKind>(i)));
     raise_descriptor_limit();

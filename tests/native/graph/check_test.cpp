@@ -65,8 +65,8 @@ TEST(CheckOfKeys, WantsATypeThatHasSome) {
   Graph graph = valid_graph();
   graph.keyed = true;
   EXPECT_EQ(test::error_of([&] { check(graph, here); }),
-            "here: the graph is keyed, but no type of its topics declares a key; remove 'keyed', or use a type with @key, "
-            "like keyed_array1k");
+            "here: the graph is keyed, but no type of its topics declares a key; remove 'keyed', or use a "
+            "type with @key, like keyed_array1k");
 }
 
 TEST_P(Check, RefusesAGraphThatIsBroken) {
@@ -122,7 +122,8 @@ INSTANTIATE_TEST_SUITE_P(
         {{"OfVariableSize", [](Graph& g) { node(g).publishers[1].pass_by = PassBy::kLoaned; },
           "stamped_vector cannot be loaned, because its size varies; use shared or unique, or another type"},
          {"OfASubscription", [](Graph& g) { node(g).subscriptions[0].pass_by = PassBy::kLoaned; },
-          "a subscription cannot ask for loaned messages, only a publisher can loan them; use shared or unique"}}),
+          "a subscription cannot ask for loaned messages, only a publisher can loan them; use shared or "
+          "unique"}}),
     rows::by_name);
 INSTANTIATE_TEST_SUITE_P(Participants, Check,
                          rows::of<Broken>({{"BelowZero", [](Graph& g) { g.processes[0].participants = -1; },

@@ -123,7 +123,8 @@ TEST_F(Program, WhatItDoesNotHaveIsRefusedInOneLine) {
   EXPECT_EQ(refused([&] { live.subscription_end("/b", "/said"); }),
             "node /b has no subscription /said in the graph; it has none");
   EXPECT_EQ(refused([&] { live.publisher_end("/a", "/timed"); }),
-            "node /a, publisher /timed: a timer or reaction publishes it, but the program uses it too; right would be only one of them");
+            "node /a, publisher /timed: a timer or reaction publishes it, but the program uses it too; right "
+            "would be only one of them");
 }
 
 }  // namespace

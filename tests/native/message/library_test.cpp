@@ -335,7 +335,8 @@ TEST_F(Folders, ErrorsNameTheFile) {
   fs::remove(gone);
   EXPECT_EQ(error_of([&] { library.find("pkg/msg/Name"); }),
             bad.string() +
-                ":2:1: 'int32' is not followed by a name; write  TYPE NAME, TYPE NAME DEFAULT or TYPE NAME=VALUE");
+                ":2:1: 'int32' is not followed by a name; write  TYPE NAME, TYPE NAME DEFAULT or TYPE "
+                "NAME=VALUE");
   EXPECT_EQ(error_of([&] { library.find("pkg/msg/Large"); }),
             large.string() + ": 5242880 bytes; an interface file has at most 1048576");
   EXPECT_EQ(error_of([&] { library.find("pkg/msg/Gone"); }),
