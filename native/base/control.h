@@ -24,8 +24,8 @@ class Control {
   Control& operator=(const Control&) = delete;
 
   [[nodiscard]] bool attached() const noexcept { return channel_.descriptor() >= 0; }
-  // True once perflab has gone and all its messages have been received: the program has nobody left to run
-  // for.
+  // True once perflab has gone and all its messages have been received: the program has no reason to
+  // continue.
   [[nodiscard]] bool closed() const noexcept {
     return attached() && (channel_.at_end() || channel_.broken()) && !channel_.has_line();
   }

@@ -58,7 +58,7 @@ Draft parse_one(const Input& input, message::Formats& messages) {
   return is_irobot(root) ? parse_irobot(document, name, messages) : parse_perflab(document, name, messages);
 }
 
-// "a+b", or "a+2_more" where that would be too long.
+// "a+b", or "a+2_more" if that is too long.
 std::string joined_name(const std::vector<Draft>& drafts) {
   std::string name = drafts.front().name;
   for (std::size_t i = 1; i < drafts.size(); ++i) name += "+" + drafts[i].name;

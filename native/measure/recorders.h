@@ -6,7 +6,7 @@
 //   publish_call = duration of publish()
 //   serialize = duration of encoding a message from its struct, within publish()
 //   deserialize = duration of decoding it into one, before the callback
-//   period = published - published of the message before     period_jitter = |period - what it should be|
+//   period = published - published of the message before     period_jitter = |period - intended period|
 // A message belongs to the measured part if its intended time lies after `measured_from`; everything before
 // is warm-up, counted apart and recorded nowhere. Duplicates enter no histogram.
 //
@@ -145,7 +145,7 @@ class EdgeRecorder {
   [[nodiscard]] std::uint64_t late() const noexcept { return detail::load(late_); }
   [[nodiscard]] std::uint64_t too_late() const noexcept { return detail::load(too_late_); }
   [[nodiscard]] std::uint64_t warmup_received() const noexcept { return detail::load(warmup_received_); }
-  // Callback time and due time of the very first message, warm-up included; kUnknownTime: none came.
+  // Callback time and due time of the first message, warm-up included; kUnknownTime if there was none.
   [[nodiscard]] Nanoseconds first_callback() const noexcept { return detail::load(first_callback_ns_); }
   [[nodiscard]] Nanoseconds first_intended() const noexcept { return detail::load(first_intended_ns_); }
 

@@ -1,16 +1,18 @@
-// From where an arm is and where it shall be to a trajectory that a controller can follow: MoveIt's planning pipeline.
+// MoveIt's planning pipeline: plans a trajectory from a start state to a goal that a controller can follow.
 //
 //   check the request and the start -> joint positions of the goal (ik) -> OMPL (solve) -> shorten (simplify)
-//   -> time (parameterize) -> check what will be driven, finer than the planner did (validate)
+//   -> time (parameterize) -> check the driven path, finer than the planner did (validate)
 //
 // Each part is timed. Each failure has MoveIt's error code.
 //
-// As in MoveIt: distances between states are the sum over the joints; a motion is checked in steps of 0.5 % of the space's
-// extent (longest_valid_segment_fraction of OMPL); several attempts run in threads of their own, at most 4 at a time, and
-// their solutions are combined (ParallelPlan, hybridization); the rest of the allowed time shortens the path. Unlike
-// in MoveIt: the goal is sampled before OMPL starts and not beside it, in favour of results that a seed decides, and what
-// ParallelPlan did not solve is TIMED_OUT or PLANNING_FAILED, not FAILURE; and a trajectory is slowed down so that what the
-// controller drives between its points keeps the limits, too.
+// As in MoveIt: the distance between states is the sum over the joints; a motion is checked in steps of 0.5 %
+// of the space's extent (OMPL's longest_valid_segment_fraction); several attempts run in their own threads,
+// at most 4 at a time, and their solutions are combined (ParallelPlan, hybridization); the rest of the
+// allowed time is used to shorten the path.
+//
+// Unlike MoveIt: the goal is sampled before OMPL starts, not concurrently, so that the seed determines the
+// result. If ParallelPlan finds no solution, the code is TIMED_OUT or PLANNING_FAILED, not FAILURE. A
+// trajectory is slowed down until the controller's interpolation between its points keeps the limits, too.
 //
 // Example:
 //   Request request;

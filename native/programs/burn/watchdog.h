@@ -1,7 +1,7 @@
 // Ends a program that burns CPUs, even if it leaves no CPU to others or to itself.
 //
-// The soft end is a timer per burning thread whose signal is handled by that very thread, which has the CPU.
-// The hard end, a little later, is a timer that sends SIGKILL, for which the kernel needs no thread.
+// The soft end is a timer per burning thread; the same thread, which has the CPU, handles its signal. The
+// hard end, a little later, is a timer that sends SIGKILL, which needs no thread of the process.
 #pragma once
 
 #include "base/descriptor.h"
