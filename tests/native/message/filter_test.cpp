@@ -148,9 +148,9 @@ TEST_F(Filters, SayWhereAnExpressionIsWrongAndWhatWouldBeRight) {
       {"end = %0", "character 7, '%': parameters are not supported"},
       {"name LIKE 'a%'", "character 6, 'LIKE': is not supported"},
       {"name = \"a\"", "write texts in single quotes"},
-      {"name = 'a", "the text has no end"},
-      {"end = 12x", "character 7, '12x': is no number"},
-      {"end BETWEEN 1", "AND and the upper end are expected"},
+      {"name = 'a", "the text is not closed"},
+      {"end = 12x", "character 7, '12x': is not a number"},
+      {"end BETWEEN 1", "AND and the upper limit are expected"},
       {"end BETWEEN small AND 2", "the limits of BETWEEN must be values"},
       {"end ~ 1", "character 5, '~': is not part of a filter"},
   };

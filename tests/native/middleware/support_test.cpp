@@ -40,7 +40,7 @@ TEST(Network, TheLoopbackIsFoundWithItsAddress) {
 TEST(Network, WhatIsNoInterfaceIsRefusedWithThoseThatThereAre) {
   const auto [status, text] = refused([] { find_interface("rclcpp", "nowhere0"); });
   EXPECT_EQ(status, PERFLAB_BAD_OPTION);
-  EXPECT_TRUE(text.starts_with("rclcpp: network 'nowhere0' is not an interface")) << text;
+  EXPECT_TRUE(text.starts_with("rclcpp: network 'nowhere0' is not an active interface")) << text;
   EXPECT_NE(text.find(" lo"), std::string::npos) << text;
 }
 
