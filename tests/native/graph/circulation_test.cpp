@@ -41,7 +41,7 @@ TEST_P(Circulation, IsRefusedWhereNothingHoldsItBack) {
     return;
   }
   const std::string line = test::parse_error(graph);
-  EXPECT_NE(line.find("circulate for ever through " + GetParam().through + ";"), std::string::npos) << line;
+  EXPECT_NE(line.find("circulate forever through " + GetParam().through + ";"), std::string::npos) << line;
 }
 
 INSTANTIATE_TEST_SUITE_P(
