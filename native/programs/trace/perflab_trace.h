@@ -26,10 +26,10 @@ extern "C" {
 struct ArrowArrayStream;
 typedef struct perflab_trace perflab_trace;
 
-// Reads the traces in these directories. `threads`: number of decoding threads, 0 is one per CPU. `columns`:
-// the columns that will be read from the event tables (callback_instances, publications, takes,
-// intra_deliveries, phases), e.g. "takes.match"; NULL: all. Other columns of these tables may be missing; all
-// other tables are always complete. NULL on failure.
+// Reads the traces in these directories. `threads`: how many decode, 0 is one per CPU. `columns`: which will be read of the
+// tables of what happened (callback_instances, publications, takes, intra_deliveries, phases), "takes.match"; NULL:
+// all of them. A table has those that nobody wants only where they are needed all the same; the other tables are always whole.
+// NULL on failure.
 PERFLAB_TRACE_EXPORT perflab_trace* perflab_trace_open(const char* const* paths, size_t count,
                                                        unsigned threads, const char* const* columns,
                                                        size_t column_count, char* error, size_t error_size);
@@ -44,10 +44,10 @@ PERFLAB_TRACE_EXPORT const char* perflab_trace_facts(const perflab_trace* trace)
 PERFLAB_TRACE_EXPORT int perflab_trace_table(perflab_trace* trace, const char* name,
                                              struct ArrowArrayStream* out, char* error, size_t error_size);
 
-// How `n` time intervals were spent, one row each: on_cpu_ns, preempted_ns, blocked_ns, wake_up_ns (int64),
-// migrations (uint32); all null if unknown. For the rest of the interval the thread was stopped, by a signal
-// or a debugger. `threads` has row indexes of the table of threads; a row that does not exist (e.g. -1) and
-// an end before its begin count as unknown. Returns 0, or -1 with an error line.
+// How `n` stretches of time were spent, one row each: on_cpu_ns, preempted_ns, blocked_ns, wake_up_ns
+// (int64), migrations (uint32); all null where that is not known. For the rest of the stretch the thread was stopped, by
+// a signal or a debugger. `threads` has rows of the table of threads;
+// a row that is not there (-1, say) and an end before its begin are not known. 0, or -1 and an error line.
 PERFLAB_TRACE_EXPORT int perflab_trace_split(perflab_trace* trace, const int32_t* threads,
                                              const int64_t* begins, const int64_t* ends, size_t n,
                                              struct ArrowArrayStream* out, char* error, size_t error_size);

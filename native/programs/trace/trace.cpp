@@ -28,7 +28,7 @@
 
 struct perflab_trace {
   std::shared_ptr<const perflab::traceview::View> view;
-  std::size_t threads = 0;  // number of rows in the table of threads
+  std::size_t threads = 0;  // rows of the table of threads
 };
 
 namespace {
@@ -50,7 +50,7 @@ void say(std::string_view text, char* error, std::size_t size) noexcept {
   error[length] = '\0';
 }
 
-// The result of `f`, or `failed` with an error line.
+// What `f` returns, or `failed` and an error line.
 template <typename R, typename F>
 R guarded(R failed, char* error, std::size_t size, F&& f) noexcept {
   try {
